@@ -1,0 +1,159 @@
+"""What can go wrong, said so that a person can mend it.
+
+A mistake of the user's is a `VentureError`: it knows the place in the text, what is wrong and what to try, and it
+renders itself with the source line and a caret. A broken invariant of this system is an `InternalError`.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One text that was given to the parser, and the name by which a person knows it (a path, `<input>`)."""
+
+    name: str
+    text: str = ""
+
+    def line_and_column(self, offset: int) -> tuple[int, int]:
+        """Line and column, both counted from 1, of a character offset."""
+        offset = min(max(offset, 0), len(self.text))
+        start = self.text.rfind("\n", 0, offset) + 1
+        return self.text.count("\n", 0, offset) + 1, offset - start + 1
+
+    def line_at(self, offset: int) -> str:
+        """The whole line around a character offset, without its line break."""
+        start = self.text.rfind("\n", 0, offset) + 1
+        end = self.text.find("\n", start)
+        return self.text[start:] if end < 0 else self.text[start:end]
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A half-open range of characters `[start, end)` in a source."""
+
+    source: Source
+    start: int
+    end: int
+
+    @property
+    def text(self) -> str:
+        return self.source.text[self.start : self.end]
+
+    @property
+    def line(self) -> int:
+        return self.source.line_and_column(self.start)[0]
+
+    def place(self) -> str:
+        """`file:line:column`, as editors read it."""
+        line, column = self.source.line_and_column(self.start)
+        return f"{self.source.name}:{line}:{column}"
+
+    def underlined(self, width: int = 100) -> str:
+        """The source line with a caret under the range; a long line is cut around the caret."""
+        line = self.source.line_at(self.start)
+        column = self.source.line_and_column(self.start)[1] - 1
+        length = max(1, min(self.end - self.start, len(line) - column))
+        first = max(0, column - width // 2) if len(line) > width else 0
+        shown = line[first : first + width]
+        marks = "^" * max(1, min(length, width - (column - first)))
+        return f"    {shown}\n    {' ' * (column - first)}{marks}"
+
+
+@dataclass(frozen=True, slots=True)
+class CallSite:
+    """One step of the chain of model calls that led to an error."""
+
+    name: str
+    span: Span | None
+
+
+class VentureError(Exception):
+    """A mistake in the user's program, data or call.
+
+    `message` says what is wrong, `span` where, `hint` what to try, `chain` which model calls led there, innermost first.
+    """
+
+    def __init__(
+        self, message: str, span: Span | None = None, hint: str | None = None, chain: Iterable[CallSite] = ()
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.span = span
+        self.hint = hint
+        self.chain = tuple(chain)
+
+    def at(self, span: Span | None, chain: Iterable[CallSite] = ()) -> VentureError:
+        """This error, located if it was not yet."""
+        if self.span is None:
+            self.span = span
+        if not self.chain:
+            self.chain = tuple(chain)
+        return self
+
+    def __str__(self) -> str:
+        parts = [self.message if self.span is None else f"{self.span.place()}: {self.message}"]
+        if self.span is not None and self.span.source.text:
+            parts.append(self.span.underlined())
+        if self.hint:
+            parts.append(f"  try: {self.hint}")
+        parts.extend(_chain_lines(self.chain))
+        return "\n".join(parts)
+
+
+def _chain_lines(chain: tuple[CallSite, ...], shown: int = 8) -> list[str]:
+    """The innermost calls, one a line; a long chain is cut in its middle."""
+
+    def line(site: CallSite) -> str:
+        return f"  in {site.name}" + (f" at {site.span.place()}" if site.span else "")
+
+    if len(chain) <= shown:
+        return [line(site) for site in chain]
+    left_out = len(chain) - shown
+    head, tail = chain[: shown // 2], chain[-(shown // 2) :]
+    return [*map(line, head), f"  ... {left_out} more calls ...", *map(line, tail)]
+
+
+class ParseError(VentureError):
+    """The text is not a program."""
+
+
+class NameUnknown(VentureError):
+    """A name that nothing binds."""
+
+
+class ArgumentError(VentureError):
+    """A call with the wrong count, type or domain of arguments."""
+
+
+class ParameterError(VentureError):
+    """A `{parameter}` that is missing, out of range, or of the wrong shape; data with NaN or missing values."""
+
+
+class EvidenceError(VentureError):
+    """An observation that cannot be carried to one random choice, or that is impossible."""
+
+
+class KernelError(VentureError):
+    """An inference action that does not apply to the choices that it was asked to move."""
+
+
+class LimitError(VentureError):
+    """A limit on nested calls or on memory was reached."""
+
+
+class InternalError(Exception):
+    """A broken invariant: a defect of this system, never of the user's program."""
+
+
+class VentureWarning(UserWarning):
+    """Something that a person should know, after which the program goes on."""
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """A hint that names the closest known spelling, or None."""
+    found = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
+    return f"did you mean {found[0]}?" if found else None

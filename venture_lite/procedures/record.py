@@ -1,0 +1,130 @@
+"""What the system knows of a procedure: one record each, and everything else follows from it.
+
+Argument checks, help text, the reference manual, completion and the property tests are all derived from the records; a new
+procedure is a new record in the module of its family, listed in `registry.py`.
+
+**Columns.** The trace evaluates many rows of one expression in one call. For such a call an argument is either *uniform*
+(one plain value for all rows) or *lifted* (an array whose first axis is the rows); `lifted` says which, argument by
+argument. A record without `columns` is evaluated row by row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from venture_lite.procedures.domains import Domain
+from venture_lite.procedures.transforms import Transform
+
+REQUIRED: Any = object()
+"""The default of an argument that must be given."""
+
+Columns = Callable[..., np.ndarray]
+"""`(lifted: tuple[bool, ...], *arguments) -> ndarray` with one entry, along the first axis, for each row."""
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    name: str
+    # which values are allowed; knows how to check one value and a column of them
+    domain: Domain
+    default: Any = REQUIRED
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Deterministic:
+    """A function of its arguments alone."""
+
+    name: str
+    arguments: tuple[Argument, ...]
+    # one or two sentences for `help` and the manual
+    summary: str
+    # (*arguments) -> value; raises ArgumentError for what the domains cannot express (shapes that do not match)
+    scalar: Callable[..., Any]
+    columns: Columns | None = None
+    # the domain of any further arguments, for procedures that take any number
+    rest: Domain | None = None
+    # cheap and without an error on numbers: an `if` between such values may be computed as a select
+    total: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Random:
+    """A distribution. `log_density` is the log density or log mass, normalised, -inf outside the support, never NaN for
+    arguments in their domains."""
+
+    name: str
+    arguments: tuple[Argument, ...]
+    summary: str
+    # (rng, *arguments) -> value
+    simulate: Callable[..., Any]
+    # (value, *arguments) -> float, written once over the numeric namespace and bound to scalars
+    log_density: Callable[..., float]
+    # (lifted, value, *arguments) -> (rows,): the same definition bound to NumPy; lifted[0] speaks of the value
+    log_density_columns: Columns | None = None
+    # (*arguments) -> every value of positive probability, where that is a finite list
+    support: Callable[..., Sequence[Any]] | None = None
+    # how a continuous value is moved in unconstrained coordinates; None for discrete values
+    transform: Transform | None = None
+    # where the density was taken from
+    source: str = ""
+    # for `bernoulli`: the same distribution with its probability given in logits
+    logit_form: Random | None = None
+
+
+class MakerState(Protocol):
+    """An exchangeable procedure at run time: its parameters and the sufficient statistics of its applications.
+
+    Applications are exchangeable: `log_joint()` equals the sum of predictive densities in any order of the applications.
+    """
+
+    arguments: tuple[Any, ...]
+    # number of applications incorporated
+    count: int
+
+    def set_arguments(self, arguments: tuple[Any, ...]) -> None:
+        """New parameters, the statistics kept."""
+
+    def simulate(self, rng: np.random.Generator) -> Any:
+        """A draw from the predictive distribution given the applications so far; changes nothing."""
+
+    def log_predictive(self, value: Any) -> float:
+        """Log density of one further application; -inf outside the support; changes nothing."""
+
+    def log_joint(self) -> float:
+        """Log joint density of all incorporated applications under the present parameters."""
+
+    def support(self) -> Sequence[Any] | None:
+        """Every value that a further application can take, where that is a finite list. A fresh table is one entry."""
+
+    def add(self, value: Any) -> Any:
+        """Incorporate an application; returns a token for `restore`."""
+
+    def remove(self, value: Any) -> Any:
+        """Take an application out; returns a token for `restore`. Exactly empty when the count reaches 0."""
+
+    def restore(self, token: Any) -> None:
+        """Undo the latest `add` or `remove` not yet undone, bit for bit."""
+
+    def statistics(self) -> Any:
+        """The statistics as plain numbers, arrays and dictionaries, for comparison with a recount."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Maker:
+    """A procedure that returns an exchangeable random procedure of no arguments."""
+
+    name: str
+    arguments: tuple[Argument, ...]
+    summary: str
+    # (*arguments) -> a state without applications
+    make: Callable[..., MakerState]
+    # how a continuous application is moved by drift; None for discrete ones
+    transform: Transform | None = None
+    source: str = ""
+
+
+Procedure = Deterministic | Random | Maker

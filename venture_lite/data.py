@@ -1,0 +1,159 @@
+"""Values for `{parameters}` from the command line: `-p NAME=VALUE` and `-d NAME=PATH[:KEY]`.
+
+NaN is let through, since the trace names it where it is used; what cannot be read is an error that says what to do.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import zipfile
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+
+from venture_lite.errors import ParameterError, VentureError, nearest
+from venture_lite.tables import read_columns
+
+NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+# a suffix that can be followed by `:KEY`
+_KEYED = re.compile(r"(?P<path>.*\.(?:npy|npz|csv|csv\.gz)):(?P<key>.*)", re.IGNORECASE | re.DOTALL)
+
+
+class UsageError(VentureError):
+    """An option on the command line that is not of the form asked for."""
+
+
+def parse_parameter(text: str) -> tuple[str, Any]:
+    """`NAME=VALUE` with a JSON value: a number, true, false, a string, or a list of these.
+
+    Raises:
+        UsageError: no name, or a value that is none of these.
+    """
+    name, equals, value = text.partition("=")
+    if not equals or not NAME.fullmatch(name):
+        raise UsageError(f"{text!r} is not of the form NAME=VALUE", hint="-p sigma=0.5")
+    try:
+        parsed = json.loads(value, parse_constant=_refuse_constant)
+    except ValueError as error:
+        hint = f"""-p '{name}="{value}"' for a string""" if re.fullmatch(r"\w+", value) else "-p 'xs=[1, 2.5, 3]'"
+        raise UsageError(
+            f"the value of {name} is not a number, true, false, a string or a list: {value}", hint=hint
+        ) from (error)
+    _check_parsed(name, parsed)
+    return name, parsed
+
+
+def load_data(text: str) -> dict[str, Any]:
+    """Arrays by name for `NAME=PATH[:KEY]`, or all arrays of `FILE.npz`.
+
+    .npy gives its array; .npz the array KEY (or its only one); .csv and .csv.gz the columns KEY, separated by commas,
+    or all numeric ones: one column as a vector, several as a matrix with one row a line. Single numbers come as such.
+
+    Raises:
+        UsageError: the text is of another form, or the file of another kind.
+        ParameterError: the file is missing, empty or damaged, or has no such key, or text among its numbers.
+    """
+    name, location = _split_name(text)
+    path, key = _split_key(location)
+    suffix = _suffix(path)
+    if suffix is None:
+        raise UsageError(f"{path} is not a .npy, .npz, .csv or .csv.gz file")
+    if name is None and (suffix != ".npz" or key is not None):
+        raise UsageError(f"{text} needs a name for its data", hint=f"-d data={text}")
+    _check_readable(path)
+    if suffix == ".npy":
+        if key is not None:
+            raise UsageError(f"{path} holds one array, so :{key} means nothing", hint=f"-d {name}={path}")
+        return {str(name): _plain(_load_numpy(path))}
+    if suffix == ".npz":
+        return _load_npz(path, name, key)
+    return {str(name): read_columns(path, key)}
+
+
+def _refuse_constant(constant: str) -> NoReturn:
+    raise ValueError(constant)
+
+
+def _check_parsed(name: str, value: Any) -> None:
+    if isinstance(value, list):
+        for item in value:
+            _check_parsed(name, item)
+    elif value is None or isinstance(value, dict):
+        kind = "null" if value is None else "an object"
+        raise UsageError(f"the value of {name} holds {kind}; it can be a number, true, false, a string or a list")
+
+
+def _split_name(text: str) -> tuple[str | None, str]:
+    name, equals, rest = text.partition("=")
+    return (name, rest) if equals and NAME.fullmatch(name) else (None, text)
+
+
+def _split_key(location: str) -> tuple[Path, str | None]:
+    """A path may itself hold colons: the whole text wins if there is such a file."""
+    if not Path(location).exists() and (match := _KEYED.fullmatch(location)):
+        return Path(match["path"]), match["key"]
+    return Path(location), None
+
+
+def _suffix(path: Path) -> str | None:
+    name = path.name.lower()
+    return next((suffix for suffix in (".npy", ".npz", ".csv", ".csv.gz") if name.endswith(suffix)), None)
+
+
+def _check_readable(path: Path) -> None:
+    if path.is_dir():
+        raise ParameterError(f"{path} is a folder, not a data file")
+    if not path.exists():
+        siblings = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else []
+        raise ParameterError(f"there is no file {path}", hint=nearest(path.name, siblings))
+    if path.stat().st_size == 0:
+        raise ParameterError(f"{path} is empty")
+
+
+def _load_numpy(path: Path) -> Any:
+    """`numpy.load` without pickles, which could run code."""
+    try:
+        return np.load(path, allow_pickle=False)
+    except (OSError, EOFError, ValueError, zipfile.BadZipFile) as error:
+        if "Object arrays" in str(error):
+            raise ParameterError(f"{path} holds Python objects, which are not loaded: they could run code") from error
+        raise ParameterError(f"{path} cannot be read: it is damaged, or not a NumPy file") from error
+
+
+def _load_npz(path: Path, name: str | None, key: str | None) -> dict[str, Any]:
+    archive = _load_numpy(path)
+    if not isinstance(archive, np.lib.npyio.NpzFile):
+        raise ParameterError(f"{path} holds one array, not several by name; its suffix should be .npy")
+    with archive:
+        if name is None:
+            return {entry: _plain(_entry(path, archive, entry)) for entry in archive.files}
+        if key is None:
+            if len(archive.files) != 1:
+                listed = ", ".join(archive.files) or "none"
+                raise ParameterError(f"{path} holds several arrays: {listed}", hint=f"-d {name}={path}:KEY")
+            key = archive.files[0]
+        if key not in archive.files:
+            listed = f"it holds {', '.join(archive.files)}"
+            raise ParameterError(f"{path} has no array {key}", hint=nearest(key, archive.files) or listed)
+        return {name: _plain(_entry(path, archive, key))}
+
+
+def _entry(path: Path, archive: Any, key: str) -> np.ndarray:
+    try:
+        array: np.ndarray = archive[key]
+    except (OSError, EOFError, ValueError, zipfile.BadZipFile) as error:
+        if "Object arrays" in str(error):
+            raise ParameterError(
+                f"array {key} of {path} holds Python objects, which are not loaded: they could run code"
+            ) from error
+        raise ParameterError(f"array {key} of {path} cannot be read: the file is damaged") from error
+    return array
+
+
+def _plain(array: np.ndarray) -> Any:
+    """A number for an array without axes; anything else as it is."""
+    if array.dtype.kind == "c" or array.dtype.names:
+        raise ParameterError(f"an array of {array.dtype} cannot be a parameter: numbers, truth values or text can")
+    return array.item() if array.ndim == 0 else array

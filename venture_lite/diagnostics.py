@@ -1,0 +1,127 @@
+"""How far draws can be trusted: effective sample sizes and R-hat of one scalar quantity.
+
+Rank-normalised split R-hat and bulk and tail ESS after Vehtari, Gelman, Simpson, Carpenter and Buerkner, "Rank-
+normalization, folding, and localization" (Bayesian Analysis, 2021). They are written here, on NumPy alone, because
+the summary of a run is printed at the end of every short program, and importing `arviz_stats` takes longer than
+such a program runs. The tests hold them to `arviz_stats` within rounding.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+
+import numpy as np
+
+# below this many draws a chain's halves say nothing about their variance
+FEWEST_DRAWS = 4
+TAIL = (0.05, 0.95)
+
+
+def ess_bulk(draws: np.ndarray) -> float:
+    """Effective sample size for the centre of the distribution.
+
+    Args:
+        draws: (chains, draws).
+
+    Returns:
+        The ESS, or NaN where it does not exist: fewer than 4 draws, a constant, or values that are not finite.
+    """
+    return _ess(_normal_scores(_split(draws))) if _has_spread(draws) else math.nan
+
+
+def ess_tail(draws: np.ndarray) -> float:
+    """The smaller effective sample size of the 5% and the 95% quantile; `draws: (chains, draws)`."""
+    if not _has_spread(draws):
+        return math.nan
+    below = [_split(draws <= quantile).astype(np.float64) for quantile in np.quantile(draws, TAIL)]
+    sizes = [_ess(indicator) if np.ptp(indicator) else float(draws.size) for indicator in below]
+    return min(sizes)
+
+
+def r_hat(draws: np.ndarray) -> float:
+    """Rank-normalised R-hat over half-chains, the larger of the bulk's and the folded draws'.
+
+    One chain is compared with itself, its first half with its second. Infinite where no half-chain ever moves but
+    their values differ.
+    """
+    if not _has_spread(draws):
+        return math.nan
+    halves = _split(draws)
+    folded = np.abs(halves - np.median(halves))
+    return max(_scale_reduction(_normal_scores(halves)), _scale_reduction(_normal_scores(folded)))
+
+
+def _has_spread(draws: np.ndarray) -> bool:
+    enough = draws.ndim == 2 and draws.shape[1] >= FEWEST_DRAWS
+    return enough and bool(np.isfinite(draws).all()) and bool(np.ptp(draws) > 0)
+
+
+def _split(draws: np.ndarray) -> np.ndarray:
+    """Half-chains as chains: (2 chains, draws // 2); the middle draw of an odd number is left out."""
+    half = draws.shape[1] // 2
+    return np.concatenate((draws[:, :half], draws[:, -half:]))
+
+
+def _normal_scores(draws: np.ndarray) -> np.ndarray:
+    """Each draw's rank among all (ties share the mean of theirs), as a quantile of the normal distribution."""
+    _, position, count = np.unique(draws, return_inverse=True, return_counts=True)
+    last = np.cumsum(count)
+    twice_rank = (2 * last - count + 1)[position]
+    scores: np.ndarray = _score_table(draws.size)[twice_rank].reshape(draws.shape)
+    return scores
+
+
+@lru_cache(maxsize=8)
+def _score_table(size: int) -> np.ndarray:
+    """Normal quantiles of (rank - 3/8) / (size + 1/4) (Blom, 1958) at every half-integer rank, at index 2 rank."""
+    from statistics import NormalDist
+
+    quantile = NormalDist().inv_cdf
+    upper = [quantile((twice / 2 - 0.375) / (size + 0.25)) for twice in range(size + 1, 2 * size + 1)]
+    # symmetry: rank r and rank size + 1 - r have opposite scores, and the middle one is 0
+    lower = [-score for score in reversed(upper[1:])]
+    return np.array([math.nan, math.nan, *lower, *upper])
+
+
+def _scale_reduction(chains: np.ndarray) -> float:
+    """sqrt of pooled over within-chain variance (Gelman and Rubin, 1992)."""
+    count = chains.shape[1]
+    within = float(np.mean(np.var(chains, axis=1, ddof=1)))
+    between = float(np.var(np.mean(chains, axis=1), ddof=1))
+    if within == 0.0:
+        return math.inf if between > 0.0 else 1.0
+    return math.sqrt((count - 1) / count + between / within)
+
+
+def _ess(chains: np.ndarray) -> float:
+    """Geyer's initial monotone sequence over the chains' combined autocorrelations (Vehtari et al., section 3)."""
+    chain_count, count = chains.shape
+    covariance = _autocovariance(chains).mean(axis=0)
+    within = covariance[0] * count / (count - 1)
+    pooled = covariance[0] + float(np.var(chains.mean(axis=1), ddof=1))
+    if pooled <= 0.0:
+        return math.nan
+    correlation = 1.0 - (within - covariance) / pooled
+    correlation[0] = 1.0
+    pair_count = max(1, (count - 1) // 2 - 1)
+    pairs = correlation[0 : 2 * pair_count : 2] + correlation[1 : 2 * pair_count : 2]
+    stop = np.flatnonzero(pairs < 0.0)
+    kept = int(stop[0]) if len(stop) else pair_count
+    monotone = np.minimum.accumulate(pairs[:kept])
+    # the first term left out is added where it is positive: antithetic chains alternate in sign
+    remainder = max(0.0, float(correlation[2 * kept])) if 2 * kept < count else 0.0
+    size = chain_count * count
+    time = max(-1.0 + 2.0 * float(monotone.sum()) + remainder, 1.0 / math.log10(size))
+    return float(size / time)
+
+
+def _autocovariance(chains: np.ndarray) -> np.ndarray:
+    """Biased autocovariances at all lags, by the fast Fourier transform: (chains, lags)."""
+    count = chains.shape[1]
+    centred = chains - chains.mean(axis=1, keepdims=True)
+    width = 1 << (2 * count - 1).bit_length()
+    spectrum = np.fft.rfft(centred, n=width, axis=1)
+    power = spectrum.real**2 + spectrum.imag**2
+    covariance: np.ndarray = np.fft.irfft(power, n=width, axis=1)[:, :count] / count
+    return covariance

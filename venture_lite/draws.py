@@ -1,0 +1,182 @@
+"""What `infer` returns: draws by variable, and a row of statistics for each kernel that ran.
+
+An inference program fills one `DrawsBuilder` for each chain; `Draws.merge` joins the chains. Everything here is a
+copy of what the trace held. How the draws are summed up is in `summary.py`, how they are written to a file in
+`export.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from venture_lite.errors import nearest
+from venture_lite.values import to_python
+
+if TYPE_CHECKING:
+    from os import PathLike
+
+    from xarray import DataTree
+
+    from venture_lite.summary import Summary
+
+
+@dataclass(frozen=True, slots=True)
+class KernelStatistics:
+    """What one kernel of an inference program did in one chain, over the whole program."""
+
+    # the kernel as written, `(mh w all 10)`
+    kernel: str
+    # proposals made, and how many of them were accepted
+    transitions: int
+    accepted: int
+    # likelihood rows evaluated
+    rows: int
+    # time spent inside the kernel
+    seconds: float
+    # position of the chain, from 0
+    chain: int = 0
+
+
+class DrawsBuilder:
+    """Draws of one chain while its inference program runs; `add` appends to one variable."""
+
+    __slots__ = ("statistics", "values")
+
+    def __init__(self) -> None:
+        self.values: dict[str, list[Any]] = {}
+        self.statistics: list[KernelStatistics] = []
+
+    def add(self, name: str, value: Any) -> None:
+        """One more draw of a variable; `value` is a value of the language, and values never change in place."""
+        column = self.values.get(name)
+        if column is None:
+            column = self.values[name] = []
+        column.append(value)
+
+    def finish(self) -> Draws:
+        """The draws so far, as a set with one chain."""
+        return Draws([{name: column_array(column) for name, column in self.values.items()}], self.statistics)
+
+
+class Draws(Mapping[str, np.ndarray]):
+    """Draws of named variables from one or more chains.
+
+    `draws["mu"]` has shape (chains, draws, ...): booleans, integers, floats, or vectors and matrices of them. Values
+    of any other kind, or whose shape varies, give an object array (chains, draws); chains of different length give
+    an object array (chains,) of arrays.
+    """
+
+    def __init__(self, chains: Sequence[Mapping[str, np.ndarray]], statistics: Iterable[KernelStatistics] = ()) -> None:
+        self._chains = tuple(dict(chain) for chain in chains)
+        self.statistics: tuple[KernelStatistics, ...] = tuple(statistics)
+        self._stacked: dict[str, np.ndarray] = {}
+
+    @classmethod
+    def merge(cls, parts: Sequence[Draws]) -> Draws:
+        """One set of draws from sets that each hold one chain (or several), in their order."""
+        chains: list[Mapping[str, np.ndarray]] = []
+        statistics: list[KernelStatistics] = []
+        for part in parts:
+            statistics.extend(replace(row, chain=row.chain + len(chains)) for row in part.statistics)
+            chains.extend(part._chains)
+        return cls(chains, statistics)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The variables, in the order in which they were first collected."""
+        return tuple(dict.fromkeys(name for chain in self._chains for name in chain))
+
+    @property
+    def chain_count(self) -> int:
+        return len(self._chains)
+
+    def by_chain(self, name: str) -> list[np.ndarray]:
+        """One array (draws, ...) for each chain."""
+        if name not in self.names:
+            hint = nearest(name, self.names) or (f"collected were: {', '.join(self.names)}" if self.names else None)
+            raise KeyError(f"no variable {name!r} was collected" + (f"; {hint}" if hint else ""))
+        return [chain.get(name, np.empty(0)) for chain in self._chains]
+
+    def is_numeric(self, name: str) -> bool:
+        """Whether the variable is a number, or an array of one shape, in every draw of chains of one length."""
+        return self[name].dtype != object
+
+    def summary(self) -> Summary:
+        """Mean, sd, 90% interval, effective sample sizes and R-hat of each numeric variable, and what to beware of."""
+        from venture_lite.summary import summarize
+
+        return summarize(self)
+
+    def to_datatree(self) -> DataTree:
+        """An `xarray.DataTree` as ArviZ reads it; see `export.to_datatree`."""
+        from venture_lite.export import to_datatree
+
+        return to_datatree(self)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the draws to a .npz, .csv or .nc file; see `export.save`."""
+        from venture_lite.export import save
+
+        save(self, path)
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        if name not in self._stacked:
+            self._stacked[name] = _stack(self.by_chain(name))
+        return self._stacked[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.names
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    __hash__ = object.__hash__
+
+    def __repr__(self) -> str:
+        shown = [f"{name} {self[name].shape}" for name in self.names[:6]]
+        more = ", ..." if len(self.names) > 6 else ""
+        return f"Draws({', '.join(shown)}{more})"
+
+
+def column_array(values: Sequence[Any]) -> np.ndarray:
+    """One variable's draws in one chain as (draws, ...), numeric wherever all of them have one numeric shape."""
+    try:
+        array = np.array(values)
+    except (ValueError, OverflowError):  # ragged
+        return _object_array(values)
+    return array if array.dtype.kind in "biuf" else _object_array(values)
+
+
+def _object_array(values: Sequence[Any]) -> np.ndarray:
+    array = np.empty(len(values), dtype=object)
+    for position, value in enumerate(values):
+        array[position] = to_python(value)
+    return array
+
+
+def _stack(chains: Sequence[np.ndarray]) -> np.ndarray:
+    """(chains, draws, ...), or an object array where the chains do not fit together."""
+    shapes = {chain.shape for chain in chains}
+    if len(shapes) == 1 and len({chain.dtype == object for chain in chains}) == 1:
+        return np.stack(chains)
+    lengths = {len(chain) for chain in chains}
+    if len(lengths) == 1:
+        joined = np.empty((len(chains), *lengths), dtype=object)
+        for row, chain in enumerate(chains):
+            for column, value in enumerate(chain):
+                joined[row, column] = value
+        return joined
+    ragged = np.empty(len(chains), dtype=object)
+    for row, chain in enumerate(chains):
+        ragged[row] = chain
+    return ragged

@@ -1,0 +1,140 @@
+"""Draws in other people's formats: .npz, .csv, netCDF, and the xarray tree that ArviZ reads."""
+
+from __future__ import annotations
+
+import csv
+import importlib.util
+import itertools
+import json
+import zipfile
+from collections import defaultdict
+from collections.abc import Iterator
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from venture_lite.errors import VentureError
+from venture_lite.summary import coordinates
+
+if TYPE_CHECKING:
+    from xarray import DataTree
+
+    from venture_lite.draws import Draws
+
+SUFFIXES = (".npz", ".csv", ".nc")
+
+
+def save(draws: Draws, path: str | PathLike[str]) -> None:
+    """Write draws by the file's suffix.
+
+    .npz holds one array a variable, (chains, draws, ...), values that are not numbers as JSON text; .csv has one row
+    for each draw of each chain and one column for each coordinate; .nc is netCDF with ArviZ's groups.
+
+    Raises:
+        VentureError: another suffix, no netCDF library, or a file that cannot be written.
+    """
+    path = Path(path)
+    check_output(path)
+    try:
+        match path.suffix:
+            case ".npz":
+                _save_npz(draws, path)
+            case ".csv":
+                _save_csv(draws, path)
+            case _:
+                to_datatree(draws).to_netcdf(path, engine=_netcdf_engine())
+    except OSError as error:
+        raise VentureError(f"cannot write {path}: {error.strerror or error}") from error
+
+
+def check_output(path: Path) -> None:
+    """Refuse an output file that could not be written, before anything has run."""
+    if path.suffix not in SUFFIXES:
+        raise VentureError(f"cannot tell the format of {path}", hint=f"end its name in {', '.join(SUFFIXES)}")
+    if not path.parent.is_dir():
+        raise VentureError(f"there is no folder {path.parent} to write {path.name} into")
+    if path.is_dir():
+        raise VentureError(f"{path} is a folder, so no draws can be written to it")
+    if path.suffix == ".nc" and _netcdf_engine() is None:
+        raise VentureError(
+            "no netCDF library is installed, so .nc files cannot be written",
+            hint="pip install 'venture-lite[netcdf]', or write .npz or .csv",
+        )
+
+
+def to_datatree(draws: Draws) -> DataTree:
+    """Numeric variables as an `xarray.DataTree` with dimensions chain, draw and the variable's own.
+
+    Variables of the commonest length are in group `posterior`; others, which cannot share its `draw` dimension, in
+    `posterior_LENGTH`. A slash in a name, which a tree reads as a path, becomes a division sign.
+    """
+    from arviz_base import from_dict
+
+    by_length: dict[int, dict[str, np.ndarray]] = defaultdict(dict)
+    for name in draws.names:
+        if draws.is_numeric(name):
+            by_length[draws[name].shape[1]][name.replace("/", "\N{DIVISION SIGN}")] = draws[name]
+    main = max(by_length, key=lambda length: len(by_length[length]), default=0)
+    groups = {
+        "posterior" if length == main else f"posterior_{length}": variables for length, variables in by_length.items()
+    }
+    tree: DataTree = from_dict(groups or {"posterior": {}})
+    return tree
+
+
+def _netcdf_engine() -> Literal["h5netcdf", "netcdf4"] | None:
+    if all(map(importlib.util.find_spec, ("h5netcdf", "h5py"))):
+        return "h5netcdf"
+    return "netcdf4" if importlib.util.find_spec("netCDF4") else None
+
+
+def _save_npz(draws: Draws, path: Path) -> None:
+    """Written entry by entry: `numpy.savez` takes names as keywords, and a variable may be called `file`."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        for name in draws.names:
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:
+                np.lib.format.write_array(entry, _plain(draws, name), allow_pickle=False)
+
+
+def _plain(draws: Draws, name: str) -> np.ndarray:
+    """The variable without Python objects in it."""
+    values = draws[name]
+    if values.dtype != object:
+        return values
+    if values.ndim == 1:
+        return np.array([_text(chain) for chain in values])
+    return np.array([[_text(value) for value in chain] for chain in values])
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, default=lambda other: other.tolist() if hasattr(other, "tolist") else str(other))
+
+
+def _save_csv(draws: Draws, path: Path) -> None:
+    columns = {name: list(_csv_columns(draws, name)) for name in draws.names}
+    headings = [heading for parts in columns.values() for heading, _ in parts]
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(["chain", "draw", *headings])
+        for chain in range(draws.chain_count):
+            cells = [chains[chain] for parts in columns.values() for _, chains in parts]
+            rows = itertools.zip_longest(*cells, fillvalue="")
+            writer.writerows([chain, draw, *row] for draw, row in enumerate(rows))
+
+
+def _csv_columns(draws: Draws, name: str) -> Iterator[tuple[str, list[list[Any]]]]:
+    """Each coordinate's heading, and its cells by chain; truth is written `true` or `false`, as JSON has it."""
+    chains = draws.by_chain(name)
+    if not draws.is_numeric(name):
+        yield name, [[_text(value) for value in chain.tolist()] for chain in chains]
+        return
+    for heading, index in coordinates(name, draws[name].shape[2:]):
+        place: Any = (slice(None), *index)
+        cells = [chain[place].tolist() for chain in chains]
+        if draws[name].dtype == bool:
+            cells = [[str(value).lower() for value in chain] for chain in cells]
+        yield heading, cells

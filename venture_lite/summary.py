@@ -1,0 +1,219 @@
+"""A summary of draws for a person: a row for each coordinate, and warnings about what not to trust."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from venture_lite import diagnostics
+
+if TYPE_CHECKING:
+    from venture_lite.draws import Draws
+
+# coordinates of one variable that are printed; the data and `rows` hold them all
+COORDINATES_SHOWN = 12
+# Vehtari et al. (2021) recommend both limits
+R_HAT_LIMIT = 1.01
+ESS_LIMIT = 100
+# a kernel that never accepts in so many transitions is stuck rather than unlucky
+TRANSITIONS_LIMIT = 100
+# the ends of the central 90% interval
+INTERVAL = (0.05, 0.95)
+
+HEADER = ("variable", "mean", "sd", "5%", "95%", "ess_bulk", "ess_tail", "r_hat")
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryRow:
+    """One scalar: a variable, or a coordinate of one (`w[3]`, positions count from 0).
+
+    Undefined diagnostics (a constant, fewer than 4 draws) are NaN and print as `-`.
+    """
+
+    name: str
+    variable: str
+    mean: float
+    sd: float
+    # ends of the central 90% interval
+    low: float
+    high: float
+    ess_bulk: float
+    ess_tail: float
+    r_hat: float
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """Rows for numeric variables; `str` gives the table and the warnings."""
+
+    rows: tuple[SummaryRow, ...]
+    # chains and draws, of each numeric variable
+    sizes: dict[str, tuple[int, int]]
+    # variables without a summary: neither numbers nor arrays of one shape
+    left_out: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+    def as_dict(self) -> dict[str, dict[str, float | None]]:
+        """Plain numbers by coordinate, for JSON: `{"mu": {"mean": 9.99, ...}}`; None for what is undefined."""
+        return {row.name: {key: _or_none(value) for key, value in _columns(row).items()} for row in self.rows}
+
+    def table(self) -> str:
+        """The rows alone, aligned; a variable's coordinates beyond twelve are summed up in one line."""
+        if not self.rows:
+            return ""
+        lines: list[tuple[str, ...]] = [HEADER]
+        notes: list[str] = []
+        for _, group in itertools.groupby(self.rows, key=lambda row: row.variable):
+            rows = list(group)
+            lines += [_cells(row) for row in rows[:COORDINATES_SHOWN]]
+            if len(rows) > COORDINATES_SHOWN:
+                notes.append(_note(rows))
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        text = ["  ".join([line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])]).rstrip() for line in lines]
+        return "\n".join(text + notes)
+
+    def __str__(self) -> str:
+        parts = [self.table()]
+        if sizes := _size_line(self.sizes):
+            parts.append(sizes)
+        if self.left_out:
+            parts.append(f"not summarized (not numbers of one shape): {', '.join(self.left_out)}")
+        parts += [f"warning: {warning}" for warning in self.warnings]
+        return "\n".join(part for part in parts if part)
+
+
+def summarize(draws: Draws) -> Summary:
+    """The summary of a set of draws."""
+    numeric = [name for name in draws.names if draws.is_numeric(name) and draws[name].shape[1] > 0]
+    rows = tuple(row for name in numeric for row in _rows_of(name, draws[name]))
+    return Summary(
+        rows=rows,
+        sizes={name: (draws[name].shape[0], draws[name].shape[1]) for name in numeric},
+        left_out=tuple(name for name in draws.names if name not in numeric),
+        warnings=(*_stuck_kernels(draws), *_mixing(rows)),
+    )
+
+
+def coordinates(name: str, shape: tuple[int, ...]) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """`w[3]`, `S[0, 1]` and the index that each stands for; a scalar is itself."""
+    for index in np.ndindex(*shape):
+        yield (f"{name}[{', '.join(map(str, index))}]" if index else name), index
+
+
+def _rows_of(name: str, values: np.ndarray) -> Iterator[SummaryRow]:
+    for label, index in coordinates(name, values.shape[2:]):
+        place: Any = (slice(None), slice(None), *index)
+        scalar = values[place].astype(np.float64)
+        with np.errstate(all="ignore"):
+            low, high = np.quantile(scalar, INTERVAL)
+            spread = float(np.std(scalar, ddof=1)) if scalar.size > 1 else math.nan
+            mean = float(np.mean(scalar))
+        yield SummaryRow(
+            label,
+            name,
+            mean,
+            spread,
+            float(low),
+            float(high),
+            diagnostics.ess_bulk(scalar),
+            diagnostics.ess_tail(scalar),
+            diagnostics.r_hat(scalar),
+        )
+
+
+def _stuck_kernels(draws: Draws) -> Iterator[str]:
+    """A line for each kernel that accepted nothing, with the chains where it did not."""
+    stuck: dict[str, list[Any]] = {}
+    for row in draws.statistics:
+        if row.accepted == 0 and row.transitions >= TRANSITIONS_LIMIT:
+            stuck.setdefault(row.kernel, []).append(row)
+    for kernel, rows in stuck.items():
+        chains = "" if draws.chain_count == 1 else f" in chain {', '.join(str(row.chain) for row in rows)}"
+        yield f"{kernel} accepted none of its {max(row.transitions for row in rows)} transitions{chains}"
+
+
+def _mixing(rows: tuple[SummaryRow, ...]) -> Iterator[str]:
+    unmixed = [row for row in rows if row.r_hat > R_HAT_LIMIT]
+    if unmixed:
+        worst = max(unmixed, key=lambda row: row.r_hat)
+        yield (
+            f"R-hat is above {R_HAT_LIMIT} for {_named(unmixed)} (largest {worst.r_hat:.3g}): "
+            "the chains do not agree yet; run longer, or change the kernels"
+        )
+    short = [row for row in rows if min(row.ess_bulk, row.ess_tail) < ESS_LIMIT]
+    if short:
+        least = min(min(row.ess_bulk, row.ess_tail) for row in short)
+        yield (
+            f"the effective sample size is below {ESS_LIMIT} for {_named(short)} (smallest {least:.0f}): "
+            "means and intervals are rough; run longer"
+        )
+
+
+def _named(rows: list[SummaryRow], shown: int = 4) -> str:
+    names = [row.name for row in rows]
+    return ", ".join(names[:shown]) + (f" and {len(names) - shown} more" if len(names) > shown else "")
+
+
+def _columns(row: SummaryRow) -> dict[str, float]:
+    return {
+        "mean": row.mean,
+        "sd": row.sd,
+        "q5": row.low,
+        "q95": row.high,
+        "ess_bulk": row.ess_bulk,
+        "ess_tail": row.ess_tail,
+        "r_hat": row.r_hat,
+    }
+
+
+def _cells(row: SummaryRow) -> tuple[str, ...]:
+    numbers = [_number(value) for value in (row.mean, row.sd, row.low, row.high)]
+    return (row.name, *numbers, _count(row.ess_bulk), _count(row.ess_tail), _dash(row.r_hat, ".3f"))
+
+
+def _number(value: float) -> str:
+    return _dash(value, ".4g")
+
+
+def _count(value: float) -> str:
+    return _dash(value, ".0f")
+
+
+def _dash(value: float, form: str) -> str:
+    return "-" if math.isnan(value) else format(value, form)
+
+
+def _or_none(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _note(rows: list[SummaryRow]) -> str:
+    """One line for the coordinates that are not printed; the ranges are over all of the variable's."""
+    left_out = len(rows) - COORDINATES_SHOWN
+    text = f"{rows[0].variable}: {left_out} more coordinates not shown"
+    sizes = [row.ess_bulk for row in rows if not math.isnan(row.ess_bulk)]
+    ratios = [row.r_hat for row in rows if not math.isnan(row.r_hat)]
+    if sizes:
+        text += f"; over all {len(rows)}, ess_bulk {min(sizes):.0f} to {max(sizes):.0f}"
+    if ratios:
+        text += f", r_hat at most {max(ratios):.3f}"
+    return text
+
+
+def _size_line(sizes: dict[str, tuple[int, int]]) -> str:
+    """`4 chains of 500 draws`, with the variables that have other numbers named."""
+
+    def words(chains: int, count: int) -> str:
+        return f"{chains} chain{'s' * (chains != 1)} of {count} draw{'s' * (count != 1)}"
+
+    if not sizes:
+        return ""
+    commonest, _ = Counter(sizes.values()).most_common(1)[0]
+    others = [f"{name}: {words(*size)}" for name, size in sizes.items() if size != commonest]
+    return "; ".join([words(*commonest), *others])

@@ -1,0 +1,175 @@
+"""Arithmetic: `+ - * /` on any number of arguments as in Scheme, elementwise on vectors, and division with remainder.
+
+Integers stay integers under `+ - *` until they leave 64 bits, where they become floats.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from venture_lite.errors import ArgumentError
+from venture_lite.procedures.columns import RowByRow, elementwise, folded
+from venture_lite.procedures.domains import NUMERIC, REAL
+from venture_lite.procedures.record import Argument, Deterministic
+from venture_lite.values import freeze, show
+
+Operation = Callable[[Any, Any], Any]
+
+
+def _combine(name: str, operation: Operation, left: Any, right: Any) -> Any:
+    """One step of an operation on two numbers, a number and an array, or two arrays of one shape."""
+    if isinstance(left, (int, float)) and isinstance(right, (int, float)):
+        return _number(name, operation, left, right)
+    for side in (left, right):
+        if not NUMERIC.contains(side):
+            raise ArgumentError(f"{name} takes numbers, vectors and matrices, got {show(side)}")
+    shapes = {side.shape for side in (left, right) if isinstance(side, np.ndarray)}
+    if len(shapes) > 1:
+        raise ArgumentError(f"{name}: shapes differ: {left.shape} and {right.shape}")
+    with np.errstate(all="ignore"):
+        result = operation(left, right)
+    if np.isnan(result).any():
+        raise ArgumentError(f"{name}: the result is not a number, for {show(left)} and {show(right)}")
+    return freeze(np.asarray(result, dtype=np.float64))
+
+
+def _number(name: str, operation: Operation, left: Any, right: Any) -> Any:
+    try:
+        result = operation(left, right)
+    except OverflowError:
+        return math.inf if (left < 0) == (right < 0) else -math.inf
+    if isinstance(result, int):
+        return result if -(2**63) <= result < 2**63 else float(result)
+    if result != result:
+        raise ArgumentError(f"{name}: the result is not a number, for {show(left)} and {show(right)}")
+    return result
+
+
+def add(left: Any = 0, right: Any = 0, *rest: Any) -> Any:
+    if left.__class__ is float and right.__class__ is float and not rest:
+        result = left + right
+        if result == result:
+            return result
+    result = _combine("+", operator.add, left, right)
+    for term in rest:
+        result = _combine("+", operator.add, result, term)
+    return result
+
+
+def multiply(left: Any = 1, right: Any = 1, *rest: Any) -> Any:
+    if left.__class__ is float and right.__class__ is float and not rest:
+        result = left * right
+        if result == result:
+            return result
+    result = _combine("*", operator.mul, left, right)
+    for factor in rest:
+        result = _combine("*", operator.mul, result, factor)
+    return result
+
+
+def subtract(left: Any, *rest: Any) -> Any:
+    if not rest:
+        return _combine("-", operator.mul, -1, left)
+    result = left
+    for term in rest:
+        if result.__class__ is float and term.__class__ is float:
+            difference = result - term
+            if difference == difference:
+                result = difference
+                continue
+        result = _combine("-", operator.sub, result, term)
+    return result
+
+
+def divide(left: Any, *rest: Any) -> Any:
+    if not rest:
+        return _quotient(1.0, left)
+    result = left
+    for divisor in rest:
+        result = _quotient(result, divisor)
+    return result
+
+
+def _quotient(left: Any, right: Any) -> Any:
+    if right.__class__ is float and right and left.__class__ is float:
+        result = left / right
+        if result == result:
+            return result
+    _refuse_zero("/", left, right)
+    return _combine("/", operator.truediv, left, right)
+
+
+def _refuse_zero(name: str, left: Any, right: Any) -> None:
+    if (not right.all()) if isinstance(right, np.ndarray) else right == 0:
+        raise ArgumentError(f"{name}: division by zero, of {show(left)} by {show(right)}")
+
+
+def modulo(left: Any, right: Any) -> Any:
+    _refuse_zero("mod", left, right)
+    return _combine("mod", operator.mod, left, right)
+
+
+def integer_divide(left: Any, right: Any) -> Any:
+    _refuse_zero("int_div", left, right)
+    result = _combine("int_div", operator.floordiv, left, right)
+    return int(result) if isinstance(result, float) and abs(result) < 2**63 else result
+
+
+def _divide_columns(left: Any, right: Any) -> Any:
+    if not np.all(right):
+        raise RowByRow
+    return np.true_divide(left, right)
+
+
+def _subtract_columns(lifted: tuple[bool, ...], *arguments: Any) -> np.ndarray:
+    if len(arguments) == 1:
+        return multiply_columns((False, *lifted), -1, *arguments)
+    return _fold_subtract(lifted, *arguments)
+
+
+def _quotient_columns(lifted: tuple[bool, ...], *arguments: Any) -> np.ndarray:
+    if len(arguments) != 2:
+        raise RowByRow
+    return _elementwise_divide(lifted, *arguments)
+
+
+multiply_columns = folded(operator.mul)
+_fold_subtract = folded(operator.sub)
+_elementwise_divide = elementwise(_divide_columns)
+
+ADD = Deterministic(
+    "+", (), "The sum of its arguments; elementwise on vectors.", add, folded(operator.add), rest=NUMERIC, total=True
+)
+MULTIPLY = Deterministic(
+    "*",
+    (),
+    "The product of its arguments; elementwise on vectors.",
+    multiply,
+    multiply_columns,
+    rest=NUMERIC,
+    total=True,
+)
+SUBTRACT = Deterministic(
+    "-", (Argument("x", NUMERIC),), "The first argument less all others; of one argument, its negative.",
+    subtract, _subtract_columns, rest=NUMERIC, total=True,
+)  # fmt: skip
+DIVIDE = Deterministic(
+    "/", (Argument("x", NUMERIC),),
+    "The first argument divided by all others, as a float; of one argument, its reciprocal. Division by zero is an error.",
+    divide, _quotient_columns, rest=NUMERIC,
+)  # fmt: skip
+MODULO = Deterministic(
+    "mod", (Argument("x", REAL), Argument("divisor", REAL)),
+    "The remainder of a division, with the sign of the divisor: (mod -1 3) is 2.", modulo,
+)  # fmt: skip
+INTEGER_DIVIDE = Deterministic(
+    "int_div", (Argument("x", REAL), Argument("divisor", REAL)),
+    "The quotient rounded down to an integer: (int_div -1 3) is -1.", integer_divide,
+)  # fmt: skip
+
+RECORDS = (ADD, SUBTRACT, MULTIPLY, DIVIDE, MODULO, INTEGER_DIVIDE)

@@ -1,0 +1,123 @@
+"""Checking the arguments of a call against the record: a message for a person, and fast tests for the trace."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from venture_lite.errors import ArgumentError, Span
+from venture_lite.procedures.domains import Domain
+from venture_lite.procedures.record import REQUIRED, Argument, Procedure
+from venture_lite.values import show
+
+
+def check_arguments(record: Procedure, args: tuple[Any, ...], span: Span | None = None) -> tuple[Any, ...]:
+    """The arguments with defaults filled in.
+
+    Raises ArgumentError that names the procedure, the argument and what was given.
+    """
+    arguments, rest = record.arguments, rest_of(record)
+    required = sum(argument.default is REQUIRED for argument in arguments)
+    if len(args) < required or (rest is None and len(args) > len(arguments)):
+        raise ArgumentError(f"{record.name} takes {_taken(record, required)}, got {len(args)}", span)
+    filled = args + tuple(argument.default for argument in arguments[len(args) :])
+    for argument, value in zip(arguments, filled, strict=False):
+        if not accepts(argument, value):
+            raise ArgumentError(_refusal(record.name, argument.name, argument.domain, value), span)
+    if rest is not None:
+        for position, value in enumerate(filled[len(arguments) :], len(arguments) + 1):
+            if not rest.contains(value):
+                raise ArgumentError(_refusal(record.name, f"argument {position}", rest, value), span)
+    return filled
+
+
+def rest_of(record: Procedure) -> Domain | None:
+    """The domain of further arguments, for records that take any number."""
+    return getattr(record, "rest", None)
+
+
+def accepts(argument: Argument, value: Any) -> bool:
+    """Whether one value is allowed; the default None stands for an argument left out."""
+    return (value is None and argument.default is None) or argument.domain.contains(value)
+
+
+def _refusal(name: str, argument: str, domain: Domain, value: Any) -> str:
+    return f"{name}: {argument} must be {domain.phrase}, got {show(value)}"
+
+
+def signature(record: Procedure) -> str:
+    """The arguments as `help` and messages show them: `p [values] ...`."""
+    names = [a.name if a.default is REQUIRED else f"[{a.name}]" for a in record.arguments]
+    return " ".join([*names, "..."] if rest_of(record) is not None else names)
+
+
+def _taken(record: Procedure, required: int) -> str:
+    most = len(record.arguments)
+    if rest_of(record) is not None:
+        count = f"at least {required}"
+    else:
+        count = str(most) if required == most else f"{required} to {most}"
+    noun = "argument" if count in ("1", "at least 1") else "arguments"
+    shown = signature(record)
+    return f"{count} {noun} ({shown})" if shown else f"{count} {noun}"
+
+
+_VALID = """
+def valid({parameters}):
+    try:
+        return ({fast}) or slow(({values}))
+    except (TypeError, ValueError):
+        return slow(({values}))
+"""
+
+
+def record_valid(record: Procedure) -> Callable[..., bool]:
+    """A test `(*arguments) -> bool`, given all arguments, compiled for the record: about 100 ns for a normal.
+
+    The comparisons alone decide for plain numbers. `is True` sends anything else (an array compares as an array) to the
+    full test.
+    """
+    arguments, rest = record.arguments, rest_of(record)
+    names = [f"a{i}" for i in range(len(arguments))]
+    namespace: dict[str, Any] = {"inf": math.inf}
+    tests = []
+    for name, argument in zip(names, arguments, strict=True):
+        namespace[f"accepts_{name}"] = argument.domain.contains
+        if argument.domain.test is None:
+            test = f"accepts_{name}({name})"
+        else:
+            test = f"({argument.domain.test.format(x=name)}) is True"
+        tests.append(f"({name} is None or {test})" if argument.default is None else test)
+    parameters = [*names, "*rest"] if rest is not None else names
+    if rest is not None:
+        namespace["accepts_rest"] = rest.contains
+        tests.append("all(map(accepts_rest, rest))")
+
+    def slow(values: tuple[Any, ...]) -> bool:
+        if not all(map(accepts, arguments, values)):
+            return False
+        return rest is None or all(map(rest.contains, values[len(arguments) :]))
+
+    namespace["slow"] = slow
+    values = "".join(f"{parameter}, " for parameter in parameters)
+    text = _VALID.format(parameters=", ".join(parameters), fast=" and ".join(tests) or "True", values=values)
+    exec(text, namespace)
+    valid: Callable[..., bool] = namespace["valid"]
+    return valid
+
+
+def columns_valid(record: Procedure, lifted: tuple[bool, ...], args: tuple[Any, ...]) -> bool:
+    """Whether every row of a call is allowed; `lifted` and `args` speak of the arguments only, not of a drawn value."""
+    arguments, rest = record.arguments, rest_of(record)
+    for position, (up, value) in enumerate(zip(lifted, args, strict=True)):
+        argument = arguments[position] if position < len(arguments) else None
+        domain = argument.domain if argument is not None else rest
+        if domain is None:
+            return False
+        if up:
+            if not domain.contains_all(value):
+                return False
+        elif not (accepts(argument, value) if argument is not None else domain.contains(value)):
+            return False
+    return True

@@ -1,0 +1,101 @@
+"""Evaluating many rows in one call: the shared adapters of the records' `columns` forms.
+
+What an adapter cannot do in one call it answers by raising `RowByRow`, and the caller evaluates the rows one at a time,
+which also finds the row that an error belongs to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from venture_lite.procedures.record import Columns
+
+SAFE_INTEGER = 2**31
+"""Sums and products of two integers below this stay within 64 bits."""
+
+
+class RowByRow(Exception):
+    """These columns cannot be evaluated together."""
+
+
+def numeric(argument: Any, lifted: bool) -> Any:
+    """A lifted argument as an array of numbers, booleans as integers; a uniform one as it is, if it is numeric."""
+    if isinstance(argument, np.ndarray):
+        if argument.dtype.kind == "f":
+            return argument
+        if argument.dtype.kind == "b":
+            return argument.astype(np.int64)
+        if argument.dtype.kind != "i":
+            raise RowByRow
+        return argument
+    if lifted or not isinstance(argument, (int, float)):
+        raise RowByRow
+    return argument
+
+
+def aligned(lifted: tuple[bool, ...], arguments: tuple[Any, ...]) -> list[Any]:
+    """The arguments of an elementwise operation, shaped so that NumPy's broadcasting pairs rows with rows.
+
+    In one row each argument must be a single number, or have the shape that all others that are not numbers have.
+    """
+    numbers = [numeric(argument, up) for argument, up in zip(arguments, lifted, strict=True)]
+    shapes = [x.shape[up:] if isinstance(x, np.ndarray) else () for x, up in zip(numbers, lifted, strict=True)]
+    shape = max(shapes, key=len)
+    if not shape:
+        return numbers
+    if any(one and one != shape for one in shapes):
+        raise RowByRow
+    return [
+        x.reshape(x.shape + (1,) * len(shape)) if up and not one else x
+        for x, up, one in zip(numbers, lifted, shapes, strict=True)
+    ]
+
+
+def elementwise(operation: Callable[..., Any]) -> Columns:
+    """Columns form of an elementwise operation on floats; a result with NaN goes back row by row, to be located."""
+
+    def columns(lifted: tuple[bool, ...], *arguments: Any) -> np.ndarray:
+        with np.errstate(all="ignore"):
+            result: np.ndarray = operation(*aligned(lifted, arguments))
+        if result.dtype.kind == "f" and np.isnan(result).any():
+            raise RowByRow
+        return result
+
+    return columns
+
+
+def folded(operation: Callable[[Any, Any], Any]) -> Columns:
+    """Columns form of a sum or product of two or more arguments that keeps integers exact."""
+
+    def columns(lifted: tuple[bool, ...], *arguments: Any) -> np.ndarray:
+        if len(arguments) < 2:
+            raise RowByRow
+        numbers = aligned(lifted, arguments)
+        with np.errstate(all="ignore"):
+            result = numbers[0]
+            for number in numbers[1:]:
+                if _may_overflow(result, number):
+                    raise RowByRow
+                result = operation(result, number)
+        if result.dtype.kind == "f" and np.isnan(result).any():
+            raise RowByRow
+        return np.asarray(result)
+
+    return columns
+
+
+def _may_overflow(left: Any, right: Any) -> bool:
+    return _is_integer(left) and _is_integer(right) and not (_is_small(left) and _is_small(right))
+
+
+def _is_integer(number: Any) -> bool:
+    return number.dtype.kind == "i" if isinstance(number, np.ndarray) else isinstance(number, int)
+
+
+def _is_small(number: Any) -> bool:
+    if isinstance(number, np.ndarray):
+        return not number.size or bool(number.max() < SAFE_INTEGER and number.min() > -SAFE_INTEGER)
+    return bool(-SAFE_INTEGER < number < SAFE_INTEGER)

@@ -1,0 +1,156 @@
+"""Distributions over real numbers."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from venture_lite.errors import ArgumentError
+from venture_lite.procedures import transforms
+from venture_lite.procedures.density import random
+from venture_lite.procedures.domains import POSITIVE, REAL
+from venture_lite.procedures.numeric import (
+    LOG_TWO_PI,
+    absolute,
+    inf,
+    lgamma,
+    log,
+    log1p,
+    log_beta,
+    pi,
+    where,
+    xlog1py,
+    xlogy,
+)
+from venture_lite.procedures.record import Argument
+from venture_lite.values import show
+
+HALF_LOG_TWO_PI = 0.5 * LOG_TWO_PI
+
+
+def _positive(value: float) -> float:
+    """A simulated value kept off 0 and infinity, where rounding may have put it and the density is not finite."""
+    return min(max(value, transforms.SMALLEST), transforms.LARGEST)
+
+
+def _between(value: float, low: float, high: float) -> float:
+    return min(max(value, math.nextafter(low, high)), math.nextafter(high, low))
+
+
+def _finite(value: float) -> float:
+    return min(max(value, -transforms.LARGEST), transforms.LARGEST)
+
+
+def _normal(value: float, mean: float, sd: float) -> float:
+    z = (value - mean) / sd
+    return -0.5 * (z * z) - (log(sd) + HALF_LOG_TWO_PI)
+
+
+def _uniform_continuous(value: float, lo: float, hi: float) -> float:
+    return where((value >= lo) & (value <= hi), -log(hi - lo), -inf)
+
+
+def _simulate_uniform(rng: np.random.Generator, lo: float, hi: float) -> float:
+    if not lo < hi:
+        raise ArgumentError(f"uniform_continuous: lo must be less than hi, got {show(lo)} and {show(hi)}")
+    return _between(lo + (hi - lo) * rng.random(), lo, hi)
+
+
+def _beta(value: float, a: float, b: float) -> float:
+    inside = (value >= 0) & (value <= 1)
+    x = where(inside, value, 0.5)
+    return where(inside, xlogy(a - 1, x) + xlog1py(b - 1, -x) - log_beta(a, b), -inf)
+
+
+def _gamma(value: float, shape: float, rate: float) -> float:
+    inside = value >= 0
+    x = where(inside, value, 1.0)
+    return where(inside, shape * log(rate) - lgamma(shape) + xlogy(shape - 1, x) - rate * x, -inf)
+
+
+def _inv_gamma(value: float, shape: float, scale: float) -> float:
+    inside = value > 0
+    x = where(inside, value, 1.0)
+    return where(inside, shape * log(scale) - lgamma(shape) - (shape + 1) * log(x) - scale / x, -inf)
+
+
+def _expon(value: float, rate: float) -> float:
+    return where(value >= 0, log(rate) - rate * value, -inf)
+
+
+def _student_t(value: float, df: float, loc: float, scale: float) -> float:
+    z = (value - loc) / scale
+    half = 0.5 * (df + 1)
+    return lgamma(half) - lgamma(0.5 * df) - 0.5 * log(df * pi) - log(scale) - half * log1p(z * z / df)
+
+
+def _laplace(value: float, loc: float, scale: float) -> float:
+    return -absolute(value - loc) / scale - log(2 * scale)
+
+
+def _cauchy(value: float, loc: float, scale: float) -> float:
+    z = (value - loc) / scale
+    return -log1p(z * z) - log(pi * scale)
+
+
+def _simulate_beta(rng: np.random.Generator, a: float, b: float) -> float:
+    return _between(float(rng.beta(a, b)), 0.0, 1.0)
+
+
+_SHAPE_RATE = (Argument("shape", POSITIVE), Argument("rate", POSITIVE))
+_LOC_SCALE = (Argument("loc", REAL), Argument("scale", POSITIVE))
+
+NORMAL = random(
+    "normal", (Argument("mean", REAL), Argument("sd", POSITIVE)),
+    "A real number with the given mean and standard deviation.",
+    lambda rng, mean, sd: _finite(mean + sd * rng.standard_normal()), _normal, transform=transforms.REAL,
+    source="exp(-((x - mean) / sd)^2 / 2) / (sd sqrt(2 pi))",
+)  # fmt: skip
+UNIFORM_CONTINUOUS = random(
+    "uniform_continuous", (Argument("lo", REAL), Argument("hi", REAL)),
+    "A real number between lo and hi, with constant density.",
+    _simulate_uniform, _uniform_continuous, transform=transforms.INTERVAL, source="1 / (hi - lo)",
+)  # fmt: skip
+BETA = random(
+    "beta", (Argument("a", POSITIVE), Argument("b", POSITIVE)), "A number between 0 and 1 with mean a / (a + b).",
+    _simulate_beta, _beta, transform=transforms.UNIT,
+    source="x^(a - 1) (1 - x)^(b - 1) / B(a, b)",
+)  # fmt: skip
+GAMMA = random(
+    "gamma", _SHAPE_RATE, "A positive number with mean shape / rate.",
+    lambda rng, shape, rate: _positive(rng.standard_gamma(shape) / rate), _gamma, transform=transforms.POSITIVE,
+    source="rate^shape x^(shape - 1) exp(-rate x) / Gamma(shape)",
+)  # fmt: skip
+INV_GAMMA = random(
+    "inv_gamma", (Argument("shape", POSITIVE), Argument("scale", POSITIVE)),
+    "A positive number whose reciprocal is gamma with this shape and rate scale.",
+    lambda rng, shape, scale: _positive(scale / _positive(rng.standard_gamma(shape))), _inv_gamma,
+    transform=transforms.POSITIVE, source="scale^shape x^(-shape - 1) exp(-scale / x) / Gamma(shape)",
+)  # fmt: skip
+EXPON = random(
+    "expon", (Argument("rate", POSITIVE),), "A positive number with mean 1 / rate.",
+    lambda rng, rate: _positive(rng.standard_exponential() / rate), _expon, transform=transforms.POSITIVE,
+    source="rate exp(-rate x)",
+)  # fmt: skip
+STUDENT_T = random(
+    "student_t", (Argument("df", POSITIVE), Argument("loc", REAL, 0.0), Argument("scale", POSITIVE, 1.0)),
+    "A real number from Student's t with df degrees of freedom, shifted by loc and stretched by scale.",
+    lambda rng, df, loc, scale: _finite(loc + scale * float(rng.standard_t(df))), _student_t, transform=transforms.REAL,
+    source="Gamma((df + 1) / 2) / (Gamma(df / 2) sqrt(df pi) scale) (1 + z^2 / df)^(-(df + 1) / 2), z = (x - loc) / scale",
+)  # fmt: skip
+LAPLACE = random(
+    "laplace", _LOC_SCALE, "A real number with density falling exponentially on both sides of loc.",
+    lambda rng, loc, scale: _finite(float(rng.laplace(loc, scale))), _laplace, transform=transforms.REAL,
+    source="exp(-|x - loc| / scale) / (2 scale)",
+)  # fmt: skip
+CAUCHY = random(
+    "cauchy", _LOC_SCALE, "A real number from the Cauchy distribution: no mean, median loc.",
+    lambda rng, loc, scale: _finite(loc + scale * float(rng.standard_cauchy())), _cauchy, transform=transforms.REAL,
+    source="1 / (pi scale (1 + z^2)), z = (x - loc) / scale",
+)  # fmt: skip
+
+RECORDS: tuple[Any, ...] = (
+    NORMAL, UNIFORM_CONTINUOUS, BETA, GAMMA, INV_GAMMA, EXPON, STUDENT_T, LAPLACE, CAUCHY,
+)  # fmt: skip

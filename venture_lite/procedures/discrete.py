@@ -1,0 +1,180 @@
+"""Distributions over booleans and integers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from venture_lite.errors import ArgumentError
+from venture_lite.procedures.columns import RowByRow, numeric
+from venture_lite.procedures.density import random
+from venture_lite.procedures.domains import COUNT, INTEGER, POSITIVE, PROBABILITY, REAL, Domain
+from venture_lite.procedures.numeric import (
+    absolute,
+    exp,
+    floor,
+    inf,
+    is_integral,
+    lgamma,
+    log,
+    log1p,
+    minimum,
+    where,
+    xlog1py,
+    xlogy,
+)
+from venture_lite.procedures.record import Argument
+from venture_lite.values import show
+
+LARGEST_COUNT = 2**62
+"""Simulated counts stay below this, within the range of the generator's integers."""
+
+
+def _bernoulli(value: Any, p: float) -> float:
+    return where(value == 1, log(p), where(value == 0, log1p(-p), -inf))
+
+
+def _simulate_bernoulli(rng: np.random.Generator, p: float) -> bool:
+    return rng.random() < p
+
+
+def _support_bernoulli(p: float) -> Sequence[bool]:
+    return tuple(value for value, mass in ((False, 1.0 - p), (True, p)) if mass > 0.0)
+
+
+def _bernoulli_logit(value: Any, logit: float) -> float:
+    signed = where(value == 1, logit, where(value == 0, -logit, -inf))
+    return minimum(signed, 0.0) - log1p(exp(-absolute(signed)))
+
+
+def _bernoulli_logit_columns(lifted: tuple[bool, ...], value: Any, logit: Any) -> np.ndarray:
+    """-log(1 + exp(-signed)) with one temporary: the hottest loop of logistic regressions.
+
+    The sign is flipped by its bit. Where exp overflows the form gives -inf in place of `signed`, and is mended.
+    """
+    value, logit = value if lifted[0] else numeric(value, False), numeric(logit, lifted[1])
+    if not (isinstance(value, np.ndarray) and value.dtype.kind == "b" and isinstance(logit, np.ndarray)):
+        return _bernoulli_logit_mixed(value, logit)
+    if logit.ndim != 1 or logit.dtype != np.float64:
+        raise RowByRow
+    bits = value.astype(np.int64)
+    bits <<= 63
+    bits ^= logit.view(np.int64)
+    result = bits.view(np.float64)
+    with np.errstate(all="ignore"):
+        np.exp(result, out=result)
+        np.log1p(result, out=result)
+    np.negative(result, out=result)
+    if result.size and not result.min() > -inf:
+        result = np.where(np.isinf(result), np.where(value, logit, -logit), result)
+    return result
+
+
+def _bernoulli_logit_mixed(value: Any, logit: Any) -> np.ndarray:
+    """The same where the value is uniform, the logit is, or the values are numbers 0 and 1."""
+    is_one, is_zero = np.equal(value, 1), np.equal(value, 0)
+    with np.errstate(all="ignore"):
+        signed = np.where(is_one, logit, -np.asarray(logit, dtype=np.float64))
+        result = np.minimum(signed, 0.0) - np.log1p(np.exp(-np.abs(signed)))
+    return np.where(is_one | is_zero, result, -inf)
+
+
+def _simulate_bernoulli_logit(rng: np.random.Generator, logit: float) -> bool:
+    # P(log u - log(1 - u) < logit) is the logistic function of the logit
+    u = rng.random()
+    return u < (1.0 / (1.0 + math.exp(-logit)) if logit > -700.0 else math.exp(max(logit, -745.0)))
+
+
+def _binomial(value: Any, n: float, p: float) -> float:
+    inside = is_integral(value) & (value >= 0) & (value <= n)
+    k = where(inside, value, 0)
+    mass = lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1) + xlogy(k, p) + xlog1py(n - k, -p)
+    return where(inside, mass, -inf)
+
+
+def _poisson(value: Any, rate: float) -> float:
+    inside = is_integral(value) & (value >= 0)
+    k = where(inside, value, 0)
+    return where(inside, xlogy(k, rate) - rate - lgamma(k + 1), -inf)
+
+
+def _geometric(value: Any, p: float) -> float:
+    inside = is_integral(value) & (value >= 0)
+    return where(inside, log(p) + xlog1py(where(inside, value, 0), -p), -inf)
+
+
+def _uniform_discrete(value: Any, lo: float, hi: float) -> float:
+    inside = is_integral(value) & (value >= lo) & (value < hi)
+    return where(inside, -log(hi - lo), -inf)
+
+
+def _simulate_uniform_discrete(rng: np.random.Generator, lo: float, hi: float) -> int:
+    if not lo < hi:
+        raise ArgumentError(f"uniform_discrete: lo must be less than hi, got {show(lo)} and {show(hi)}")
+    return int(rng.integers(int(lo), int(hi)))
+
+
+def _simulate_poisson(rng: np.random.Generator, rate: float) -> int:
+    # beyond this rate the generator refuses; the normal limit is then exact to many more digits than a float holds
+    if rate < 1e15:
+        return int(rng.poisson(rate))
+    return min(int(max(rng.normal(rate, math.sqrt(rate)), 0.0)), LARGEST_COUNT)
+
+
+def _simulate_geometric(rng: np.random.Generator, p: float) -> int:
+    # failures before the first success, by inversion: exact also for p far below the generator's own limit
+    if p >= 1.0:
+        return 0
+    return min(int(floor(math.log1p(-rng.random()) / math.log1p(-p))), LARGEST_COUNT)
+
+
+_P = (Argument("p", PROBABILITY, 0.5),)
+_POSITIVE_PROBABILITY = Domain(
+    "positive probability", "a probability above 0", lambda x: PROBABILITY.contains(x) and x > 0.0,
+    lambda c: PROBABILITY.contains_all(c) and bool((c > 0.0).all()), "0.0 < {x} <= 1.0",
+)  # fmt: skip
+
+BERNOULLI_LOGIT = random(
+    "bernoulli_logit", (Argument("logit", REAL),),
+    "A boolean, true with probability logistic(logit).",
+    _simulate_bernoulli_logit, _bernoulli_logit, columns=_bernoulli_logit_columns,
+    support=lambda logit: (False, True),
+    source="log logistic(s) = min(s, 0) - log(1 + exp(-|s|)), s the logit with the sign of the outcome",
+)  # fmt: skip
+BERNOULLI = random(
+    "bernoulli", _P, "A boolean, true with probability p (default 1/2).",
+    _simulate_bernoulli, _bernoulli, support=_support_bernoulli, logit_form=BERNOULLI_LOGIT,
+    source="p^x (1 - p)^(1 - x)",
+)  # fmt: skip
+FLIP = random(
+    "flip", _P, "A boolean, true with probability p (default 1/2); another name of bernoulli.",
+    _simulate_bernoulli, _bernoulli, support=_support_bernoulli, logit_form=BERNOULLI_LOGIT,
+    source="p^x (1 - p)^(1 - x)",
+)  # fmt: skip
+BINOMIAL = random(
+    "binomial", (Argument("n", COUNT), Argument("p", PROBABILITY)),
+    "The number of successes among n independent trials of probability p.",
+    lambda rng, n, p: int(rng.binomial(int(n), p)), _binomial,
+    support=lambda n, p: range(int(n) + 1) if 0.0 < p < 1.0 else (int(n) if p else 0,),
+    source="C(n, k) p^k (1 - p)^(n - k)",
+)  # fmt: skip
+POISSON = random(
+    "poisson", (Argument("rate", POSITIVE),), "A count with the given mean.",
+    _simulate_poisson, _poisson, source="rate^k exp(-rate) / k!",
+)  # fmt: skip
+GEOMETRIC = random(
+    "geometric", (Argument("p", _POSITIVE_PROBABILITY),),
+    "The number of failures before the first success (0, 1, ...), p the probability of success.",
+    _simulate_geometric, _geometric, source="p (1 - p)^k",
+)  # fmt: skip
+UNIFORM_DISCRETE = random(
+    "uniform_discrete", (Argument("lo", INTEGER), Argument("hi", INTEGER)),
+    "An integer from lo to hi - 1, each equally probable.",
+    _simulate_uniform_discrete, _uniform_discrete,
+    support=lambda lo, hi: range(int(lo), int(hi)), source="1 / (hi - lo)",
+)  # fmt: skip
+
+RECORDS = (FLIP, BERNOULLI, BERNOULLI_LOGIT, BINOMIAL, POISSON, GEOMETRIC, UNIFORM_DISCRETE)

@@ -1,0 +1,171 @@
+"""Which values an argument may take: one `Domain` for each kind, with a check of one value and a check of a column.
+
+A domain of single numbers also carries its test as an expression, from which `checks.py` compiles one fast check for each
+record.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from venture_lite.procedures.factors import cholesky_of
+from venture_lite.values import Symbol
+
+LARGEST_DEVIATION_FROM_ONE = 1e-9
+"""How far the sum of a probability vector may be from 1 (the language's own figure)."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Domain:
+    name: str
+    # for messages: 'must be PHRASE'
+    phrase: str
+    # one value of any kind; never raises
+    contains: Callable[[Any], bool]
+    # an array whose first axis is the rows
+    contains_all: Callable[[np.ndarray], bool]
+    # the test of one number as an expression in {x}; it may raise TypeError or ValueError on other kinds of values
+    test: str | None = None
+
+
+def _each(contains: Callable[[Any], bool]) -> Callable[[np.ndarray], bool]:
+    """The check of a column by the check of its rows."""
+    return lambda column: all(map(contains, column.tolist() if column.ndim == 1 else column))
+
+
+def _numbers(
+    name: str, phrase: str, test: str, columns: Callable[[np.ndarray], bool], integral: bool = False
+) -> Domain:
+    """A domain of single numbers; `columns` sees a nonempty one-dimensional float array."""
+    inside: Callable[[Any], bool] = eval(f"lambda x: bool({test.format(x='x')})", {"inf": math.inf})
+
+    def contains(value: Any) -> bool:
+        return isinstance(value, (int, float)) and inside(value)
+
+    def contains_all(column: np.ndarray) -> bool:
+        if column.ndim != 1:
+            return False
+        if column.dtype.kind not in "fbiu":
+            return all(map(contains, column.tolist()))
+        if not column.size:
+            return True
+        return columns(column) and not (integral and column.dtype.kind == "f" and bool((column % 1.0).any()))
+
+    return Domain(name, phrase, contains, contains_all, test)
+
+
+def _all_finite(column: np.ndarray) -> bool:
+    return column.dtype.kind != "f" or bool(np.isfinite(column).all())
+
+
+ANY = Domain("any", "a value", lambda value: True, lambda column: True, "True")
+REAL = _numbers("real", "a finite number", "-inf < {x} < inf", _all_finite)
+POSITIVE = _numbers(
+    "positive", "a positive number", "0.0 < {x} < inf", lambda c: bool(c.min() > 0.0 and c.max() < math.inf)
+)
+NON_NEGATIVE = _numbers(
+    "non-negative", "a number that is not negative", "0.0 <= {x} < inf",
+    lambda c: bool(c.min() >= 0.0 and c.max() < math.inf),
+)  # fmt: skip
+PROBABILITY = _numbers(
+    "probability", "a number between 0 and 1", "0.0 <= {x} <= 1.0", lambda c: bool(c.min() >= 0.0 and c.max() <= 1.0)
+)
+INTEGER = _numbers("integer", "an integer", "-inf < {x} < inf and {x} % 1 == 0", _all_finite, integral=True)
+COUNT = _numbers(
+    "count", "an integer, 0 or more", "0 <= {x} < inf and {x} % 1 == 0",
+    lambda c: bool(c.min() >= 0 and c.max() < math.inf), integral=True,
+)  # fmt: skip
+POSITIVE_INTEGER = _numbers(
+    "positive integer", "a positive integer", "0 < {x} < inf and {x} % 1 == 0",
+    lambda c: bool(c.min() > 0 and c.max() < math.inf), integral=True,
+)  # fmt: skip
+BOOLEAN_LIKE = _numbers(
+    "boolean", "a boolean, 0 or 1", "{x} == 0 or {x} == 1",
+    lambda c: c.dtype.kind == "b" or bool(((c == 0) | (c == 1)).all()),
+)  # fmt: skip
+
+
+def _is_numeric(value: Any) -> bool:
+    return isinstance(value, (int, float)) or (isinstance(value, np.ndarray) and value.dtype.kind in "fbiu")
+
+
+NUMERIC = Domain(
+    "numeric", "a number, a vector or a matrix", _is_numeric,
+    lambda column: column.dtype.kind in "fbiu" or all(map(_is_numeric, column.tolist())),
+)  # fmt: skip
+
+
+def _vectors(name: str, phrase: str, inside: Callable[[np.ndarray], bool]) -> Domain:
+    """A domain of vectors and lists of numbers; `inside` sees a float array whose last axis is the vector's."""
+
+    def contains(value: Any) -> bool:
+        if isinstance(value, tuple):
+            if not all(isinstance(item, (int, float)) for item in value):
+                return False
+            value = np.array(value, dtype=np.float64)
+        return isinstance(value, np.ndarray) and value.ndim == 1 and inside(value)
+
+    def contains_all(column: np.ndarray) -> bool:
+        if column.dtype.kind not in "fbiu":
+            return all(map(contains, column))
+        return column.ndim == 2 and inside(column)
+
+    return Domain(name, phrase, contains, contains_all)
+
+
+def _sums_to_one(vectors: np.ndarray) -> bool:
+    if not vectors.size or not vectors.min() >= 0.0:
+        return False
+    return bool((abs(vectors.sum(axis=-1) - 1.0) <= LARGEST_DEVIATION_FROM_ONE).all())
+
+
+VECTOR = _vectors("vector", "a vector of finite numbers", lambda v: bool(np.isfinite(v).all()))
+POSITIVE_VECTOR = _vectors(
+    "positive vector", "a vector of positive numbers",
+    lambda v: v.size > 0 and bool(v.min() > 0.0 and v.max() < math.inf),
+)  # fmt: skip
+PROBABILITY_VECTOR = _vectors("probability vector", "a vector of probabilities that sum to 1", _sums_to_one)
+
+
+def _is_matrix(value: Any) -> bool:
+    if isinstance(value, tuple):
+        rows = [row.tolist() if isinstance(row, np.ndarray) and row.ndim == 1 else row for row in value]
+        return (
+            len(rows) > 0
+            and all(isinstance(row, (tuple, list)) and len(row) == len(rows[0]) for row in rows)
+            and all(isinstance(item, (int, float)) and math.isfinite(item) for row in rows for item in row)
+        )
+    return isinstance(value, np.ndarray) and value.ndim == 2 and bool(np.isfinite(value).all())
+
+
+def _are_matrices(column: np.ndarray) -> bool:
+    if column.dtype.kind not in "fbiu":
+        return all(map(_is_matrix, column))
+    return column.ndim == 3 and bool(np.isfinite(column).all())
+
+
+def _is_positive_definite(value: Any) -> bool:
+    return cholesky_of(value) is not None if isinstance(value, np.ndarray) else _is_matrix_of_factor(value)
+
+
+def _is_matrix_of_factor(value: Any) -> bool:
+    return _is_matrix(value) and cholesky_of(value) is not None
+
+
+MATRIX = Domain("matrix", "a matrix of finite numbers", _is_matrix, _are_matrices)
+POSITIVE_DEFINITE = Domain(
+    "positive definite", "a symmetric positive definite matrix", _is_positive_definite, _each(_is_positive_definite)
+)
+LIST = Domain("list", "a list", lambda value: isinstance(value, tuple), _each(lambda value: isinstance(value, tuple)))
+
+
+def _is_name(value: Any) -> bool:
+    return isinstance(value, (str, Symbol))
+
+
+SYMBOL_OR_STRING = Domain("name", "a symbol or a string", _is_name, _each(_is_name))

@@ -1,0 +1,236 @@
+"""Elementary functions of one number, elementwise on vectors; powers, extremes and sums in logs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from venture_lite.errors import ArgumentError
+from venture_lite.procedures import numeric
+from venture_lite.procedures.columns import RowByRow, elementwise
+from venture_lite.procedures.columns import numeric as numeric_column
+from venture_lite.procedures.domains import NUMERIC, REAL, Domain
+from venture_lite.procedures.record import Argument, Columns, Deterministic
+from venture_lite.values import freeze, show
+
+Function = Callable[[float], Any]
+
+
+def _elementwise(name: str, function: Function, array: Callable[[Any], Any], takes: str) -> Callable[[Any], Any]:
+    """The scalar form: numbers by `function`, arrays by `array`, both total; NaN is an error that says what is taken."""
+
+    def apply(x: Any) -> Any:
+        if x.__class__ is float or isinstance(x, (int, float)):
+            result = function(x)
+            if result == result:
+                return result
+        elif isinstance(x, np.ndarray) and x.dtype.kind == "f":
+            with np.errstate(all="ignore"):
+                result = array(x)
+            if not np.isnan(result).any():
+                return freeze(np.asarray(result, dtype=np.float64))
+        raise ArgumentError(f"{name}: x must be {takes}, got {show(x)}")
+
+    return apply
+
+
+def logistic(x: float) -> float:
+    if x >= 0.0:
+        return 1.0 / (1.0 + math.exp(-x))
+    grown = math.exp(x)
+    return grown / (1.0 + grown)
+
+
+def logistic_array(x: Any) -> Any:
+    shrunk = np.exp(-np.abs(x))
+    return np.where(x >= 0.0, 1.0, shrunk) / (1.0 + shrunk)
+
+
+def _logit(p: float) -> float:
+    return numeric.log(p) - numeric.log1p(-p)
+
+
+def _logit_array(p: Any) -> Any:
+    return np.log(p) - np.log1p(-p)
+
+
+def _sin(x: float) -> float:
+    return math.sin(x) if math.isfinite(x) else math.nan
+
+
+def _tan(x: float) -> float:
+    return math.tan(x) if math.isfinite(x) else math.nan
+
+
+def _floor(x: float) -> float:
+    return math.floor(x) if abs(x) < 2**63 else x
+
+
+def _round(x: float) -> float:
+    return round(x) if abs(x) < 2**63 else x
+
+
+def _lgamma_array(x: Any) -> Any:
+    from scipy.special import gammaln
+
+    return gammaln(x)
+
+
+def _erf_array(x: Any) -> Any:
+    from scipy.special import erf
+
+    return erf(x)
+
+
+def _unary(
+    name: str,
+    function: Function,
+    array: Callable[[Any], Any],
+    summary: str,
+    takes: str = "a number or a vector",
+    total: bool = True,
+) -> Deterministic:
+    scalar = _elementwise(name, function, array, takes)
+    return Deterministic(name, (Argument("x", NUMERIC),), summary, scalar, elementwise(array), total=total)
+
+
+def power(base: Any, exponent: Any) -> Any:
+    if isinstance(base, (int, float)) and isinstance(exponent, (int, float)):
+        try:
+            return math.pow(base, exponent)
+        except OverflowError:
+            return -math.inf if base < 0 and exponent % 2 == 1 else math.inf
+        except ValueError:
+            raise ArgumentError(f"pow: {show(base)} has no power {show(exponent)}") from None
+    if not (NUMERIC.contains(base) and NUMERIC.contains(exponent)):
+        raise ArgumentError(f"pow takes numbers and vectors, got {show(base)} and {show(exponent)}")
+    if isinstance(base, np.ndarray) and isinstance(exponent, np.ndarray) and base.shape != exponent.shape:
+        raise ArgumentError(f"pow: shapes differ: {base.shape} and {exponent.shape}")
+    with np.errstate(all="ignore"):
+        result = np.float_power(base, exponent)
+    if not np.isfinite(result).all():
+        raise ArgumentError(f"pow: {show(base)} has no power {show(exponent)}, elementwise")
+    return freeze(result)
+
+
+def _power_array(base: Any, exponent: Any) -> Any:
+    result = np.float_power(base, exponent)
+    # infinities may be powers of 0 that do not exist: the scalar form knows
+    if np.isinf(result).any():
+        raise RowByRow
+    return result
+
+
+def atan2(y: Any, x: Any) -> float:
+    if not (isinstance(y, (int, float)) and isinstance(x, (int, float))):
+        raise ArgumentError(f"atan2 takes two numbers, got {show(y)} and {show(x)}")
+    return math.atan2(y, x)
+
+
+def _extreme(name: str, choose: Callable[..., Any], array: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+    """The least or greatest of several numbers, elementwise among vectors, or of the entries of one list or vector."""
+
+    def extreme(first: Any, *rest: Any) -> Any:
+        values = (first, *rest)
+        if not rest and isinstance(first, (tuple, np.ndarray)):
+            values = first if isinstance(first, tuple) else tuple(first.ravel().tolist())
+            if not values:
+                raise ArgumentError(f"{name}: an empty list has none")
+        if all(isinstance(value, (int, float)) for value in values):
+            return choose(values)
+        if not all(map(NUMERIC.contains, values)):
+            raise ArgumentError(f"{name} takes numbers and vectors, got {' '.join(map(show, values))}")
+        if len({value.shape for value in values if isinstance(value, np.ndarray)}) > 1:
+            raise ArgumentError(f"{name}: the vectors differ in shape")
+        result = values[0]
+        for value in values[1:]:
+            result = array(result, value)
+        return freeze(np.asarray(result, dtype=np.float64))
+
+    return extreme
+
+
+def _extreme_columns(array: Callable[[Any, Any], Any]) -> Columns:
+    pairwise = elementwise(array)
+
+    def columns(lifted: tuple[bool, ...], *arguments: Any) -> np.ndarray:
+        if len(arguments) < 2:
+            raise RowByRow
+        result, up = arguments[0], lifted[0]
+        for argument, also in zip(arguments[1:], lifted[1:], strict=True):
+            if not up and not also:
+                raise RowByRow
+            result, up = pairwise((up, also), result, argument), True
+        return np.asarray(result)
+
+    return columns
+
+
+def logsumexp(first: Any, *rest: Any) -> float:
+    """log of the sum of exponentials; the largest is taken out first, so nothing overflows."""
+    values = (first, *rest)
+    if not rest and isinstance(first, (tuple, np.ndarray)):
+        values = first if isinstance(first, tuple) else tuple(first.ravel().tolist())
+    if not values or not all(isinstance(value, (int, float)) for value in values):
+        raise ArgumentError(f"logsumexp takes numbers, or one list or vector of them, got {show(values)}")
+    largest = max(values)
+    if not math.isfinite(largest):
+        return float(largest)
+    return largest + math.log(math.fsum(math.exp(value - largest) for value in values))
+
+
+def _logsumexp_columns(lifted: tuple[bool, ...], *arguments: Any) -> np.ndarray:
+    if len(arguments) != 1 or not lifted[0]:
+        raise RowByRow
+    rows = numeric_column(arguments[0], True)
+    if rows.ndim != 2 or not rows.shape[1]:
+        raise RowByRow
+    largest = rows.max(axis=1)
+    if not np.isfinite(largest).all():
+        raise RowByRow
+    with np.errstate(all="ignore"):
+        return np.asarray(largest + np.log(np.exp(rows - largest[:, None]).sum(axis=1)))
+
+
+_ANY_NUMBERS = Domain(
+    "numbers",
+    "a number, a list or a vector",
+    lambda v: NUMERIC.contains(v) or isinstance(v, tuple),
+    lambda column: True,
+)
+_POSITIVE = "a number that is not negative"
+
+RECORDS = (
+    _unary("exp", numeric.exp, np.exp, "e to the power x."),
+    _unary("expm1", numeric.expm1, np.expm1, "exp(x) - 1, without loss of digits near 0."),
+    _unary("log", numeric.log, np.log, "The natural logarithm; of 0, minus infinity.", _POSITIVE, total=False),
+    _unary("log1p", numeric.log1p, np.log1p, "log(1 + x), exact near 0.", "a number of -1 or more", total=False),
+    _unary("sqrt", numeric.sqrt, np.sqrt, "The square root.", _POSITIVE, total=False),
+    _unary("abs", abs, np.abs, "The absolute value."),
+    _unary("floor", _floor, np.floor, "The largest integer that is not above x."),
+    _unary("round", _round, np.round, "The nearest integer; halves go to the even one."),
+    _unary("sin", _sin, np.sin, "The sine, x in radians.", "a finite number", total=False),
+    _unary("cos", numeric.cos, np.cos, "The cosine, x in radians.", "a finite number", total=False),
+    _unary("tan", _tan, np.tan, "The tangent, x in radians.", "a finite number", total=False),
+    _unary("logistic", logistic, logistic_array, "1 / (1 + exp(-x)), a number between 0 and 1."),
+    _unary("logit", _logit, _logit_array, "log(x / (1 - x)), the inverse of logistic.", "between 0 and 1", total=False),
+    _unary("lgamma", numeric.lgamma, _lgamma_array, "The logarithm of the absolute value of the gamma function.",
+           total=False),
+    _unary("erf", math.erf, _erf_array, "The error function."),
+    Deterministic("pow", (Argument("base", NUMERIC), Argument("exponent", NUMERIC)),
+                  "The base to the power of the exponent, as a float.", power, elementwise(_power_array)),
+    Deterministic("atan2", (Argument("y", REAL), Argument("x", REAL)),
+                  "The angle of the point (x, y), between -pi and pi.", atan2, elementwise(np.arctan2), total=True),
+    Deterministic("min", (Argument("x", _ANY_NUMBERS),),
+                  "The least of its arguments, elementwise among vectors; or the least entry of one list or vector.",
+                  _extreme("min", min, np.minimum), _extreme_columns(np.minimum), rest=NUMERIC),
+    Deterministic("max", (Argument("x", _ANY_NUMBERS),),
+                  "The greatest of its arguments, elementwise among vectors; or the greatest entry of one list or vector.",
+                  _extreme("max", max, np.maximum), _extreme_columns(np.maximum), rest=NUMERIC),
+    Deterministic("logsumexp", (Argument("x", _ANY_NUMBERS),),
+                  "log of the sum of the exponentials of its arguments, or of the entries of one list or vector.",
+                  logsumexp, _logsumexp_columns, rest=REAL),
+)  # fmt: skip

@@ -1,0 +1,125 @@
+"""Distributions over vectors."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from venture_lite.errors import ArgumentError
+from venture_lite.procedures import transforms
+from venture_lite.procedures.columns import RowByRow
+from venture_lite.procedures.domains import POSITIVE, POSITIVE_DEFINITE, POSITIVE_INTEGER, POSITIVE_VECTOR, VECTOR
+from venture_lite.procedures.factors import Factor, cholesky_of
+from venture_lite.procedures.numeric import LOG_TWO_PI
+from venture_lite.procedures.record import Argument, Random
+from venture_lite.values import freeze, show
+
+
+def _vector(value: Any) -> np.ndarray | None:
+    """A value as a vector of floats, None where it is none."""
+    if isinstance(value, np.ndarray):
+        return value if value.ndim == 1 else None
+    if isinstance(value, tuple) and all(isinstance(item, (int, float)) for item in value):
+        return np.array(value, dtype=np.float64)
+    return None
+
+
+def _covariance(mean: Any, cov: Any) -> Factor:
+    factor = cholesky_of(cov)
+    if factor is None:
+        raise ArgumentError(f"multivariate_normal: cov must be {POSITIVE_DEFINITE.phrase}, got {show(cov)}")
+    if len(mean) != len(factor.lower):
+        size = len(factor.lower)
+        raise ArgumentError(f"multivariate_normal: mean has {len(mean)} entries, but cov is {size} by {size}")
+    return factor
+
+
+def _simulate_normal(rng: np.random.Generator, mean: Any, cov: Any) -> np.ndarray:
+    factor = _covariance(mean, cov)
+    drawn: np.ndarray = factor.lower @ rng.standard_normal(len(mean))
+    drawn += mean
+    return freeze(drawn)
+
+
+def _normal(value: Any, mean: Any, cov: Any) -> float:
+    factor = _covariance(mean, cov)
+    point = _vector(value)
+    if point is None or len(point) != len(mean):
+        return -math.inf
+    z = factor.whitening @ (point - mean)
+    return _finite_or_impossible(-0.5 * (float(z @ z) + factor.log_determinant + len(z) * LOG_TWO_PI))
+
+
+def _finite_or_impossible(log_density: float) -> float:
+    return log_density if log_density == log_density else -math.inf
+
+
+def _normal_columns(lifted: tuple[bool, ...], value: Any, mean: Any, cov: Any) -> np.ndarray:
+    if lifted[2]:
+        raise RowByRow
+    for argument, up in zip((value, mean), lifted, strict=False):
+        if up and (argument.ndim != 2 or argument.dtype.kind not in "fbiu"):
+            raise RowByRow
+    factor = cholesky_of(cov)
+    with np.errstate(all="ignore"):
+        away = np.subtract(value, mean)
+        if factor is None or away.ndim != 2 or away.shape[1] != len(factor.lower):
+            raise RowByRow
+        z = away @ factor.whitening.T
+        result = -0.5 * (np.einsum("nd,nd->n", z, z) + (factor.log_determinant + z.shape[1] * LOG_TWO_PI))
+    result[np.isnan(result)] = -np.inf
+    return result
+
+
+def _simulate_dirichlet(rng: np.random.Generator, alphas: Any) -> np.ndarray:
+    """Normalised gammas, in logs: for small alphas the gammas themselves underflow. gamma(a) is gamma(a + 1) u^(1/a)."""
+    shapes = np.asarray(alphas, dtype=np.float64)
+    logs = np.log(rng.standard_gamma(shapes + 1.0)) + np.log1p(-rng.random(len(shapes))) / shapes
+    parts = np.exp(logs - logs.max())
+    point = parts / parts.sum()
+    return freeze(np.clip(point, transforms.SMALLEST, transforms.BELOW_ONE if len(point) > 1 else 1.0))
+
+
+def _dirichlet(value: Any, alphas: Any) -> float:
+    point = _vector(value)
+    if point is None or len(point) != len(alphas) or not point.min() >= 0.0 or abs(point.sum() - 1.0) > 1e-9:
+        return -math.inf
+    shapes = np.asarray(alphas).tolist()
+    total = math.lgamma(math.fsum(shapes)) - math.fsum(map(math.lgamma, shapes))
+    impossible = infinite = False
+    for shape, part in zip(shapes, point.tolist(), strict=True):
+        if part > 0.0:
+            total += (shape - 1.0) * math.log(part)
+        elif shape != 1.0:
+            impossible |= shape > 1.0
+            infinite |= shape < 1.0
+    return -math.inf if impossible else math.inf if infinite else total
+
+
+def _simulate_symmetric(rng: np.random.Generator, a: float, n: float) -> np.ndarray:
+    return _simulate_dirichlet(rng, np.full(int(n), a))
+
+
+def _symmetric(value: Any, a: float, n: float) -> float:
+    return _dirichlet(value, np.full(int(n), a))
+
+
+MULTIVARIATE_NORMAL = Random(
+    "multivariate_normal", (Argument("mean", VECTOR), Argument("cov", POSITIVE_DEFINITE)),
+    "A vector with the given mean and covariance matrix.", _simulate_normal, _normal, _normal_columns,
+    transform=transforms.REAL, source="exp(-|z|^2 / 2) / (|L| (2 pi)^(D/2)), cov = L L', z = L^-1 (x - mean)",
+)  # fmt: skip
+DIRICHLET = Random(
+    "dirichlet", (Argument("alphas", POSITIVE_VECTOR),),
+    "A vector of probabilities that sum to 1, with mean alphas / sum(alphas).", _simulate_dirichlet, _dirichlet,
+    transform=transforms.SIMPLEX, source="Gamma(sum a) / prod Gamma(a_i) prod x_i^(a_i - 1), on the first n - 1 coordinates",
+)  # fmt: skip
+SYMMETRIC_DIRICHLET = Random(
+    "symmetric_dirichlet", (Argument("a", POSITIVE), Argument("n", POSITIVE_INTEGER)),
+    "A vector of n probabilities, dirichlet with all alphas equal to a.", _simulate_symmetric, _symmetric,
+    transform=transforms.SIMPLEX, source="dirichlet with alphas (a ... a)",
+)  # fmt: skip
+
+RECORDS = (MULTIVARIATE_NORMAL, DIRICHLET, SYMMETRIC_DIRICHLET)

@@ -1,0 +1,41 @@
+"""Every built-in procedure by name. A new one is a record in the module of its family, listed in that module's RECORDS."""
+
+from __future__ import annotations
+
+from venture_lite.errors import NameUnknown, nearest
+from venture_lite.procedures import (
+    arithmetic,
+    comparison,
+    continuous,
+    crp,
+    discrete,
+    elementary,
+    lists,
+    multivariate,
+    vectors,
+)
+from venture_lite.procedures.record import Procedure
+
+FAMILIES: tuple[tuple[Procedure, ...], ...] = (
+    arithmetic.RECORDS,
+    comparison.RECORDS,
+    elementary.RECORDS,
+    lists.RECORDS,
+    vectors.RECORDS,
+    discrete.RECORDS,
+    continuous.RECORDS,
+    multivariate.RECORDS,
+    crp.RECORDS,
+)
+
+PROCEDURES: dict[str, Procedure] = {record.name: record for family in FAMILIES for record in family}
+
+NAMES: tuple[str, ...] = tuple(PROCEDURES)
+
+
+def lookup(name: str) -> Procedure:
+    """The record of a name; raises NameUnknown with the nearest spelling."""
+    record = PROCEDURES.get(name)
+    if record is None:
+        raise NameUnknown(f"{name} is no procedure", hint=nearest(name, PROCEDURES))
+    return record

@@ -1,0 +1,140 @@
+"""How a continuous value is moved in unconstrained coordinates.
+
+A transform maps an open support onto all of R or R^n. A move in the free coordinate carries the Jacobian
+`log |d value / d free|`. Everything works on numbers and, coordinate by coordinate, on vectors. Rounding never puts a
+value on the boundary of its support: it stays at the nearest float inside.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from venture_lite.values import freeze
+
+SMALLEST = math.ulp(0.0)
+"""The smallest positive float."""
+LARGEST = float(np.finfo(np.float64).max)
+BELOW_ONE = math.nextafter(1.0, 0.0)
+
+
+class Transform(Protocol):
+    """`arguments` are those of the distribution, for supports that depend on them."""
+
+    def to_free(self, value: Any, arguments: tuple[Any, ...]) -> Any:
+        """The free coordinates of a value inside the support."""
+
+    def from_free(self, free: Any, arguments: tuple[Any, ...]) -> Any:
+        """The value, strictly inside the support."""
+
+    def log_jacobian(self, value: Any, arguments: tuple[Any, ...]) -> float:
+        """log |d value / d free| at the value, summed over coordinates."""
+
+
+def _array(value: Any) -> Any:
+    """Lists as arrays; numbers and arrays as they are."""
+    return np.array(value, dtype=np.float64) if isinstance(value, tuple) else value
+
+
+def _is_one(value: Any) -> bool:
+    return not isinstance(value, np.ndarray)
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    def to_free(self, value: Any, arguments: tuple[Any, ...]) -> Any:
+        return _array(value)
+
+    def from_free(self, free: Any, arguments: tuple[Any, ...]) -> Any:
+        return float(free) if _is_one(free) else freeze(np.array(free, dtype=np.float64))
+
+    def log_jacobian(self, value: Any, arguments: tuple[Any, ...]) -> float:
+        return 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Logarithm:
+    def to_free(self, value: Any, arguments: tuple[Any, ...]) -> Any:
+        value = _array(value)
+        return math.log(value) if _is_one(value) else np.log(value)
+
+    def from_free(self, free: Any, arguments: tuple[Any, ...]) -> Any:
+        if _is_one(free):
+            return max(math.exp(free), SMALLEST) if free < 709.7 else LARGEST
+        return freeze(np.clip(np.exp(np.minimum(free, 709.7)), SMALLEST, LARGEST))
+
+    def log_jacobian(self, value: Any, arguments: tuple[Any, ...]) -> float:
+        value = _array(value)
+        return math.log(value) if _is_one(value) else float(np.log(value).sum())
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """Logit of the relative position between two bounds, which are arguments 0 and 1 of the distribution unless fixed."""
+
+    fixed: tuple[float, float] | None = None
+
+    def _bounds(self, arguments: tuple[Any, ...]) -> tuple[float, float]:
+        return self.fixed or (float(arguments[0]), float(arguments[1]))
+
+    def to_free(self, value: Any, arguments: tuple[Any, ...]) -> Any:
+        low, high = self._bounds(arguments)
+        value = _array(value)
+        if _is_one(value):
+            return math.log(value - low) - math.log(high - value)
+        return np.log(value - low) - np.log(high - value)
+
+    def from_free(self, free: Any, arguments: tuple[Any, ...]) -> Any:
+        low, high = self._bounds(arguments)
+        width = high - low
+        first, last = math.nextafter(low, high), math.nextafter(high, low)
+        if _is_one(free):
+            tail = math.exp(-abs(free))
+            part = width * tail / (1.0 + tail)
+            return min(max(low + part if free < 0 else high - part, first), last)
+        tail = np.exp(-np.abs(free))
+        part = width * tail / (1.0 + tail)
+        return freeze(np.clip(np.where(free < 0, low + part, high - part), first, last))
+
+    def log_jacobian(self, value: Any, arguments: tuple[Any, ...]) -> float:
+        # d value / d free = (value - low) (high - value) / (high - low)
+        low, high = self._bounds(arguments)
+        value = _array(value)
+        if _is_one(value):
+            return math.log(value - low) + math.log(high - value) - math.log(high - low)
+        return float((np.log(value - low) + np.log(high - value) - math.log(high - low)).sum())
+
+
+@dataclass(frozen=True, slots=True)
+class StickBreaking:
+    """A point of the simplex as n - 1 logits of the part taken from what is left, shifted so that 0 is the centre
+    (Betancourt 2012; the Jacobian is the product of the parts' derivatives, Stan reference manual, simplex transform)."""
+
+    def to_free(self, value: Any, arguments: tuple[Any, ...]) -> Any:
+        point = np.asarray(value, dtype=np.float64)
+        # summed from the far end: 1 - cumsum loses the small remainders
+        left = point[::-1].cumsum()[::-1]
+        return np.log(point[:-1]) - np.log(left[1:]) + np.log(np.arange(len(point) - 1, 0, -1))
+
+    def from_free(self, free: Any, arguments: tuple[Any, ...]) -> Any:
+        free = np.asarray(free, dtype=np.float64)
+        logits = free - np.log(np.arange(len(free), 0, -1))
+        log_taken, log_kept = -np.logaddexp(0.0, -logits), -np.logaddexp(0.0, logits)
+        log_left = np.concatenate(([0.0], log_kept.cumsum()))
+        point = np.exp(log_left + np.append(log_taken, 0.0))
+        return freeze(np.clip(point, SMALLEST, BELOW_ONE if len(point) > 1 else 1.0))
+
+    def log_jacobian(self, value: Any, arguments: tuple[Any, ...]) -> float:
+        point = np.asarray(value, dtype=np.float64)
+        left = point[::-1].cumsum()[::-1]
+        return float((np.log(point[:-1]) + np.log(left[1:]) - np.log(left[:-1])).sum())
+
+
+REAL: Transform = Identity()
+POSITIVE: Transform = Logarithm()
+UNIT: Transform = Interval((0.0, 1.0))
+INTERVAL: Transform = Interval()
+SIMPLEX: Transform = StickBreaking()

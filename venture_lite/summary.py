@@ -78,13 +78,17 @@ class Summary:
         text = ["  ".join([line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])]).rstrip() for line in lines]
         return "\n".join(text + notes)
 
-    def __str__(self) -> str:
+    def body(self) -> str:
+        """The table and what it is made from, without the warnings."""
         parts = [self.table()]
         if sizes := _size_line(self.sizes):
             parts.append(sizes)
         if self.left_out:
             parts.append(f"not summarized (not numbers of one shape): {', '.join(self.left_out)}")
-        parts += [f"warning: {warning}" for warning in self.warnings]
+        return "\n".join(part for part in parts if part)
+
+    def __str__(self) -> str:
+        parts = [self.body(), *(f"warning: {warning}" for warning in self.warnings)]
         return "\n".join(part for part in parts if part)
 
 

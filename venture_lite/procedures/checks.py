@@ -18,9 +18,7 @@ def check_arguments(record: Procedure, args: tuple[Any, ...], span: Span | None 
     Raises ArgumentError that names the procedure, the argument and what was given.
     """
     arguments, rest = record.arguments, rest_of(record)
-    required = sum(argument.default is REQUIRED for argument in arguments)
-    if len(args) < required or (rest is None and len(args) > len(arguments)):
-        raise ArgumentError(f"{record.name} takes {_taken(record, required)}, got {len(args)}", span)
+    check_count(record, len(args), span)
     filled = args + tuple(argument.default for argument in arguments[len(args) :])
     for argument, value in zip(arguments, filled, strict=False):
         if not accepts(argument, value):
@@ -30,6 +28,13 @@ def check_arguments(record: Procedure, args: tuple[Any, ...], span: Span | None 
             if not rest.contains(value):
                 raise ArgumentError(_refusal(record.name, f"argument {position}", rest, value), span)
     return filled
+
+
+def check_count(record: Procedure, count: int, span: Span | None = None) -> None:
+    """Raises ArgumentError unless the record takes `count` arguments."""
+    required = sum(argument.default is REQUIRED for argument in record.arguments)
+    if count < required or (rest_of(record) is None and count > len(record.arguments)):
+        raise ArgumentError(f"{record.name} takes {_taken(record, required)}, got {count}", span)
 
 
 def rest_of(record: Procedure) -> Domain | None:

@@ -13,21 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from venture_lite.procedures.domains import POSITIVE, Domain, _numbers
+from venture_lite.procedures.domains import POSITIVE, Domain, numbers
+from venture_lite.procedures.exchangeable import log_rising
 from venture_lite.procedures.record import Argument, Maker
-
-_LARGE = 1e4
-"""Above this the difference of two lgamma loses digits and Stirling's series, cut after 1/(12 x), loses none: its next
-term, 1/(360 x^3), is below 3e-15."""
-
-
-def log_rising(start: float, count: int) -> float:
-    """log of start (start + 1) ... (start + count - 1)."""
-    end = start + count
-    if start < _LARGE:
-        return math.lgamma(end) - math.lgamma(start)
-    series = (1.0 / end - 1.0 / start) / 12.0
-    return count * math.log(end) + (start - 0.5) * math.log1p(count / start) - count + series
 
 
 class CrpState:
@@ -75,7 +63,7 @@ class CrpState:
     def log_predictive(self, value: Any) -> float:
         if not isinstance(value, (int, float)):
             return -math.inf
-        seated = self.seated.get(value)  # type: ignore[call-overload]
+        seated = self.seated.get(value)  # type: ignore[arg-type]
         if seated is not None:
             return math.log((seated - self._discount) / (self.count + self._alpha))
         if not (value > 0 and value % 1 == 0):
@@ -146,7 +134,7 @@ class CrpState:
         return dict(self.seated)
 
 
-DISCOUNT: Domain = _numbers(
+DISCOUNT: Domain = numbers(
     "discount", "a number from 0 up to, not including, 1", "0.0 <= {x} < 1.0",
     lambda c: bool(c.min() >= 0.0 and c.max() < 1.0),
 )  # fmt: skip

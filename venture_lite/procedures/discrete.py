@@ -11,7 +11,7 @@ import numpy as np
 from venture_lite.errors import ArgumentError
 from venture_lite.procedures.columns import RowByRow, numeric
 from venture_lite.procedures.density import random
-from venture_lite.procedures.domains import COUNT, INTEGER, POSITIVE, PROBABILITY, REAL, Domain
+from venture_lite.procedures.domains import BOOLEAN_LIKE, COUNT, INTEGER, POSITIVE, PROBABILITY, REAL, Domain
 from venture_lite.procedures.numeric import (
     absolute,
     exp,
@@ -56,10 +56,10 @@ def _bernoulli_logit_columns(lifted: tuple[bool, ...], value: Any, logit: Any) -
     The sign is flipped by its bit. Where exp overflows the form gives -inf in place of `signed`, and is mended.
     """
     value, logit = value if lifted[0] else numeric(value, False), numeric(logit, lifted[1])
-    if not (isinstance(value, np.ndarray) and value.dtype.kind == "b" and isinstance(logit, np.ndarray)):
+    if not (
+        lifted[0] and lifted[1] and logit.ndim == 1 and logit.dtype == np.float64 and BOOLEAN_LIKE.contains_all(value)
+    ):
         return _bernoulli_logit_mixed(value, logit)
-    if logit.ndim != 1 or logit.dtype != np.float64:
-        raise RowByRow
     bits = value.astype(np.int64)
     bits <<= 63
     bits ^= logit.view(np.int64)
@@ -74,7 +74,9 @@ def _bernoulli_logit_columns(lifted: tuple[bool, ...], value: Any, logit: Any) -
 
 
 def _bernoulli_logit_mixed(value: Any, logit: Any) -> np.ndarray:
-    """The same where the value is uniform, the logit is, or the values are numbers 0 and 1."""
+    """The same where the value or the logit is uniform, or some value is neither 0 nor 1."""
+    if np.ndim(value) > 1 or np.ndim(logit) > 1:
+        raise RowByRow
     is_one, is_zero = np.equal(value, 1), np.equal(value, 0)
     with np.errstate(all="ignore"):
         signed = np.where(is_one, logit, -np.asarray(logit, dtype=np.float64))

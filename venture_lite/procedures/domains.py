@@ -38,9 +38,7 @@ def _each(contains: Callable[[Any], bool]) -> Callable[[np.ndarray], bool]:
     return lambda column: all(map(contains, column.tolist() if column.ndim == 1 else column))
 
 
-def _numbers(
-    name: str, phrase: str, test: str, columns: Callable[[np.ndarray], bool], integral: bool = False
-) -> Domain:
+def numbers(name: str, phrase: str, test: str, columns: Callable[[np.ndarray], bool], integral: bool = False) -> Domain:
     """A domain of single numbers; `columns` sees a nonempty one-dimensional float array."""
     inside: Callable[[Any], bool] = eval(f"lambda x: bool({test.format(x='x')})", {"inf": math.inf})
 
@@ -64,27 +62,27 @@ def _all_finite(column: np.ndarray) -> bool:
 
 
 ANY = Domain("any", "a value", lambda value: True, lambda column: True, "True")
-REAL = _numbers("real", "a finite number", "-inf < {x} < inf", _all_finite)
-POSITIVE = _numbers(
+REAL = numbers("real", "a finite number", "-inf < {x} < inf", _all_finite)
+POSITIVE = numbers(
     "positive", "a positive number", "0.0 < {x} < inf", lambda c: bool(c.min() > 0.0 and c.max() < math.inf)
 )
-NON_NEGATIVE = _numbers(
+NON_NEGATIVE = numbers(
     "non-negative", "a number that is not negative", "0.0 <= {x} < inf",
     lambda c: bool(c.min() >= 0.0 and c.max() < math.inf),
 )  # fmt: skip
-PROBABILITY = _numbers(
+PROBABILITY = numbers(
     "probability", "a number between 0 and 1", "0.0 <= {x} <= 1.0", lambda c: bool(c.min() >= 0.0 and c.max() <= 1.0)
 )
-INTEGER = _numbers("integer", "an integer", "-inf < {x} < inf and {x} % 1 == 0", _all_finite, integral=True)
-COUNT = _numbers(
+INTEGER = numbers("integer", "an integer", "-inf < {x} < inf and {x} % 1 == 0", _all_finite, integral=True)
+COUNT = numbers(
     "count", "an integer, 0 or more", "0 <= {x} < inf and {x} % 1 == 0",
     lambda c: bool(c.min() >= 0 and c.max() < math.inf), integral=True,
 )  # fmt: skip
-POSITIVE_INTEGER = _numbers(
+POSITIVE_INTEGER = numbers(
     "positive integer", "a positive integer", "0 < {x} < inf and {x} % 1 == 0",
     lambda c: bool(c.min() > 0 and c.max() < math.inf), integral=True,
 )  # fmt: skip
-BOOLEAN_LIKE = _numbers(
+BOOLEAN_LIKE = numbers(
     "boolean", "a boolean, 0 or 1", "{x} == 0 or {x} == 1",
     lambda c: c.dtype.kind == "b" or bool(((c == 0) | (c == 1)).all()),
 )  # fmt: skip

@@ -176,9 +176,9 @@ def logsumexp(first: Any, *rest: Any) -> float:
         values = first if isinstance(first, tuple) else tuple(first.ravel().tolist())
     if not values or not all(isinstance(value, (int, float)) for value in values):
         raise ArgumentError(f"logsumexp takes numbers, or one list or vector of them, got {show(values)}")
-    largest = max(values)
+    largest = float(max(values))
     if not math.isfinite(largest):
-        return float(largest)
+        return largest
     return largest + math.log(math.fsum(math.exp(value - largest) for value in values))
 
 

@@ -69,8 +69,7 @@ def _normal_columns(lifted: tuple[bool, ...], value: Any, mean: Any, cov: Any) -
             raise RowByRow
         z = away @ factor.whitening.T
         result = -0.5 * (np.einsum("nd,nd->n", z, z) + (factor.log_determinant + z.shape[1] * LOG_TWO_PI))
-    result[np.isnan(result)] = -np.inf
-    return result
+    return np.asarray(np.where(np.isnan(result), -np.inf, result))
 
 
 def _simulate_dirichlet(rng: np.random.Generator, alphas: Any) -> np.ndarray:

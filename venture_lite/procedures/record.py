@@ -10,7 +10,7 @@ argument. A record without `columns` is evaluated row by row.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -108,6 +108,9 @@ class MakerState(Protocol):
 
     def restore(self, token: Any) -> None:
         """Undo the latest `add` or `remove` not yet undone, bit for bit."""
+
+    def recount(self, values: Iterable[Any]) -> None:
+        """Rebuild the statistics from all applications; removes what rounding left in them."""
 
     def statistics(self) -> Any:
         """The statistics as plain numbers, arrays and dictionaries, for comparison with a recount."""

@@ -5,13 +5,18 @@ from __future__ import annotations
 from venture_lite.errors import NameUnknown, nearest
 from venture_lite.procedures import (
     arithmetic,
+    categorical,
     comparison,
     continuous,
     crp,
     discrete,
     elementary,
+    exchangeable,
     lists,
     multivariate,
+    normal_inv_chi_sq,
+    normal_inverse_wishart,
+    predicates,
     vectors,
 )
 from venture_lite.procedures.record import Procedure
@@ -22,10 +27,15 @@ FAMILIES: tuple[tuple[Procedure, ...], ...] = (
     elementary.RECORDS,
     lists.RECORDS,
     vectors.RECORDS,
+    predicates.RECORDS,
     discrete.RECORDS,
+    categorical.RECORDS,
     continuous.RECORDS,
     multivariate.RECORDS,
     crp.RECORDS,
+    exchangeable.RECORDS,
+    normal_inv_chi_sq.RECORDS,
+    normal_inverse_wishart.RECORDS,
 )
 
 PROCEDURES: dict[str, Procedure] = {record.name: record for family in FAMILIES for record in family}

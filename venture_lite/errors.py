@@ -6,9 +6,13 @@ renders itself with the source line and a caret. A broken invariant of this syst
 
 from __future__ import annotations
 
+import bisect
 import difflib
+import functools
+import re
+import unicodedata
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,19 +20,27 @@ class Source:
     """One text that was given to the parser, and the name by which a person knows it (a path, `<input>`)."""
 
     name: str
-    text: str = ""
+    # left out of the representation: every node of a tree refers to its source
+    text: str = field(default="", repr=False)
 
     def line_and_column(self, offset: int) -> tuple[int, int]:
         """Line and column, both counted from 1, of a character offset."""
         offset = min(max(offset, 0), len(self.text))
-        start = self.text.rfind("\n", 0, offset) + 1
-        return self.text.count("\n", 0, offset) + 1, offset - start + 1
+        starts = _line_starts(self.text)
+        line = bisect.bisect_right(starts, offset)
+        return line, offset - starts[line - 1] + 1
 
     def line_at(self, offset: int) -> str:
         """The whole line around a character offset, without its line break."""
         start = self.text.rfind("\n", 0, offset) + 1
         end = self.text.find("\n", start)
-        return self.text[start:] if end < 0 else self.text[start:end]
+        return (self.text[start:] if end < 0 else self.text[start:end]).rstrip("\r")
+
+
+@functools.lru_cache(maxsize=8)
+def _line_starts(text: str) -> list[int]:
+    """Where each line starts; kept, for a long program asks for the line of each of its directives."""
+    return [0, *(match.end() for match in re.finditer("\n", text))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +70,15 @@ class Span:
         column = self.source.line_and_column(self.start)[1] - 1
         length = max(1, min(self.end - self.start, len(line) - column))
         first = max(0, column - width // 2) if len(line) > width else 0
-        shown = line[first : first + width]
-        marks = "^" * max(1, min(length, width - (column - first)))
-        return f"    {shown}\n    {' ' * (column - first)}{marks}"
+        shown = "".join(character if character.isprintable() else " " for character in line[first : first + width])
+        before, marked = shown[: column - first], shown[column - first : column - first + length]
+        return f"    {shown}\n    {' ' * _columns(before)}{'^' * max(1, _columns(marked))}"
+
+
+def _columns(text: str) -> int:
+    """How many columns of a terminal a text takes: two for a wide character, none for an accent of its own."""
+    wide = sum(unicodedata.east_asian_width(character) in "WF" for character in text)
+    return len(text) + wide - sum(unicodedata.combining(character) > 0 for character in text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +92,7 @@ class CallSite:
 class VentureError(Exception):
     """A mistake in the user's program, data or call.
 
-    `message` says what is wrong, `span` where, `hint` what to try, `chain` which model calls led there, innermost first.
+    `message` says what is wrong, `span` where, `hint` what to try, `chain` which model calls led there (innermost first).
     """
 
     def __init__(

@@ -1,0 +1,347 @@
+"""From a text to the syntax tree; the only module that knows the parser generator.
+
+`grammar/venture.lark` cuts and nests the text; lark's LALR automaton calls the methods of `_Builder` bottom-up, so no
+depth of nesting meets the host's recursion limit. Directives come out in one flat row, and loops take their bodies
+from it by indentation. When a text is refused, its brackets and strings are looked at again on their own: a message
+about the bracket that was left open is worth more than one about the token where that was noticed.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import re
+import threading
+import unicodedata
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+from venture_lite import syntax
+from venture_lite.directives import directive
+from venture_lite.errors import InternalError, ParseError, Source, Span
+from venture_lite.refusals import bad_parameter, balance_of, explain
+from venture_lite.syntax import Directive, Expression, Form, Index, Literal, Name, Parameter, Quote
+from venture_lite.values import Symbol
+
+if TYPE_CHECKING:
+    from lark import Lark
+    from lark.exceptions import UnexpectedInput
+
+
+def parse_program(source: Source) -> tuple[Directive, ...]:
+    """The directives of a text, in order. Raises ParseError."""
+    return cast(tuple[Directive, ...], _parse(source, "program"))
+
+
+def parse_expression(source: Source) -> Expression:
+    """The one expression that a text holds. Raises ParseError."""
+    return cast(Expression, _parse(source, "lone_expression"))
+
+
+def is_complete(text: str) -> bool:
+    """Whether a person has finished typing: no bracket, string, label or loop waits for more.
+
+    A text that no continuation can mend is complete, so that its error is shown. The body of a loop that is indented
+    below it ends, as in Python, with an empty line.
+    """
+    balance = balance_of(Source("", text))
+    if balance.error is not None:
+        return not balance.unfinished
+    if balance.last_sign == ":":
+        return False
+    last_line = text[text.rfind("\n") + 1 :]
+    return not (balance.indented_loop and last_line[:1].isspace() and last_line.strip())
+
+
+def _parse(source: Source, start: str) -> object:
+    from lark.exceptions import UnexpectedInput
+
+    try:
+        _BUILDER.source = source
+        return _automaton().parse(source.text, start=start)
+    except ParseError as refused:
+        error = refused
+    except UnexpectedInput as refused:
+        error = _explained(source, refused)
+    unbalanced = balance_of(source).error
+    if unbalanced is not None and (_start(unbalanced) <= _start(error) or source.text.startswith('"', _start(error))):
+        error = unbalanced
+    raise error
+
+
+def _start(error: ParseError) -> int:
+    return error.span.start if error.span else 0
+
+
+def _explained(source: Source, refused: UnexpectedInput) -> ParseError:
+    from lark import Token
+
+    waiting = [
+        (part.type, part.start_pos or 0)
+        for part in refused.interactive_parser.parser_state.value_stack
+        if isinstance(part, Token)
+    ]
+    token = getattr(refused, "token", None)
+    if token is not None and token.type == "$END":
+        return explain(source, waiting, "end", Span(source, len(source.text.rstrip()), len(source.text)))
+    start = refused.pos_in_stream or 0
+    return explain(source, waiting, token.type if token else "", Span(source, start, start + len(token or " ")))
+
+
+@functools.cache
+def _automaton() -> Lark:
+    from lark import Lark
+
+    package = Path(__file__).parent
+    for folder in (package / "_grammar", package.parent / "grammar"):
+        path = folder / "venture.lark"
+        if path.is_file():
+            grammar = path.read_text(encoding="utf-8")
+            return Lark(grammar, parser="lalr", start=["program", "lone_expression"], transformer=_BUILDER)
+    raise InternalError(f"the grammar is neither beside nor inside {package}")
+
+
+# ------------------------------------------------------------------------------------------------------ the tree
+
+
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", '"': '"', "\\": "\\", "'": "'"}
+_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|(.))", re.DOTALL)
+_BOOLEANS = {"true": True, "false": False, "True": True, "False": False}
+
+
+@dataclass(frozen=True, slots=True)
+class _Head:
+    """`for variable in first...last:`, before it has found its body."""
+
+    variable: str
+    first: Index
+    last: Index
+    span: Span
+    label: str | None = None
+
+
+class _Item(NamedTuple):
+    """A directive or the head of a loop, and where its text starts (its label included) and ends."""
+
+    content: Directive | _Head
+    start: int
+    end: int
+
+
+class _Builder(threading.local):
+    """Makes the tree's nodes, one method for each rule of the grammar; lark calls them with the rule's children.
+
+    The automaton is made once and shared; the source of the parse in progress is each thread's own.
+    """
+
+    source = Source("")
+
+    def _span(self, first: Any, last: Any) -> Span:
+        """From the start of one token or node to the end of another."""
+        start = first.span.start if hasattr(first, "span") else first.start_pos
+        return Span(self.source, start, last.span.end if hasattr(last, "span") else last.end_pos)
+
+    # expressions
+
+    def number(self, children: list[Any]) -> Literal:
+        (token,) = children
+        span = self._span(token, token)
+        value: int | float = float(token)
+        if math.isinf(value):
+            raise ParseError("this number is too large for floating point", span)
+        if len(token) < 25 and token.lstrip("+-").isdigit() and -(2**63) <= int(token) < 2**63:
+            value = int(token)
+        return Literal(value, span)
+
+    def string(self, children: list[Any]) -> Literal:
+        (token,) = children
+
+        def unescaped(match: re.Match[str]) -> str:
+            four, two, one = match.groups()
+            if one is None:
+                return chr(int(four or two, 16))
+            if one not in _ESCAPES:
+                start = token.start_pos + 1 + match.start()
+                place = Span(self.source, start, start + len(match[0]))
+                raise ParseError(f"`{match[0]}` is no escape of a string", place, "`\\\\` for a backslash itself")
+            return _ESCAPES[one]
+
+        return Literal(_ESCAPE.sub(unescaped, token[1:-1]), self._span(token, token))
+
+    def name(self, children: list[Any]) -> Name | Literal:
+        (token,) = children
+        span = self._span(token, token)
+        if token in _BOOLEANS:
+            return Literal(_BOOLEANS[token], span)
+        return Name(_spelling(token), span)
+
+    def quote(self, children: list[Any]) -> Quote:
+        mark, quoted = children
+        return Quote(_datum(quoted), self._span(mark, quoted))
+
+    def form(self, children: list[Any]) -> Form | Quote:
+        span = self._span(children[0], children[-1])
+        match children[1:-1]:
+            case [Name("quote"), quoted] if children[0] == "(":
+                return Quote(_datum(quoted), span)
+        return Form(tuple(children[1:-1]), span)
+
+    def parameter(self, children: list[Any]) -> Parameter:
+        span = self._span(children[0], children[2])
+        if "#" in span.text or ";" in span.text:
+            raise bad_parameter(span)
+        return Parameter(children[1], span)
+
+    # inside the braces
+
+    def index_number(self, children: list[Any]) -> syntax.IndexNumber:
+        (token,) = children
+        if len(token) > 18:
+            raise ParseError("this number is too large for an index", self._span(token, token))
+        return syntax.IndexNumber(int(token), self._span(token, token))
+
+    def index_name(self, children: list[Any]) -> syntax.IndexName:
+        return syntax.IndexName(_spelling(children[0]), self._span(children[0], children[0]))
+
+    def index_of(self, children: list[Any]) -> syntax.IndexOf:
+        return syntax.IndexOf(children[0], tuple(children[2:-1:2]), self._span(children[0], children[-1]))
+
+    def arithmetic(self, children: list[Any]) -> syntax.IndexArithmetic:
+        left, operator, right = children
+        return syntax.IndexArithmetic(str(operator), left, right, self._span(left, right))
+
+    def negated(self, children: list[Any]) -> Index:
+        minus, index = children
+        if isinstance(index, syntax.IndexNumber):
+            return syntax.IndexNumber(-index.value, self._span(minus, index))
+        zero = syntax.IndexNumber(0, self._span(minus, minus))
+        return syntax.IndexArithmetic("-", zero, index, self._span(minus, index))
+
+    def bracketed(self, children: list[Any]) -> Index:
+        return cast(Index, replace(children[1], span=self._span(children[0], children[2])))
+
+    # directives
+
+    def item(self, children: list[Any]) -> _Item:
+        (content,) = children
+        if not isinstance(content, _Head):
+            content = directive(content)
+        return _Item(content, content.span.start, content.span.end)
+
+    def labelled_item(self, children: list[Any]) -> _Item:
+        name, _, content = children
+        item = self.item([content])
+        return _Item(replace(item.content, label=_spelling(name)), name.start_pos, item.end)
+
+    def loop_head(self, children: list[Any]) -> _Head:
+        mark, variable, _, first, _, last, colon = children
+        return _Head(_spelling(variable), first, last, self._span(mark, colon))
+
+    def program(self, children: list[Any]) -> tuple[Directive, ...]:
+        return _nested(self.source, children)
+
+    def lone_expression(self, children: list[Any]) -> Expression:
+        return cast(Expression, children[0])
+
+
+_BUILDER = _Builder()
+
+
+def _spelling(token: str) -> str:
+    """A name as it is compared: normalised as Python normalises keywords, so that parameters are found."""
+    if token.isascii():
+        return str(token)
+    normal = unicodedata.normalize("NFKC", token)
+    return str(token) if re.search(r"[\s()\[\]{}'\";#:]", normal) else normal
+
+
+def _datum(quoted: Expression) -> object:
+    """The value of a quoted expression: symbols for names, tuples for forms."""
+    finished: list[object] = []
+    pending: list[Expression | int] = [quoted]
+    while pending:
+        match pending.pop():
+            case int(count):
+                items = tuple(finished[len(finished) - count :])
+                del finished[len(finished) - count :]
+                finished.append(items)
+            case Form(items):
+                pending.append(len(items))
+                pending.extend(reversed(items))
+            case Literal(value):
+                finished.append(value)
+            case Name(name):
+                finished.append(Symbol(name))
+            case Quote(value):
+                finished.append((Symbol("quote"), value))
+            case Parameter(_, span):
+                raise ParseError("a parameter cannot be quoted", span, "(list ...) in place of the quoted list")
+    return finished[0]
+
+
+# --------------------------------------------------------------------------------------------------------- loops
+
+
+@dataclass(slots=True)
+class _OpenLoop:
+    """A loop that still takes directives; directives are added to `body`."""
+
+    head: _Head
+    # the column at which the head's line starts
+    indent: int
+    # the column of the first line of the body that is not the head's own line
+    body_indent: int | None = None
+    body: list[Directive] = field(default_factory=list)
+
+    def closed(self) -> syntax.Loop:
+        head, body = self.head, self.body
+        if not body:
+            hint = "directives after the colon, or on the next lines and indented deeper than `for`"
+            raise ParseError("this loop has no body", head.span, hint)
+        span = Span(head.span.source, head.span.start, body[-1].span.end)
+        return syntax.Loop(head.variable, head.first, head.last, tuple(body), span, head.label)
+
+
+def _nested(source: Source, items: list[_Item]) -> tuple[Directive, ...]:
+    """The directives with each loop around its body.
+
+    A body is what follows the colon on the same line, and the lines below that are indented deeper than the line of
+    the loop. Only the gap between two items is read for that, so the cost does not grow with the length of a line.
+    """
+    finished: list[Directive] = []
+    loops: list[_OpenLoop] = []
+
+    def close() -> None:
+        loop = loops.pop().closed()
+        (loops[-1].body if loops else finished).append(loop)
+
+    indent = previous_end = 0
+    for item in items:
+        gap = source.text[previous_end : item.start].lstrip("\ufeff")
+        line_break = max(gap.rfind("\n"), gap.rfind("\r"))
+        if line_break >= 0 or previous_end == 0:
+            indent = len(gap[line_break + 1 :].expandtabs(8))
+            while loops and indent <= loops[-1].indent:
+                close()
+            if loops:
+                _check_indent(loops[-1], indent, Span(source, item.start, item.end))
+        previous_end = item.end
+        if isinstance(item.content, _Head):
+            loops.append(_OpenLoop(item.content, indent))
+        else:
+            (loops[-1].body if loops else finished).append(item.content)
+    while loops:
+        close()
+    return tuple(finished)
+
+
+def _check_indent(loop: _OpenLoop, indent: int, span: Span) -> None:
+    """Refuses a line between the columns of a loop and of its body: it could be meant for either."""
+    if loop.body_indent is None:
+        loop.body_indent = indent
+    if indent < loop.body_indent:
+        hint = f"{loop.body_indent} blanks to stay in its body, {loop.indent} to leave it"
+        raise ParseError(
+            f"this line is indented neither as the loop over {loop.head.variable} nor as its body", span, hint
+        )

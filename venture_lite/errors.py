@@ -92,7 +92,7 @@ class CallSite:
 class VentureError(Exception):
     """A mistake in the user's program, data or call.
 
-    `message` says what is wrong, `span` where, `hint` what to try, `chain` which model calls led there (innermost first).
+    `message` says what is wrong, `span` where, `hint` what to try, and `chain` the calls that led there.
     """
 
     def __init__(

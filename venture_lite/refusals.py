@@ -158,11 +158,13 @@ def explain(source: Source, waiting: list[tuple[str, int]], refused: str, here: 
     places = dict(reversed(waiting))
     last, last_place = waiting[-1] if waiting else ("", 0)
     if "FOR" in places and last != "COLON":
-        head = Span(source, places["FOR"], max(here.end if refused != "end" else here.start, places["FOR"] + 1))
+        line = source.text[places["FOR"] : here.start if refused == "end" else here.end].partition("\n")[0]
+        head = Span(source, places["FOR"], places["FOR"] + len(line))
         return ParseError("this is not the head of a loop", head, "for n in 1...N: and then its directives")
     if "LBRACE" in places:
-        end = source.text.find("}", here.start)
-        return bad_parameter(Span(source, places["LBRACE"], end + 1 if end >= 0 else here.end))
+        start = dict(waiting)["LBRACE"]
+        end = source.text.find("}", start)
+        return bad_parameter(Span(source, start, end + 1 if end >= 0 else here.end))
     if last == "QUOTE":
         return ParseError("nothing follows this quote", Span(source, last_place, last_place + 1), "'x or '(1 2)")
     if refused in ("", "INTEGER", "COMMA"):

@@ -160,7 +160,7 @@ SUBTRACT = Deterministic(
 )  # fmt: skip
 DIVIDE = Deterministic(
     "/", (Argument("x", NUMERIC),),
-    "The first argument divided by all others, as a float; of one argument, its reciprocal. Division by zero is an error.",
+    "The first argument divided by all others, as a float; of one argument, its reciprocal. The divisor 0 is an error.",
     divide, _quotient_columns, rest=NUMERIC,
 )  # fmt: skip
 MODULO = Deterministic(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -57,13 +57,13 @@ def _columns(lifted: tuple[bool, ...], value: Any, probs: Any, values: Any = Non
         inside = (value >= 0) & (value < masses.shape[-1]) & (np.mod(value, 1) == 0)
         chosen = np.where(inside, value, 0).astype(np.int64)
         mass = masses[np.arange(len(chosen)), chosen] if lifted[1] else masses[chosen]
-        return np.where(inside, np.log(mass), -np.inf)
+        return np.asarray(np.where(inside, np.log(mass), -np.inf))
 
 
 def _support(probs: Any, values: Any = None) -> Sequence[Any]:
     masses = _masses(probs, values)
     outcomes = range(len(masses)) if values is None else values
-    possible = {}
+    possible: dict[Hashable, Any] = {}
     for mass, outcome in zip(masses, outcomes, strict=True):
         if mass > 0.0:
             possible.setdefault(key_of(outcome), outcome)

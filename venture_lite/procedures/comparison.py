@@ -78,7 +78,7 @@ def _order(name: str, test: Test, words: str) -> Deterministic:
 
 EQUALS = Deterministic(
     "=", _PAIR,
-    "Whether all arguments are equal: numbers and booleans by value, lists and vectors by element, procedures by identity.",
+    "Whether all arguments are equal: numbers and booleans by value, lists and vectors by element, others by identity.",
     equals, _columns(operator.eq), rest=ANY, total=True,
 )  # fmt: skip
 DIFFERS = Deterministic(

@@ -138,7 +138,8 @@ STUDENT_T = random(
     "student_t", (Argument("df", POSITIVE), Argument("loc", REAL, 0.0), Argument("scale", POSITIVE, 1.0)),
     "A real number from Student's t with df degrees of freedom, shifted by loc and stretched by scale.",
     lambda rng, df, loc, scale: _finite(loc + scale * float(rng.standard_t(df))), _student_t, transform=transforms.REAL,
-    source="Gamma((df + 1) / 2) / (Gamma(df / 2) sqrt(df pi) scale) (1 + z^2 / df)^(-(df + 1) / 2), z = (x - loc) / scale",
+    source="Gamma((df + 1) / 2) / (Gamma(df / 2) sqrt(df pi) scale) (1 + z^2 / df)^(-(df + 1) / 2), z = (x - loc) / "
+    "scale",
 )  # fmt: skip
 LAPLACE = random(
     "laplace", _LOC_SCALE, "A real number with density falling exponentially on both sides of loc.",

@@ -1,7 +1,7 @@
 """The Chinese restaurant process and its two-parameter form, the Pitman-Yor process.
 
-Tables are positive integers that mean nothing but equality. All labels that no live draw has share one probability, that of
-a fresh table, and a simulated fresh table takes the smallest of them.
+Tables are positive integers that mean nothing but equality. All labels that no live draw has share one probability,
+that of a fresh table, and a simulated fresh table takes the smallest of them.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ class CrpState:
         self._discount = float(arguments[1]) if len(arguments) > 1 else 0.0
 
     def fresh(self) -> int:
-        """The smallest unused label. Occupied labels are sorted and distinct, so those up to the gap stand at label - 1."""
+        """The smallest unused label: occupied ones are sorted and distinct, so those up to the gap stand at label -
+        1."""
         tables = self.tables
         low, high = 0, len(tables)
         while low < high:
@@ -141,10 +142,10 @@ DISCOUNT: Domain = numbers(
 
 MAKE_CRP = Maker(
     "make_crp", (Argument("alpha", POSITIVE), Argument("discount", DISCOUNT, 0.0)),
-    "A Chinese restaurant process: each application is a table, a positive integer; with a discount, a Pitman-Yor process.",
+    "A Chinese restaurant process: each draw is a table, a positive integer; with a discount, a Pitman-Yor process.",
     CrpState,
-    source="an occupied table of n: (n - discount) / (N + alpha); a fresh one: (alpha + discount K) / (N + alpha), with K "
-    "tables and N applications so far (Pitman and Yor 1997)",
+    source="an occupied table of n: (n - discount) / (N + alpha); a fresh one: (alpha + discount K) / (N + alpha), "
+    "with K tables and N applications so far (Pitman and Yor 1997)",
 )  # fmt: skip
 
 RECORDS = (MAKE_CRP,)

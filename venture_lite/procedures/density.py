@@ -29,7 +29,7 @@ def guarded({names}):
 def scalar_density(density: Callable[..., float], count: int) -> Callable[..., float]:
     """The density of one value under `count` arguments: -inf where it is not defined, never an exception.
 
-    Compiled from text with the exact parameters: passing them on as `*arguments` would double the cost of a cheap density.
+    Compiled from text with the exact parameters: `*arguments` would double the cost of a cheap density.
     """
     names = ", ".join(["value", *(f"argument_{i}" for i in range(count))])
     namespace: dict[str, Any] = {"density": density, "inf": math.inf}
@@ -64,15 +64,14 @@ def random(
     simulate: Callable[..., Any],
     density: Callable[..., float],
     *,
-    vectorised: bool = True,
     columns: Columns | None = None,
     support: Callable[..., Sequence[Any]] | None = None,
     transform: Transform | None = None,
     source: str = "",
     logit_form: Random | None = None,
 ) -> Random:
-    """A record whose density is bound both ways; `columns` replaces the derived form, `vectorised=False` leaves it out."""
-    if columns is None and vectorised:
+    """A record whose density is bound both ways; `columns` replaces the derived form of the second."""
+    if columns is None:
         columns = column_density(density)
     scalar = scalar_density(density, len(arguments))
     return Random(name, arguments, summary, simulate, scalar, columns, support, transform, source, logit_form)

@@ -70,7 +70,7 @@ def _bernoulli_logit_columns(lifted: tuple[bool, ...], value: Any, logit: Any) -
     np.negative(result, out=result)
     if result.size and not result.min() > -inf:
         result = np.where(np.isinf(result), np.where(value, logit, -logit), result)
-    return result
+    return np.asarray(result)
 
 
 def _bernoulli_logit_mixed(value: Any, logit: Any) -> np.ndarray:
@@ -81,7 +81,7 @@ def _bernoulli_logit_mixed(value: Any, logit: Any) -> np.ndarray:
     with np.errstate(all="ignore"):
         signed = np.where(is_one, logit, -np.asarray(logit, dtype=np.float64))
         result = np.minimum(signed, 0.0) - np.log1p(np.exp(-np.abs(signed)))
-    return np.where(is_one | is_zero, result, -inf)
+    return np.asarray(np.where(is_one | is_zero, result, -inf))
 
 
 def _simulate_bernoulli_logit(rng: np.random.Generator, logit: float) -> bool:

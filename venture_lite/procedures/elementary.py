@@ -20,7 +20,7 @@ Function = Callable[[float], Any]
 
 
 def _elementwise(name: str, function: Function, array: Callable[[Any], Any], takes: str) -> Callable[[Any], Any]:
-    """The scalar form: numbers by `function`, arrays by `array`, both total; NaN is an error that says what is taken."""
+    """The scalar form: numbers by `function`, arrays by `array`; NaN is an error that names what is taken."""
 
     def apply(x: Any) -> Any:
         if x.__class__ is float or isinstance(x, (int, float)):
@@ -225,10 +225,10 @@ RECORDS = (
     Deterministic("atan2", (Argument("y", REAL), Argument("x", REAL)),
                   "The angle of the point (x, y), between -pi and pi.", atan2, elementwise(np.arctan2), total=True),
     Deterministic("min", (Argument("x", _ANY_NUMBERS),),
-                  "The least of its arguments, elementwise among vectors; or the least entry of one list or vector.",
+                  "The least of its arguments, elementwise among vectors; or the least entry of one list.",
                   _extreme("min", min, np.minimum), _extreme_columns(np.minimum), rest=NUMERIC),
     Deterministic("max", (Argument("x", _ANY_NUMBERS),),
-                  "The greatest of its arguments, elementwise among vectors; or the greatest entry of one list or vector.",
+                  "The greatest of its arguments, elementwise among vectors; or the greatest entry of one list.",
                   _extreme("max", max, np.maximum), _extreme_columns(np.maximum), rest=NUMERIC),
     Deterministic("logsumexp", (Argument("x", _ANY_NUMBERS),),
                   "log of the sum of the exponentials of its arguments, or of the entries of one list or vector.",

@@ -97,7 +97,7 @@ class DirichletMultinomialState:
         self._a, self._n = float(arguments[0]), int(arguments[1])
 
     def simulate(self, rng: np.random.Generator) -> int:
-        """From the prior part with its share of the mass, else as an earlier draw; in order, to depend on counts alone."""
+        """As an earlier draw, in order of outcomes so that it depends on the counts alone; else from the prior."""
         left = rng.random() * (self._a * self._n + self.count)
         for outcome in sorted(self.counts):
             left -= self.counts[outcome]

@@ -1,6 +1,7 @@
 """Cholesky factors of covariance matrices, kept by object identity.
 
-Values of the language never change and are shared, so one matrix object is factored once, however many densities read it.
+Values of the language never change and are shared, so one matrix object is factored once, however many densities read
+it.
 """
 
 from __future__ import annotations

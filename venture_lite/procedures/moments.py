@@ -1,7 +1,8 @@
 """Mean and scatter of vectors by rank-one steps, and the Cholesky factor of a posterior scale matrix.
 
-There are two implementations of one interface. A collapsed mixture asks for a factor at every candidate of every assignment,
-so for a few dimensions plain floats are used, where NumPy would spend ten times as long on calls; above that, arrays.
+There are two implementations of one interface. A collapsed mixture asks for a factor at every candidate of every
+assignment, so for a few dimensions plain floats are used, where NumPy would spend ten times as long on calls; above
+that, arrays.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-MOST_PLAIN = 4
+MOST_PLAIN = 6
 """Up to this dimension plain floats are faster than arrays."""
 
 
@@ -176,7 +177,7 @@ class ArrayAlgebra:
             # rounding in the scatter made a pivot negative: the base is what bounds it from below
             values, vectors = np.linalg.eigh(matrix)
             root = vectors * np.sqrt(np.maximum(values, 2.3e-16 * values.max()))
-            lower = np.linalg.qr(root.T, mode="r").T
+            lower = np.asarray(np.linalg.qr(root.T, mode="r")).T
             lower = lower * np.sign(lower.diagonal())
         return lower, 2.0 * float(np.log(lower.diagonal()).sum())
 

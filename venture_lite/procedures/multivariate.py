@@ -73,7 +73,7 @@ def _normal_columns(lifted: tuple[bool, ...], value: Any, mean: Any, cov: Any) -
 
 
 def _simulate_dirichlet(rng: np.random.Generator, alphas: Any) -> np.ndarray:
-    """Normalised gammas, in logs: for small alphas the gammas themselves underflow. gamma(a) is gamma(a + 1) u^(1/a)."""
+    """Normalised gammas, in logs: for small alphas the gammas underflow. gamma(a) is gamma(a + 1) u^(1/a)."""
     shapes = np.asarray(alphas, dtype=np.float64)
     logs = np.log(rng.standard_gamma(shapes + 1.0)) + np.log1p(-rng.random(len(shapes))) / shapes
     parts = np.exp(logs - logs.max())
@@ -113,7 +113,8 @@ MULTIVARIATE_NORMAL = Random(
 DIRICHLET = Random(
     "dirichlet", (Argument("alphas", POSITIVE_VECTOR),),
     "A vector of probabilities that sum to 1, with mean alphas / sum(alphas).", _simulate_dirichlet, _dirichlet,
-    transform=transforms.SIMPLEX, source="Gamma(sum a) / prod Gamma(a_i) prod x_i^(a_i - 1), on the first n - 1 coordinates",
+    transform=transforms.SIMPLEX,
+    source="Gamma(sum a) / prod Gamma(a_i) prod x_i^(a_i - 1), on the first n - 1 coordinates",
 )  # fmt: skip
 SYMMETRIC_DIRICHLET = Random(
     "symmetric_dirichlet", (Argument("a", POSITIVE), Argument("n", POSITIVE_INTEGER)),

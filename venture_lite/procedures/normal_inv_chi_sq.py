@@ -59,7 +59,7 @@ class NormalInvChiSqState:
             self._predictive = (mean, spread, half, constant)
         mean, spread, half, constant = self._predictive
         away = value - mean
-        return constant - half * math.log1p(away * away / spread)
+        return float(constant - half * math.log1p(away * away / spread))
 
     def log_joint(self) -> float:
         if not self.count:
@@ -68,7 +68,7 @@ class NormalInvChiSqState:
         _, kappa_n, nu_n, squares_n = self._posterior()
         joint = math.lgamma(0.5 * nu_n) - math.lgamma(0.5 * nu) + 0.5 * math.log(kappa / kappa_n)
         joint += 0.5 * nu * math.log(nu * var) - 0.5 * nu_n * math.log(squares_n)
-        return joint - 0.5 * self.count * math.log(math.pi)
+        return float(joint - 0.5 * self.count * math.log(math.pi))
 
     def support(self) -> None:
         return None
@@ -111,8 +111,8 @@ MAKE_NORMAL_INV_CHI_SQ = Maker(
     "Normal draws with unknown variance v, scaled-inverse-chi-squared(nu, var), and unknown mean, normal(mean, "
     "sqrt(v / kappa)), both integrated out.",
     NormalInvChiSqState, transform=transforms.REAL,
-    source="Student t with nu_n degrees of freedom, location mean_n, scale^2 var_n (1 + kappa_n) / kappa_n (Murphy 2007, "
-    "Conjugate Bayesian analysis of the Gaussian distribution, section 5)",
+    source="Student t with nu_n degrees of freedom, location mean_n, scale^2 var_n (1 + kappa_n) / kappa_n "
+    "(Murphy 2007, Conjugate Bayesian analysis of the Gaussian distribution, section 5)",
 )  # fmt: skip
 
 RECORDS = (MAKE_NORMAL_INV_CHI_SQ,)

@@ -48,8 +48,8 @@ class NormalInverseWishartState:
         self._predictive: tuple[Any, Any, float, float, float, float] | None = None
 
     def _prepared(self) -> tuple[Any, Any, float, float, float, float]:
-        """Center, factor of S_n, log determinant of S_n, constant, exponent and spread of the predictive density, which is
-        constant - exponent log(1 + d / spread) at squared distance d (Murphy 2007, section 8)."""
+        """Center, factor of S_n, log determinant of S_n, constant, exponent and spread of the predictive density,
+        which is constant - exponent log(1 + d / spread) at squared distance d (Murphy 2007, section 8)."""
         if self._predictive is not None:
             return self._predictive
         n, k0, size = self.count, self._k0, self._size
@@ -133,8 +133,8 @@ MAKE_COLLAPSED_MULTIVARIATE_NORMAL = Maker(
     "Multivariate normal draws with unknown covariance C, inv_wishart(v0, S0), and unknown mean, "
     "multivariate_normal(m0, C / k0), both integrated out.",
     NormalInverseWishartState, transform=transforms.REAL,
-    source="multivariate t with v_n - D + 1 degrees of freedom, location m_n, scale S_n (k_n + 1) / (k_n (v_n - D + 1)) "
-    "(Murphy 2007, Conjugate Bayesian analysis of the Gaussian distribution, section 8)",
+    source="multivariate t with v_n - D + 1 degrees of freedom, location m_n, scale S_n (k_n + 1) / (k_n "
+    "(v_n - D + 1)) (Murphy 2007, Conjugate Bayesian analysis of the Gaussian distribution, section 8)",
 )  # fmt: skip
 
 RECORDS = (MAKE_COLLAPSED_MULTIVARIATE_NORMAL,)

@@ -1,9 +1,9 @@
 """The numeric namespace in which a density is written once.
 
-A density is a plain function over `exp`, `log`, `where`, ... imported from here, where they take and return single floats.
-`on_columns` gives the same function over NumPy arrays. Both branches of `where` are always evaluated, so nothing here
-raises: the logarithm of 0 is -inf, that of a negative number NaN, as in NumPy. A density has no `if`, `and` or `or`;
-conditions are joined by `&` and `|`.
+A density is a plain function over `exp`, `log`, `where`, ... imported from here, where they take and return single
+floats. `on_columns` gives the same function over NumPy arrays. Both branches of `where` are always evaluated, so
+nothing here raises: the logarithm of 0 is -inf, that of a negative number NaN, as in NumPy. A density has no `if`,
+`and` or `or`; conditions are joined by `&` and `|`.
 """
 
 from __future__ import annotations

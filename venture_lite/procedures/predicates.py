@@ -38,7 +38,7 @@ def is_matrix(value: Any) -> bool:
 _VALUE = (Argument("value", ANY),)
 
 RECORDS = (
-    Deterministic("is_number", _VALUE, "Whether the value is a number; booleans count as 0 and 1.", is_number, total=True),
+    Deterministic("is_number", _VALUE, "Whether it is a number; booleans count as 0 and 1.", is_number, total=True),
     Deterministic("is_boolean", _VALUE, "Whether the value is true or false.", is_boolean, total=True),
     Deterministic("is_symbol", _VALUE, "Whether the value is a symbol.", is_symbol, total=True),
     Deterministic("is_string", _VALUE, "Whether the value is a string.", is_string, total=True),

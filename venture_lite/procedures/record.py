@@ -1,11 +1,11 @@
 """What the system knows of a procedure: one record each, and everything else follows from it.
 
-Argument checks, help text, the reference manual, completion and the property tests are all derived from the records; a new
-procedure is a new record in the module of its family, listed in `registry.py`.
+Argument checks, help text, the reference manual, completion and the property tests are all derived from the records;
+a new procedure is a new record in the module of its family, listed in `registry.py`.
 
-**Columns.** The trace evaluates many rows of one expression in one call. For such a call an argument is either *uniform*
-(one plain value for all rows) or *lifted* (an array whose first axis is the rows); `lifted` says which, argument by
-argument. A record without `columns` is evaluated row by row.
+**Columns.** The trace evaluates many rows of one expression in one call. For such a call an argument is either
+*uniform* (one plain value for all rows) or *lifted* (an array whose first axis is the rows); `lifted` says which,
+argument by argument. A record without `columns` is evaluated row by row.
 """
 
 from __future__ import annotations
@@ -78,7 +78,8 @@ class Random:
 class MakerState(Protocol):
     """An exchangeable procedure at run time: its parameters and the sufficient statistics of its applications.
 
-    Applications are exchangeable: `log_joint()` equals the sum of predictive densities in any order of the applications.
+    Applications are exchangeable: `log_joint()` equals the sum of predictive densities in any order of the
+    applications.
     """
 
     arguments: tuple[Any, ...]

@@ -1,4 +1,4 @@
-"""Every built-in procedure by name. A new one is a record in the module of its family, listed in that module's RECORDS."""
+"""Every built-in procedure by name. A new one is a record in the module of its family, listed in its RECORDS."""
 
 from __future__ import annotations
 

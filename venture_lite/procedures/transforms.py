@@ -73,7 +73,8 @@ class Logarithm:
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """Logit of the relative position between two bounds, which are arguments 0 and 1 of the distribution unless fixed."""
+    """Logit of the relative position between two bounds, which are arguments 0 and 1 of the distribution unless
+    fixed."""
 
     fixed: tuple[float, float] | None = None
 
@@ -111,7 +112,8 @@ class Interval:
 @dataclass(frozen=True, slots=True)
 class StickBreaking:
     """A point of the simplex as n - 1 logits of the part taken from what is left, shifted so that 0 is the centre
-    (Betancourt 2012; the Jacobian is the product of the parts' derivatives, Stan reference manual, simplex transform)."""
+    (Betancourt 2012; the Jacobian is the product of the parts' derivatives, Stan reference manual, simplex
+    transform)."""
 
     def to_free(self, value: Any, arguments: tuple[Any, ...]) -> Any:
         point = np.asarray(value, dtype=np.float64)

@@ -1,0 +1,1 @@
+"""Joint-distribution tests of the engines (Geweke 2004)."""

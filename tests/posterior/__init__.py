@@ -1,0 +1,1 @@
+"""Programs whose posterior is known exactly, under every engine that applies."""

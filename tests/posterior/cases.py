@@ -1,0 +1,24 @@
+"""All cases, by theme."""
+
+from __future__ import annotations
+
+from tests.posterior import (
+    cases_blocks,
+    cases_branches,
+    cases_conjugate,
+    cases_makers,
+    cases_memo,
+    cases_mixtures,
+    cases_recursion,
+)
+from tests.posterior.case import Case
+
+CASES: tuple[Case, ...] = (
+    *cases_conjugate.CASES,
+    *cases_branches.CASES,
+    *cases_recursion.CASES,
+    *cases_memo.CASES,
+    *cases_blocks.CASES,
+    *cases_makers.CASES,
+    *cases_mixtures.CASES,
+)

@@ -1,0 +1,229 @@
+"""Procedures of the reference interpreter, written apart from the package so that both can be wrong only separately.
+
+Random procedures pair a simulator with a log density. Makers keep the plain list of their applications' values and
+compute predictive densities from it afresh.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+import numpy as np
+from scipy import special, stats
+
+Rng = np.random.Generator
+IMPOSSIBLE = -math.inf
+
+
+@dataclass(frozen=True, slots=True)
+class Random:
+    """A random procedure."""
+
+    simulate: Callable[..., Any]
+    log_density: Callable[..., float]
+
+
+@dataclass(frozen=True, slots=True)
+class Maker:
+    """A procedure whose application makes a `Made`."""
+
+    predictive: Callable[..., Any]
+
+
+@dataclass(eq=False, slots=True)
+class Made:
+    """An exchangeable random procedure: its predictive distribution given `values`, the applications so far."""
+
+    predictive: Callable[..., tuple[Callable[[Rng], Any], Callable[[Any], float]]]
+    parameters: tuple[Any, ...]
+    values: list[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class UncollapsedMaker:
+    """A maker that draws its parameter, from `prior(*arguments)`, and makes the random procedure `likelihood`."""
+
+    prior: Callable[..., tuple[Random, tuple[Any, ...]]]
+    likelihood: Random
+
+
+def frozen(log_pdf: Callable[..., Any]) -> Callable[..., float]:
+    return lambda *arguments: float(log_pdf(*arguments))
+
+
+def normal_log_density(x: float, mean: float, sd: float) -> float:
+    return -0.5 * ((x - mean) / sd) ** 2 - math.log(sd) - 0.9189385332046727
+
+
+def bernoulli_log_density(x: Any, p: float = 0.5) -> float:
+    chance = p if x == 1 else 1 - p if x == 0 else 0.0
+    return math.log(chance) if chance > 0 else IMPOSSIBLE
+
+
+def categorical_log_density(x: Any, p: Any, values: Any = None) -> float:
+    outcomes = range(len(p)) if values is None else values
+    chance = sum(q for q, outcome in zip(p, outcomes, strict=True) if outcome == x)
+    return math.log(chance) if chance > 0 else IMPOSSIBLE
+
+
+def categorical_simulate(rng: Rng, p: Any, values: Any = None) -> Any:
+    index = int(rng.choice(len(p), p=np.asarray(p, dtype=float)))
+    return index if values is None else values[index]
+
+
+def range_log_density(x: float, low: float, high: float) -> float:
+    return -math.log(high - low) if low <= x < high else IMPOSSIBLE
+
+
+def gamma_log_density(x: float, shape: float, rate: float) -> float:
+    if x <= 0:
+        return IMPOSSIBLE
+    return shape * math.log(rate) - math.lgamma(shape) + (shape - 1) * math.log(x) - rate * x
+
+
+def beta_log_density(x: float, a: float, b: float) -> float:
+    if not 0 < x < 1:
+        return IMPOSSIBLE
+    return (a - 1) * math.log(x) + (b - 1) * math.log1p(-x) - float(special.betaln(a, b))
+
+
+flip = Random(lambda rng, p=0.5: bool(rng.random() < p), bernoulli_log_density)
+
+RANDOM: dict[str, Random] = {
+    "flip": flip,
+    "bernoulli": flip,
+    "binomial": Random(lambda rng, n, p: int(rng.binomial(int(n), p)), frozen(stats.binom.logpmf)),
+    "poisson": Random(
+        lambda rng, rate: int(rng.poisson(rate)),
+        lambda x, rate: x * math.log(rate) - rate - math.lgamma(x + 1) if x >= 0 else IMPOSSIBLE,
+    ),
+    "categorical": Random(categorical_simulate, categorical_log_density),
+    "uniform_discrete": Random(lambda rng, low, high: int(rng.integers(int(low), int(high))), range_log_density),
+    "uniform_continuous": Random(lambda rng, low, high: rng.uniform(low, high), range_log_density),
+    "normal": Random(lambda rng, mean, sd: rng.normal(mean, sd), normal_log_density),
+    "beta": Random(lambda rng, a, b: rng.beta(a, b), beta_log_density),
+    "gamma": Random(lambda rng, shape, rate: rng.gamma(shape, 1 / rate), gamma_log_density),
+    "expon": Random(lambda rng, rate: rng.exponential(1 / rate), lambda x, rate: gamma_log_density(x, 1.0, rate)),
+    "inv_gamma": Random(
+        lambda rng, shape, scale: scale / rng.gamma(shape),
+        lambda x, shape, scale: float(stats.invgamma.logpdf(x, shape, scale=scale)),
+    ),
+    "student_t": Random(
+        lambda rng, df, loc=0.0, scale=1.0: loc + scale * rng.standard_t(df),
+        lambda x, df, loc=0.0, scale=1.0: float(stats.t.logpdf(x, df, loc, scale)),
+    ),
+    "multivariate_normal": Random(
+        lambda rng, mean, cov: rng.multivariate_normal(mean, cov), frozen(stats.multivariate_normal.logpdf)
+    ),
+    "dirichlet": Random(lambda rng, a: rng.dirichlet(a), lambda x, a: float(stats.dirichlet.logpdf(x / sum(x), a))),
+    "symmetric_dirichlet": Random(
+        lambda rng, a, n: rng.dirichlet([a] * int(n)),
+        lambda x, a, n: float(stats.dirichlet.logpdf(x / sum(x), [a] * int(n))),
+    ),
+}
+
+
+def discrete(outcomes: list[Any], weights: list[float]) -> tuple[Callable[[Rng], Any], Callable[[Any], float]]:
+    """A predictive distribution on listed outcomes."""
+    total = math.fsum(weights)
+
+    def simulate(rng: Rng) -> Any:
+        return outcomes[int(rng.choice(len(outcomes), p=np.array(weights) / total))]
+
+    def log_density(x: Any) -> float:
+        chance = math.fsum(w for outcome, w in zip(outcomes, weights, strict=True) if outcome == x) / total
+        return math.log(chance) if chance > 0 else IMPOSSIBLE
+
+    return simulate, log_density
+
+
+def crp(values: list[Any], alpha: float, discount: float = 0.0) -> Any:
+    """Chinese restaurant; a label that nobody has stands for the fresh table."""
+    tables = sorted(set(values))
+    fresh = next(label for label in range(1, len(values) + 2) if label not in tables)
+    weights = [values.count(t) - discount for t in tables] + [alpha + discount * len(tables)]
+    simulate, log_density = discrete([*tables, fresh], weights)
+    return simulate, lambda x: log_density(x if x in tables else fresh)
+
+
+def beta_bernoulli(values: list[Any], a: float, b: float) -> Any:
+    heads = sum(values)
+    return discrete([True, False], [a + heads, b + len(values) - heads])
+
+
+def sym_dir_mult(values: list[Any], a: float, n: int) -> Any:
+    return discrete(list(range(int(n))), [a + values.count(k) for k in range(int(n))])
+
+
+def gamma_poisson(values: list[Any], shape: float, rate: float) -> Any:
+    r, p = shape + sum(values), (rate + len(values)) / (rate + len(values) + 1)
+    return lambda rng: int(rng.negative_binomial(r, p)), lambda x: float(stats.nbinom.logpmf(x, r, p))
+
+
+def normal_inv_chi_sq(values: list[Any], mean: float, kappa: float, nu: float, var: float) -> Any:
+    for x in values:
+        var = (nu * var + kappa / (kappa + 1) * (x - mean) ** 2) / (nu + 1)
+        mean = (kappa * mean + x) / (kappa + 1)
+        kappa, nu = kappa + 1, nu + 1
+    t = stats.t(nu, mean, math.sqrt(var * (kappa + 1) / kappa))
+    return lambda rng: float(t.rvs(random_state=rng)), lambda x: float(t.logpdf(x))
+
+
+def collapsed_multivariate_normal(values: list[Any], m: Any, k: float, v: float, s: Any) -> Any:
+    m, s = np.array(m, dtype=float), np.array(s, dtype=float)
+    for x in values:
+        s = s + k / (k + 1) * np.outer(x - m, x - m)
+        m = (k * m + x) / (k + 1)
+        k, v = k + 1, v + 1
+    df = v - len(m) + 1
+    t = stats.multivariate_t(m, s * (k + 1) / (k * df), df)
+    return lambda rng: t.rvs(random_state=rng), lambda x: float(t.logpdf(x))
+
+
+MAKERS: dict[str, Maker | UncollapsedMaker] = {
+    "make_crp": Maker(crp),
+    "make_beta_bernoulli": Maker(beta_bernoulli),
+    "make_sym_dir_mult": Maker(sym_dir_mult),
+    "make_gamma_poisson": Maker(gamma_poisson),
+    "make_normal_inv_chi_sq": Maker(normal_inv_chi_sq),
+    "make_collapsed_multivariate_normal": Maker(collapsed_multivariate_normal),
+    "make_uc_beta_bernoulli": UncollapsedMaker(lambda a, b: (RANDOM["beta"], (a, b)), flip),
+}
+
+DETERMINISTIC: dict[str, Callable[..., Any]] = {
+    "+": lambda *xs: reduce(operator.add, xs),
+    "*": lambda *xs: reduce(operator.mul, xs),
+    "-": lambda x, *ys: reduce(operator.sub, ys, x) if ys else -x,
+    "/": operator.truediv,
+    "=": operator.eq,
+    "<": operator.lt,
+    ">": operator.gt,
+    "<=": operator.le,
+    ">=": operator.ge,
+    "exp": math.exp,
+    "log": math.log,
+    "sqrt": math.sqrt,
+    "abs": abs,
+    "min": min,
+    "max": max,
+    "pow": operator.pow,
+    "floor": math.floor,
+    "sin": math.sin,
+    "cos": math.cos,
+    "logistic": special.expit,
+    "not": operator.not_,
+    "vector": lambda *xs: np.array(xs, dtype=float),
+    "list": lambda *xs: tuple(xs),
+    "pair": lambda x, xs: (x, *xs),
+    "first": lambda xs: xs[0],
+    "rest": lambda xs: xs[1:],
+    "is_empty": lambda xs: len(xs) == 0,
+    "size": len,
+    "lookup": lambda xs, i: xs[int(i)],
+    "dot": lambda a, b: float(np.dot(a, b)),
+}

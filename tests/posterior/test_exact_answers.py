@@ -1,0 +1,41 @@
+"""The exact answers, against likelihood weighting by the reference interpreter: two derivations of everything."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.posterior.case import Case
+from tests.posterior.cases import CASES
+from tests.posterior.reference import likelihood_weighting
+from tests.statistics import THRESHOLD, statistics
+
+
+def disagreements(case: Case, runs: int) -> list[str]:
+    """Comparisons of the weighted means, with the error of a ratio estimator (delta method), that are too far off."""
+    program = case.forward or case.program
+    draws, log_weights = likelihood_weighting(program, case.query, case.parameters, runs, np.random.default_rng(5))
+    weights = np.exp(log_weights - log_weights.max())
+    # A weighted mean is a mean of about this many draws, and its tails are those of fewer.
+    if weights.sum() ** 2 / (weights**2).sum() < 60:
+        return ["too few effective runs to tell"]
+    found = []
+    for name, expected in case.exact().items():
+        for statistic in statistics(expected):
+            terms = weights * (statistic.of(draws[name]) - statistic.mean)
+            error = np.sqrt((terms**2).sum()) + 1e-9 * weights.sum()
+            if abs(terms.sum()) > THRESHOLD * error:
+                got = statistic.mean + terms.sum() / weights.sum()
+                found.append(f"{name}, {statistic.name}: exact {statistic.mean:.5g}, weighted {got:.5g}")
+    return found
+
+
+@pytest.mark.parametrize("case", [pytest.param(case, id=case.name) for case in CASES])
+def test_exact_answer_agrees_with_likelihood_weighting(case: Case) -> None:
+    assert disagreements(case, int(2_000 * case.effort)) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", [pytest.param(case, id=case.name) for case in CASES])
+def test_exact_answer_agrees_with_much_likelihood_weighting(case: Case) -> None:
+    assert disagreements(case, int(40_000 * case.effort)) == []

@@ -1,0 +1,58 @@
+"""Every engine that applies finds every case's exact posterior."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+import pytest
+
+from tests.posterior.case import Case
+from tests.posterior.cases import CASES
+from tests.statistics import assert_chain_agrees
+
+PAIRS = [pytest.param(case, engine, id=f"{case.name}:{engine}") for case in CASES for engine in case.engines]
+WARM_UP = 50
+
+
+def chain(case: Case, engine: str, seed: int) -> Callable[[int], Mapping[str, np.ndarray]]:
+    """A function that moves a fresh chain on by n draws and returns them."""
+    from venture_lite import Venture
+
+    venture = Venture(seed=seed)
+    parameters: dict[str, Any] = dict(case.parameters)
+    venture.execute(case.program, **parameters)
+    venture.infer(f"(repeat {WARM_UP} {engine})")
+    collected = " ".join(f"(labelled {expression} {name})" for name, expression in case.query.items())
+
+    def more(n: int) -> dict[str, np.ndarray]:
+        draws = venture.infer(f"(repeat {n} (do {engine} {collected}))")
+        return {name: np.asarray(draws[name], dtype=float).reshape(n) for name in case.query}
+
+    return more
+
+
+@pytest.mark.parametrize(("case", "engine"), PAIRS)
+def test_engine_finds_the_exact_posterior(case: Case, engine: str) -> None:
+    more = chain(case, engine, seed=crc32(f"{case.name} {engine}".encode()))
+    assert_chain_agrees(more, case.exact(), draws=1000, what=f"{engine} on{case.program}")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("case", "engine"), PAIRS)
+def test_engine_finds_the_exact_posterior_with_many_draws(case: Case, engine: str) -> None:
+    more = chain(case, engine, seed=1 + crc32(f"{case.name} {engine}".encode()))
+    assert_chain_agrees(more, case.exact(), draws=8000, what=f"{engine} on{case.program}")
+
+
+def test_names_of_cases_are_distinct() -> None:
+    assert len({case.name for case in CASES}) == len(CASES)
+
+
+@pytest.mark.parametrize("case", [pytest.param(case, id=case.name) for case in CASES])
+def test_a_case_is_complete(case: Case) -> None:
+    assert set(case.exact()) == set(case.query)
+    assert len(case.engines) >= 2
+    assert case.derivation

@@ -1,0 +1,63 @@
+"""Import, and a whole process that runs the paper's first figure."""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.benchmarks.measure import Row, seconds
+
+FIGURE_1 = """
+[assume b (bernoulli 0.5)]
+[assume mu (if b 1 (gamma 1 1))]
+[assume y (normal mu 0.1)]
+[observe y 10.0]
+[infer (repeat 1000 (do (mh default one 1) (collect b mu)))]
+"""
+IMPORT_BAR = 0.25
+RUN_BAR = 1.2
+REPETITIONS = 9
+
+
+def rows() -> list[Row]:
+    with tempfile.TemporaryDirectory() as folder:
+        program = Path(folder, "figure1.vnt")
+        program.write_text(FIGURE_1)
+        commands = {
+            "bare": ["-c", "pass"],
+            "numpy": ["-c", "import numpy"],
+            "import": ["-c", "import venture_lite"],
+            "run": ["-m", "venture_lite", "run", str(program), "--seed", "1"],
+        }
+        for arguments in commands.values():
+            _start(arguments)
+        times: dict[str, list[float]] = {name: [] for name in commands}
+        for _ in range(REPETITIONS):
+            for name, arguments in commands.items():
+                times[name].append(seconds(lambda arguments=arguments: _start(arguments)))  # type: ignore[misc]
+    bare, numpy, imported, run = (statistics.median(times[name]) for name in commands)
+    return [
+        Row(
+            "import venture_lite",
+            f"{imported - bare:.3f} s over bare Python",
+            f"at most {IMPORT_BAR} s",
+            f"bare Python, {bare:.3f} s (NumPy alone {numpy:.3f} s)",
+            imported / bare,
+            imported - bare <= IMPORT_BAR,
+        ),
+        Row(
+            "venture run of Fig. 1, 1,000 transitions",
+            f"{run:.2f} s",
+            f"at most {RUN_BAR} s",
+            f"bare Python, {bare:.3f} s",
+            run / bare,
+            run <= RUN_BAR,
+        ),
+    ]
+
+
+def _start(arguments: list[str]) -> None:
+    subprocess.run([sys.executable, *arguments], check=True, capture_output=True)

@@ -37,7 +37,8 @@ PROGRAMS = {
     "tables": (
         """[assume crp (make_crp 1)] [assume z (mem (lambda (i) (scope_include 'z i (crp))))]
            [assume mean (mem (lambda (t) (normal 0 2)))]
-           [observe (normal (mean (z 1)) 1) -1] [observe (normal (mean (z 2)) 1) 1] [observe (normal (mean (z 3)) 1) 2]""",
+           [observe (normal (mean (z 1)) 1) -1] [observe (normal (mean (z 2)) 1) 1]
+           [observe (normal (mean (z 3)) 1) 2]""",
         ("(mean (z 2))", "(+ (mean (z 1)) (mean (z 3)))", "(= (z 1) (z 2))"),
         ("(mh default one 1)", "(gibbs z one 1)", "(gibbs z each 1)"),
     ),

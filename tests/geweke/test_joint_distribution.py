@@ -1,0 +1,76 @@
+"""Geweke's test of an engine: parameters and data, redrawn in turn, keep their joint prior distribution.
+
+The successive-conditional simulator alternates the engine on the parameters given the data with an exact draw of the
+data given the parameters. Means of functions of both are compared with those of independent forward simulations
+(Geweke 2004, Getting it right: joint distribution tests of posterior simulators).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.geweke.models import MODELS, Model
+from tests.posterior.reference import Faults, likelihood_weighting, single_site_mh
+from tests.statistics import Floats, assert_same_mean
+
+# Each moves every parameter; the engine under test is named first.
+ENGINES = {
+    "resimulation of one": "(mh default one 10)",
+    "resimulation of each": "(mh c each 1) (mh d each 1)",
+    "resimulation of all": "(mh c all 2) (mh d all 2) (mh d one 1)",
+    "drift of one": "(mh c one 'drift 0.8 8) (mh c one 1) (mh d one 2)",
+    "drift of each": "(mh c each 'drift 0.8 2) (mh c one 1) (mh d one 2)",
+    "drift of all": "(mh c all 'drift 0.4 5) (mh c one 2) (mh d one 2)",
+    "gibbs of one": "(gibbs d one 4) (mh c each 1)",
+    "gibbs of each": "(gibbs d each 1) (mh c each 1)",
+    "gibbs of all": "(gibbs d all 1) (mh c each 1)",
+}
+PAIRS = [
+    pytest.param(model, engine, id=f"{name}:{title}")
+    for name, model in MODELS.items()
+    for title, engine in ENGINES.items()
+]
+FORWARD = 200_000
+
+
+def successive_conditional(model: Model, engine: str, draws: int) -> dict[str, Floats]:
+    from venture_lite import Venture
+
+    venture = Venture(seed=21)
+    venture.execute(model.program)
+    collected = " ".join(f"(labelled {expression} {name})" for name, expression in model.functions.items())
+    found = venture.infer(f"(repeat {draws} (do {engine} (mh data each 1) {collected}))")
+    return {name: np.asarray(found[name], dtype=float).reshape(draws) for name in model.functions}
+
+
+def assert_joint_distribution_is_kept(model: Model, draws: dict[str, Floats], what: str) -> None:
+    forward = model.simulate(np.random.default_rng(22), FORWARD)
+    for name, expression in model.functions.items():
+        assert_same_mean(draws[name], forward[name], f"E[{expression}] under {what}")
+
+
+@pytest.mark.parametrize(("model", "engine"), PAIRS)
+def test_engine_keeps_the_joint_distribution(model: Model, engine: str) -> None:
+    assert_joint_distribution_is_kept(model, successive_conditional(model, engine, 1500), engine)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("model", "engine"), PAIRS)
+def test_engine_keeps_the_joint_distribution_over_many_draws(model: Model, engine: str) -> None:
+    assert_joint_distribution_is_kept(model, successive_conditional(model, engine, 20_000), engine)
+
+
+@pytest.mark.parametrize("model", [pytest.param(model, id=name) for name, model in MODELS.items()])
+def test_forward_simulation_is_the_programs(model: Model) -> None:
+    draws, log_weights = likelihood_weighting(model.program, model.functions, {}, 4000, np.random.default_rng(23))
+    assert (log_weights == 0).all()
+    assert_joint_distribution_is_kept(model, draws, "the reference interpreter")
+
+
+def test_an_engine_that_forgets_the_density_of_its_proposal_fails() -> None:
+    model = MODELS["branch"]
+    rng = np.random.default_rng(24)
+    draws = single_site_mh(model.program, model.functions, {}, 6000, 8, rng, faults=Faults(ignore_fresh_choices=True))
+    with pytest.raises(AssertionError, match="standard errors"):
+        assert_joint_distribution_is_kept(model, draws, "a broken chain")

@@ -1,0 +1,71 @@
+"""A random program in a session: its steps, its transitions, its state."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+from tests.generator.directives import PARAMETERS
+from tests.generator.programs import Program, Step
+
+if TYPE_CHECKING:
+    from venture_lite import Venture
+
+TRANSITIONS = (
+    "(mh default one 3)",
+    "(mh default each 1)",
+    "(mh default ordered 1)",
+    "(mh default all 2)",
+    "(mh s one 2)",
+    "(mh s each 1)",
+    "(mh s all 1)",
+    "(mh s (ordered_range 1 2) 1)",
+    "(mh r one 'drift 0.7 3)",
+    "(mh r each 'drift 0.7 1)",
+    "(mh r all 'drift 0.2 2)",
+    "(gibbs d one 2)",
+    "(gibbs d each 1)",
+    "(cycle ((mh default one 1) (gibbs d one 1)) 2)",
+    "(mixture (0.5 (mh default one 1) 0.5 (mh r one 'drift 1.0 1)) 2)",
+)
+
+
+def used(text: str) -> dict[str, Any]:
+    """The parameters that a directive refers to."""
+    return {name: value for name, value in PARAMETERS.items() if f"{{{name}}}" in text}
+
+
+def perform(venture: Venture, step: Step) -> None:
+    """Carry out one step, under its label."""
+    label = f"{step.label}: " if step.kind in ("assume", "observe", "predict") else ""
+    venture.execute(label + step.text, **used(step.text))
+
+
+def load(program: Program, seed: int, chains: int = 1) -> Venture:
+    """A session in which the program's directives have run."""
+    from venture_lite import Venture
+
+    venture = Venture(seed=seed, chains=chains)
+    for step in program.directives:
+        perform(venture, step)
+    return venture
+
+
+def infer(venture: Venture, expression: str) -> Any:
+    """Run an inference program; that a scope is empty, or the state impossible, is no matter here."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return venture.infer(expression)
+
+
+def check(venture: Venture) -> None:
+    """All invariants of every trace."""
+    from venture_lite.trace.invariants import check as check_trace
+
+    for trace in venture.traces:
+        check_trace(trace)
+
+
+def state(venture: Venture) -> list[Any]:
+    """Everything that the traces store."""
+    return [trace.snapshot() for trace in venture.traces]

@@ -86,7 +86,8 @@ def from_python(value: Any) -> Any:
         case bool() | int() | str() | Symbol():
             return float(value) if isinstance(value, int) and not -(2**63) <= value < 2**63 else value
         case float():
-            return value
+            # also np.float64, which is a float
+            return float(value)
         case np.bool_() | np.integer() | np.floating():
             return value.item()
         case np.ndarray() if value.ndim == 0:

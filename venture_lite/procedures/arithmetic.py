@@ -20,6 +20,12 @@ from venture_lite.values import freeze, show
 
 Operation = Callable[[Any, Any], Any]
 
+PLAIN: frozenset[Any] = frozenset((int, float))
+"""The classes that Python's own arithmetic treats as the language does, while the result is within `LARGEST`: not bool,
+whose sums are plain but not its class, and no array."""
+
+LARGEST = 2.0**63
+
 
 def _combine(name: str, operation: Operation, left: Any, right: Any) -> Any:
     """One step of an operation on two numbers, a number and an array, or two arrays of one shape."""
@@ -51,9 +57,9 @@ def _number(name: str, operation: Operation, left: Any, right: Any) -> Any:
 
 
 def add(left: Any = 0, right: Any = 0, *rest: Any) -> Any:
-    if left.__class__ is float and right.__class__ is float and not rest:
+    if left.__class__ in PLAIN and right.__class__ in PLAIN and not rest:
         result = left + right
-        if result == result:
+        if -LARGEST < result < LARGEST:
             return result
     result = _combine("+", operator.add, left, right)
     for term in rest:
@@ -62,9 +68,9 @@ def add(left: Any = 0, right: Any = 0, *rest: Any) -> Any:
 
 
 def multiply(left: Any = 1, right: Any = 1, *rest: Any) -> Any:
-    if left.__class__ is float and right.__class__ is float and not rest:
+    if left.__class__ in PLAIN and right.__class__ in PLAIN and not rest:
         result = left * right
-        if result == result:
+        if -LARGEST < result < LARGEST:
             return result
     result = _combine("*", operator.mul, left, right)
     for factor in rest:
@@ -77,9 +83,9 @@ def subtract(left: Any, *rest: Any) -> Any:
         return _combine("-", operator.mul, -1, left)
     result = left
     for term in rest:
-        if result.__class__ is float and term.__class__ is float:
+        if result.__class__ in PLAIN and term.__class__ in PLAIN:
             difference = result - term
-            if difference == difference:
+            if -LARGEST < difference < LARGEST:
                 result = difference
                 continue
         result = _combine("-", operator.sub, result, term)

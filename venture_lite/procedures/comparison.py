@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from venture_lite.errors import ArgumentError
+from venture_lite.procedures.arithmetic import PLAIN
 from venture_lite.procedures.columns import RowByRow, numeric
 from venture_lite.procedures.domains import ANY, BOOLEAN_LIKE
 from venture_lite.procedures.record import Argument, Columns, Deterministic
@@ -18,7 +19,7 @@ Test = Callable[[Any, Any], bool]
 
 
 def equals(left: Any, right: Any, *rest: Any) -> bool:
-    if left.__class__ is float and right.__class__ is float and not rest:
+    if left.__class__ in PLAIN and right.__class__ in PLAIN and not rest:
         return bool(left == right)
     return equal(left, right) and all(equal(left, other) for other in rest)
 
@@ -39,7 +40,7 @@ def _ordered(name: str, test: Test) -> Callable[..., bool]:
     """A comparison that holds between all neighbours of its arguments."""
 
     def compare(left: Any, right: Any, *rest: Any) -> bool:
-        if left.__class__ is float and right.__class__ is float and not rest:
+        if left.__class__ in PLAIN and right.__class__ in PLAIN and not rest:
             return test(left, right)
         chain = (left, right, *rest)
         if not (all(isinstance(x, (int, float)) for x in chain) or all(isinstance(x, str) for x in chain)):

@@ -17,9 +17,10 @@ from venture_lite.procedures.numeric import (
     inf,
     lgamma,
     log,
-    log1p,
+    log1p_square,
     log_beta,
     pi,
+    sqrt,
     where,
     xlog1py,
     xlogy,
@@ -83,7 +84,12 @@ def _expon(value: float, rate: float) -> float:
 def _student_t(value: float, df: float, loc: float, scale: float) -> float:
     z = (value - loc) / scale
     half = 0.5 * (df + 1)
-    return lgamma(half) - lgamma(0.5 * df) - 0.5 * log(df * pi) - log(scale) - half * log1p(z * z / df)
+    return lgamma(half) - lgamma(0.5 * df) - 0.5 * log(df * pi) - log(scale) - half * log1p_square(z / sqrt(df))
+
+
+def _simulate_student_t(rng: np.random.Generator, df: float, loc: float, scale: float) -> float:
+    # for df near 0 most draws are beyond the floats; within 1e300 the density has no overflow
+    return _finite(loc + scale * min(max(float(rng.standard_t(df)), -1e300), 1e300))
 
 
 def _laplace(value: float, loc: float, scale: float) -> float:
@@ -92,7 +98,7 @@ def _laplace(value: float, loc: float, scale: float) -> float:
 
 def _cauchy(value: float, loc: float, scale: float) -> float:
     z = (value - loc) / scale
-    return -log1p(z * z) - log(pi * scale)
+    return -log1p_square(z) - log(pi * scale)
 
 
 def _simulate_beta(rng: np.random.Generator, a: float, b: float) -> float:
@@ -137,7 +143,7 @@ EXPON = random(
 STUDENT_T = random(
     "student_t", (Argument("df", POSITIVE), Argument("loc", REAL, 0.0), Argument("scale", POSITIVE, 1.0)),
     "A real number from Student's t with df degrees of freedom, shifted by loc and stretched by scale.",
-    lambda rng, df, loc, scale: _finite(loc + scale * float(rng.standard_t(df))), _student_t, transform=transforms.REAL,
+    _simulate_student_t, _student_t, transform=transforms.REAL,
     source="Gamma((df + 1) / 2) / (Gamma(df / 2) sqrt(df pi) scale) (1 + z^2 / df)^(-(df + 1) / 2), z = (x - loc) / "
     "scale",
 )  # fmt: skip

@@ -12,6 +12,8 @@ from venture_lite.procedures.domains import ANY, INTEGER, LIST, Domain
 from venture_lite.procedures.record import Argument, Deterministic
 from venture_lite.values import equal, freeze, show
 
+LONGEST_RANGE = 2**27
+
 
 def _is_sequence(value: Any) -> bool:
     return isinstance(value, (tuple, np.ndarray))
@@ -142,7 +144,10 @@ def make_range(start: Any, stop: Any = None, step: Any = 1) -> tuple[int, ...]:
             raise ArgumentError(f"range: {name} must be an integer, got {show(value)}")
     if step == 0:
         raise ArgumentError("range: step must not be 0")
-    return tuple(range(int(start)) if stop is None else range(int(start), int(stop), int(step)))
+    integers = range(int(start)) if stop is None else range(int(start), int(stop), int(step))
+    if abs(start if stop is None else stop - start) > abs(LONGEST_RANGE * step):
+        raise ArgumentError("range: a list of more than 2^27 integers")
+    return tuple(integers)
 
 
 def contains(items: Any, value: Any) -> bool:

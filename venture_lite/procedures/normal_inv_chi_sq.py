@@ -10,6 +10,7 @@ import numpy as np
 
 from venture_lite.procedures import transforms
 from venture_lite.procedures.domains import POSITIVE, REAL
+from venture_lite.procedures.numeric import log1p_square
 from venture_lite.procedures.record import Argument, Maker
 
 Moments = tuple[int, float, float]
@@ -56,10 +57,9 @@ class NormalInvChiSqState:
             spread = squares * (1.0 + kappa) / kappa
             half = 0.5 * (nu + 1.0)
             constant = math.lgamma(half) - math.lgamma(0.5 * nu) - 0.5 * math.log(math.pi * spread)
-            self._predictive = (mean, spread, half, constant)
-        mean, spread, half, constant = self._predictive
-        away = value - mean
-        return float(constant - half * math.log1p(away * away / spread))
+            self._predictive = (mean, math.sqrt(spread), half, constant)
+        mean, scale, half, constant = self._predictive
+        return float(constant - half * log1p_square((value - mean) / scale))
 
     def log_joint(self) -> float:
         if not self.count:

@@ -120,6 +120,12 @@ def xlog1py(x: float, y: float) -> float:
     return 0.0 if x == 0 else x * log1p(y)
 
 
+def log1p_square(z: float) -> float:
+    """log(1 + z^2), also where z^2 is beyond the floats."""
+    size = absolute(z)
+    return where(size < 1e100, log1p(z * z), 2.0 * log(size))
+
+
 def log_beta(a: float, b: float) -> float:
     """log of the beta function."""
     return lgamma(a) + lgamma(b) - lgamma(a + b)

@@ -15,6 +15,9 @@ from venture_lite.procedures.lists import SEQUENCE
 from venture_lite.procedures.record import Argument, Deterministic
 from venture_lite.values import freeze, show
 
+LARGEST_ARRAY = 2**30
+"""More entries than this in one array are a mistake (8 GB)."""
+
 
 def make_vector(*entries: Any) -> np.ndarray:
     return freeze(np.array(entries, dtype=np.float64)) if _are_numbers(entries) else _refuse("vector", entries)
@@ -66,6 +69,8 @@ def to_vector(items: Any) -> np.ndarray:
 def _filled(name: str, number: float, sizes: tuple[Any, ...]) -> np.ndarray:
     if not 1 <= len(sizes) <= 2 or not all(map(COUNT.contains, sizes)):
         raise ArgumentError(f"{name} takes one or two sizes, got {' '.join(map(show, sizes))}")
+    if max(sizes) > LARGEST_ARRAY or math.prod(sizes) > LARGEST_ARRAY:
+        raise ArgumentError(f"{name}: {' by '.join(map(show, sizes))} entries are too many")
     return freeze(np.full(tuple(map(int, sizes)), number))
 
 

@@ -1,0 +1,197 @@
+"""One entry for each record of the registry: what the property tests call it with. A record without an entry fails."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from venture_lite.values import Symbol, freeze
+
+
+def vector(*entries: float) -> np.ndarray:
+    return freeze(np.array(entries, dtype=np.float64))
+
+
+def matrix(*rows: tuple[float, ...]) -> np.ndarray:
+    return freeze(np.array(rows, dtype=np.float64))
+
+
+@dataclass(frozen=True)
+class RandomExample:
+    # argument tuples, each complete
+    arguments: list[tuple[Any, ...]]
+    # (value, *arguments) -> log density, from scipy
+    reference: Callable[..., Any] | None = None
+    # values outside the support or of the wrong kind
+    outside: tuple[Any, ...] = ("text", Symbol("red"), math.nan)
+    # values are vectors
+    is_vector: bool = False
+
+
+CORRELATED = matrix((2.0, 0.3), (0.3, 0.5))
+
+RANDOM: dict[str, RandomExample] = {
+    "flip": RandomExample([(0.5,), (0.1,), (1.0,), (0,)], lambda x, p: stats.bernoulli.logpmf(x, p), (2, 0.5, "t")),
+    "bernoulli": RandomExample(
+        [(0.5,), (0.9,), (0.0,)], lambda x, p: stats.bernoulli.logpmf(x, p), (-1, 0.5, math.nan)
+    ),
+    "bernoulli_logit": RandomExample([(0.0,), (3.5,), (-2,), (-40.0,), (800.0,)], None, (2, 0.5, "t", math.nan)),
+    "binomial": RandomExample([(10, 0.3), (4.0, 1.0), (3, 0.0), (0, 0.5)], stats.binom.logpmf, (-1, 11, 2.5, "t")),
+    "poisson": RandomExample([(0.3,), (4,), (30.5,)], stats.poisson.logpmf, (-1, 2.5, math.inf, math.nan, "t")),
+    "geometric": RandomExample([(0.3,), (0.9,), (1,)], lambda x, p: stats.geom.logpmf(x + 1, p), (-1, 2.5, "t")),
+    "uniform_discrete": RandomExample([(0, 5), (-3, 4.0), (2, 3)], stats.randint.logpmf, (-4, 7, 2.5, math.nan, "t")),
+    "categorical": RandomExample(
+        [
+            (vector(0.2, 0.0, 0.8), None),
+            ((0.25, 0.75), None),
+            ((0.5, 0.3, 0.2), (Symbol("a"), Symbol("b"), Symbol("a"))),
+            (vector(0.5, 0.25, 0.25), (1, True, 2.5)),
+        ],
+        outside=(-1, 3, 0.5, "a", math.nan),
+    ),
+    "normal": RandomExample([(0, 1), (-3.0, 0.25), (100.0, 20.0)], stats.norm.logpdf),
+    "uniform_continuous": RandomExample(
+        [(0, 1), (-3.0, 5.5)], lambda x, a, b: stats.uniform.logpdf(x, a, b - a), (-4, 6, "t")
+    ),
+    "beta": RandomExample([(1, 1), (0.5, 2.0), (20.0, 3.5)], stats.beta.logpdf, (-0.1, 1.1, math.nan, "t")),
+    "gamma": RandomExample(
+        [(1, 1), (0.3, 2.0), (50.0, 0.1)], lambda x, k, r: stats.gamma.logpdf(x, k, scale=1 / r), (-1, math.inf, "t")
+    ),
+    "inv_gamma": RandomExample(
+        [(1, 1), (0.7, 2.0), (30.0, 3)], lambda x, k, s: stats.invgamma.logpdf(x, k, scale=s), (-1, 0, "t", math.nan)
+    ),
+    "expon": RandomExample([(1,), (0.01,)], lambda x, r: stats.expon.logpdf(x, scale=1 / r), (-1, math.inf, "t")),
+    "student_t": RandomExample([(1, 0.0, 1.0), (7.5, -2, 3.0)], stats.t.logpdf),
+    "laplace": RandomExample([(0, 1), (-2.0, 3.0)], stats.laplace.logpdf),
+    "cauchy": RandomExample([(0, 1), (-2.0, 3.0)], stats.cauchy.logpdf),
+    "multivariate_normal": RandomExample(
+        [(vector(0, 0), matrix((1, 0), (0, 1))), (vector(1, -2), CORRELATED), ((0, 1.5), ((1.0, 0.5), (0.5, 1)))],
+        lambda x, m, c: stats.multivariate_normal.logpdf(x, m, c),
+        outside=("t", 1.0, vector(1, 2, 3), vector(1, math.nan), (1, "t")),
+        is_vector=True,
+    ),
+    "dirichlet": RandomExample(
+        [(vector(1, 1, 1),), ((2.5, 1.5, 4),)],
+        lambda x, a: stats.dirichlet.logpdf(x, a),
+        outside=("t", 1.0, vector(0.5, 0.5), vector(0.5, 0.6, 0.2), vector(0.5, 0.6, -0.1)),
+        is_vector=True,
+    ),
+    "symmetric_dirichlet": RandomExample(
+        [(1.5, 3)],
+        lambda x, a, n: stats.dirichlet.logpdf(x, [a] * n),
+        outside=("t", 1.0, vector(0.5, 0.5)),
+        is_vector=True,
+    ),
+}
+
+
+@dataclass(frozen=True)
+class MakerExample:
+    arguments: list[tuple[Any, ...]]
+    # applications to incorporate
+    values: list[Any]
+    outside: tuple[Any, ...] = ("text", Symbol("red"), math.nan)
+
+
+POINTS = [vector(0.5, 1.0), vector(-1.5, 2.0), vector(0.25, -0.75), vector(3.0, 1.25), vector(0.1, 0.2)]
+
+MAKERS: dict[str, MakerExample] = {
+    "make_crp": MakerExample(
+        [(1.0, 0.0), (0.2, 0.5), (50_000.0, 0.0), (3.0, 1e-9)], [1, 1, 7, 2, 7, 7.0, 40], ("t", 0, -1, 2.5, math.nan)
+    ),
+    "make_beta_bernoulli": MakerExample([(1.0, 1.0), (0.3, 20_000.0)], [True, False, 1, 1.0, 0], ("t", 2, 0.5)),
+    "make_sym_dir_mult": MakerExample([(1.0, 4), (0.05, 9.0)], [0, 3, 3.0, 1, True], ("t", -1, 9, 0.5, math.nan)),
+    "make_gamma_poisson": MakerExample([(1.0, 1.0), (0.3, 2.5)], [0, 3, 3.0, 1, 12], ("t", -1, 0.5, math.inf)),
+    "make_normal_inv_chi_sq": MakerExample(
+        [(0.0, 1.0, 3.0, 1.0), (-2, 0.1, 8.0, 4.0)], [0.5, -1.5, 3, 0.25, 2.75], ("t", math.inf, math.nan)
+    ),
+    "make_collapsed_multivariate_normal": MakerExample(
+        [
+            (vector(0, 0), 1.0, 9.0, matrix((1, 0), (0, 1))),
+            ((1, -1), 0.1, 12.5, CORRELATED),
+        ],
+        POINTS,
+        ("t", 1.0, vector(1, 2, 3), vector(1, math.nan), vector(1, math.inf)),
+    ),
+}
+
+V = vector(1, 2, 3)
+W = vector(4, -1, 0.5)
+M = matrix((1, 2), (3, 4))
+RED = Symbol("red")
+
+DETERMINISTIC: dict[str, list[tuple[tuple[Any, ...], Any]]] = {
+    "+": [((), 0), ((2, 3), 5), ((1.5, 2.25), 3.75), ((True, 1), 2), ((V, 1), vector(2, 3, 4)), ((1, 2, 3.5), 6.5)],
+    "-": [((5,), -5), ((5, 3), 2), ((1.5, 2.0), -0.5), ((True, 3), -2), ((V, W), vector(-3, 3, 2.5)), ((9, 2, 3), 4)],
+    "*": [((), 1), ((2, 3), 6), ((2, 1.5), 3.0), ((True, 0.5), 0.5), ((V, 2), vector(2, 4, 6)), ((2, 3, 4), 24)],
+    "/": [((4,), 0.25), ((1, 2), 0.5), ((3.0, 2.0), 1.5), ((V, 2), vector(0.5, 1, 1.5)), ((12, 2, 3), 2.0)],
+    "mod": [((-1, 3), 2), ((5.5, 2), 1.5)],
+    "int_div": [((-1, 3), -1), ((7.5, 2), 3)],
+    "=": [((1, 1.0), True), ((2.0, 3.0), False), ((1, True, 1), True), ((V, V), True), ((RED, "red"), False)],
+    "!=": [((1, 2), True), ((1, True), False), (("a", "a"), False), ((2.5, 2.0), True)],
+    "<": [((1, 2), True), ((2.0, 2.0), False), ((1, 2, 2), False), (("a", "b"), True), ((0.5, True), True)],
+    "<=": [((1, 2), True), ((2.0, 2.0), True), ((3, 2.5), False), ((1, 2, 2), True)],
+    ">": [((1, 2), False), ((3.0, 2.0), True), ((3, 2, 1), True)],
+    ">=": [((1, 2), False), ((2.0, 2.0), True), ((3, 2, 2), True)],
+    "not": [((True,), False), ((0,), True), ((1.0,), False)],
+    "exp": [((0,), 1.0), ((1.5,), math.exp(1.5)), ((1000.0,), math.inf), ((vector(0, 1),), vector(1, math.e))],
+    "expm1": [((0,), 0.0), ((1e-10,), math.expm1(1e-10))],
+    "log": [((1,), 0.0), ((0.0,), -math.inf), ((2.5,), math.log(2.5)), ((vector(1, 1),), vector(0, 0))],
+    "log1p": [((0,), 0.0), ((1e-10,), math.log1p(1e-10))],
+    "sqrt": [((4,), 2.0), ((0.25,), 0.5)],
+    "abs": [((-4,), 4), ((-0.25,), 0.25), ((W,), vector(4, 1, 0.5))],
+    "floor": [((1.75,), 1), ((-1.25,), -2), ((3,), 3)],
+    "round": [((1.75,), 2), ((2.5,), 2), ((3,), 3)],
+    "sin": [((0.5,), math.sin(0.5)), ((0,), 0.0)],
+    "cos": [((0.5,), math.cos(0.5)), ((0,), 1.0)],
+    "tan": [((0.5,), math.tan(0.5)), ((0,), 0.0)],
+    "logistic": [((0,), 0.5), ((-800.0,), 0.0), ((2.5,), 1 / (1 + math.exp(-2.5)))],
+    "logit": [((0.5,), 0.0), ((0.25,), math.log(1 / 3)), ((1,), math.inf)],
+    "lgamma": [((5,), math.log(24)), ((0.5,), math.lgamma(0.5))],
+    "erf": [((0,), 0.0), ((0.5,), math.erf(0.5))],
+    "pow": [((2, 3), 8), ((2.0, -1), 0.5), ((V, 2), vector(1, 4, 9))],
+    "atan2": [((1, 1), math.pi / 4), ((0.5, -0.5), 3 * math.pi / 4)],
+    "min": [((3, 1, 2), 1), ((2.5, 1.5), 1.5), ((V,), 1.0), (((3, 1),), 1), ((V, W), vector(1, -1, 0.5))],
+    "max": [((3, 1, 2), 3), ((2.5, 1.5), 2.5), ((V,), 3.0), (((3, 1),), 3), ((V, W), vector(4, 2, 3))],
+    "logsumexp": [((0, 0), math.log(2)), ((vector(1000, 1000),), 1000 + math.log(2)), ((-math.inf,), -math.inf)],
+    "list": [((), ()), ((1, "a", V), (1, "a", V))],
+    "pair": [((1, (2, 3)), (1, 2, 3))],
+    "first": [(((1, 2),), 1), ((V,), 1.0)],
+    "second": [(((1, 2),), 2), ((V,), 2.0)],
+    "rest": [(((1, 2),), (2,)), ((V,), vector(2, 3))],
+    "is_pair": [(((),), False), (((1,),), True), ((1,), False)],
+    "is_empty": [(((),), True), (((1,),), False), (("",), True)],
+    "size": [(((1, 2),), 2), ((V,), 3), ((M,), 2), (("abc",), 3)],
+    "append": [((), ()), (((1,), (2, 3)), (1, 2, 3)), ((vector(1), vector(2)), vector(1, 2))],
+    "reverse": [(((1, 2, 3),), (3, 2, 1)), ((V,), vector(3, 2, 1))],
+    "range": [((3, None, 1), (0, 1, 2)), ((1, 3, 1), (1, 2)), ((5.0, 0, -2), (5, 3, 1))],
+    "contains": [(((1, RED), RED), True), (((1, 2), "a"), False), ((V, 2), True)],
+    "lookup": [(((1, RED), 1), RED), ((V, 2.0), 3.0), ((V, 0), 1.0), ((M, 1), vector(3, 4)), ((V, True), 2.0)],
+    "zip": [(((1, 2), V), ((1, 1.0), (2, 2.0)))],
+    "to_list": [((V,), (1.0, 2.0, 3.0)), (((1, 2),), (1, 2))],
+    "vector": [((), vector()), ((1, 2, 3), V), ((True, 0.5, 2), vector(1, 0.5, 2))],
+    "matrix": [((((1, 2), (3, 4)),), M), (((1, 2), vector(3, 4)), M)],
+    "to_vector": [(((1, 2, 3),), V), ((V,), V)],
+    "ones": [((2,), vector(1, 1)), ((1, 2), matrix((1, 1)))],
+    "zeros": [((2,), vector(0, 0)), ((1, 2), matrix((0, 0)))],
+    "dot": [((V, W), 3.5), ((W, W), 17.25), (((1, 2, 3), W), 3.5), ((M, vector(1, 1)), vector(3, 7))],
+    "matmul": [((M, M), matrix((7, 10), (15, 22)))],
+    "transpose": [((M,), matrix((1, 3), (2, 4)))],
+    "linear_logistic": [((V, W), 1 / (1 + math.exp(-3.5))), ((W, W), 1 / (1 + math.exp(-17.25)))],
+    "sum": [(((1, 2, 3),), 6), ((V,), 6.0), ((M,), 10.0)],
+    "prod": [(((1, 2, 3),), 6), ((V,), 6.0), ((M,), 24.0)],
+    "mean": [(((1, 2, 3),), 2.0), ((V,), 2.0), ((M,), 2.5)],
+    "is_number": [((1,), True), ((0.5,), True), (("1",), False), ((V,), False)],
+    "is_boolean": [((1,), False), ((True,), True)],
+    "is_symbol": [((RED,), True), (("red",), False)],
+    "is_string": [((RED,), False), (("red",), True)],
+    "is_list": [(((),), True), ((V,), False)],
+    "is_vector": [(((),), False), ((V,), True), ((M,), False)],
+    "is_matrix": [((M,), True), ((V,), False)],
+    "is_integer": [((2.0,), True), ((2.5,), False), (("2",), False)],
+}

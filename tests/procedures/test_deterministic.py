@@ -1,0 +1,154 @@
+"""Deterministic records: their examples, their columns against their rows, and clean errors for anything else."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.procedures.examples import DETERMINISTIC, RED, M, V, vector
+from venture_lite.errors import ArgumentError
+from venture_lite.procedures.columns import RowByRow
+from venture_lite.procedures.record import Deterministic
+from venture_lite.procedures.registry import PROCEDURES
+
+ODD = [math.nan, math.inf, -math.inf, -1, 0, 0.5, 2**62, True, "text", RED, (), (1, "a"), ((1,), 2), V, M, vector()]
+
+
+def scalar(name: str) -> Any:
+    record = PROCEDURES[name]
+    assert isinstance(record, Deterministic)
+    return record.scalar
+
+
+def same(left: Any, right: Any) -> bool:
+    if isinstance(left, tuple) and isinstance(right, tuple):
+        return len(left) == len(right) and all(map(same, left, right))
+    if isinstance(left, np.ndarray) or isinstance(right, np.ndarray):
+        return type(left) is type(right) and left.shape == right.shape and np.allclose(left, right, 1e-14, 0)
+    if isinstance(left, float) and isinstance(right, (int, float)):
+        return left == right or math.isclose(left, right, rel_tol=1e-14)
+    return bool(left == right)
+
+
+@pytest.mark.parametrize("name", DETERMINISTIC)
+def test_examples(name: str) -> None:
+    for args, expected in DETERMINISTIC[name]:
+        assert same(scalar(name)(*args), expected), (name, args, scalar(name)(*args))
+
+
+@pytest.mark.parametrize("name", DETERMINISTIC)
+def test_arrays_that_come_out_are_read_only_floats(name: str) -> None:
+    for args, _ in DETERMINISTIC[name]:
+        result = scalar(name)(*args)
+        if isinstance(result, np.ndarray):
+            assert result.dtype == np.float64
+            assert not result.flags.writeable
+        assert not isinstance(result, np.generic), (name, args)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("name", DETERMINISTIC)
+def test_anything_else_is_an_argument_error_and_never_a_nan(name: str) -> None:
+    counts = {len(args) for args, _ in DETERMINISTIC[name]} - {0}
+    for count in sorted(counts & {1, 2}):
+        for args in itertools.product(ODD, repeat=count):
+            if any(isinstance(x, float) and math.isnan(x) for x in args):
+                continue
+            try:
+                result = scalar(name)(*args)
+            except ArgumentError:
+                continue
+            assert not (isinstance(result, float) and math.isnan(result)), (name, args)
+
+
+@pytest.mark.parametrize("name", [name for name in DETERMINISTIC if PROCEDURES[name].columns is not None])  # type: ignore[union-attr]
+def test_columns_agree_with_rows(name: str) -> None:
+    record = PROCEDURES[name]
+    assert isinstance(record, Deterministic)
+    assert record.columns is not None
+    answered = 0
+    by_count: dict[int, list[tuple[Any, ...]]] = {}
+    for args, _ in DETERMINISTIC[name]:
+        by_count.setdefault(len(args), []).append(args)
+    for count, calls in by_count.items():
+        for kept in (calls, *[[call] for call in calls]):
+            for lifted in itertools.product((True, False), repeat=count):
+                if not any(lifted):
+                    continue
+                rows = [
+                    tuple(a if up else kept[0][i] for i, (a, up) in enumerate(zip(r, lifted, strict=True)))
+                    for r in kept
+                ]
+                columns = [column(r[i] for r in rows) if lifted[i] else rows[0][i] for i in range(count)]
+                try:
+                    result = record.columns(lifted, *columns)
+                except RowByRow:
+                    continue
+                answered += 1
+                assert len(result) == len(rows)
+                for got, row in zip(result, rows, strict=True):
+                    expected = record.scalar(*row)
+                    assert np.shape(got) == np.shape(expected), (name, row)
+                    assert np.allclose(np.asarray(got, float), np.asarray(expected, float), 1e-12, 1e-15), (
+                        name,
+                        row,
+                        got,
+                    )
+    assert answered
+
+
+def column(values: Any) -> np.ndarray:
+    """As the trace would store them: numbers and equal shapes as numbers, anything else as objects."""
+    values = list(values)
+    numbers = all(isinstance(value, (int, float)) for value in values)
+    arrays = all(isinstance(value, np.ndarray) for value in values) and len({np.shape(value) for value in values}) == 1
+    if numbers or arrays:
+        return np.array(values)
+    result = np.empty(len(values), dtype=object)
+    result[:] = values
+    return result
+
+
+def test_integers_beyond_64_bits_become_floats() -> None:
+    assert scalar("+")(2**62, 2**62) == 2.0**63
+    assert isinstance(scalar("*")(2**62, 4), float)
+    assert isinstance(scalar("*")(2**31, 2), int)
+    with pytest.raises(RowByRow):
+        PROCEDURES["*"].columns((True, True), np.array([2**62]), np.array([4]))  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("name", "args", "message"),
+    [
+        ("/", (1, 0), "/: division by zero, of 1 by 0"),
+        ("/", (V, vector(1, 0, 1)), "division by zero"),
+        ("mod", (1, 0), "mod: division by zero"),
+        ("+", (V, vector(1, 2)), r"\+: shapes differ: \(3,\) and \(2,\)"),
+        ("log", (-1,), "log: x must be a number that is not negative, got -1"),
+        ("lookup", ((1, 2), 2), "lookup: position 2 of 2: positions run from 0 to 1"),
+        ("lookup", ((), 0), "lookup: position 0 of an empty list"),
+        ("lookup", ((1, 2), -1), "position -1 of 2"),
+        ("lookup", ((1, 2), 0.5), "index must be an integer, got 0.5"),
+        ("dot", (V, vector(1, 2)), "dot: sizes do not match"),
+        ("first", ((),), "first: the list has no entry"),
+    ],
+)
+def test_messages(name: str, args: tuple[Any, ...], message: str) -> None:
+    with pytest.raises(ArgumentError, match=message):
+        scalar(name)(*args)
+
+
+def test_dot_of_a_matrix_column_with_uniform_weights() -> None:
+    rng = np.random.default_rng(1)
+    rows, weights = rng.normal(size=(50, 3)), vector(1, -2, 0.5)
+    for name in ("dot", "linear_logistic"):
+        record = PROCEDURES[name]
+        assert isinstance(record, Deterministic)
+        assert record.columns is not None
+        expected = [record.scalar(weights, row) for row in rows]
+        assert np.allclose(record.columns((False, True), weights, rows), expected, 1e-12, 1e-15)
+        assert np.allclose(record.columns((True, True), np.tile(weights, (50, 1)), rows), expected, 1e-12, 1e-15)

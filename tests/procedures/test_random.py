@@ -1,0 +1,231 @@
+"""Random records: normalisation, simulation against density, columns against rows, scipy as a second opinion.
+
+Each statistical test is seeded and rejects a correct sampler with probability 1e-6.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from tests.procedures.examples import CORRELATED, RANDOM, vector
+from tests.procedures.integrals import COUNTS, line, plane
+from tests.procedures.test_deterministic import column
+from venture_lite.errors import ArgumentError
+from venture_lite.procedures.checks import check_arguments
+from venture_lite.procedures.columns import RowByRow
+from venture_lite.procedures.record import Random
+from venture_lite.procedures.registry import PROCEDURES
+from venture_lite.values import key_of
+
+FALSE_ALARM = 1e-6
+CALLS = [(name, args) for name, example in RANDOM.items() for args in example.arguments]
+SCALARS = [(name, args) for name, args in CALLS if not RANDOM[name].is_vector]
+VECTORS = [(name, args) for name, args in CALLS if RANDOM[name].is_vector]
+
+
+def record_of(name: str) -> Random:
+    record = PROCEDURES[name]
+    assert isinstance(record, Random)
+    return record
+
+
+def draws(name: str, args: tuple[Any, ...], count: int) -> list[Any]:
+    rng = np.random.default_rng([len(name), count])
+    return [record_of(name).simulate(rng, *args) for _ in range(count)]
+
+
+def outcomes(record: Random, args: tuple[Any, ...]) -> Any:
+    return COUNTS if record.support is None else record.support(*args)
+
+
+@pytest.mark.parametrize(("name", "args"), SCALARS)
+def test_the_density_is_normalised(name: str, args: tuple[Any, ...]) -> None:
+    record = record_of(name)
+    if record.transform is None:
+        total = math.fsum(math.exp(record.log_density(x, *args)) for x in outcomes(record, args))
+        assert math.isclose(total, 1.0, rel_tol=1e-9)
+    else:
+        _, cumulative = line(lambda x: record.log_density(x, *args), record.transform, args)
+        assert math.isclose(cumulative[-1], 1.0, rel_tol=1e-6)
+
+
+@pytest.mark.parametrize(("name", "args"), VECTORS)
+def test_the_density_of_vectors_is_normalised(name: str, args: tuple[Any, ...]) -> None:
+    record = record_of(name)
+    assert record.transform is not None
+    total = plane(lambda x: record.log_density(x, *args), record.transform, args)
+    assert math.isclose(total, 1.0, rel_tol=1e-5)
+
+
+@pytest.mark.parametrize(("name", "args"), SCALARS)
+def test_simulation_agrees_with_the_density(name: str, args: tuple[Any, ...]) -> None:
+    record, drawn = record_of(name), draws(name, args, 5000)
+    if record.transform is None:
+        keys = list(map(key_of, drawn))
+        masses = [(key_of(x), math.exp(record.log_density(x, *args))) for x in outcomes(record, args)]
+        assert chi_squared(keys, masses) > FALSE_ALARM
+    else:
+        values, cumulative = line(lambda x: record.log_density(x, *args), record.transform, args)
+        assert stats.kstest(drawn, lambda x: np.interp(x, values, cumulative)).pvalue > FALSE_ALARM
+
+
+def chi_squared(keys: list[Any], masses: list[tuple[Any, float]]) -> float:
+    """p-value with outcomes of small expectation pooled."""
+    counted: dict[Any, int] = {}
+    for key in keys:
+        counted[key] = counted.get(key, 0) + 1
+    observed, expected, rest = [], [], [len(keys), float(len(keys))]
+    for key, mass in masses:
+        if mass * len(keys) >= 10:
+            observed.append(counted.pop(key, 0))
+            expected.append(mass * len(keys))
+            rest[0] -= observed[-1]
+            rest[1] -= expected[-1]
+    assert set(counted) <= {key for key, mass in masses if mass > 0.0}
+    if rest[1] > 1e-6 or rest[0]:
+        observed.append(int(rest[0]))
+        expected.append(max(rest[1], 1e-6))
+    if len(observed) < 2:
+        return 1.0
+    scale = sum(observed) / sum(expected)
+    return float(stats.chisquare(observed, [x * scale for x in expected]).pvalue)
+
+
+def test_simulated_vectors_agree_with_their_marginals() -> None:
+    points = np.array(draws("multivariate_normal", (vector(1, -2), CORRELATED), 5000))
+    for direction in ((1, 0), (0, 1), (1, 1), (1, -1)):
+        mean, variance = np.dot(direction, (1, -2)), direction @ CORRELATED @ direction
+        assert stats.kstest(points @ direction, stats.norm(mean, math.sqrt(variance)).cdf).pvalue > FALSE_ALARM
+    for name, args, alphas in [
+        ("dirichlet", ((2.5, 1.5, 4),), (2.5, 1.5, 4)), ("symmetric_dirichlet", (0.01, 3), (0.01, 0.01, 0.01)),
+    ]:  # fmt: skip
+        points = np.array(draws(name, args, 5000))
+        for i, alpha in enumerate(alphas):
+            # both tails of a small alpha lie within rounding of 0 and 1, where ties are no news
+            marginal = stats.beta(alpha, sum(alphas) - alpha)
+            distance = max(abs((points[:, i] <= x).mean() - marginal.cdf(x)) for x in np.linspace(0.01, 0.99, 99))
+            assert distance < 0.04  # 2 exp(-2 n d^2) is below 1e-6
+
+
+@pytest.mark.parametrize(("name", "args"), [call for call in CALLS if RANDOM[call[0]].reference is not None])
+def test_scipy_agrees(name: str, args: tuple[Any, ...]) -> None:
+    reference = RANDOM[name].reference
+    assert reference is not None
+    for value in draws(name, args, 50):
+        mine = record_of(name).log_density(value, *args)
+        assert math.isclose(mine, float(reference(value, *args)), rel_tol=1e-10, abs_tol=1e-10), (value, mine)
+
+
+@pytest.mark.parametrize("name", RANDOM)
+def test_values_outside_the_support_are_impossible(name: str) -> None:
+    for args in RANDOM[name].arguments:
+        for value in RANDOM[name].outside:
+            assert record_of(name).log_density(value, *args) == -math.inf, (args, value)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(("name", "args"), CALLS)
+def test_draws_are_values_of_positive_finite_density(name: str, args: tuple[Any, ...]) -> None:
+    for value in draws(name, args, 200):
+        assert math.isfinite(record_of(name).log_density(value, *args))
+        assert not isinstance(value, np.generic)
+        assert not isinstance(value, np.ndarray) or not value.flags.writeable
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    ("name", "args"),
+    [
+        ("gamma", (1e-4, 1.0)), ("gamma", (1e-4, 1e300)), ("inv_gamma", (1e-4, 1.0)), ("beta", (1e-5, 1e-5)),
+        ("expon", (1e308,)), ("expon", (1e-308,)), ("cauchy", (0, 1e300)), ("student_t", (1e-3, 0.0, 1.0)),
+        ("normal", (1e300, 1e300)), ("uniform_continuous", (1.0, math.nextafter(math.nextafter(1.0, 2.0), 2.0))),
+        ("poisson", (1e-300,)), ("poisson", (1e17,)), ("geometric", (1e-300,)), ("bernoulli_logit", (-1e308,)),
+        ("symmetric_dirichlet", (1e-6, 4)), ("dirichlet", (vector(1e-6, 1e6),)),
+    ],
+)  # fmt: skip
+def test_extreme_arguments_give_values_inside_the_support(name: str, args: tuple[Any, ...]) -> None:
+    for value in draws(name, args, 300):
+        density = record_of(name).log_density(value, *args)
+        assert -math.inf < density < math.inf, (value, density)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("name", [name for name in RANDOM if record_of(name).log_density_columns is not None])
+def test_columns_agree_with_rows(name: str) -> None:
+    record, example = record_of(name), RANDOM[name]
+    assert record.log_density_columns is not None
+    answered = 0
+    for kept in (example.arguments, *[[args] for args in example.arguments]):
+        calls = [(value, *args) for args in kept for value in some_values(name, args)]
+        for lifted in itertools.product((True, False), repeat=len(calls[0])):
+            if not any(lifted):
+                continue
+            rows = [
+                tuple(x if up else calls[0][i] for i, (x, up) in enumerate(zip(c, lifted, strict=True))) for c in calls
+            ]
+            columns = [column(r[i] for r in rows) if lifted[i] else rows[0][i] for i in range(len(lifted))]
+            try:
+                result = record.log_density_columns(lifted, *columns)
+            except RowByRow:
+                continue
+            answered += 1
+            expected = [record.log_density(*row) for row in rows]
+            assert result.shape == (len(rows),)
+            # log(1 + exp(-x)) and sums of lgamma have absolute errors of a few rounding units of their largest term
+            assert np.allclose(result, expected, 1e-12, 1e-14), (lifted, rows, result, expected)
+    assert answered
+
+
+def some_values(name: str, args: tuple[Any, ...]) -> list[Any]:
+    drawn = draws(name, args, 5)
+    if RANDOM[name].is_vector:
+        return drawn
+    return drawn + [x for x in RANDOM[name].outside if isinstance(x, (int, float))]
+
+
+def test_the_logit_form_is_the_same_distribution() -> None:
+    bernoulli = record_of("bernoulli")
+    assert bernoulli.logit_form is record_of("bernoulli_logit")
+    for logit in (-5.0, 0.0, 0.3, 20.0):
+        p = 1 / (1 + math.exp(-logit))
+        for value in (True, False, 0, 1.0):
+            exact = bernoulli.log_density(value, p)
+            assert math.isclose(bernoulli.logit_form.log_density(value, logit), exact, rel_tol=1e-6)
+
+
+def test_the_hot_loop_of_logistic_regression_is_exact_on_any_logit() -> None:
+    columns = record_of("bernoulli_logit").log_density_columns
+    assert columns is not None
+    logits = np.array([-1e308, -800.0, -709.0, -40.0, -1e-300, 0.0, 1e-300, 40.0, 800.0, 1e308])
+    for kind in (bool, np.int64, np.float64):
+        for outcome in (0, 1):
+            result = columns((True, True), np.full(len(logits), outcome).astype(kind), logits)
+            expected = [record_of("bernoulli_logit").log_density(outcome, x) for x in logits.tolist()]
+            assert np.allclose(result, expected, 1e-15, 1e-15)
+
+
+def test_duplicated_values_of_categorical_add_up() -> None:
+    record = record_of("categorical")
+    assert math.isclose(record.log_density(1.0, vector(0.5, 0.25, 0.25), (1, True, 2.5)), math.log(0.75))
+    assert record.support is not None
+    assert record.support(vector(0.5, 0.25, 0.25), (1, True, 2.5)) == (1, 2.5)
+
+
+@pytest.mark.parametrize(
+    ("name", "args", "message"),
+    [
+        ("uniform_continuous", (1, 0), "uniform_continuous: lo must be less than hi, got 1 and 0"),
+        ("uniform_discrete", (1, 1), "uniform_discrete: lo must be less than hi, got 1 and 1"),
+        ("categorical", (vector(0.5, 0.5), (1,)), "categorical: 2 probabilities for 1 values"),
+        ("multivariate_normal", (vector(0, 0, 0), CORRELATED), "mean has 3 entries, but cov is 2 by 2"),
+    ],
+)
+def test_what_domains_cannot_express(name: str, args: tuple[Any, ...], message: str) -> None:
+    with pytest.raises(ArgumentError, match=message):
+        record_of(name).simulate(np.random.default_rng(1), *check_arguments(record_of(name), args))

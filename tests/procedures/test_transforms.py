@@ -1,0 +1,106 @@
+"""Transforms: round trips, Jacobians against finite differences, and never a value on the boundary."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.procedures.examples import RANDOM
+from venture_lite.procedures import transforms
+from venture_lite.procedures.record import Random
+from venture_lite.procedures.registry import PROCEDURES
+from venture_lite.procedures.transforms import Transform
+
+SCALAR: list[tuple[Transform, tuple[Any, ...]]] = [
+    (transforms.REAL, ()),
+    (transforms.POSITIVE, ()),
+    (transforms.UNIT, ()),
+    (transforms.INTERVAL, (-3.0, 5)),
+]
+FREE = [-30.0, -2.5, -0.1, 0.0, 0.3, 4.0, 12.0]
+
+
+@pytest.mark.parametrize(("transform", "args"), SCALAR)
+def test_round_trip_of_numbers(transform: Transform, args: tuple[Any, ...]) -> None:
+    for free in FREE:
+        value = transform.from_free(free, args)
+        back = transform.to_free(value, args)
+        assert math.isclose(transform.from_free(back, args), value, rel_tol=1e-12)
+        # near an upper bound the value itself carries fewer digits of the free coordinate
+        assert math.isclose(back, free, rel_tol=1e-8, abs_tol=1e-8) or free < -20
+
+
+@pytest.mark.parametrize(("transform", "args"), SCALAR)
+def test_jacobian_of_numbers(transform: Transform, args: tuple[Any, ...]) -> None:
+    for free in FREE[1:-1]:
+        ahead, behind = (transform.from_free(free + h, args) for h in (1e-5, -1e-5))
+        value = transform.from_free(free, args)
+        assert math.isclose(transform.log_jacobian(value, args), math.log((ahead - behind) / 2e-5), abs_tol=1e-6)
+
+
+@pytest.mark.parametrize(("transform", "args"), SCALAR)
+def test_vectors_go_coordinate_by_coordinate(transform: Transform, args: tuple[Any, ...]) -> None:
+    values = transform.from_free(np.array(FREE), args)
+    one_by_one = [transform.from_free(free, args) for free in FREE]
+    assert np.allclose(values, one_by_one, 1e-14, 0)
+    assert not values.flags.writeable
+    assert np.allclose(transform.to_free(values, args), [transform.to_free(x, args) for x in one_by_one], 1e-12)
+    total = sum(transform.log_jacobian(x, args) for x in one_by_one)
+    assert math.isclose(transform.log_jacobian(values, args), total, rel_tol=1e-12)
+
+
+@pytest.mark.parametrize(("transform", "args"), SCALAR[1:])
+def test_no_value_lies_on_the_boundary(transform: Transform, args: tuple[Any, ...]) -> None:
+    low, high = args or (0.0, math.inf if transform is transforms.POSITIVE else 1.0)
+    for free in (-1e308, -1000.0, -40.0, 40.0, 1000.0, 1e308):
+        for value in (transform.from_free(free, args), transform.from_free(np.array([free]), args)[0]):
+            assert low < value < high
+            assert math.isfinite(transform.log_jacobian(float(value), args))
+
+
+def test_the_simplex_round_trip_and_its_centre() -> None:
+    rng = np.random.default_rng(1)
+    for size in (2, 3, 7):
+        assert np.allclose(transforms.SIMPLEX.from_free(np.zeros(size - 1), ()), 1 / size)
+        for _ in range(20):
+            free = rng.normal(size=size - 1) * 3
+            value = transforms.SIMPLEX.from_free(free, ())
+            assert math.isclose(value.sum(), 1.0, rel_tol=1e-12)
+            assert np.allclose(transforms.SIMPLEX.to_free(value, ()), free, 1e-7, 1e-7)
+
+
+def test_the_jacobian_of_the_simplex() -> None:
+    rng = np.random.default_rng(2)
+    for size in (2, 3, 5):
+        free = rng.normal(size=size - 1)
+        columns = []
+        for step in np.eye(size - 1) * 1e-6:
+            ahead, behind = transforms.SIMPLEX.from_free(free + step, ()), transforms.SIMPLEX.from_free(free - step, ())
+            columns.append((ahead - behind)[:-1] / 2e-6)
+        exact = math.log(abs(np.linalg.det(np.array(columns))))
+        assert math.isclose(
+            transforms.SIMPLEX.log_jacobian(transforms.SIMPLEX.from_free(free, ()), ()), exact, abs_tol=1e-6
+        )
+
+
+def test_the_simplex_keeps_off_its_boundary() -> None:
+    for free in ([800.0, 0.0], [-800.0, -800.0], [0.0, 1e308], [-1e308, 3.0]):
+        value = transforms.SIMPLEX.from_free(np.array(free), ())
+        assert ((value > 0.0) & (value < 1.0)).all()
+        assert math.isfinite(transforms.SIMPLEX.log_jacobian(value, ()))
+
+
+@pytest.mark.parametrize("name", [n for n in RANDOM if PROCEDURES[n].transform is not None])  # type: ignore[union-attr]
+def test_draws_go_through_the_transform_of_their_record(name: str) -> None:
+    record = PROCEDURES[name]
+    assert isinstance(record, Random)
+    assert record.transform is not None
+    rng = np.random.default_rng(3)
+    for args in RANDOM[name].arguments:
+        for _ in range(20):
+            value = record.simulate(rng, *args)
+            back = record.transform.from_free(record.transform.to_free(value, args), args)
+            assert np.allclose(back, value, 1e-12, 0)

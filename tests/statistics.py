@@ -138,12 +138,6 @@ def autocorrelation_time(x: Floats) -> float:
     return max(1.0, float(2 * np.minimum.accumulate(pairs).sum() - 1))
 
 
-def effective_size(x: ArrayLike) -> float:
-    """Number of independent draws that would give the mean of `x: (draws,)` the same error."""
-    values = np.asarray(x, dtype=float)
-    return len(values) / autocorrelation_time(values)
-
-
 def compare(draws: ArrayLike, expected: Expected) -> list[Comparison]:
     """Compare one chain of draws, `(draws,)`, with the exact answer."""
     x = np.asarray(draws, dtype=float)

@@ -26,5 +26,3 @@ class Case:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     # The same model with its observations before whatever uses the observed values; likelihood weighting needs it.
     forward: str | None = None
-    # Likelihood weighting needs this many times the usual number of runs.
-    effort: float = 1.0

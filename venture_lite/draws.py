@@ -85,6 +85,12 @@ class Draws(Mapping[str, np.ndarray]):
             chains.extend(part._chains)
         return cls(chains, statistics)
 
+    def cut_to_shortest(self) -> Draws:
+        """Each variable with as many draws a chain as its shortest chain has: what an interruption leaves is uneven."""
+        shortest = {name: min(map(len, self.by_chain(name))) for name in self.names}
+        chains = [{name: chain[name][:length] for name, length in shortest.items() if length} for chain in self._chains]
+        return Draws(chains, self.statistics)
+
     @property
     def names(self) -> tuple[str, ...]:
         """The variables, in the order in which they were first collected."""

@@ -80,7 +80,7 @@ def to_datatree(draws: Draws) -> DataTree:
     groups = {
         "posterior" if length == main else f"posterior_{length}": variables for length, variables in by_length.items()
     }
-    tree: DataTree = from_dict(groups or {"posterior": {}})
+    tree: DataTree = from_dict(groups or {"posterior": {}}, check_conventions=False)
     return tree
 
 

@@ -147,7 +147,7 @@ def _collect_interrupted(workers: list[_Worker]) -> Draws | None:
                     parts.append(message.draws)
                     break
     kept = [draws for draws in parts if draws is not None]
-    return Draws.merge(kept) if kept else None
+    return Draws.merge(kept).cut_to_shortest() if kept else None
 
 
 def _work(job: Job, chain: int, messages: Connection) -> None:

@@ -63,7 +63,7 @@ class LogisticChain:
         self.rng = rng
         self._score = np.empty(len(features))
         self._tail = np.empty(len(features))
-        self.weights: np.ndarray = math.sqrt(PRIOR_VARIANCE) * rng.standard_normal(features.shape[1])
+        self.weights: np.ndarray = math.sqrt(PRIOR_VARIANCE) * rng.standard_normal((features.shape[1],))
         self.log_joint = self._evaluate(self.weights)
         self.accepted = 0
 

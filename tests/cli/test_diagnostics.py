@@ -1,0 +1,57 @@
+"""Effective sample sizes and R-hat are those of arviz-stats."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from arviz_stats.base import array_stats
+
+from venture_lite import diagnostics
+
+
+def autoregression(chains: int, draws: int, correlation: float, seed: int = 0) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    values = rng.normal(size=(chains, draws))
+    for step in range(1, draws):
+        values[:, step] += correlation * values[:, step - 1]
+    return values
+
+
+@pytest.mark.parametrize(("chains", "draws"), [(1, 500), (2, 33), (4, 1000), (4, 301)])
+@pytest.mark.parametrize("correlation", [-0.5, 0.0, 0.9, 0.99])
+@pytest.mark.parametrize("rounded", [False, True])
+def test_sizes_agree_with_arviz(chains: int, draws: int, correlation: float, rounded: bool) -> None:
+    values = autoregression(chains, draws, correlation)
+    values = np.round(values) if rounded else values
+    bulk = array_stats.ess(values, chain_axis=0, draw_axis=1, method="bulk")
+    tail = array_stats.ess(values, chain_axis=0, draw_axis=1, method="tail", prob=(0.05, 0.95))
+    assert diagnostics.ess_bulk(values) == pytest.approx(float(bulk), rel=1e-9)
+    assert diagnostics.ess_tail(values) == pytest.approx(float(tail), rel=1e-9)
+
+
+@pytest.mark.parametrize("correlation", [-0.5, 0.0, 0.99])
+def test_r_hat_agrees_with_arviz(correlation: float) -> None:
+    values = autoregression(3, 200, correlation)
+    expected = array_stats.rhat(values, chain_axis=0, draw_axis=1)
+    assert diagnostics.r_hat(values) == pytest.approx(float(expected), rel=1e-9)
+
+
+def test_one_chain_is_compared_with_itself() -> None:
+    steady = autoregression(1, 400, 0.0)
+    assert diagnostics.r_hat(steady) < 1.02
+    assert diagnostics.r_hat(steady + np.linspace(0, 5, 400)) > 1.5
+
+
+def test_chains_stuck_at_different_values_have_infinite_r_hat() -> None:
+    assert diagnostics.r_hat(np.repeat([[0.0], [1.0]], 50, axis=1)) == math.inf
+
+
+@pytest.mark.parametrize(
+    "values", [np.ones((4, 100)), np.zeros((2, 3)), np.full((2, 10), np.nan), np.array([[1.0, np.inf, 0.0, 2.0]])]
+)
+def test_what_does_not_exist_is_nan(values: np.ndarray) -> None:
+    assert math.isnan(diagnostics.ess_bulk(values))
+    assert math.isnan(diagnostics.ess_tail(values))
+    assert math.isnan(diagnostics.r_hat(values))

@@ -6,9 +6,10 @@ import math
 
 import numpy as np
 import pytest
-from arviz_stats.base import array_stats
 
 from venture_lite import diagnostics
+
+array_stats = pytest.importorskip("arviz_stats.base").array_stats
 
 
 def autoregression(chains: int, draws: int, correlation: float, seed: int = 0) -> np.ndarray:

@@ -149,7 +149,7 @@ def posterior_scale(rows: np.ndarray, classes: np.ndarray, newton_steps: int = 2
         fitted = logistic(rows @ weights)
         precision = (rows.T * (fitted * (1 - fitted))) @ rows + np.eye(len(weights)) / PRIOR_VARIANCE
         weights += np.linalg.solve(precision, rows.T @ (classes - fitted) - weights / PRIOR_VARIANCE)
-    return float(np.trace(precision) / len(weights)) ** -0.5
+    return float(1.0 / np.sqrt(np.trace(precision) / len(weights)))
 
 
 def logistic(scores: np.ndarray) -> np.ndarray:

@@ -1,0 +1,249 @@
+"""`Code`: what the analysis makes of one body of program text, once, before anything runs.
+
+A body is a directive, a `lambda` or a branch of an `if`. Its *slots* are numbered in evaluation order; each evaluation
+of the body is one row of the Code's table in the trace, and a node of the probabilistic execution trace is (Code, slot, row).
+What a slot reads is a `Ref`, known before anything runs. A deterministic slot is *fused*: never stored, computed from its row
+when something reads it, unless code of another body reads it (`Slot.stored`).
+
+A *site* is a global number for (Code, slot); a node is packed into one integer `site << 32 | row`.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, field
+from typing import Any
+
+from venture_lite.errors import CallSite, InternalError, Span
+from venture_lite.procedures.record import Deterministic, Maker, Random
+
+
+class Kind(enum.IntEnum):
+    """What a slot does."""
+
+    ARGUMENT = 0  # the row came with it
+    DETERMINISTIC = 1  # a primitive function of its arguments
+    LAMBDA = 2  # a closure over the row
+    RANDOM = 3  # a random choice of a distribution known from the text
+    CALL = 4  # an application whose operator is a value
+    IF = 5  # a choice between two inner Codes
+    MEM = 6  # a memo table around a procedure
+    MAKER = 7  # an exchangeable procedure with its statistics
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class SlotRef:
+    """A slot of this row (`depth` 0) or of the row `depth` environments up."""
+
+    depth: int
+    slot: int
+
+
+@dataclass(slots=True, eq=False)
+class Global:
+    """A name that an `assume` binds. `code` and `row` are set when its directive is loaded."""
+
+    name: str
+    # order of definition: a body sees the globals that existed when it was written
+    order: int
+    span: Span | None = None
+    code: Code | None = None
+    row: int = -1
+    # the lambda's text, where the value is one and can be inlined
+    lambda_form: Any = None
+    # (code, slot, role) of every slot that reads it
+    readers: list[tuple[Code, int, int]] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class GlobalRef:
+    target: Global
+
+
+Ref = Constant | SlotRef | GlobalRef
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """A `scope_include` around a slot: the scope's name and where the block's key is found."""
+
+    scope: Any
+    block: Ref
+    span: Span | None
+
+
+# Roles: what a change of the value read means to the reader. Arguments of a CALL are ARGUMENT_0 + position.
+RESULT = -3  # the row's result: its users change
+KEY = -2  # a block key: must not change
+OPERATOR = -1  # operator or predicate: structure may change
+ARGUMENT_0 = 0
+
+
+@dataclass(slots=True)
+class Slot:
+    kind: Kind
+    span: Span | None = None
+    # DETERMINISTIC, RANDOM, MAKER: the procedure
+    record: Deterministic | Random | Maker | None = None
+    # CALL: the procedure; IF: the predicate; MEM: the procedure
+    operator: Ref | None = None
+    arguments: tuple[Ref, ...] = ()
+    # IF: consequent and alternative
+    branches: tuple[Code, ...] = ()
+    # LAMBDA
+    body: Code | None = None
+    # enclosing scope_includes of this body, outermost first
+    regions: tuple[Region, ...] = ()
+    # the calls that were inlined around it, innermost first, for messages
+    inlined: tuple[CallSite, ...] = ()
+    stored: bool = False
+
+
+class Code:
+    """One analysed body; mutable only while the analysis builds it."""
+
+    __slots__ = (
+        "arity",
+        "env_readers",
+        "first_site",
+        "if_slot",
+        "index",
+        "inner",
+        "kind",
+        "name",
+        "parent",
+        "readers",
+        "result",
+        "result_slot",
+        "rooted",
+        "slots",
+        "span",
+        "steps",
+        "uses",
+    )
+
+    def __init__(self, kind: str, name: str, parent: Code | None, arity: int, span: Span | None) -> None:
+        # 'directive', 'lambda' or 'branch'
+        self.kind = kind
+        self.name = name
+        self.parent = parent
+        self.arity = arity
+        self.span = span
+        self.slots: list[Slot] = []
+        self.result: Ref = Constant(None)
+        # the IF slot of the parent, for a branch
+        self.if_slot = -1
+        self.inner: list[Code] = []
+        # for a directive: every global that its text refers to
+        self.uses: frozenset[Global] = frozenset()
+        # set by `finish`
+        self.index = -1
+        self.first_site = -1
+        # the result's slot, where the result is a stored slot of this row, else -1
+        self.result_slot = -1
+        # stored slots that are evaluated, in order (arguments come with the row)
+        self.steps: list[int] = []
+        # slot -> [(slot of this Code or -1 for the result, role)]
+        self.readers: dict[int, list[tuple[int, int]]] = {}
+        # slot -> [(path of inner Codes down to the reader, slot, role)]
+        self.env_readers: dict[int, list[tuple[tuple[Code, ...], int, int]]] = {}
+        # whether rows of this Code must be found from the row of their environment
+        self.rooted = False
+
+    def add(self, slot: Slot) -> SlotRef:
+        self.slots.append(slot)
+        return SlotRef(0, len(self.slots) - 1)
+
+    def ancestor(self, depth: int) -> Code:
+        code: Code = self
+        for _ in range(depth):
+            if code.parent is None:
+                raise InternalError(f"no environment {depth} levels above {self.name}")
+            code = code.parent
+        return code
+
+    def __repr__(self) -> str:
+        return f"<Code {self.index} {self.kind} {self.name}>"
+
+
+class Program:
+    """All Codes of a trace, with their sites and who reads what. Codes are only ever added."""
+
+    def __init__(self) -> None:
+        self.codes: list[Code] = []
+        self.site_code: list[Code] = []
+        self.site_slot: list[int] = []
+        # grows whenever a Code is added, so that whatever was derived from readers can be derived again
+        self.version = 0
+
+    def finish(self, code: Code) -> None:
+        """Number a Code whose inner Codes are finished, and enter it with those whose slots it reads."""
+        code.index = len(self.codes)
+        self.codes.append(code)
+        code.first_site = len(self.site_code)
+        for index in range(len(code.slots)):
+            self.site_code.append(code)
+            self.site_slot.append(index)
+        match code.result:
+            case SlotRef(depth=0, slot=slot) if code.slots[slot].stored:
+                code.result_slot = slot
+        code.steps = [i for i, slot in enumerate(code.slots) if slot.stored and slot.kind is not Kind.ARGUMENT]
+        for index, slot in enumerate(code.slots):
+            if slot.stored:
+                self._enter_readers(code, index, slot)
+        self._enter(code, -1, RESULT, code.result)
+        self.version += 1
+
+    def _enter_readers(self, code: Code, index: int, slot: Slot) -> None:
+        if slot.operator is not None:
+            self._enter(code, index, OPERATOR, slot.operator)
+        for position, ref in enumerate(slot.arguments):
+            self._enter(code, index, ARGUMENT_0 + position, ref)
+        for region in slot.regions:
+            self._enter(code, index, KEY, region.block)
+
+    def _enter(self, code: Code, slot: int, role: int, ref: Ref) -> None:
+        for source in sources(code, ref):
+            match source:
+                case GlobalRef(target=target):
+                    target.readers.append((code, slot, role))
+                case SlotRef(depth=0, slot=read):
+                    if not (role == RESULT and slot == -1 and read == code.result_slot):
+                        code.readers.setdefault(read, []).append((slot, role))
+                case SlotRef(depth=depth, slot=read):
+                    path = [code]
+                    for _ in range(depth - 1):
+                        path.append(path[-1].parent)  # type: ignore[arg-type]
+                    for inner in path:
+                        inner.rooted = True
+                    ancestor = code.ancestor(depth)
+                    ancestor.env_readers.setdefault(read, []).append((tuple(reversed(path)), slot, role))
+
+
+def sources(code: Code, ref: Ref) -> list[Ref]:
+    """The stored slots and globals that `ref` reads, through fused slots, each once; depths are as seen from `code`."""
+    found: dict[Ref, None] = {}
+    seen: set[tuple[int, int]] = set()
+    todo: list[tuple[int, Ref]] = [(0, ref)]
+    while todo:
+        base, item = todo.pop()
+        match item:
+            case GlobalRef():
+                found[item] = None
+            case SlotRef(depth=depth, slot=index):
+                level = base + depth
+                if (level, index) in seen:
+                    continue
+                seen.add((level, index))
+                slot = code.ancestor(level).slots[index]
+                if slot.stored:
+                    found[SlotRef(level, index)] = None
+                else:
+                    inner = slot.arguments if slot.operator is None else (slot.operator, *slot.arguments)
+                    todo.extend((level, argument) for argument in inner)
+    return list(found)

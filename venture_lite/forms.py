@@ -1,0 +1,313 @@
+"""The special forms: each a function from (compiler, form, scope) to a reference.
+
+Core forms are `lambda`, `if`, `let`, `letrec`, `begin`, `quote`, `mem` and `scope_include`; `cond`, `and` and `or` are
+rewritten into them. An `if` between two values that are cheap and cannot fail is a select: no branch, no row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from venture_lite.analyze import Compiler, Scope, parameter_names
+from venture_lite.code import Code, Constant, GlobalRef, Kind, Ref, Region, Slot, SlotRef
+from venture_lite.errors import ArgumentError, Span
+from venture_lite.procedures import registry
+from venture_lite.procedures.domains import ANY
+from venture_lite.procedures.record import Argument, Deterministic
+from venture_lite.syntax import Expression, Form, Literal, Name, Quote
+from venture_lite.values import Symbol, show
+
+
+def _wrong(form: Form, usage: str) -> ArgumentError:
+    head = form.items[0]
+    name = head.name if isinstance(head, Name) else "form"
+    return ArgumentError(f"{name} is written {usage}", form.span)
+
+
+# ------------------------------------------------------------------------------------------------- procedures
+
+
+def compile_lambda(compiler: Compiler, form: Form, scope: Scope) -> Ref:
+    slot = Slot(Kind.LAMBDA, form.span)
+    ref = compiler.add(scope, slot)
+    slot.body = lambda_code(compiler, form, scope, "lambda")
+    return ref
+
+
+def lambda_code(compiler: Compiler, form: Form, scope: Scope, name: str) -> Code:
+    match form.items:
+        case (_, Form(items=parameters), *body) if body:
+            names = parameter_names(parameters)
+        case _:
+            raise _wrong(form, "(lambda (parameter ...) body)")
+    code = Code("lambda", name, scope.code, len(names), form.span)
+    scope.code.inner.append(code)
+    for parameter in parameters:
+        code.add(Slot(Kind.ARGUMENT, parameter.span, stored=True))
+    bound: dict[str, Ref] = {name: SlotRef(0, i) for i, name in enumerate(names)}
+    code.result = _inside(compiler, code, tuple(body), Scope(code, scope, bound, scope.horizon), form.span)
+    return code
+
+
+def _inside(compiler: Compiler, code: Code, body: tuple[Expression, ...], scope: Scope, span: Span) -> Ref:
+    """Compile a body of its own: tags and inlined calls around it are a matter of its rows, not of its text."""
+    regions, inlined = compiler.regions, compiler.inlined
+    compiler.regions, compiler.inlined = (), ()
+    try:
+        return compiler.body(body, scope, span)
+    finally:
+        compiler.regions, compiler.inlined = regions, inlined
+
+
+def compile_mem(compiler: Compiler, form: Form, scope: Scope) -> Ref:
+    if len(form.items) != 2:
+        raise _wrong(form, "(mem procedure)")
+    operator = compiler.compile(form.items[1], scope)
+    return compiler.add(scope, Slot(Kind.MEM, form.span, operator=operator, stored=True))
+
+
+# -------------------------------------------------------------------------------------------------- branching
+
+
+def truth(value: Any) -> bool:
+    """A predicate's value: a boolean, 0 or 1."""
+    if value is True or value is False:
+        return bool(value)
+    if isinstance(value, (int, float)) and (value == 0 or value == 1):
+        return bool(value)
+    raise ArgumentError(f"a predicate must be true, false, 0 or 1, got {show(value)}")
+
+
+def _select_columns(lifted: tuple[bool, ...], predicate: Any, consequent: Any, alternative: Any) -> np.ndarray:
+    if any(getattr(v, "ndim", 0) > bool(flag) for v, flag in zip((predicate, consequent, alternative), lifted, strict=True)):
+        raise TypeError("vectors are selected row by row")
+    return np.where(np.asarray(predicate) == 1, consequent, alternative)
+
+
+SELECT = Deterministic(
+    name="if",
+    arguments=(Argument("predicate", ANY), Argument("consequent", ANY), Argument("alternative", ANY)),
+    summary="One of two values that are both at hand.",
+    scalar=lambda predicate, consequent, alternative: consequent if truth(predicate) else alternative,
+    columns=_select_columns,
+    total=True,
+)
+
+
+def compile_if(compiler: Compiler, form: Form, scope: Scope) -> Ref:
+    if len(form.items) != 4:
+        raise _wrong(form, "(if predicate consequent alternative)")
+    predicate = compiler.compile(form.items[1], scope)
+    consequent, alternative = form.items[2:]
+    if _is_cheap(consequent, scope, 4) and _is_cheap(alternative, scope, 4):
+        arguments = (predicate, compiler.compile(consequent, scope), compiler.compile(alternative, scope))
+        return compiler.add(scope, Slot(Kind.DETERMINISTIC, form.span, SELECT, arguments=arguments))
+    slot = Slot(Kind.IF, form.span, operator=predicate, stored=True)
+    codes = []
+    for name, part in (("consequent", consequent), ("alternative", alternative)):
+        code = Code("branch", name, scope.code, 0, part.span)
+        scope.code.inner.append(code)
+        code.result = _inside(compiler, code, (part,), Scope(code, scope, {}, scope.horizon), part.span)
+        codes.append(code)
+    slot.branches = (codes[0], codes[1])
+    ref = compiler.add(scope, slot)
+    for code in codes:
+        code.if_slot = ref.slot
+    return ref
+
+
+def _is_cheap(item: Expression, scope: Scope, budget: int) -> bool:
+    """Whether evaluating the text in any case costs next to nothing and cannot fail: numbers that are at hand."""
+    match item:
+        case Literal() | Quote():
+            return not isinstance(item.value, Symbol)
+        case Name(name=name):
+            found = scope.find(name)
+            return isinstance(found, SlotRef) and found.depth == 0 and _is_number_slot(scope.code.slots[found.slot])
+    return False
+
+
+def _is_number_slot(slot: Slot) -> bool:
+    return slot.kind in (Kind.RANDOM, Kind.ARGUMENT) or (
+        slot.kind is Kind.DETERMINISTIC and isinstance(slot.record, Deterministic) and slot.record.total
+    )
+
+
+def compile_cond(compiler: Compiler, form: Form, scope: Scope) -> Ref:
+    clauses = form.items[1:]
+    if not clauses:
+        raise _wrong(form, "(cond (predicate value) ... (else value))")
+    result: Expression = Quote(None, form.span)
+    for position, clause in reversed(list(enumerate(clauses))):
+        match clause:
+            case Form(items=(Name(name="else"), *body)) if body and position == len(clauses) - 1:
+                result = _begin(tuple(body), clause.span)
+            case Form(items=(predicate, *body)) if body:
+                result = Form((Name("if", clause.span), predicate, _begin(tuple(body), clause.span), result), clause.span)
+            case _:
+                raise _wrong(form, "(cond (predicate value) ... (else value))")
+    return compiler.compile(result, scope)
+
+
+def _begin(body: tuple[Expression, ...], span: Span) -> Expression:
+    return body[0] if len(body) == 1 else Form((Name("begin", span), *body), span)
+
+
+def compile_and(compiler: Compiler, form: Form, scope: Scope) -> Ref:
+    result: Expression = Literal(True, form.span) if len(form.items) == 1 else form.items[-1]
+    for part in reversed(form.items[1:-1]):
+        result = Form((Name("if", part.span), part, result, Literal(False, part.span)), form.span)
+    return compiler.compile(result, scope)
+
+
+def compile_or(compiler: Compiler, form: Form, scope: Scope) -> Ref:
+    result: Expression = Literal(False, form.span) if len(form.items) == 1 else form.items[-1]
+    for part in reversed(form.items[1:-1]):
+        result = Form((Name("if", part.span), part, Literal(True, part.span), result), form.span)
+    return compiler.compile(result, scope)
+
+
+# ---------------------------------------------------------------------------------------------------- binding
+
+
+def compile_begin(compiler: Compiler, form: Form, scope: Scope) -> Ref:
+    return compiler.body(form.items[1:], scope, form.span)
+
+
+def _bindings(form: Form) -> tuple[list[tuple[Name, Expression]], tuple[Expression, ...]]:
+    usage = "((name value) ...) and a body"
+    match form.items:
+        case (_, Form(items=bindings), *body) if body:
+            pairs: list[tuple[Name, Expression]] = []
+            for binding in bindings:
+                match binding:
+                    case Form(items=(Name() as name, value)):
+                        pairs.append((name, value))
+                    case _:
+                        raise _wrong(form, f"with {usage}")
+            return pairs, tuple(body)
+    raise _wrong(form, f"with {usage}")
+
+
+def compile_let(compiler: Compiler, form: Form, scope: Scope) -> Ref:
+    pairs, body = _bindings(form)
+    for name, value in pairs:
+        scope = scope.inner({name.name: compiler.compile(value, scope)})
+    return compiler.body(body, scope, form.span)
+
+
+def compile_letrec(compiler: Compiler, form: Form, scope: Scope) -> Ref:
+    """Lambdas, memoized or not, see themselves and each other; other values see what was bound before them."""
+    pairs, body = _bindings(form)
+    inner = scope.inner({})
+    waiting: list[tuple[Slot, Form, str]] = []
+    for name, value in pairs:
+        text = value.items[1] if _is_form(value, "mem") and isinstance(value, Form) and len(value.items) == 2 else value
+        if not _is_form(text, "lambda") or not isinstance(text, Form):
+            continue
+        slot = Slot(Kind.LAMBDA, text.span)
+        ref: Ref = compiler.add(scope, slot)
+        waiting.append((slot, text, name.name))
+        if text is not value:
+            ref = compiler.add(scope, Slot(Kind.MEM, value.span, operator=ref, stored=True))
+        inner.names[name.name] = ref
+    for name, value in pairs:
+        if name.name not in inner.names:
+            inner.names[name.name] = compiler.compile(value, inner)
+    for slot, text, name_of in waiting:
+        slot.body = lambda_code(compiler, text, inner, name_of)
+    return compiler.body(body, inner, form.span)
+
+
+def _is_form(item: Expression, head: str) -> bool:
+    return isinstance(item, Form) and bool(item.items) and isinstance(item.items[0], Name) and item.items[0].name == head
+
+
+# ----------------------------------------------------------------------------------------------- other forms
+
+
+def compile_quote(compiler: Compiler, form: Form, scope: Scope) -> Ref:
+    if len(form.items) != 2:
+        raise _wrong(form, "(quote datum)")
+    return Constant(_datum(form.items[1]))
+
+
+def _datum(item: Expression) -> Any:
+    match item:
+        case Name(name=name):
+            return Symbol(name)
+        case Form(items=items):
+            return tuple(map(_datum, items))
+        case Literal(value=value) | Quote(value=value):
+            return value
+    raise ArgumentError("a parameter cannot be quoted", item.span)
+
+
+def compile_scope_include(compiler: Compiler, form: Form, scope: Scope) -> Ref:
+    if len(form.items) != 4:
+        raise _wrong(form, "(scope_include scope block expression)")
+    name = scope_name(form.items[1])
+    block = compiler.compile(form.items[2], scope)
+    _refuse_random_key(block, scope.code, form.items[2].span)
+    outer = compiler.regions
+    compiler.regions = (*outer, Region(name, block, form.items[2].span))
+    try:
+        return compiler.compile(form.items[3], scope)
+    finally:
+        compiler.regions = outer
+
+
+def scope_name(item: Expression) -> Any:
+    """A scope's name: a symbol (bare or quoted), a string or a number. Symbols are kept as their text."""
+    match item:
+        case Name(name=name):
+            return name
+        case Quote(value=Symbol(name=name)):
+            return name
+        case Literal(value=value) if not isinstance(value, bool):
+            return value
+        case Quote(value=value) if isinstance(value, (str, int, float)) and not isinstance(value, bool):
+            return value
+        case Form(items=(Name(name="quote"), inner)):
+            return scope_name(inner)
+    raise ArgumentError("a scope's name is a constant symbol, string or number", item.span)
+
+
+def _refuse_random_key(block: Ref, code: Code, span: Span) -> None:
+    """A block's key must be fixed for the life of its choices."""
+    todo = [(0, block)]
+    while todo:
+        base, ref = todo.pop()
+        match ref:
+            case SlotRef(depth=depth, slot=index):
+                slot = code.ancestor(base + depth).slots[index]
+                if slot.kind in (Kind.RANDOM, Kind.CALL, Kind.IF):
+                    raise ArgumentError(
+                        "a block's key may not depend on a random choice", span, "make it an argument of a memoized procedure"
+                    )
+                todo.extend((base + depth, argument) for argument in slot.arguments)
+            case GlobalRef(target=target) if target.code is not None:
+                kind = target.code.slots[target.code.result_slot].kind if target.code.result_slot >= 0 else Kind.LAMBDA
+                if kind in (Kind.RANDOM, Kind.CALL, Kind.IF, Kind.DETERMINISTIC):
+                    raise ArgumentError("a block's key may not depend on a random choice", span)
+
+
+SPECIAL_FORMS: dict[str, Callable[[Compiler, Form, Scope], Ref]] = {
+    "lambda": compile_lambda,
+    "mem": compile_mem,
+    "if": compile_if,
+    "cond": compile_cond,
+    "and": compile_and,
+    "or": compile_or,
+    "begin": compile_begin,
+    "let": compile_let,
+    "letrec": compile_letrec,
+    "quote": compile_quote,
+    "scope_include": compile_scope_include,
+    "tag": compile_scope_include,
+}
+
+assert not SPECIAL_FORMS.keys() & registry.PROCEDURES.keys()

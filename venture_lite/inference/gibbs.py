@@ -1,0 +1,296 @@
+"""`gibbs`: enumerate a block's joint support and draw exactly from it.
+
+A candidate is a path of decisions: one for each choice of the block in the order in which regeneration meets them, those that the
+candidate itself brings into being included. Fresh choices below a candidate come from their distributions (Neal 2000, Algorithm 8 with one
+auxiliary component); the current state is a candidate as it is, its families not drawn anew. The paths form a tree: what is drawn
+between two decisions belongs to the path up to there and is the same for every candidate that shares it, so that the set of
+candidates does not depend on which of them is current.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from venture_lite.errors import KernelError
+from venture_lite.inference.mh import name_of
+from venture_lite.trace.addresses import address
+from venture_lite.trace.directives import Model
+from venture_lite.trace.evaluate import NO_EVIDENCE
+from venture_lite.trace.runtime import Exchangeable
+from venture_lite.trace.scaffold import Builder, Scaffold
+from venture_lite.trace.trace import ROW_MASK, Trace
+from venture_lite.trace.weights import Weight, density_of
+from venture_lite.values import equal
+
+MOST_CANDIDATES = 100_000
+
+
+class _Decision:
+    """One choice of the block on the way to a candidate."""
+
+    __slots__ = ("at", "support")
+
+    def __init__(self, support: list[Any]) -> None:
+        # the current state's value first, where the path so far is the current state's
+        self.support = support
+        self.at = 0
+
+
+class Enumeration:
+    """Walks the tree of candidates by running regeneration again for each; `tape` is the path now followed."""
+
+    counts = True
+
+    def __init__(self, model: Model, in_block: Any, current: dict[Any, Any]) -> None:
+        self.model = model
+        # (Code, slot, row) -> whether a fresh choice belongs to the block
+        self.in_block = in_block
+        # address -> present value of every choice that the scaffold takes out
+        self.current = current
+        # decisions, and the values drawn between them
+        self.tape: list[_Decision | tuple[Any]] = []
+        self.position = 0
+        # whether all decisions so far are the current state's
+        self.on_current = True
+        self.fresh_weight = Weight()
+
+    def restart(self) -> None:
+        self.position = 0
+        self.on_current = True
+        self.fresh_weight = Weight()
+
+    def advance(self) -> bool:
+        """Go to the next candidate; False where all have been."""
+        while self.tape:
+            last = self.tape[-1]
+            if isinstance(last, _Decision) and last.at + 1 < len(last.support):
+                last.at += 1
+                return True
+            self.tape.pop()
+        return False
+
+    def path(self) -> list[Any]:
+        """The decisions and draws that lead to the candidate at hand, to be followed again."""
+        return [(entry.at, entry) if isinstance(entry, _Decision) else entry for entry in self.tape]
+
+    def follow(self, path: list[Any]) -> None:
+        self.tape = []
+        for entry in path:
+            if len(entry) == 2:
+                at, decision = entry
+                decision.at = at
+                self.tape.append(decision)
+            else:
+                self.tape.append(entry)
+        self.restart()
+
+    # what regeneration calls: for principals, then for fresh choices
+
+    def prepare(self, trace: Trace, principals: Iterable[int]) -> None:
+        """The old values were noted before."""
+
+    def propose(self, node: int, operator: Any, arguments: tuple[Any, ...], old: Any) -> tuple[Any, float]:
+        return self._decide(operator, arguments, old, node), 0.0
+
+    def choose(self, node: int, operator: Any, arguments: tuple[Any, ...]) -> Any:
+        """A fresh choice: decided on if it belongs to the block, else drawn, once for each path."""
+        where = self.model.trace.decode(node)
+        old = self.current.get(address(self.model.trace, node), NO_EVIDENCE) if self.on_current else NO_EVIDENCE
+        if self.in_block(*where):
+            value = self._decide(operator, arguments, old, node)
+            self.fresh_weight.add(density_of(self.model.trace, node >> 32, node & ROW_MASK, operator, arguments, value))
+            return value
+        if self.position < len(self.tape):
+            drawn = self.tape[self.position]
+            assert isinstance(drawn, tuple)
+            value = drawn[0]
+        else:
+            value = self.model.machine.simulate(node, operator, arguments) if old is NO_EVIDENCE else old
+            self.tape.append((value,))
+        self.position += 1
+        return value
+
+    def _decide(self, operator: Any, arguments: tuple[Any, ...], old: Any, node: int) -> Any:
+        if self.position == len(self.tape):
+            self.tape.append(_Decision(self._support(operator, arguments, old, node)))
+        decision = self.tape[self.position]
+        assert isinstance(decision, _Decision)
+        self.position += 1
+        value = decision.support[decision.at]
+        if self.on_current and (old is NO_EVIDENCE or not equal(value, old)):
+            self.on_current = False
+        return value
+
+    def _support(self, operator: Any, arguments: tuple[Any, ...], old: Any, node: int) -> list[Any]:
+        support = support_of(operator, arguments)
+        if support is None:
+            raise refuse_support(self.model, node, operator)
+        values = list(support)
+        if not self.on_current or old is NO_EVIDENCE:
+            return values
+        others = [value for value in values if not equal(value, old)]
+        if len(others) == len(values) and isinstance(operator, Exchangeable):
+            # the only member of a table stands for the fresh one, which comes last
+            others.pop()
+        return [old, *others]
+
+
+def support_of(operator: Any, arguments: tuple[Any, ...]) -> Sequence[Any] | None:
+    if isinstance(operator, Exchangeable):
+        return operator.state.support()
+    return None if operator.support is None else operator.support(*arguments)  # type: ignore[no-any-return]
+
+
+def refuse_support(model: Model, node: int, operator: Any) -> KernelError:
+    code, slot, row = model.trace.decode(node)
+    return KernelError(
+        f"gibbs enumerates finite supports; {name_of(operator)} has none",
+        code.slots[slot].span,
+        "mh, or mh with 'drift",
+        model.trace.call_chain(code, slot, row),
+    )
+
+
+class Gibbs:
+    """Transitions of one `gibbs` action."""
+
+    def __init__(self, model: Model, scope: Any, block_count: Any) -> None:
+        self.model = model
+        self.scope = scope
+        self.block_count = block_count
+        self.rows = 0
+
+    def step(self, principals: Sequence[int], key: Any) -> bool:
+        """Draw the block from its conditional distribution; whether the state changed."""
+        model = self.model
+        journal = model.trace.journal
+        mark = journal.mark()
+        try:
+            changed = self._step(principals, key)
+        except BaseException:
+            model.rollback(mark)
+            raise
+        if changed:
+            model.commit_transition()
+        return changed
+
+    def _step(self, principals: Sequence[int], key: Any) -> bool:
+        model = self.model
+        journal = model.trace.journal
+        self.check(self.model, list(principals))
+        mark = journal.mark()
+        scaffold = Builder(model.trace, None).build(principals)
+        enumeration = Enumeration(model, self._membership(key), self._current(scaffold))
+        current = self._present_weight(scaffold, key)
+        mark_detached = journal.mark()
+        weights: list[Weight] = []
+        paths: list[list[Any]] = []
+        more = True
+        while more:
+            enumeration.restart()
+            weight = self._candidate(scaffold, enumeration)
+            self.rows += len(scaffold.absorbing)
+            # the path on which every decision is the current state's: the state as it is, nothing drawn anew
+            weights.append(current if enumeration.on_current else weight)
+            paths.append([] if enumeration.on_current else enumeration.path())
+            journal.rollback(mark_detached)
+            if len(weights) > MOST_CANDIDATES:
+                raise KernelError(f"the block has more than {MOST_CANDIDATES:,} candidates", None, "mh, or a smaller block")
+            more = enumeration.advance()
+        chosen = draw_candidate(weights, model.trace.rng.random())
+        if not paths[chosen]:
+            journal.rollback(mark)
+            return False
+        enumeration.follow(paths[chosen])
+        self._candidate(scaffold, enumeration)
+        return True
+
+    def _candidate(self, scaffold: Scaffold, enumeration: Enumeration) -> Weight:
+        model = self.model
+        model.machine.choose = enumeration.choose
+        try:
+            weight = model.regenerator.regenerate(scaffold, enumeration)
+        finally:
+            model.machine.choose = None
+        weight.plus(enumeration.fresh_weight)
+        self._count_blocks(weight)
+        return weight
+
+    def _count_blocks(self, weight: Weight) -> None:
+        if self.block_count is not None:
+            weight.total -= math.log(max(self.block_count(), 1))
+
+    def _present_weight(self, scaffold: Scaffold, key: Any) -> Weight:
+        """Detach, and the weight of the state that was: its principals, its block's choices in the brush, what absorbed."""
+        model = self.model
+        blocks = Weight()
+        self._count_blocks(blocks)
+        in_block = self._membership(key)
+        fresh = [node for node in reversed(model.regenerator.choices_that_go(scaffold)) if self._is_free(node)]
+        known = [(node, *model.trace.application(node >> 32, node & ROW_MASK), model.trace.value(node)) for node in fresh]
+        weight = model.regenerator.detach(scaffold, counts=True)
+        mark = model.trace.journal.mark()
+        for node, operator, arguments, value in known:
+            if in_block(*model.trace.decode(node)):
+                weight.add(density_of(model.trace, node >> 32, node & ROW_MASK, operator, arguments, value))
+            if isinstance(operator, Exchangeable):
+                model.trace.incorporate(operator, value)
+        model.trace.journal.rollback(mark)
+        weight.plus(blocks)
+        return weight
+
+    def _is_free(self, node: int) -> bool:
+        code, slot, row = self.model.trace.decode(node)
+        return not self.model.trace.tables[code.index].is_observed(slot, row)
+
+    def _membership(self, key: Any) -> Any:
+        """Whether a choice has the tag of the block that is moved."""
+        trace, scope = self.model.trace, self.scope
+        if scope == "default" and key != "all":
+            return lambda code, slot, row: False
+        if key == "all":
+            if scope == "default":
+                return lambda code, slot, row: True
+            return lambda code, slot, row: any(name == scope for name, _ in trace.tags(code, slot, row))
+        return lambda code, slot, row: any(
+            name == scope and equal(block, key) for name, block in trace.tags(code, slot, row)
+        )
+
+    def check(self, model: Model, principals: list[int]) -> None:
+        """Refuse a choice whose support cannot be enumerated."""
+        for node in principals:
+            operator, arguments = model.trace.application(node >> 32, node & ROW_MASK)
+            if support_of(operator, arguments) is None:
+                raise refuse_support(self.model, node, operator)
+
+    def _current(self, scaffold: Scaffold) -> dict[Any, Any]:
+        """Present values of the choices in the brush, by address; needed where a candidate meets more than one decision."""
+        if not scaffold.structural:
+            return {}
+        trace = self.model.trace
+        found: dict[Any, Any] = {}
+        if len(scaffold.principals) == 1 and self.scope == "default":
+            return found
+        for code, row in scaffold.brush:
+            for step in code.steps:
+                if trace.is_choice(code, step, row):
+                    node = (code.first_site + step) << 32 | row
+                    found[address(trace, node)] = trace.value(node)
+        return found
+
+
+def draw_candidate(weights: list[Weight], u: float) -> int:
+    """An index drawn in proportion to the weights, among those with the fewest impossible terms."""
+    fewest = min(weight.impossible for weight in weights)
+    best = max(weight.total for weight in weights if weight.impossible == fewest)
+    shares = [math.exp(w.total - best) if w.impossible == fewest else 0.0 for w in weights]
+    target = u * math.fsum(shares)
+    for index, share in enumerate(shares):
+        target -= share
+        if target < 0.0:
+            return index
+    return max(index for index, share in enumerate(shares) if share > 0.0)
+
+

@@ -1,0 +1,96 @@
+"""`mh`: Metropolis-Hastings on a block, by resimulation from the prior or by a Gaussian random walk.
+
+Resimulation proposes a choice from its own distribution, so that its density cancels. `'drift SIGMA` walks in the unconstrained
+coordinate of each choice, with the Jacobian of its transform.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from venture_lite.code import Kind
+from venture_lite.errors import KernelError
+from venture_lite.procedures.record import Random
+from venture_lite.procedures.transforms import INTERVAL, REAL, Transform
+from venture_lite.trace.directives import Model
+from venture_lite.trace.runtime import Exchangeable
+from venture_lite.trace.trace import ROW_MASK, Trace
+from venture_lite.values import freeze
+
+
+class Resimulation:
+    """A proposal from the choice's own distribution, given its parents' new values."""
+
+    counts = False
+
+    def __init__(self, model: Model) -> None:
+        self.machine = model.machine
+
+    def prepare(self, trace: Trace, principals: Iterable[int]) -> None:
+        """Nothing depends on the old state."""
+
+    def propose(self, node: int, operator: Any, arguments: tuple[Any, ...], old: Any) -> tuple[Any, float]:
+        return self.machine.simulate(node, operator, arguments), 0.0
+
+
+class Drift:
+    """A Gaussian step of standard deviation `sigma` in the unconstrained coordinate, or in each coordinate of a vector."""
+
+    counts = True
+
+    def __init__(self, rng: np.random.Generator, sigma: float) -> None:
+        self.normal = rng.standard_normal
+        self.sigma = sigma
+        # old arguments of the choices whose support depends on them
+        self._bounds: dict[int, tuple[Any, ...]] = {}
+
+    def prepare(self, trace: Trace, principals: Iterable[int]) -> None:
+        self._bounds.clear()
+        for node in principals:
+            operator, arguments = trace.application(node >> 32, node & ROW_MASK)
+            if transform_of(operator) is INTERVAL:
+                self._bounds[node] = arguments
+
+    def propose(self, node: int, operator: Any, arguments: tuple[Any, ...], old: Any) -> tuple[Any, float]:
+        transform = transform_of(operator)
+        if transform is None:
+            raise KernelError(f"drift cannot move {name_of(operator)}: it has no continuous value")
+        before = self._bounds.get(node, arguments)
+        free = transform.to_free(old, before)
+        if isinstance(free, np.ndarray):
+            step = self.normal(free.shape)
+            step *= self.sigma
+            step += free
+            value = freeze(np.asarray(transform.from_free(step, arguments)))
+        else:
+            value = transform.from_free(free + self.sigma * self.normal(), arguments)
+        if transform is REAL:
+            return value, 0.0
+        return value, transform.log_jacobian(value, arguments) - transform.log_jacobian(old, before)
+
+
+def transform_of(operator: Random | Exchangeable) -> Transform | None:
+    return operator.transform if isinstance(operator, Random) else operator.record.transform
+
+
+def name_of(operator: Random | Exchangeable) -> str:
+    return operator.name if isinstance(operator, Random) else f"a draw of {operator.record.name}"
+
+
+def refuse_discrete(model: Model, nodes: list[int]) -> None:
+    """Raises KernelError, before anything moves, where drift meets a discrete choice."""
+    for node in nodes:
+        code, slot, row = model.trace.decode(node)
+        item = code.slots[slot]
+        operator = item.record if item.kind is Kind.RANDOM else model.trace.application(node >> 32, row)[0]
+        assert isinstance(operator, (Random, Exchangeable))
+        if transform_of(operator) is None:
+            raise KernelError(
+                f"'drift moves continuous choices; {name_of(operator)} is discrete",
+                item.span,
+                "gibbs, or mh without 'drift",
+                model.trace.call_chain(code, slot, row),
+            )

@@ -1,0 +1,101 @@
+"""Which blocks a kernel moves: `one`, `all`, `each`, `ordered`, a range, or a block by its key."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from venture_lite.trace.addresses import address
+from venture_lite.trace.directives import Model
+from venture_lite.trace.scopes import DefaultScope, Scope
+from venture_lite.values import Symbol
+
+
+@dataclass(frozen=True, slots=True)
+class Selector:
+    """`kind` is 'one', 'all', 'each', 'ordered', 'range' or 'key'."""
+
+    kind: str
+    key: Any = None
+    low: Any = None
+    high: Any = None
+
+    @property
+    def sweeps(self) -> bool:
+        return self.kind in ("each", "ordered", "range")
+
+
+def scope_of(model: Model, name: Any) -> DefaultScope | Scope | None:
+    return model.trace.scopes.get(name)
+
+
+def draw_block(model: Model, name: Any, block: Any) -> list[int] | None:
+    """The nodes of one block: drawn at random for 'one', everything for 'all', else the block of that key."""
+    scope = scope_of(model, name)
+    if scope is None or not scope.block_count():
+        return None
+    if block == "one":
+        return scope.members(scope.draw(model.trace.rng))
+    if block == "all":
+        return all_members(scope)
+    return scope.members(block) or None
+
+
+def all_members(scope: DefaultScope | Scope) -> list[int]:
+    """Every choice of a scope, as one block."""
+    return sorted(node for key in scope.keys() for node in scope.members(key))
+
+
+def sort_key(value: Any) -> tuple[Any, ...]:
+    """A total order over block keys of any kind: numbers, then names and strings, then lists, then the rest."""
+    if isinstance(value, (bool, int, float)):
+        return (0, value)
+    if isinstance(value, Symbol):
+        return (1, value.name)
+    if isinstance(value, str):
+        return (2, value)
+    if isinstance(value, tuple):
+        return (3, tuple(map(sort_key, value)))
+    return (4, str(value))
+
+
+def sweep(model: Model, name: Any, selector: Selector) -> Iterator[tuple[list[int], Any]]:
+    """Every block in the order of its key, on to the next that exists now.
+
+    A block that vanished is passed over; one that appeared further on is visited.
+    """
+    scope = scope_of(model, name)
+    if scope is None:
+        return
+    is_default = isinstance(scope, DefaultScope)
+
+    def order(key: Any) -> tuple[Any, ...]:
+        return sort_key(address(model.trace, key) if is_default else key)
+
+    waiting = [(order(key), position, key) for position, key in enumerate(scope.keys())]
+    heapq.heapify(waiting)
+    before, scope.added = scope.added, []
+    done: tuple[Any, ...] | None = None
+    arrivals = len(waiting)
+    try:
+        while True:
+            for key in scope.added:
+                if scope.has(key):
+                    heapq.heappush(waiting, (order(key), arrivals, key))
+                    arrivals += 1
+            scope.added.clear()
+            if not waiting:
+                return
+            place, _, key = heapq.heappop(waiting)
+            if not scope.has(key) or (done is not None and place <= done):
+                continue
+            if is_default and order(key) != place:
+                continue
+            done = place
+            if selector.kind == "range" and not selector.low <= key <= selector.high:
+                continue
+            yield scope.members(key), key
+    finally:
+        scope.added = before

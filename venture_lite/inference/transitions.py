@@ -1,0 +1,117 @@
+"""The Metropolis-Hastings transition on a scaffold (Chen et al. 2014, Algorithm 1), for any block and any proposal.
+
+A transition whose scaffold changes no structure is made from a plan that is kept; any other goes through detach and regenerate.
+Both draw in the same order: the proposal first, then one uniform number for the decision.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from venture_lite.trace.directives import Model
+from venture_lite.trace.plan import Plan, make_plan
+from venture_lite.trace.regenerate import Proposal
+from venture_lite.trace.scaffold import Builder
+from venture_lite.trace.weights import Weight
+
+Decide = Callable[[Weight], bool]
+
+
+def metropolis(model: Model) -> Decide:
+    """Accept with the probability that the weight gives; states with fewer impossible terms always win."""
+    random = model.trace.rng.random
+
+    def decide(weight: Weight) -> bool:
+        u = random()
+        if weight.impossible:
+            return weight.impossible < 0
+        return weight.total >= 0.0 or u < math.exp(weight.total)
+
+    return decide
+
+
+class Transitions:
+    """Transitions of one kernel on one model: keeps the plans of the blocks that it has moved."""
+
+    def __init__(self, model: Model, block_count: Callable[[], int] | None, decide: Decide | None = None) -> None:
+        self.model = model
+        # number of blocks of the scope, where the block was drawn at random
+        self.block_count = block_count
+        self.decide = decide or metropolis(model)
+        self._plans: dict[tuple[int, ...], Plan] = {}
+        # blocks that have no plan, as of a state of the trace's structure
+        self._unplanned: dict[tuple[int, ...], tuple[int, int]] = {}
+        # rows of absorbing choices weighed so far
+        self.rows = 0
+
+    def step(self, principals: Sequence[int], proposal: Proposal) -> bool:
+        """One transition; whether it was accepted. An error leaves the trace as it was."""
+        block = tuple(principals)
+        plan = self._plan(block)
+        if plan is not None:
+            accepted = plan.transition(proposal, self.decide)
+            self.rows += plan.rows
+            return accepted
+        return self._interpreted(block, proposal)
+
+    def _plan(self, block: tuple[int, ...]) -> Plan | None:
+        plan = self._plans.get(block)
+        if plan is not None and plan.is_valid():
+            return plan
+        structure = self.model.trace.structure_stamp()
+        if self._unplanned.get(block) == structure:
+            return None
+        plan = make_plan(self.model, block)
+        if plan is None:
+            self._plans.pop(block, None)
+            self._unplanned[block] = structure
+            return None
+        if len(self._plans) > 10_000:
+            self._plans.clear()
+        self._plans[block] = plan
+        return plan
+
+    def _interpreted(self, block: tuple[int, ...], proposal: Proposal) -> bool:
+        model = self.model
+        journal = model.trace.journal
+        mark = journal.mark()
+        try:
+            before = self.block_count() if self.block_count else 0
+            scaffold = Builder(model.trace, known_values(model, block, proposal)).build(block)
+            proposal.prepare(model.trace, scaffold.principals)
+            old = model.regenerator.detach(scaffold, proposal.counts)
+            new = model.regenerator.regenerate(scaffold, proposal)
+            self.rows += len(scaffold.absorbing)
+            weight = new.minus(old)
+            if self.block_count:
+                weight.total += math.log(before) - math.log(max(self.block_count(), 1))
+            accepted = self.decide(weight)
+        except BaseException:
+            model.rollback(mark)
+            raise
+        if accepted:
+            model.commit_transition()
+        else:
+            journal.rollback(mark)
+        return accepted
+
+
+def known_values(model: Model, block: tuple[int, ...], proposal: Proposal) -> dict[int, Any] | None:
+    """The principals' new values where the proposal fixes them beforehand."""
+    foresee = getattr(proposal, "foresee", None)
+    return None if foresee is None else foresee(model, block)
+
+
+def propose_and_reject(trace: Any, scope: Any, block: Any, proposal: str | None) -> None:
+    """For tests: propose as `mh` would, and always reject. `trace` is a Model."""
+    from venture_lite.inference.mh import Drift, Resimulation
+    from venture_lite.inference.selection import draw_block
+
+    model: Model = trace
+    chosen = draw_block(model, scope, block)
+    if chosen is None:
+        return
+    transitions = Transitions(model, None, decide=lambda weight: False)
+    transitions.step(chosen, Drift(model.trace.rng, 0.5) if proposal == "drift" else Resimulation(model))

@@ -1,0 +1,63 @@
+"""The standard library written in the language: `stdlib/prelude.vnt`, of which a definition is loaded when it is first named."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from venture_lite.analyze import inlinable
+from venture_lite.code import Global
+from venture_lite.errors import Source
+from venture_lite.parse import parse_program
+from venture_lite.syntax import Assume, Expression
+from venture_lite.trace.evaluate import NO_EVIDENCE
+
+if TYPE_CHECKING:
+    from venture_lite.trace.directives import Model
+
+NAMES = (
+    "map",
+    "filter",
+    "fold",
+    "make_uc_beta_bernoulli",
+    "make_uc_sym_dir_mult",
+    "make_uc_dir_mult",
+    "make_uc_gamma_poisson",
+)
+"""What the prelude defines; known without reading it."""
+
+
+@cache
+def prelude() -> dict[str, Expression]:
+    """Name -> expression of every definition."""
+    here = Path(__file__).resolve().parent
+    places = (here / "_stdlib" / "prelude.vnt", here.parent / "stdlib" / "prelude.vnt")
+    path = next(place for place in places if place.is_file())
+    directives = parse_program(Source("prelude.vnt", path.read_text(encoding="utf-8")))
+    return {d.name: d.expression for d in directives if isinstance(d, Assume)}
+
+
+class StandardLibrary:
+    """Loads definitions into a model on demand."""
+
+    def definer(self, model: Callable[[], Model]) -> Callable[[str], Global | None]:
+        def define(name: str) -> Global | None:
+            return self._define(model(), name) if name in NAMES else None
+
+        return define
+
+    def _define(self, model: Model, name: str) -> Global:
+        expression = prelude()[name]
+        analyzer = model.trace.analyzer
+        target = Global(name, -1, expression.span)
+        analyzer.globals[name] = target
+        target.lambda_form = inlinable(expression, name)
+        code = analyzer.directive(name, expression, 0, False)
+        model.trace.grow_with_program()
+        mark = model.trace.journal.mark()
+        model.load(code, [], 1, NO_EVIDENCE, target)
+        # a definition stays, whatever becomes of the directive that named it first
+        del model.trace.journal.entries[mark:]
+        return target

@@ -1,0 +1,111 @@
+"""Bags of integers with O(1) insert, remove and draw at random, each operation with an exact inverse.
+
+The items stand in an array, and where each stands is kept in a column of the table that the item belongs to: no dictionary,
+whose order could not be restored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from venture_lite.trace.journal import Journal
+from venture_lite.trace.table import STAMPS, Column
+
+Locate = Callable[[int], tuple[Column, int]]
+"""Item -> (column, row) where its position is kept."""
+
+
+class Bag:
+    __slots__ = ("count", "items", "locate", "stamp")
+
+    def __init__(self, locate: Locate) -> None:
+        self.items = Column(int)
+        self.count = 0
+        self.locate = locate
+        self.stamp = next(STAMPS)
+
+    def add(self, item: int, journal: Journal) -> None:
+        position = self.count
+        self.items.reserve(position + 1)
+        self.items.view[position] = item
+        column, row = self.locate(item)
+        journal.note(self._undo_add, column, row, column.view[row])
+        column.view[row] = position
+        self.count = position + 1
+        self.stamp = next(STAMPS)
+
+    def _undo_add(self, column: Column, row: int, before: int) -> None:
+        self.count -= 1
+        column.view[row] = before
+        self.stamp = next(STAMPS)
+
+    def remove(self, item: int, journal: Journal) -> None:
+        """The last item takes the place of the one that goes."""
+        column, row = self.locate(item)
+        position = column.view[row]
+        last = self.items.view[self.count - 1]
+        self.items.view[position] = last
+        other_column, other_row = self.locate(last)
+        other_column.view[other_row] = position
+        self.count -= 1
+        self.stamp = next(STAMPS)
+        journal.note(self._undo_remove, item, position)
+
+    def _undo_remove(self, item: int, position: int) -> None:
+        last = self.items.view[position]
+        self.items.view[self.count] = last
+        column, row = self.locate(last)
+        column.view[row] = self.count
+        self.items.view[position] = item
+        column, row = self.locate(item)
+        column.view[row] = position
+        self.count += 1
+        self.stamp = next(STAMPS)
+
+    def draw(self, rng: np.random.Generator) -> int:
+        return int(self.items.view[int(rng.random() * self.count)])
+
+    def array(self) -> np.ndarray:
+        """The items, as a view that the next change invalidates."""
+        return self.items.array[: self.count]  # type: ignore[no-any-return]
+
+    def __iter__(self) -> Any:
+        return iter(self.items.array[: self.count].tolist())
+
+    def __len__(self) -> int:
+        return self.count
+
+
+class Users:
+    """Who uses one memoized row: for each call site a bag of rows, so that a whole site can be followed as an array."""
+
+    __slots__ = ("by_site", "count", "locate")
+
+    def __init__(self, locate: Callable[[int], Locate]) -> None:
+        self.by_site: dict[int, Bag] = {}
+        self.count = 0
+        # site -> where the positions of that site's rows are kept
+        self.locate = locate
+
+    def add(self, site: int, row: int, journal: Journal) -> None:
+        bag = self.by_site.get(site)
+        if bag is None:
+            bag = self.by_site[site] = Bag(self.locate(site))
+        bag.add(row, journal)
+        self._change(1)
+        journal.note(self._change, -1)
+
+    def remove(self, site: int, row: int, journal: Journal) -> None:
+        self.by_site[site].remove(row, journal)
+        self._change(-1)
+        journal.note(self._change, 1)
+
+    def _change(self, by: int) -> None:
+        self.count += by
+
+    def nodes(self) -> list[int]:
+        """Packed nodes of all users."""
+        return [site << 32 | row for site, bag in self.by_site.items() for row in bag]

@@ -1,0 +1,96 @@
+"""What a value depends on: asked when evidence is carried down, of the way that it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from venture_lite.code import Code, GlobalRef, Kind, Ref, SlotRef, sources
+from venture_lite.errors import EvidenceError
+
+if TYPE_CHECKING:
+    from venture_lite.trace.trace import Trace
+
+MASK = 0xFFFFFFFF
+
+
+def source_nodes(trace: Trace, code: Code, row: int, ref: Ref) -> list[int]:
+    """Packed nodes of the stored slots that a reference reads from a row."""
+    found: list[int] = []
+    for source in sources(code, ref):
+        match source:
+            case GlobalRef(target=target):
+                if target.code is not None and (node := trace.result_node(target.code, target.row)) >= 0:
+                    found.append(node)
+            case SlotRef(depth=depth, slot=slot):
+                at = row
+                for level in range(depth):
+                    environment = trace.tables[code.ancestor(level).index].environment
+                    assert environment is not None
+                    at = environment.view[at]
+                found.append((code.ancestor(depth).first_site + slot) << 32 | at)
+    return found
+
+
+def depends_on_choice(trace: Trace, code: Code, row: int, refs: Sequence[Ref | None]) -> bool:
+    """Whether the values depend on any random choice, observed or not."""
+    todo: list[int] = []
+    seen: set[int] = set()
+
+    def visit(code: Code, row: int, refs: Sequence[Ref | None]) -> None:
+        for ref in refs:
+            if ref is not None:
+                todo.extend(source_nodes(trace, code, row, ref))
+
+    visit(code, row, refs)
+    while todo:
+        node = todo.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        code, slot, row = trace.decode(node)
+        item = code.slots[slot]
+        if trace.is_choice(code, slot, row):
+            return True
+        match item.kind:
+            case Kind.ARGUMENT:
+                for user in trace.user_nodes(code, row):
+                    caller, call, at = trace.decode(user)
+                    visit(caller, at, [caller.slots[call].arguments[slot]])
+            case Kind.CALL | Kind.IF:
+                # an `if` and a plain call read their operator; what a call's arguments do is seen in the family
+                visit(code, row, [item.operator])
+                packed = trace.tables[code.index].edges[slot].view[row]
+                if packed >= 0:
+                    inner = trace.program.codes[packed >> 32]
+                    visit(inner, packed & MASK, [inner.result])
+                else:
+                    visit(code, row, item.arguments)
+            case Kind.DETERMINISTIC:
+                visit(code, row, item.arguments)
+    return False
+
+
+def refuse_random_way(trace: Trace, code: Code, row: int) -> None:
+    """Refuse evidence that came to a family by a random predicate or operator and would leave it for a choice made elsewhere."""
+    start, start_row = code, row
+    while code.kind != "directive":
+        if code.kind == "branch":
+            assert code.parent is not None
+            environment = trace.tables[code.index].environment
+            assert environment is not None
+            slot, row, code = code.if_slot, environment.view[row], code.parent
+        else:
+            users = trace.user_nodes(code, row)
+            if not users:
+                return
+            code, slot, row = trace.decode(users[0])
+        if not trace.tables[code.index].is_observed(slot, row):
+            return
+        if depends_on_choice(trace, code, row, [code.slots[slot].operator]):
+            raise EvidenceError(
+                "a random predicate leads the evidence to a choice made elsewhere: it could move to another choice",
+                start.span,
+                "make the choice inside each branch, or observe the choice itself",
+                trace.call_chain(start, -1, start_row),
+            )

@@ -1,0 +1,405 @@
+"""Directives on a live trace: assume, observe, predict, force, forget, each undone exactly if it fails."""
+
+from __future__ import annotations
+
+
+import itertools
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from venture_lite.code import Code, Global, GlobalRef, Kind, SlotRef
+from venture_lite.errors import EvidenceError, InternalError, VentureError
+from venture_lite.procedures.record import Random
+from venture_lite.trace.explain import explain_refs
+from venture_lite.trace.evaluate import NO_EVIDENCE, Limits, Machine
+from venture_lite.trace.regenerate import Regenerator
+from venture_lite.trace.runtime import Exchangeable
+from venture_lite.trace.scaffold import Builder, Scaffold
+from venture_lite.trace.table import NONE
+from venture_lite.trace.trace import ROW_MASK, Trace
+from venture_lite.trace.weights import KeptWeights, Weight, density_of, log_density
+from venture_lite.values import show
+
+
+@dataclass(slots=True)
+class Rows:
+    """The rows that one directive made in one Code: `first`, `first + 1`, ... or a list of them."""
+
+    code: Code
+    # row of each pass; NONE for a forgotten one
+    rows: Any
+    # observations have evidence
+    observed: bool
+    bound: Global | None = None
+    # nodes on which evidence was put outside the rows, by pass
+    elsewhere: dict[int, list[int]] = field(default_factory=dict)
+
+
+class FixedValue:
+    """A proposal that puts one given value in place."""
+
+    counts = True
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def prepare(self, trace: Trace, principals: Iterable[int]) -> None:
+        """Nothing depends on the old state."""
+
+    def propose(self, node: int, operator: Any, arguments: tuple[Any, ...], old: Any) -> tuple[Any, float]:
+        return self.value, 0.0
+
+
+class Model:
+    """A trace with the machinery that changes it; what directives and inference call."""
+
+    def __init__(self, rng: np.random.Generator, define_standard: Any, limits: Limits | None = None) -> None:
+        self.trace = Trace(rng, define_standard)
+        self.machine = Machine(self.trace, limits)
+        self.kept = KeptWeights(self.trace)
+        self.regenerator = Regenerator(self.trace, self.machine, self.kept)
+
+        # Codes of directives, by the shape of their expression
+        self.codes: dict[Any, Code] = {}
+        # asked between transitions and now and then within: whether to stop
+        self.interrupted: Callable[[], bool] = lambda: False
+        # for tests: an interruption at the n-th point from now at which one can come
+        self.interrupt_after: int | None = None
+        self.machine.poll = self.poll
+        # whether some observation had probability zero when it was loaded
+        self.maybe_impossible = False
+
+    def poll(self) -> None:
+        """A point at which an interruption can come: raises KeyboardInterrupt if one has."""
+        if self.interrupt_after is not None:
+            self.interrupt_after -= 1
+            if self.interrupt_after <= 0:
+                self.interrupt_after = None
+                raise KeyboardInterrupt
+        if self.interrupted():
+            raise KeyboardInterrupt
+
+    # -------------------------------------------------------------------------------------------- bookkeeping
+
+    def commit(self) -> None:
+        self.trace.journal.commit()
+
+    def commit_transition(self) -> None:
+        """Make a transition final; now and then statistics are recomputed from their applications."""
+        self.trace.journal.commit()
+
+    def rollback(self, mark: int = 0) -> None:
+        """Take back what the journal holds since the mark, and whatever evaluation was in the middle of."""
+        self.machine.reset()
+        self.trace.journal.rollback(mark)
+
+    # ----------------------------------------------------------------------------------------------- evaluating
+
+    def load(self, code: Code, columns: list[Any], count: int, evidence: Any, bound: Global | None = None) -> Rows:
+        """Evaluate `count` rows of a directive's Code, one argument column each, with evidence or without.
+
+        `evidence` is NO_EVIDENCE or one value a row.
+        """
+        if evidence is not NO_EVIDENCE and count > 1 and self.is_flat(code):
+            return self._load_together(code, columns, count, evidence)
+        made = Rows(code, np.full(count, NONE), evidence is not NO_EVIDENCE, bound)
+        for position in range(count):
+            self.load_one(made, columns, evidence, position)
+        return made
+
+    def load_one(self, made: Rows, columns: list[Any], evidence: Any, position: int) -> None:
+        """Evaluate one of the rows of a directive."""
+        values = [_plain(column[position]) for column in columns]
+        wanted = NO_EVIDENCE if evidence is NO_EVIDENCE else _plain(evidence[position])
+        try:
+            made.rows[position] = self._load_row(made.code, values, wanted, made, position)
+        except VentureError as error:
+            error.position = position  # type: ignore[attr-defined]
+            raise
+
+    def sample(self, code: Code) -> Any:
+        """Evaluate a Code without arguments against the trace, and keep nothing."""
+        journal = self.trace.journal
+        mark = journal.mark()
+        try:
+            row = journal.allocate(self.trace.table(code))
+            self.machine.evaluate(code, row)
+            return self.read_result(code, row)
+        finally:
+            self.rollback(mark)
+
+    def read_result(self, code: Code, row: int) -> Any:
+        """The present value of a directive's row."""
+        try:
+            return self.trace.result(code, row)
+        except Exception as error:
+            raise explain_refs(self.trace, code, (code.result,), -1, row, error) from error
+
+    def _load_row(self, code: Code, values: list[Any], evidence: Any, made: Rows, position: int) -> int:
+        trace, machine = self.trace, self.machine
+        table = trace.table(code)
+        row = trace.journal.allocate(table)
+        for index, value in enumerate(values):
+            table.columns[index].fill(row, value)  # type: ignore[union-attr]
+        table.set_context(row, 0)
+        if made.bound is not None:
+            # the name is bound before its value is there, so that a procedure can call itself
+            made.bound.code, made.bound.row = code, row
+            trace.globals_of_row[code.index, row] = made.bound
+        machine.evaluate(code, row, evidence)
+        weight = Weight()
+        self.regenerator.weigh_constrained(weight)
+        if evidence is not NO_EVIDENCE:
+            self._settle_evidence(code, row, made, position, weight)
+        return row
+
+    def _settle_evidence(self, code: Code, row: int, made: Rows, position: int, weight: Weight) -> None:
+        """Constrain the choices, made earlier, that the evidence leads to; refuse what no parameter could explain."""
+        waiting = list(self.machine.to_constrain)
+        self.machine.to_constrain.clear()
+        for node, value, path in waiting:
+            self.constrain(node, value, path)
+            made.elsewhere[position] = path
+        self._refuse_impossible(code, row)
+        self.maybe_impossible = self.maybe_impossible or weight.impossible > 0
+
+    def constrain(self, node: int, value: Any, path: list[int]) -> None:
+        """Fix an existing choice to a value: it leaves its scopes, what depends on it follows."""
+        trace = self.trace
+        code, slot, row = trace.decode(node)
+        if trace.tables[code.index].is_observed(slot, row):
+            raise EvidenceError(
+                "the random choice is observed already", code.slots[slot].span, "one choice takes one observation"
+            )
+        self.put_value(node, value)
+        trace.unregister(code, slot, row)
+        for step in path:
+            at, index, inner = trace.decode(step)
+            trace.set_observed(at, index, inner, True)
+
+    def put_value(self, node: int, value: Any) -> Weight:
+        """Give a choice a value and bring what depends on it up to date; returns the change of the log weight."""
+        scaffold = Builder(self.trace, None).build([node])
+        if node not in scaffold.principals:
+            raise InternalError("a choice cannot lie in its own brush")
+        before = self.regenerator.detach(scaffold, counts=True)
+        after = self.regenerator.regenerate(scaffold, FixedValue(value))
+        return after.minus(before)
+
+    def is_flat(self, code: Code) -> bool:
+        """Whether a row is nothing but its arguments and one random choice that takes the evidence."""
+        stored = [slot for slot in code.slots if slot.stored and slot.kind is not Kind.ARGUMENT]
+        return len(stored) == 1 and stored[0].kind is Kind.RANDOM and code.result_slot >= 0
+
+    def _load_together(self, code: Code, columns: list[Any], count: int, evidence: Any) -> Rows:
+        trace = self.trace
+        table = trace.table(code)
+        first = table.allocate_block(count)
+        trace.journal.restructured = True
+        trace.journal.note(table.truncate, first)
+        for index, column in enumerate(columns):
+            table.columns[index].adopt(first, column)  # type: ignore[union-attr]
+        table.columns[code.result_slot].adopt(first, evidence)  # type: ignore[union-attr]
+        flags = table.observed.setdefault(code.result_slot, bytearray())
+        flags.extend(bytes(len(table.live) - len(flags)))
+        flags[first : first + count] = b"\x01" * count
+        site = code.first_site + code.result_slot
+        group = self.kept.group(site)
+        weight = group.weigh(slice(first, first + count))
+        if weight.impossible:
+            self.maybe_impossible = True
+            self._find_impossible(code, first, count)
+        if first == 0 and table.dead == 0:
+            self.kept.keep(site, weight)
+        return Rows(code, range(first, first + count), True)
+
+    def _find_impossible(self, code: Code, first: int, count: int) -> None:
+        for row in range(first, first + count):
+            try:
+                self._refuse_impossible(code, row)
+            except VentureError as error:
+                error.position = row - first  # type: ignore[attr-defined]
+                raise
+
+    def _refuse_impossible(self, code: Code, row: int) -> None:
+        """An observed value outside the support whatever the parameters are is an error of the directive."""
+        node = self.evidence_node(code, row)
+        site, at = node >> 32, node & ROW_MASK
+        operator, arguments = self.trace.application(site, at)
+        value = self.trace.value(node)
+        if log_density(self.trace, site, at) == -np.inf and never_possible(operator, arguments, value):
+            name = operator.name if isinstance(operator, Random) else operator.record.name
+            where = self.trace.decode(node)
+            raise EvidenceError(
+                f"{show(value)} is impossible for {name}, whatever its parameters are",
+                where[0].slots[where[1]].span,
+                None,
+                self.trace.call_chain(*where),
+            )
+
+    def evidence_node(self, code: Code, row: int) -> int:
+        """The choice that an observe row's evidence fixes: followed from its result."""
+        trace = self.trace
+        while True:
+            node = trace.result_node(code, row)
+            if node < 0:
+                match code.result:
+                    case GlobalRef(target=target) if target.code is not None:
+                        code, row = target.code, target.row
+                        continue
+                    case SlotRef(depth=depth, slot=slot):
+                        for level in range(depth):
+                            row = trace.tables[code.ancestor(level).index].environment.view[row]  # type: ignore[union-attr]
+                        node = (code.ancestor(depth).first_site + slot) << 32 | row
+                    case _:
+                        raise InternalError("evidence without a choice")
+            code, slot, row = trace.decode(node)
+            if trace.is_choice(code, slot, row):
+                return node
+            packed = trace.tables[code.index].edges[slot].view[row]
+            code, row = trace.program.codes[packed >> 32], packed & ROW_MASK
+
+    # -------------------------------------------------------------------------------------------------- forget
+
+    def remove_row(self, made: Rows, position: int) -> None:
+        """Undo one row of a directive."""
+        trace, code, row = self.trace, made.code, int(made.rows[position])
+        if made.observed:
+            self._unconstrain(code, row, made, position)
+        scaffold = Scaffold()
+        for step in code.steps:
+            if code.slots[step].kind in (Kind.CALL, Kind.IF):
+                scaffold.structural[(code.first_site + step) << 32 | row] = None
+        builder = Builder(trace, None)
+        builder.scaffold = scaffold
+        builder.grow_brush()
+        scaffold.structural.clear()
+        scaffold.brush = {(code, row): None, **scaffold.brush}
+        self.regenerator.detach(scaffold, counts=False)
+        if made.bound is not None:
+            del trace.globals_of_row[code.index, row]
+
+    def _unconstrain(self, code: Code, row: int, made: Rows, position: int) -> None:
+        """Evidence goes; a choice that is still used elsewhere stays with its value, back in its scopes."""
+        trace = self.trace
+        node = self.evidence_node(code, row)
+        for step in self._evidence_path(code, row):
+            at, index, inner = trace.decode(step)
+            trace.set_observed(at, index, inner, False)
+        at, index, inner = trace.decode(node)
+        trace.register(at, index, inner)
+
+    def _evidence_path(self, code: Code, row: int) -> list[int]:
+        trace = self.trace
+        path: list[int] = []
+        end = self.evidence_node(code, row)
+        while True:
+            node = trace.result_node(code, row)
+            if node < 0:
+                match code.result:
+                    case GlobalRef(target=target) if target.code is not None:
+                        code, row = target.code, target.row
+                        continue
+                    case SlotRef(depth=depth, slot=slot):
+                        for level in range(depth):
+                            row = trace.tables[code.ancestor(level).index].environment.view[row]  # type: ignore[union-attr]
+                        node = (code.ancestor(depth).first_site + slot) << 32 | row
+            path.append(node)
+            if node == end:
+                return path
+            code, slot, row = trace.decode(node)
+            packed = trace.tables[code.index].edges[slot].view[row]
+            code, row = trace.program.codes[packed >> 32], packed & ROW_MASK
+
+    # --------------------------------------------------------------------------------------------------- force
+
+    def force(self, code: Code, row: int, value: Any) -> None:
+        """Set the choice that a row's result is, without constraining it."""
+        node = self.evidence_node(code, row)
+        at, slot, inner = self.trace.decode(node)
+        if self.trace.tables[at.index].is_observed(slot, inner):
+            raise EvidenceError("an observed choice cannot be forced", at.slots[slot].span)
+        self.put_value(node, value)
+        if log_density(self.trace, node >> 32, inner) == -np.inf:
+            raise EvidenceError(f"{show(value)} has probability zero here", at.slots[slot].span)
+
+    # --------------------------------------------------------------------------------------------------- score
+
+    def impossible_choices(self) -> list[int]:
+        """Live choices whose density is zero."""
+        trace = self.trace
+        found = []
+        for table in trace.tables:
+            code = table.code
+            for step in code.steps:
+                if code.slots[step].kind in (Kind.RANDOM, Kind.CALL):
+                    site = code.first_site + step
+                    for row in range(table.count):
+                        if table.live[row] and trace.is_choice(code, step, row):
+                            if not isinstance(trace.application(site, row)[0], Exchangeable):
+                                if log_density(trace, site, row) == -np.inf:
+                                    found.append(site << 32 | row)
+        return found
+
+    def log_score(self) -> Weight:
+        """Log joint density of all live choices."""
+        trace, weight = self.trace, Weight()
+        for table in trace.tables:
+            code = table.code
+            for step in code.steps:
+                kind = code.slots[step].kind
+                site = code.first_site + step
+                if kind is Kind.RANDOM:
+                    weight.plus(self.kept.all_rows(site))
+                elif kind is Kind.CALL:
+                    rows = table.rows()
+                    for row in range(table.count) if isinstance(rows, slice) else rows.tolist():
+                        if trace.is_choice(code, step, row):
+                            operator, arguments = trace.application(site, row)
+                            if isinstance(operator, Random):
+                                value = trace.column(site).view[row]
+                                weight.add(density_of(trace, site, row, operator, arguments, value))
+        for maker in trace.makers.values():
+            weight.add(maker.state.log_joint())
+        return weight
+
+
+def _plain(value: Any) -> Any:
+    """A column's entry as a value: NumPy scalars become Python numbers."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
+PROBES: dict[str, tuple[Any, ...]] = {
+    "real": (0.0,),
+    "positive": (1.0,),
+    "non-negative": (1.0,),
+    "probability": (0.5,),
+    "integer": (0, 1),
+    "count": (1, 2**31),
+    "positive integer": (1, 2**31),
+}
+"""Arguments to try, by domain, where a value is impossible for the arguments at hand."""
+
+
+def never_possible(operator: Random | Exchangeable, arguments: tuple[Any, ...], value: Any) -> bool:
+    """Whether no parameters of the distribution give the value positive density: for none of a few typical ones it has."""
+    if isinstance(operator, Exchangeable):
+        fresh = operator.record.make(*operator.state.arguments)
+        return bool(fresh.log_predictive(value) == -np.inf)
+    choices = [
+        (given, *PROBES.get(argument.domain.name, ())) for given, argument in zip(arguments, operator.arguments, strict=True)
+    ]
+    if isinstance(value, (int, float)):
+        # bounds: supports that are an interval between arguments
+        around = (value - 1, value + 1)
+        choices = [(*tried, *around) if len(tried) > 1 else tried for tried in choices]
+    for tried in itertools.islice(itertools.product(*choices), 200):
+        try:
+            if operator.log_density(value, *tried) > -np.inf:
+                return False
+        except VentureError:
+            continue
+    return True

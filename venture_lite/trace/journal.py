@@ -1,0 +1,84 @@
+"""The journal: for every change of the trace, its exact inverse.
+
+Rejection, errors and interruptions replay it backwards to a mark, after which every table, bag and statistic is as it was,
+bit for bit. Rows that a transition frees are used again only after `commit`, so that bringing one back is a change of one flag.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from venture_lite.trace.table import Column, Table
+
+
+class Journal:
+    __slots__ = ("entries", "freed", "restructured", "structure", "version")
+
+    def __init__(self) -> None:
+        # number of commits that changed anything, and of those that changed rows or edges
+        self.version = 0
+        self.structure = 0
+        # whether rows or edges changed since the last commit
+        self.restructured = False
+        # (function, *arguments): calling it undoes one change
+        self.entries: list[tuple[Any, ...]] = []
+        # rows killed since the last commit
+        self.freed: list[tuple[Table, int]] = []
+
+    def mark(self) -> int:
+        return len(self.entries)
+
+    def note(self, *entry: Any) -> None:
+        """Enter `(undo, *arguments)`; undo must restore the state before the change that follows or was just made."""
+        self.entries.append(entry)
+
+    def put(self, column: Column, row: int, value: Any) -> None:
+        """Store a value in a live row."""
+        self.entries.append((_restore, column, row, column.view[row], column.stamp))
+        column.put(row, value)
+
+    def rollback(self, mark: int = 0) -> None:
+        entries = self.entries
+        while len(entries) > mark:
+            entry = entries.pop()
+            entry[0](*entry[1:])
+        if not entries:
+            self.restructured = False
+
+    def commit(self) -> None:
+        """Make the changes final: forget their inverses and let freed rows be used again."""
+        if self.entries:
+            self.version += 1
+            self.entries.clear()
+        if self.restructured:
+            self.structure += 1
+            self.restructured = False
+        if self.freed:
+            for table, row in self.freed:
+                if not table.live[row]:
+                    table.free.append(row)
+            self.freed.clear()
+
+    # --------------------------------------------------------------------------------------------------- rows
+
+    def allocate(self, table: Table) -> int:
+        reused = bool(table.free)
+        row = table.allocate()
+        self.restructured = True
+        self.entries.append((table.unmake, row, reused))
+        return row
+
+    def kill(self, table: Table, row: int) -> None:
+        table.kill(row)
+        self.restructured = True
+        self.freed.append((table, row))
+        self.entries.append((self._revive, table, row))
+
+    def _revive(self, table: Table, row: int) -> None:
+        table.revive(row)
+        self.freed.pop()
+
+
+def _restore(column: Column, row: int, value: Any, stamp: int) -> None:
+    column.put(row, value)
+    column.stamp = stamp

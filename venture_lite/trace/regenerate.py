@@ -1,0 +1,193 @@
+"""Detach and regenerate: the two mirrored halves of every transition on a scaffold.
+
+`detach` takes out what the scaffold holds and returns the weight of the state that it leaves; `regenerate` puts new values in and
+returns the weight of the state that it makes. Fresh choices come from their distributions, so that they cancel and carry no weight;
+what counts is what absorbs: choices with evidence or with a parent that moved, and the joint densities of makers' statistics.
+
+The order keeps exchangeable procedures exact. Detach: first the applications that absorb, then the brush, then the principals,
+last the makers' joint densities. Regenerate: the mirror image. So each predictive density is taken with the same other
+applications present, whichever way a transition goes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Protocol
+
+from venture_lite.code import Code, Kind
+from venture_lite.errors import InternalError
+from venture_lite.trace.evaluate import Machine
+from venture_lite.trace.runtime import Exchangeable
+from venture_lite.trace.scaffold import Scaffold
+from venture_lite.trace.trace import MAKER_EDGE, ROW_MASK, Trace
+from venture_lite.trace.weights import KeptWeights, Weight, density_of, log_density
+
+
+class Proposal(Protocol):
+    """Where a principal's new value comes from."""
+
+    # whether the principal's own density counts: false where the proposal is its own distribution, which cancels
+    counts: bool
+
+    def prepare(self, trace: Trace, principals: Iterable[int]) -> None:
+        """Look at the old state before it is detached."""
+
+    def propose(self, node: int, operator: Any, arguments: tuple[Any, ...], old: Any) -> tuple[Any, float]:
+        """(new value, log of the ratio of proposal densities, reverse over forward; Jacobians included)."""
+
+
+class Regenerator:
+    """Works on one trace with its machine and its kept weights."""
+
+    def __init__(self, trace: Trace, machine: Machine, kept: KeptWeights) -> None:
+        self.trace = trace
+        self.machine = machine
+        self.kept = kept
+        self._weight = Weight()
+
+    # ------------------------------------------------------------------------------------------------- detach
+
+    def detach(self, scaffold: Scaffold, counts: bool) -> Weight:
+        """Take the scaffold out of the trace; `counts` says whether the principals' densities are weighed."""
+        trace = self.trace
+        weight = Weight()
+        for node in scaffold.absorbing:
+            weight.add(log_density(trace, node >> 32, node & ROW_MASK))
+        for site in scaffold.groups:
+            weight.plus(self.kept.all_rows(site))
+        choices = self.choices_that_go(scaffold)
+        for node in choices:
+            code, slot, row = trace.decode(node)
+            if trace.tables[code.index].is_observed(slot, row):
+                self._take_out(node)
+                weight.add(log_density(trace, node >> 32, row))
+        for node in choices:
+            code, slot, row = trace.decode(node)
+            if not trace.tables[code.index].is_observed(slot, row):
+                trace.unregister(code, slot, row)
+                self._take_out(node)
+        if scaffold.edges:
+            self._release(scaffold)
+        for node in reversed(scaffold.principals):
+            self._take_out(node)
+            if counts:
+                weight.add(log_density(trace, node >> 32, node & ROW_MASK))
+        for node in scaffold.makers:
+            weight.add(trace.value(node).state.log_joint())
+        return weight
+
+    def choices_that_go(self, scaffold: Scaffold) -> list[int]:
+        """Choices of the brush, and structural nodes that are choices themselves, in the reverse order of their making."""
+        trace = self.trace
+        found: list[int] = []
+        for node in scaffold.structural:
+            code, slot, row = trace.decode(node)
+            if code.slots[slot].kind is Kind.CALL and trace.is_choice(code, slot, row):
+                found.append(node)
+        for code, row in scaffold.brush:
+            found.extend(
+                (code.first_site + step) << 32 | row for step in code.steps if trace.is_choice(code, step, row)
+            )
+        found.reverse()
+        return found
+
+    def _take_out(self, node: int) -> None:
+        """Remove an application from the statistics of its maker."""
+        trace = self.trace
+        code, slot, row = trace.decode(node)
+        if code.slots[slot].kind is Kind.CALL and trace.tables[code.index].edges[slot].view[row] == MAKER_EDGE:
+            operator = trace.read(node >> 32, row)[0]
+            trace.unincorporate(operator, trace.value(node))
+
+    def _release(self, scaffold: Scaffold) -> None:
+        """Let go of families: users leave memoized ones, and what nobody uses any more dies."""
+        trace = self.trace
+        for node in scaffold.edges:
+            code, slot, row = trace.decode(node)
+            edges = trace.tables[code.index].edges
+            if slot not in edges:
+                continue
+            packed = edges[slot].view[row]
+            if packed < 0:
+                continue
+            inner = trace.program.codes[packed >> 32]
+            if inner.kind == "lambda":
+                memos = trace.tables[inner.index].memos
+                if memos is not None and memos[packed & ROW_MASK] is not None:
+                    trace.remove_user(inner, packed & ROW_MASK, node >> 32, row)
+        for code, row in reversed(scaffold.brush):
+            self._kill(code, row)
+
+    def _kill(self, code: Code, row: int) -> None:
+        trace = self.trace
+        table = trace.tables[code.index]
+        for step in code.steps:
+            if code.slots[step].kind is Kind.MAKER:
+                trace.drop_maker(table.columns[step].view[row])  # type: ignore[union-attr]
+        if table.memos is not None and table.memos[row] is not None:
+            memo, key = table.memos[row]
+            del memo.entries[key]
+            trace.journal.note(memo.entries.__setitem__, key, row)
+            trace.journal.note(table.memos.__setitem__, row, table.memos[row])
+            table.memos[row] = None
+        if table.child_position is not None:
+            assert table.environment is not None
+            environment = table.environment.view[row]
+            bag = table.children[environment]
+            bag.remove(row, trace.journal)
+            if not bag.count:
+                del table.children[environment]
+                trace.journal.note(table.children.__setitem__, environment, bag)
+        trace.journal.kill(table, row)
+
+    # ---------------------------------------------------------------------------------------------- regenerate
+
+    def regenerate(self, scaffold: Scaffold, proposal: Proposal) -> Weight:
+        """Put new values in. The machine is left clean; an error leaves it to the caller to roll back."""
+        machine, trace = self.machine, self.trace
+        self._weight = weight = Weight()
+
+        def renew(node: int, operator: Any, arguments: tuple[Any, ...]) -> Any:
+            if node in scaffold.makers:
+                trace.set_maker_arguments(operator, arguments)
+                weight.add(operator.state.log_joint())
+                return operator
+            if node not in scaffold.principals:
+                raise InternalError("a choice outside the principals was renewed")
+            value, ratio = proposal.propose(node, operator, arguments, trace.value(node))
+            weight.total += ratio
+            if proposal.counts:
+                weight.add(density_of(trace, node >> 32, node & ROW_MASK, operator, arguments, value))
+            if isinstance(operator, Exchangeable):
+                trace.incorporate(operator, value)
+            return value
+
+        machine.renew_choice = renew
+        machine.pending.update(scaffold.principals)
+        machine.pending.update(scaffold.pending)
+        machine.structural.update(scaffold.structural)
+        try:
+            for node in scaffold.principals:
+                machine.renew(node)
+            for node in scaffold.pending:
+                machine.renew(node)
+            self.weigh_constrained(weight)
+            for node in scaffold.absorbing:
+                weight.add(log_density(trace, node >> 32, node & ROW_MASK))
+            for site in scaffold.groups:
+                weight.plus(self.kept.all_rows(site))
+        finally:
+            machine.renew_choice = None
+        return weight
+
+    def weigh_constrained(self, weight: Weight) -> None:
+        """Count and incorporate the constrained choices that evaluation made."""
+        trace = self.trace
+        for node in self.machine.constrained:
+            site, row = node >> 32, node & ROW_MASK
+            operator, arguments = trace.application(site, row)
+            value = trace.value(node)
+            weight.add(density_of(trace, site, row, operator, arguments, value))
+            if isinstance(operator, Exchangeable):
+                trace.incorporate(operator, value)
+        self.machine.constrained.clear()

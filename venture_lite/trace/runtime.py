@@ -1,0 +1,52 @@
+"""Procedures as values of a running trace: closures, memo tables and makers. Each is equal to itself alone."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any
+
+from venture_lite.code import Code
+from venture_lite.procedures.record import Maker, MakerState
+
+
+@dataclass(frozen=True, slots=True)
+class Closure:
+    """A lambda and the row in which it was made: two readings of one closure are equal."""
+
+    code: Code
+    # row of `code.parent`
+    row: int
+
+    def __repr__(self) -> str:
+        return f"<procedure {self.code.name}>"
+
+
+class Memo:
+    """A memoized procedure: from the key of its arguments to the row that holds the value."""
+
+    __slots__ = ("entries", "procedure")
+
+    def __init__(self, procedure: Any) -> None:
+        self.procedure = procedure
+        self.entries: dict[Hashable, int] = {}
+
+    def __repr__(self) -> str:
+        return "<memoized procedure>"
+
+
+class Exchangeable:
+    """What a maker returns: an exchangeable procedure with the statistics of its applications."""
+
+    __slots__ = ("node", "record", "state", "updates")
+
+    def __init__(self, record: Maker, state: MakerState, node: int) -> None:
+        self.record = record
+        self.state = state
+        # the maker's own node
+        self.node = node
+        # changes of floating-point statistics since they were last recomputed from the applications
+        self.updates = 0
+
+    def __repr__(self) -> str:
+        return f"<procedure from {self.record.name}>"

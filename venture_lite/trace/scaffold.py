@@ -1,0 +1,288 @@
+"""Scaffolds: what a change of some choices touches (Mansinghka, Selsam and Perov 2014; definitions 2 to 5 of Chen et al.).
+
+From the principal nodes the walk follows readers. What is computed from them is *renewed* (the target set D); a choice that reads
+them *absorbs*; a predicate, an operator or a memo key that reads them changes structure, and what only it keeps alive is *brush* (the
+transient set T). A group of absorbing choices that all read one global is kept as a site, whatever its width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from venture_lite.code import KEY, OPERATOR, RESULT, Code, Kind
+from venture_lite.errors import KernelError, VentureError
+from venture_lite.forms import truth
+from venture_lite.trace.dependence import source_nodes
+from venture_lite.trace.runtime import Memo
+from venture_lite.trace.trace import MAKER_EDGE, PRIMITIVE_EDGE, RANDOM_EDGE, ROW_MASK, Trace
+from venture_lite.values import key_of
+
+WIDE = 8
+"""From this many rows on, the absorbing readers of a global are kept as one group."""
+
+
+class Scaffold:
+    """Ordered: dictionaries serve as ordered sets."""
+
+    __slots__ = ("absorbing", "brush", "edges", "groups", "makers", "pending", "principals", "structural")
+
+    def __init__(self) -> None:
+        self.principals: dict[int, None] = {}
+        # D: nodes to be computed anew, principals not included
+        self.pending: dict[int, None] = {}
+        # those of D whose operator, predicate or key may change
+        self.structural: dict[int, None] = {}
+        # A, node by node
+        self.absorbing: dict[int, None] = {}
+        # A, sites all of whose live rows absorb
+        self.groups: dict[int, None] = {}
+        # makers whose parameters change; their statistics absorb
+        self.makers: dict[int, None] = {}
+        # T: (Code, row) of the families that go, outer ones first
+        self.brush: dict[tuple[Code, int], None] = {}
+        # nodes whose edge is taken away: the structural ones, and those inside the brush
+        self.edges: dict[int, None] = {}
+
+    def is_plain(self) -> bool:
+        """Whether nothing but the principals changes, and all that absorbs is known by site."""
+        return not (self.pending or self.structural or self.makers or self.brush)
+
+
+class Builder:
+    """Builds one scaffold. `known` holds the principals' new values, where they are known beforehand: then a predicate or key
+    that they do not change leaves the structure as it is."""
+
+    def __init__(self, trace: Trace, known: Mapping[int, Any] | None = None) -> None:
+        self.trace = trace
+        self.known = known
+        self.scaffold = Scaffold()
+        self._todo: list[int] = []
+
+    def build(self, principals: Iterable[int]) -> Scaffold:
+        scaffold = self.scaffold
+        for node in principals:
+            scaffold.principals[node] = None
+        self._todo.extend(reversed(list(scaffold.principals)))
+        while self._todo:
+            self._visit(self._todo.pop())
+        if scaffold.structural:
+            self.grow_brush()
+            self._leave_brush_out()
+        return scaffold
+
+    # --------------------------------------------------------------------------------------------- following
+
+    def _visit(self, node: int) -> None:
+        code, slot, row = self.trace.decode(node)
+        for reader, role in code.readers.get(slot, ()):
+            self._read_by(code, reader, row, role)
+        for path, reader, role in code.env_readers.get(slot, ()):
+            for inner in self._rows_below(code, path, row):
+                self._read_by(path[-1], reader, inner, role)
+        if slot == code.result_slot:
+            self._result_changed(code, row)
+
+    def _rows_below(self, code: Code, path: tuple[Code, ...], row: int) -> list[int]:
+        """Live rows of the innermost Code of the path whose environment, level by level, is `row`."""
+        rows = [row]
+        tables = self.trace.tables
+        for inner in path:
+            if inner.kind == "branch":
+                edge = tables[code.index].edges[inner.if_slot]
+                packed = [edge.view[at] for at in rows]
+                rows = [target & ROW_MASK for target in packed if target >> 32 == inner.index]
+            else:
+                children = tables[inner.index].children
+                rows = [child for at in rows if at in children for child in children[at]]
+            code = inner
+        return rows
+
+    def _result_changed(self, code: Code, row: int) -> None:
+        if code.kind == "directive":
+            bound = self.trace.globals_of_row.get((code.index, row))
+            if bound is not None:
+                for reader_code, reader, role in bound.readers:
+                    self._all_rows_read(reader_code, reader, role)
+        elif code.kind == "branch":
+            assert code.parent is not None
+            environment = self.trace.tables[code.index].environment
+            assert environment is not None
+            self._renew((code.parent.first_site + code.if_slot) << 32 | environment.view[row])
+        else:
+            for user in self.trace.user_nodes(code, row):
+                self._renew(user)
+
+    def _all_rows_read(self, code: Code, slot: int, role: int) -> None:
+        if code.index < 0 or code.index >= len(self.trace.tables):
+            return
+        table = self.trace.tables[code.index]
+        rows = table.rows()
+        count = table.count - table.dead
+        if slot >= 0 and role >= 0 and code.slots[slot].kind is Kind.RANDOM and count > WIDE:
+            self.scaffold.groups[code.first_site + slot] = None
+            return
+        for row in range(table.count) if isinstance(rows, slice) else rows.tolist():
+            self._read_by(code, slot, row, role)
+
+    def _read_by(self, code: Code, slot: int, row: int, role: int) -> None:
+        if role == RESULT:
+            self._result_changed(code, row)
+            return
+        item = code.slots[slot]
+        node = (code.first_site + slot) << 32 | row
+        if role == KEY:
+            raise KernelError("a block's key would change: it depends on a random choice", item.span)
+        match item.kind:
+            case Kind.RANDOM:
+                if node not in self.scaffold.principals:
+                    self.scaffold.absorbing[node] = None
+            case Kind.DETERMINISTIC:
+                self._renew(node)
+            case Kind.MAKER:
+                if node not in self.scaffold.makers:
+                    self.scaffold.makers[node] = None
+                    self.scaffold.pending[node] = None
+            case Kind.MEM:
+                self._restructure(node, code, slot, row)
+            case Kind.IF:
+                if self._may_change(code, slot, row):
+                    self._restructure(node, code, slot, row)
+            case Kind.CALL:
+                self._call_reads(node, code, slot, row, role)
+
+    def _call_reads(self, node: int, code: Code, slot: int, row: int, role: int) -> None:
+        packed = self.trace.tables[code.index].edges[slot].view[row]
+        if role == OPERATOR:
+            if packed < 0 or self._may_change(code, slot, row):
+                self._restructure(node, code, slot, row)
+        elif packed == RANDOM_EDGE:
+            if node not in self.scaffold.principals:
+                self.scaffold.absorbing[node] = None
+        elif packed == PRIMITIVE_EDGE:
+            self._renew(node)
+        elif packed >= 0:
+            inner = self.trace.program.codes[packed >> 32]
+            memos = self.trace.tables[inner.index].memos
+            if memos is not None and memos[packed & ROW_MASK] is not None:
+                if self._may_change(code, slot, row):
+                    self._restructure(node, code, slot, row)
+            else:
+                self._renew((inner.first_site + role) << 32 | packed & ROW_MASK)
+
+    def _renew(self, node: int) -> None:
+        """A node of D; what reads it is followed, unless evidence fixes its value."""
+        if node not in self.scaffold.pending and node not in self.scaffold.principals:
+            self.scaffold.pending[node] = None
+            code, slot, row = self.trace.decode(node)
+            if not self.trace.tables[code.index].is_observed(slot, row):
+                self._todo.append(node)
+
+    def _restructure(self, node: int, code: Code, slot: int, row: int) -> None:
+        if node in self.scaffold.structural:
+            return
+        self.scaffold.structural[node] = None
+        self.scaffold.principals.pop(node, None)
+        self._renew(node)
+
+    def _may_change(self, code: Code, slot: int, row: int) -> bool:
+        """Whether the operator, predicate or key may come out different; certain only where all that it reads is known."""
+        known = self.known
+        if known is None:
+            return True
+        trace = self.trace
+        item = code.slots[slot]
+        refs = [item.operator] if item.kind is Kind.IF else [item.operator, *item.arguments]
+        changed = []
+        for ref in refs:
+            for source in source_nodes(trace, code, row, ref):  # type: ignore[arg-type]
+                if source in self.scaffold.pending:
+                    return True
+                if source in self.scaffold.principals:
+                    if source not in known:
+                        return True
+                    changed.append(source)
+        site = code.first_site + slot
+        try:
+            before = self._structure(item.kind, trace.read(site, row))
+            after = self._structure(item.kind, self._read_with_known(site, row, changed))
+        except (VentureError, TypeError):
+            return True
+        return before is None or bool(before != after)
+
+    def _read_with_known(self, site: int, row: int, changed: list[int]) -> tuple[Any, ...]:
+        assert self.known is not None
+        trace = self.trace
+        kept = [(trace.column(node >> 32), node & ROW_MASK, self.known[node]) for node in changed]
+        mark = trace.journal.mark()
+        try:
+            for column, at, value in kept:
+                trace.journal.put(column, at, value)
+            return trace.read(site, row)
+        finally:
+            trace.journal.rollback(mark)
+
+    @staticmethod
+    def _structure(kind: Kind, values: tuple[Any, ...]) -> Any:
+        if kind is Kind.IF:
+            return truth(values[0])
+        operator = values[0]
+        return (operator, tuple(map(key_of, values[1:]))) if isinstance(operator, Memo) else operator
+
+    # -------------------------------------------------------------------------------------------------- brush
+
+    def grow_brush(self) -> None:
+        """Families that nothing outside keeps alive once the structural nodes let go of theirs."""
+        trace, scaffold = self.trace, self.scaffold
+        released: dict[tuple[Code, int], int] = {}
+        todo = list(reversed(scaffold.structural))
+        while todo:
+            node = todo.pop()
+            if node in scaffold.edges:
+                continue
+            scaffold.edges[node] = None
+            code, slot, row = trace.decode(node)
+            edges = trace.tables[code.index].edges
+            if slot not in edges or (packed := edges[slot].view[row]) < 0:
+                continue
+            inner = trace.program.codes[packed >> 32]
+            family = (inner, packed & ROW_MASK)
+            if inner.kind != "branch":
+                released[family] = released.get(family, 0) + 1
+                if released[family] < trace.user_count(*family):
+                    continue
+            scaffold.brush[family] = None
+            first = inner.first_site
+            todo.extend(
+                (first + step) << 32 | family[1]
+                for step in reversed(inner.steps)
+                if inner.slots[step].kind in (Kind.CALL, Kind.IF)
+            )
+
+    def _leave_brush_out(self) -> None:
+        """Nodes in the brush go as a whole; they are no longer principal, renewed or absorbing."""
+        scaffold, decode = self.scaffold, self.trace.decode
+
+        def stays(node: int) -> bool:
+            code, _, row = decode(node)
+            return (code, row) not in scaffold.brush
+
+        for nodes in ("principals", "pending", "structural", "absorbing", "makers"):
+            setattr(scaffold, nodes, {node: None for node in getattr(scaffold, nodes) if stays(node)})
+        gone = {code for code, _ in scaffold.brush}
+        for site in [site for site in scaffold.groups if self.trace.program.site_code[site] in gone]:
+            del scaffold.groups[site]
+            code = self.trace.program.site_code[site]
+            rows = self.trace.tables[code.index].rows()
+            for row in range(rows.stop) if isinstance(rows, slice) else rows.tolist():
+                if (code, row) not in scaffold.brush:
+                    scaffold.absorbing[site << 32 | row] = None
+
+
+def is_maker_application(trace: Trace, node: int) -> bool:
+    code, slot, row = trace.decode(node)
+    return code.slots[slot].kind is Kind.CALL and trace.tables[code.index].edges[slot].view[row] == MAKER_EDGE
+
+

@@ -1,0 +1,157 @@
+"""Scopes and their blocks: which random choices an inference action may move, found in O(1).
+
+`default` holds every unconstrained choice as a block of its own; a tagged scope groups choices by block key. Blocks stand in
+an array, for a draw at random; a dictionary finds a block by its key and is never iterated, so that its order matters to nobody.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from venture_lite.trace.bags import Bag, Locate
+from venture_lite.trace.journal import Journal
+from venture_lite.values import key_of
+
+
+class DefaultScope:
+    """Every unconstrained choice, each its own block; a block's key is the packed node."""
+
+    __slots__ = ("added", "bag")
+
+    def __init__(self, locate: Locate) -> None:
+        self.bag = Bag(locate)
+        # while a sweep is on: the blocks that came since it began
+        self.added: list[Any] | None = None
+
+    def add(self, node: int, journal: Journal) -> None:
+        self.bag.add(node, journal)
+        if self.added is not None:
+            self.added.append(node)
+
+    def remove(self, node: int, journal: Journal) -> None:
+        self.bag.remove(node, journal)
+
+    def block_count(self) -> int:
+        return self.bag.count
+
+    def draw(self, rng: np.random.Generator) -> int:
+        return self.bag.draw(rng)
+
+    def keys(self) -> list[Any]:
+        return list(self.bag)
+
+    def members(self, key: Any) -> list[int]:
+        return [key] if self.has(key) else []
+
+    def has(self, key: Any) -> bool:
+        column, row = self.bag.locate(key)
+        position = column.view[row]
+        return 0 <= position < self.bag.count and self.bag.items.view[position] == key
+
+
+class Scope:
+    """A tagged scope: blocks by key, each with its choices in order of arrival."""
+
+    __slots__ = ("added", "blocks", "index", "names")
+
+    def __init__(self) -> None:
+        # normalised key -> position in `blocks` and `names`
+        self.index: dict[Any, int] = {}
+        # position -> packed node, or a list of them
+        self.blocks: list[int | list[int]] = []
+        # position -> the key as the program gave it
+        self.names: list[Any] = []
+        self.added: list[Any] | None = None
+
+    def add(self, key: Any, node: int, journal: Journal) -> None:
+        normal = key_of(key)
+        position = self.index.get(normal)
+        if position is None:
+            self.index[normal] = len(self.blocks)
+            self.blocks.append(node)
+            self.names.append(key)
+            journal.note(self._drop_last, normal)
+            if self.added is not None:
+                self.added.append(key)
+            return
+        members = self.blocks[position]
+        if isinstance(members, int):
+            self.blocks[position] = [members, node]
+        else:
+            members.append(node)
+        journal.note(self._pop_member, position)
+
+    def _drop_last(self, normal: Any) -> None:
+        del self.index[normal]
+        self.blocks.pop()
+        self.names.pop()
+
+    def _pop_member(self, position: int) -> None:
+        members = self.blocks[position]
+        assert isinstance(members, list)
+        members.pop()
+        if len(members) == 1:
+            self.blocks[position] = members[0]
+
+    def remove(self, key: Any, node: int, journal: Journal) -> None:
+        normal = key_of(key)
+        position = self.index[normal]
+        members = self.blocks[position]
+        if isinstance(members, list):
+            # the last takes the place of the one that goes
+            at = len(members) - 1 - members[::-1].index(node)
+            members[at] = members[-1]
+            members.pop()
+            if len(members) == 1:
+                self.blocks[position] = members[0]
+            journal.note(self._put_back_member, position, at, node)
+            return
+        name = self.names[position]
+        last_block, last_name = self.blocks.pop(), self.names.pop()
+        del self.index[normal]
+        if position < len(self.blocks):
+            self.blocks[position], self.names[position] = last_block, last_name
+            self.index[key_of(last_name)] = position
+        journal.note(self._put_back_block, position, name, normal, node)
+
+    def _put_back_member(self, position: int, at: int, node: int) -> None:
+        members = self.blocks[position]
+        if isinstance(members, int):
+            members = self.blocks[position] = [members]
+        if at == len(members):
+            members.append(node)
+        else:
+            members.append(members[at])
+            members[at] = node
+
+    def _put_back_block(self, position: int, name: Any, normal: Any, node: int) -> None:
+        if position < len(self.blocks):
+            self.index[key_of(self.names[position])] = len(self.blocks)
+            self.blocks.append(self.blocks[position])
+            self.names.append(self.names[position])
+            self.blocks[position], self.names[position] = node, name
+        else:
+            self.blocks.append(node)
+            self.names.append(name)
+        self.index[normal] = position
+
+    def block_count(self) -> int:
+        return len(self.blocks)
+
+    def draw(self, rng: np.random.Generator) -> Any:
+        return self.names[int(rng.random() * len(self.names))]
+
+    def keys(self) -> list[Any]:
+        return list(self.names)
+
+    def members(self, key: Any) -> list[int]:
+        position = self.index.get(key_of(key))
+        if position is None:
+            return []
+        members = self.blocks[position]
+        return [members] if isinstance(members, int) else list(members)
+
+    def has(self, key: Any) -> bool:
+        return key_of(key) in self.index

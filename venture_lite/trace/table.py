@@ -1,0 +1,331 @@
+"""Columns and tables: where every value of a trace is stored.
+
+A `Column` holds one slot's values over the rows of a Code. Its type follows what is put into it: float64, int64 or bool in
+a NumPy array that grows by doubling, rows of a matrix for data loaded together, otherwise a Python list of objects. Single
+values are read through `column.view[row]` (a memoryview or the list itself, which return Python numbers), groups of rows
+through `column.gather(rows)`.
+
+A `Table` holds a Code's rows: what is live, the environment, the user, the edges. It never writes to a journal; whoever
+changes it does.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+
+from venture_lite.code import Code, Kind
+from venture_lite.errors import InternalError
+
+STAMPS = itertools.count(1)
+"""Every change of a column takes the next stamp, so that equal stamps mean equal contents."""
+
+_DTYPE: dict[type, Any] = {float: np.float64, int: np.int64, bool: np.bool_}
+
+NONE = -1
+"""No row, no node."""
+
+
+class NotColumnar(Exception):
+    """The values of a group of rows do not form an array; go row by row."""
+
+
+class Column:
+    __slots__ = ("array", "kind", "stamp", "view")
+
+    def __init__(self, kind: type | None = None, capacity: int = 0) -> None:
+        # float, int or bool; object for a list; np.ndarray for rows of a matrix, which are data and never change;
+        # None while empty
+        self.kind: type | None = kind
+        self.array: Any = np.zeros(capacity, _DTYPE[kind]) if kind in _DTYPE else None  # type: ignore[index]
+        self.view: Any = memoryview(self.array) if kind in _DTYPE else [None] * capacity
+        self.stamp = next(STAMPS)
+
+    def reserve(self, capacity: int) -> None:
+        """Room for rows below `capacity`."""
+        if self.kind in _DTYPE:
+            if len(self.array) < capacity:
+                grown = np.zeros(max(capacity, 2 * len(self.array), 8), self.array.dtype)
+                grown[: len(self.array)] = self.array
+                self.array = grown
+                self.view = memoryview(grown)
+        elif self.kind is np.ndarray:
+            if len(self.array) < capacity:
+                grown = np.zeros((max(capacity, 2 * len(self.array)), *self.array.shape[1:]))
+                grown[: len(self.array)] = self.array
+                self.array = self.view = grown
+        elif len(self.view) < capacity:
+            self.view.extend([None] * (capacity - len(self.view)))
+
+    def put(self, row: int, value: Any) -> None:
+        """Store a value; the column takes on a wider type where it must."""
+        if type(value) is self.kind and self.kind in _DTYPE:
+            try:
+                self.view[row] = value
+            except ValueError:  # an integer beyond 64 bits
+                self._to_objects(len(self.view))
+                self.view[row] = value
+        elif self.kind is object:
+            self.view[row] = value
+        else:
+            self._put_other(row, value)
+        self.stamp = next(STAMPS)
+
+    def fill(self, row: int, value: Any) -> None:
+        """Store a value in a row that nothing has read yet: rows of a matrix may be written in place."""
+        if self.kind is np.ndarray and isinstance(value, np.ndarray) and value.shape == self.array.shape[1:]:
+            self.array[row] = value
+            self.stamp = next(STAMPS)
+        else:
+            self.put(row, value)
+
+    def _put_other(self, row: int, value: Any) -> None:
+        kind = type(value)
+        if self.kind is None and kind in _DTYPE:
+            self._become(kind)
+        elif self.kind is float and kind is int and abs(value) <= 2**53:
+            value = float(value)
+        elif self.kind is int and kind is float and not isinstance(value, bool):
+            self._ints_to_floats()
+        else:
+            self._to_objects(len(self.view) if self.kind in _DTYPE or self.kind is None else len(self.array))
+        try:
+            self.view[row] = value
+        except (ValueError, TypeError):
+            self._to_objects(len(self.view))
+            self.view[row] = value
+
+    def _become(self, kind: type) -> None:
+        self.kind = kind
+        self.array = np.zeros(len(self.view), _DTYPE[kind])
+        self.view = memoryview(self.array)
+
+    def _ints_to_floats(self) -> None:
+        if len(self.array) and (np.abs(self.array) > 2**53).any():
+            self._to_objects(len(self.array))
+            return
+        self.kind = float
+        self.array = self.array.astype(np.float64)
+        self.view = memoryview(self.array)
+
+    def _to_objects(self, capacity: int) -> None:
+        values = list(self.array) if self.kind is np.ndarray else list(self.view)
+        self.view = values + [None] * (capacity - len(values))
+        self.kind = object
+        self.array = None
+
+    def adopt(self, first: int, values: np.ndarray | list[Any]) -> None:
+        """Store the values of rows `first`, `first + 1`, ... at once. An array that fills an empty column is taken over."""
+        count = len(values)
+        self.stamp = next(STAMPS)
+        if isinstance(values, np.ndarray) and first == 0 and self.kind is None:
+            self.array = values
+            if values.ndim > 1:
+                self.kind, self.view = np.ndarray, values
+            else:
+                self.kind = {"f": float, "i": int, "b": bool}[values.dtype.kind]
+                self.view = memoryview(values)
+            return
+        self.reserve(first + count)
+        wanted = {"f": float, "i": int, "b": bool}.get(values.dtype.kind) if isinstance(values, np.ndarray) else None
+        if wanted is not None and values.ndim == 1 and self.kind is None:  # type: ignore[union-attr]
+            self._become(wanted)
+        if self.kind is wanted and wanted is not None and values.ndim == 1:  # type: ignore[union-attr]
+            self.array[first : first + count] = values
+            return
+        if self.kind is np.ndarray and isinstance(values, np.ndarray) and values.shape[1:] == self.array.shape[1:]:
+            self.array[first : first + count] = values
+            return
+        for offset, value in enumerate(values.tolist() if isinstance(values, np.ndarray) and values.ndim == 1 else values):
+            self.put(first + offset, value)
+
+    def gather(self, rows: Any) -> np.ndarray:
+        """The values of a group of rows (a slice or an index array) along the first axis.
+
+        Raises NotColumnar where they do not form an array of numbers.
+        """
+        if self.array is not None:
+            return self.array[rows]  # type: ignore[no-any-return]
+        chosen = self.view[rows] if isinstance(rows, slice) else [self.view[row] for row in rows.tolist()]
+        if not chosen:
+            return np.zeros(0)
+        first = chosen[0]
+        if type(first) in _DTYPE or isinstance(first, np.ndarray):
+            try:
+                gathered = np.array(chosen)
+            except ValueError:
+                raise NotColumnar from None
+            if gathered.dtype.kind in "fib":
+                return gathered
+        raise NotColumnar
+
+    def bytes_used(self) -> int:
+        return self.array.nbytes if self.array is not None else 8 * len(self.view)
+
+
+class Table:
+    """The rows of one Code."""
+
+    __slots__ = (
+        "capacity",
+        "child_position",
+        "children",
+        "code",
+        "columns",
+        "context",
+        "count",
+        "dead",
+        "edges",
+        "environment",
+        "free",
+        "live",
+        "memos",
+        "observed",
+        "positions",
+        "shape_stamp",
+        "user",
+        "users",
+    )
+
+    def __init__(self, code: Code) -> None:
+        self.code = code
+        # rows ever made, and how many of them are dead
+        self.count = 0
+        self.dead = 0
+        self.capacity = 0
+        self.live = bytearray()
+        # dead rows that may be used again
+        self.free: list[int] = []
+        # slot -> its values; None for fused slots
+        self.columns: list[Column | None] = [Column() if slot.stored else None for slot in code.slots]
+        # row of the parent Code's table
+        self.environment = Column(int) if code.parent is not None else None
+        # environment's row -> bag of the rows of this Code made in it; kept where inner code reads the environment
+        self.children: dict[int, Any] = {}
+        self.child_position = Column(int) if code.rooted and code.kind == "lambda" else None
+        # packed node whose value this row's result is; MANY when `users` has a bag; NONE for directives
+        self.user = Column(int)
+        # row -> bag of user nodes, for memoized rows with more than one user
+        self.users: dict[int, Any] = {}
+        # slot -> packed row (Code index << 32 | row) of a CALL's or IF's family, or a negative kind
+        self.edges: dict[int, Column] = {
+            i: Column(int) for i, slot in enumerate(code.slots) if slot.kind in (Kind.CALL, Kind.IF)
+        }
+        # slot -> position of the choice in its bag of the default scope
+        self.positions: dict[int, Column] = {
+            i: Column(int) for i, slot in enumerate(code.slots) if slot.kind in (Kind.RANDOM, Kind.CALL)
+        }
+        # slot -> whether evidence fixes the value
+        self.observed: dict[int, bytearray] = {}
+        # interned tags that the row inherited, 0 for none; made when first needed
+        self.context: Column | None = None
+        # the memo that each memoized row belongs to
+        self.memos: list[Any] | None = None
+        # changes whenever a row comes or goes
+        self.shape_stamp = next(STAMPS)
+
+    def allocate(self) -> int:
+        """A row number for a new family; its cells hold rubbish."""
+        self.shape_stamp = next(STAMPS)
+        if self.free:
+            row = self.free.pop()
+            self.dead -= 1
+            self.live[row] = 1
+            for flags in self.observed.values():
+                flags[row] = 0
+            return row
+        row = self.count
+        if row >= self.capacity:
+            self._grow(max(8, 2 * self.capacity))
+        self.count = row + 1
+        self.live[row] = 1
+        return row
+
+    def allocate_block(self, count: int) -> int:
+        """The first of `count` new neighbouring rows, without reusing dead ones."""
+        first = self.count
+        self._grow(first + count, values=False)
+        self.count = first + count
+        self.live[first : self.count] = b"\x01" * count
+        self.shape_stamp = next(STAMPS)
+        return first
+
+    def _grow(self, capacity: int, values: bool = True) -> None:
+        self.live.extend(bytes(capacity - len(self.live)))
+        for flags in self.observed.values():
+            flags.extend(bytes(capacity - len(flags)))
+        for column in self._all_columns() if values else self._edge_columns():
+            column.reserve(capacity)
+        if self.memos is not None:
+            self.memos.extend([None] * (capacity - len(self.memos)))
+        self.capacity = capacity if values else min(self.capacity, self.count)
+
+    def _edge_columns(self) -> list[Column]:
+        extra = [self.environment, self.context, self.child_position, *self.edges.values()]
+        return [column for column in extra if column is not None]
+
+    def _all_columns(self) -> list[Column]:
+        kept = [column for column in self.columns if column is not None]
+        return [*kept, *self._edge_columns(), *self.positions.values(), self.user]
+
+    def kill(self, row: int) -> None:
+        """The row is no longer part of the trace; its cells stay as they are until it is used again."""
+        self.live[row] = 0
+        self.dead += 1
+        self.shape_stamp = next(STAMPS)
+
+    def revive(self, row: int) -> None:
+        """Undo of `kill`."""
+        self.live[row] = 1
+        self.dead -= 1
+        self.shape_stamp = next(STAMPS)
+
+    def unmake(self, row: int, reused: bool) -> None:
+        """Undo of `allocate`."""
+        self.live[row] = 0
+        if reused:
+            self.dead += 1
+            self.free.append(row)
+        else:
+            self.count -= 1
+            for flags in self.observed.values():
+                flags[row] = 0
+        self.shape_stamp = next(STAMPS)
+
+    def truncate(self, first: int) -> None:
+        """Undo of `allocate_block`."""
+        if any(self.live[self.count :]):
+            raise InternalError("rows beyond the end of a table are live")
+        self.live[first : self.count] = bytes(self.count - first)
+        self.free = [row for row in self.free if row < first]
+        self.dead = first - sum(self.live[:first])
+        self.count = first
+        self.shape_stamp = next(STAMPS)
+
+    def rows(self) -> Any:
+        """All live rows: a slice while none is dead, else an index array."""
+        if self.dead == 0:
+            return slice(0, self.count)
+        return np.flatnonzero(np.frombuffer(self.live, np.uint8, self.count))
+
+    def set_observed(self, slot: int, row: int, flag: bool) -> None:
+        flags = self.observed.get(slot)
+        if flags is None:
+            flags = self.observed[slot] = bytearray(len(self.live))
+        flags[row] = flag
+
+    def is_observed(self, slot: int, row: int) -> bool:
+        flags = self.observed.get(slot)
+        return flags is not None and bool(flags[row])
+
+    def context_of(self, row: int) -> int:
+        return 0 if self.context is None else int(self.context.view[row])
+
+    def set_context(self, row: int, context: int) -> None:
+        if self.context is None:
+            if context == 0:
+                return
+            self.context = Column(int, len(self.live))
+        self.context.put(row, context)

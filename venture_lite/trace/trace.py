@@ -1,0 +1,317 @@
+"""The trace: tables, edges, choices and scopes, with the elementary operations that keep them in step.
+
+Every operation here writes its inverse to the journal. What evaluates, releases, detaches and regenerates families is in
+`evaluate.py`, `release.py` and `regenerate.py`; this module owns the data.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from venture_lite.analyze import Analyzer
+from venture_lite.code import Code, Global, Kind, Program, SlotRef
+from venture_lite.errors import CallSite, InternalError
+from venture_lite.procedures.checks import record_valid
+from venture_lite.procedures.record import Random
+from venture_lite.trace.bags import Users
+from venture_lite.trace.emit import Reader, reader
+from venture_lite.trace.explain import explain
+from venture_lite.trace.journal import Journal
+from venture_lite.trace.runtime import Exchangeable
+from venture_lite.trace.scopes import DefaultScope, Scope
+from venture_lite.trace.table import NONE, Column, Table
+from venture_lite.values import key_of
+
+MANY = -2
+"""In `Table.user`: the row has a bag of users."""
+
+# kinds of a CALL's edge that lead to no row
+NO_EDGE = -1
+RANDOM_EDGE = -2
+MAKER_EDGE = -3
+PRIMITIVE_EDGE = -4
+
+ROW_MASK = 0xFFFFFFFF
+
+
+class Trace:
+    """One chain's execution of the program. Mutated by everything in this package and by nothing outside it."""
+
+    def __init__(self, rng: np.random.Generator, define_standard: Any = lambda name: None) -> None:
+        self.rng = rng
+        self.program = Program()
+        self.analyzer = Analyzer(self.program, define_standard)
+        self.tables: list[Table] = []
+        self.journal = Journal()
+        self.scopes: dict[Any, DefaultScope | Scope] = {"default": DefaultScope(self.locate_choice)}
+        # interned tags: id -> (id of the tags around, scope, block key); 0 is no tag
+        self.contexts: list[tuple[int, Any, Any]] = [(0, None, None)]
+        self._context_ids: dict[Any, int] = {}
+        # site -> how its operator and arguments are read
+        self.readers: list[Reader | None] = []
+        self._block_readers: dict[int, Reader] = {}
+        self._valid: dict[Any, Any] = {}
+        # global bound to the row of its directive
+        self.globals_of_row: dict[tuple[int, int], Global] = {}
+        # every exchangeable procedure alive, by the node of its maker
+        self.makers: dict[int, Exchangeable] = {}
+
+    # ------------------------------------------------------------------------------------------------- nodes
+
+    def table(self, code: Code) -> Table:
+        while len(self.tables) <= code.index:
+            self.tables.append(Table(self.program.codes[len(self.tables)]))
+        return self.tables[code.index]
+
+    def grow_with_program(self) -> None:
+        """Make the tables of Codes that the analysis added."""
+        for code in self.program.codes[len(self.tables) :]:
+            self.tables.append(Table(code))
+        self.readers.extend([None] * (len(self.program.site_code) - len(self.readers)))
+
+    def decode(self, node: int) -> tuple[Code, int, int]:
+        """(Code, slot, row) of a packed node."""
+        site = node >> 32
+        return self.program.site_code[site], self.program.site_slot[site], node & ROW_MASK
+
+    def column(self, site: int) -> Column:
+        column = self.tables[self.program.site_code[site].index].columns[self.program.site_slot[site]]
+        if column is None:
+            raise InternalError("a fused slot has no column")
+        return column
+
+    def value(self, node: int) -> Any:
+        return self.column(node >> 32).view[node & ROW_MASK]
+
+    def result(self, code: Code, row: int) -> Any:
+        """The value of a row's body."""
+        if code.result_slot >= 0:
+            return self.tables[code.index].columns[code.result_slot].view[row]  # type: ignore[union-attr]
+        return self.result_reader(code)(row)[0]
+
+    def result_reader(self, code: Code) -> Reader:
+        site = -1 - code.index
+        found = self._block_readers.get(site)
+        if found is None:
+            found = self._block_readers[site] = reader(self, code, (code.result,))
+        return found
+
+    def reader_of(self, site: int) -> Reader:
+        """The function that reads a slot's operator (if it has one) and arguments."""
+        found = self.readers[site]
+        if found is None:
+            code = self.program.site_code[site]
+            slot = code.slots[self.program.site_slot[site]]
+            refs = slot.arguments if slot.operator is None else (slot.operator, *slot.arguments)
+            found = self.readers[site] = reader(self, code, refs)
+        return found
+
+    def read(self, site: int, row: int) -> tuple[Any, ...]:
+        """A slot's operator (if it has one) and arguments; an error in a fused slot is located."""
+        try:
+            return (self.readers[site] or self.reader_of(site))(row)
+        except Exception as error:
+            raise explain(self, site, row, error) from error
+
+    def valid(self, record: Any) -> Any:
+        """The fast test of a record's arguments."""
+        found = self._valid.get(record)
+        if found is None:
+            found = self._valid[record] = record_valid(record)
+        return found
+
+    # ----------------------------------------------------------------------------------------------- choices
+
+    def locate_choice(self, node: int) -> tuple[Column, int]:
+        code, slot, row = self.decode(node)
+        return self.tables[code.index].positions[slot], row
+
+    def is_choice(self, code: Code, slot: int, row: int) -> bool:
+        if code.slots[slot].kind is Kind.RANDOM:
+            return True
+        if code.slots[slot].kind is not Kind.CALL:
+            return False
+        return self.tables[code.index].edges[slot].view[row] in (RANDOM_EDGE, MAKER_EDGE)
+
+    def application(self, site: int, row: int) -> tuple[Random | Exchangeable, tuple[Any, ...]]:
+        """The distribution of a choice and its arguments."""
+        code = self.program.site_code[site]
+        slot = code.slots[self.program.site_slot[site]]
+        values = self.read(site, row)
+        if slot.kind is Kind.RANDOM:
+            return slot.record, values  # type: ignore[return-value]
+        operator = values[0]
+        if not isinstance(operator, (Random, Exchangeable)):
+            raise InternalError("a choice whose operator is not random")
+        return operator, values[1:]
+
+    def tags(self, code: Code, slot: int, row: int) -> list[tuple[Any, Any]]:
+        """(scope, block key) of a choice, one for each tagged scope: where tags of one scope nest, the innermost counts."""
+        found: dict[Any, Any] = {}
+        regions = code.slots[slot].regions
+        if regions:
+            keys = self.block_keys(code, slot, row)
+            for region, key in zip(reversed(regions), reversed(keys), strict=True):
+                found.setdefault(region.scope, key)
+        context = self.tables[code.index].context_of(row)
+        while context:
+            context, scope, key = self.contexts[context]
+            found.setdefault(scope, key)
+        return list(found.items())
+
+    def block_keys(self, code: Code, slot: int, row: int) -> tuple[Any, ...]:
+        site = code.first_site + slot
+        found = self._block_readers.get(site)
+        if found is None:
+            refs = tuple(region.block for region in code.slots[slot].regions)
+            found = self._block_readers[site] = reader(self, code, refs)
+        return found(row)
+
+    def inner_context(self, code: Code, slot: int, row: int) -> int:
+        """The tags that a family inherits when it is called at this slot."""
+        context = self.tables[code.index].context_of(row)
+        regions = code.slots[slot].regions
+        if regions:
+            for region, key in zip(regions, self.block_keys(code, slot, row), strict=True):
+                entry = (context, region.scope, key_of(key))
+                inner = self._context_ids.get(entry)
+                if inner is None:
+                    inner = self._context_ids[entry] = len(self.contexts)
+                    self.contexts.append((context, region.scope, key))
+                context = inner
+        return context
+
+    def register(self, code: Code, slot: int, row: int) -> None:
+        """Enter an unconstrained choice into `default` and the scopes of its tags."""
+        node = (code.first_site + slot) << 32 | row
+        self.scopes["default"].add(node, self.journal)  # type: ignore[call-arg, arg-type]
+        if code.slots[slot].regions or self.tables[code.index].context is not None:
+            for name, key in self.tags(code, slot, row):
+                scope = self.scopes.get(name)
+                if scope is None:
+                    scope = self.scopes[name] = Scope()
+                if name != "default":
+                    scope.add(key, node, self.journal)  # type: ignore[call-arg]
+
+    def unregister(self, code: Code, slot: int, row: int) -> None:
+        node = (code.first_site + slot) << 32 | row
+        self.scopes["default"].remove(node, self.journal)  # type: ignore[call-arg, arg-type]
+        if code.slots[slot].regions or self.tables[code.index].context is not None:
+            for name, key in self.tags(code, slot, row):
+                if name != "default":
+                    self.scopes[name].remove(key, node, self.journal)  # type: ignore[call-arg]
+
+    def set_observed(self, code: Code, slot: int, row: int, flag: bool) -> None:
+        table = self.tables[code.index]
+        self.journal.note(table.set_observed, slot, row, table.is_observed(slot, row))
+        table.set_observed(slot, row, flag)
+
+    # --------------------------------------------------------------------------------- exchangeable procedures
+
+    def incorporate(self, procedure: Exchangeable, value: Any) -> None:
+        token = procedure.state.add(value)
+        procedure.updates += 1
+        self.journal.note(procedure.state.restore, token)
+
+    def unincorporate(self, procedure: Exchangeable, value: Any) -> None:
+        token = procedure.state.remove(value)
+        procedure.updates += 1
+        self.journal.note(procedure.state.restore, token)
+
+    def set_maker_arguments(self, procedure: Exchangeable, arguments: tuple[Any, ...]) -> None:
+        self.journal.note(procedure.state.set_arguments, procedure.state.arguments)
+        procedure.state.set_arguments(arguments)
+
+    def enter_maker(self, procedure: Exchangeable) -> None:
+        self.makers[procedure.node] = procedure
+        self.journal.note(self.makers.pop, procedure.node)
+
+    def drop_maker(self, procedure: Exchangeable) -> None:
+        del self.makers[procedure.node]
+        self.journal.note(self.makers.__setitem__, procedure.node, procedure)
+
+    # ------------------------------------------------------------------------------------------------- edges
+
+    def structure_stamp(self) -> tuple[int, int]:
+        """Equal stamps mean that rows, edges and readers are the same."""
+        return self.program.version, self.journal.structure
+
+    def add_user(self, code: Code, row: int, site: int, user_row: int) -> None:
+        """A node uses the result of a family."""
+        self.journal.restructured = True
+        table = self.tables[code.index]
+        first = table.user.view[row]
+        if first == NONE:
+            self.journal.put(table.user, row, site << 32 | user_row)
+            return
+        if first != MANY:
+            bag = table.users[row] = Users(self._locate_users)
+            self.journal.note(table.users.pop, row)
+            bag.add(first >> 32, first & ROW_MASK, self.journal)
+            self.journal.put(table.user, row, MANY)
+        table.users[row].add(site, user_row, self.journal)
+
+    def remove_user(self, code: Code, row: int, site: int, user_row: int) -> None:
+        self.journal.restructured = True
+        table = self.tables[code.index]
+        if table.user.view[row] != MANY:
+            self.journal.put(table.user, row, NONE)
+            return
+        bag = table.users[row]
+        bag.remove(site, user_row, self.journal)
+        if bag.count == 0:
+            del table.users[row]
+            self.journal.note(table.users.__setitem__, row, bag)
+            self.journal.put(table.user, row, NONE)
+
+    def _locate_users(self, site: int) -> Any:
+        positions = self.tables[self.program.site_code[site].index].positions[self.program.site_slot[site]]
+        return lambda row: (positions, row)
+
+    def user_count(self, code: Code, row: int) -> int:
+        first = self.tables[code.index].user.view[row]
+        if first == NONE:
+            return 0
+        return self.tables[code.index].users[row].count if first == MANY else 1
+
+    def user_nodes(self, code: Code, row: int) -> list[int]:
+        """Packed nodes that use the row's result, but for readers of the global that it defines."""
+        if code.kind == "directive":
+            return []
+        first = self.tables[code.index].user.view[row]
+        if first == NONE:
+            return []
+        return self.tables[code.index].users[row].nodes() if first == MANY else [first]
+
+    # -------------------------------------------------------------------------------------------- for messages
+
+    def call_chain(self, code: Code, slot: int, row: int, limit: int = 60) -> list[CallSite]:
+        """The calls that lead to a node, innermost first."""
+        chain: list[CallSite] = []
+        while len(chain) < limit:
+            if slot >= 0:
+                chain.extend(code.slots[slot].inlined)
+            if code.kind == "directive":
+                break
+            if code.kind == "branch":
+                user_slot, user_row = code.if_slot, self.tables[code.index].environment.view[row]  # type: ignore[union-attr]
+                user_code = code.parent
+            else:
+                users = self.user_nodes(code, row)
+                if not users:
+                    break
+                user_code, user_slot, user_row = self.decode(users[0])
+                chain.append(CallSite(code.name, user_code.slots[user_slot].span))
+            if user_code is None:
+                break
+            code, slot, row = user_code, user_slot, user_row
+        return chain
+
+    def result_node(self, code: Code, row: int) -> int:
+        """The node that holds the row's result, or -1 where the result is computed or stands elsewhere."""
+        match code.result:
+            case SlotRef(depth=0) if code.result_slot >= 0:
+                return (code.first_site + code.result_slot) << 32 | row
+        return -1

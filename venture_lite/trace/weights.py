@@ -1,0 +1,263 @@
+"""Weights: log densities of single nodes and of groups of rows, and what is kept of them between transitions.
+
+A log weight is a pair: the number of impossible terms and the sum of the others. Of two states the one with fewer impossible
+terms wins whatever the sums are, which is the limit of giving an impossible term probability eps.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from venture_lite.code import Code, Kind
+from venture_lite.errors import InternalError, VentureError
+from venture_lite.procedures.checks import check_arguments
+from venture_lite.procedures.columns import RowByRow
+from venture_lite.procedures.domains import ANY, REAL, VECTOR
+from venture_lite.procedures.record import Random
+from venture_lite.trace.emit import columns_reader
+from venture_lite.trace.runtime import Exchangeable
+from venture_lite.trace.table import Column, NotColumnar
+from venture_lite.values import show
+
+if TYPE_CHECKING:
+    from venture_lite.trace.trace import Trace
+
+CHUNK = 8192
+"""Rows evaluated in one call: few enough that the temporaries stay in a core's cache."""
+
+NARROW = 8
+"""Groups of at most this many rows are evaluated row by row: below it NumPy's calls cost more than they save."""
+
+
+class Weight:
+    """A log weight; mutable, added to term by term."""
+
+    __slots__ = ("impossible", "total")
+
+    def __init__(self, impossible: int = 0, total: float = 0.0) -> None:
+        self.impossible = impossible
+        self.total = total
+
+    def add(self, term: float) -> None:
+        if term == -math.inf:
+            self.impossible += 1
+        else:
+            self.total += term
+
+    def plus(self, other: Weight) -> None:
+        self.impossible += other.impossible
+        self.total += other.total
+
+    def minus(self, other: Weight) -> Weight:
+        return Weight(self.impossible - other.impossible, self.total - other.total)
+
+    def value(self) -> float:
+        """As one number: -inf where a term is impossible."""
+        return -math.inf if self.impossible else self.total
+
+    def __repr__(self) -> str:
+        return f"Weight({self.impossible}, {self.total})"
+
+
+def log_density(trace: Trace, site: int, row: int) -> float:
+    """Log density of a choice at its value, given all else (for an exchangeable procedure: its predictive density)."""
+    operator, values = trace.application(site, row)
+    value = trace.column(site).view[row]
+    return density_of(trace, site, row, operator, values, value)
+
+
+def density_of(
+    trace: Trace, site: int, row: int, operator: Random | Exchangeable, values: tuple[Any, ...], value: Any
+) -> float:
+    if isinstance(operator, Exchangeable):
+        term = operator.state.log_predictive(value)
+    else:
+        if not _fits(trace, operator, values):
+            refuse_arguments(trace, site, row, operator, values)
+        try:
+            term = operator.log_density(value, *values)
+        except VentureError as error:
+            raise error.at(*_place(trace, site, row)) from error
+    if term != term or term == math.inf:
+        raise not_a_density(trace, site, row, operator, term)
+    return term
+
+
+def _fits(trace: Trace, record: Random, values: tuple[Any, ...]) -> bool:
+    try:
+        return bool(trace.valid(record)(*values))
+    except TypeError:
+        return False
+
+
+def refuse_arguments(trace: Trace, site: int, row: int, record: Random, values: tuple[Any, ...]) -> None:
+    """Raise the located error for arguments outside their domains."""
+    span, chain = _place(trace, site, row)
+    try:
+        check_arguments(record, values, span)
+    except VentureError as error:
+        raise error.at(span, chain) from None
+    raise InternalError(f"the two checks of {record.name} disagree on {values}")
+
+
+def not_a_density(trace: Trace, site: int, row: int, operator: Random | Exchangeable, term: float) -> VentureError:
+    name = operator.name if isinstance(operator, Random) else operator.record.name
+    value = trace.column(site).view[row]
+    span, chain = _place(trace, site, row)
+    found = "is not a number (NaN)" if term != term else "is infinite"
+    return VentureError(f"the log density of {name} at {show(value)} {found}", span, None, chain)
+
+
+def _place(trace: Trace, site: int, row: int) -> tuple[Any, Any]:
+    code = trace.program.site_code[site]
+    slot = trace.program.site_slot[site]
+    return code.slots[slot].span, trace.call_chain(code, slot, row)
+
+
+class Group:
+    """The absorbing choices of one site: their summed log density over any group of rows."""
+
+    __slots__ = ("_columns", "_read", "checked", "code", "lifted", "record", "site", "slot", "trace", "values")
+
+    def __init__(self, trace: Trace, site: int) -> None:
+        self.trace = trace
+        self.site = site
+        self.code: Code = trace.program.site_code[site]
+        self.slot = trace.program.site_slot[site]
+        item = self.code.slots[self.slot]
+        if item.kind is not Kind.RANDOM:
+            raise InternalError("a group of choices whose distribution the text does not name")
+        assert isinstance(item.record, Random)
+        self.record = item.record
+        self._read, self.lifted, self._columns = columns_reader(trace, self.code, item.arguments)
+        self.values = trace.column(site)
+        # positions of the arguments whose domain a density does not check by itself
+        domains = [argument.domain for argument in self.record.arguments]
+        self.checked = [i for i, domain in enumerate(domains) if domain not in (ANY, REAL, VECTOR)]
+
+    def columns_read(self) -> list[Column]:
+        return [*self._columns, self.values]
+
+    def stamp(self) -> tuple[int, ...]:
+        """Equal stamps mean an equal weight over all rows."""
+        table = self.trace.tables[self.code.index]
+        return (table.shape_stamp, self.values.stamp, *[column.stamp for column in self._columns])
+
+    def weigh(self, rows: Any) -> Weight:
+        """Over a slice or an index array of rows."""
+        count = rows.stop - rows.start if isinstance(rows, slice) else len(rows)
+        if count > NARROW and self.record.log_density_columns is not None:
+            try:
+                return self._weigh_together(rows, count)
+            except (NotColumnar, RowByRow):
+                pass
+        return self._weigh_rows(range(rows.start, rows.stop) if isinstance(rows, slice) else rows.tolist())
+
+    def _weigh_together(self, rows: Any, count: int) -> Weight:
+        if count <= 2 * CHUNK:
+            return self._weigh_chunk(rows)
+        weight = Weight()
+        first = rows.start if isinstance(rows, slice) else 0
+        for start in range(0, count, CHUNK):
+            stop = min(start + CHUNK, count)
+            weight.plus(
+                self._weigh_chunk(slice(first + start, first + stop) if isinstance(rows, slice) else rows[start:stop])
+            )
+        return weight
+
+    def _weigh_chunk(self, rows: Any) -> Weight:
+        try:
+            arguments = self._read(rows)
+        except (NotColumnar, RowByRow):
+            raise
+        except Exception:
+            raise RowByRow from None  # row by row the call that fails is found
+        for position in self.checked:
+            domain = self.record.arguments[position].domain
+            value = arguments[position]
+            if not (domain.contains_all(value) if self.lifted[position] else domain.contains(value)):
+                raise RowByRow
+        columns = self.record.log_density_columns
+        assert columns is not None
+        terms = columns((True, *self.lifted), self.values.gather(rows), *arguments)
+        total = float(terms.sum()) if terms.ndim else float(terms)
+        if math.isfinite(total):
+            return Weight(0, total)
+        impossible = terms == -math.inf
+        rest = float(terms[~impossible].sum())
+        if not math.isfinite(rest):
+            raise RowByRow
+        return Weight(int(impossible.sum()), rest)
+
+    def _weigh_rows(self, rows: Any) -> Weight:
+        impossible, total = 0, 0.0
+        trace, site, record, values = self.trace, self.site, self.record, self.values
+        read = trace.reader_of(site)
+        valid, density = trace.valid(record), record.log_density
+        view = values.view
+        for row in rows:
+            try:
+                arguments = read(row)
+                if not valid(*arguments):
+                    refuse_arguments(trace, site, row, record, arguments)
+                term = density(view[row], *arguments)
+            except VentureError as error:
+                raise error.at(*_place(trace, site, row)) from error
+            except Exception:
+                trace.read(site, row)  # raises the located error, if the arguments failed
+                raise
+            if term == -math.inf:
+                impossible += 1
+            elif term - term == 0.0:
+                total += term
+            else:
+                raise not_a_density(trace, site, row, record, term)
+        return Weight(impossible, total)
+
+
+class KeptWeights:
+    """Weights of whole groups at the current state, each valid while nothing that it read has changed."""
+
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+        self.groups: dict[int, Group] = {}
+        # site -> (stamp, weight) of the last two states weighed, the latest used first: the current state and the proposed one
+        self._kept: dict[int, list[tuple[tuple[int, ...], Weight]]] = {}
+
+    def group(self, site: int) -> Group:
+        found = self.groups.get(site)
+        if found is None:
+            found = self.groups[site] = Group(self.trace, site)
+        return found
+
+    def all_rows(self, site: int) -> Weight:
+        """The weight of all live rows of a site."""
+        group = self.group(site)
+        stamp = group.stamp()
+        kept = self._kept.get(site, ())
+        if kept and kept[0][0] == stamp:
+            return kept[0][1]
+        if len(kept) > 1 and kept[1][0] == stamp:
+            self._kept[site] = [kept[1], kept[0]]
+            return kept[1][1]
+        weight = group.weigh(self.trace.tables[group.code.index].rows())
+        self.keep(site, weight)
+        return weight
+
+    def keep(self, site: int, weight: Weight) -> None:
+        """A weight that was computed at what is now the current state."""
+        self._kept[site] = [(self.group(site).stamp(), weight), *self._kept.get(site, ())[:1]]
+
+    def check(self) -> list[str]:
+        """For the invariants: kept weights that differ from a recomputation."""
+        wrong = []
+        for site, (stamp, weight) in [(site, entry) for site, kept in self._kept.items() for entry in kept]:
+            group = self.groups[site]
+            if stamp == group.stamp():
+                fresh = group.weigh(self.trace.tables[group.code.index].rows())
+                if fresh.impossible != weight.impossible or not np.isclose(fresh.total, weight.total, 1e-9, 1e-9):
+                    wrong.append(f"kept weight of {group.code} {weight} is {fresh}")
+        return wrong

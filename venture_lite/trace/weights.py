@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 CHUNK = 8192
 """Rows evaluated in one call: few enough that the temporaries stay in a core's cache."""
 
-NARROW = 8
+NARROW = 20
 """Groups of at most this many rows are evaluated row by row: below it NumPy's calls cost more than they save."""
 
 

@@ -67,5 +67,5 @@ def check(venture: Venture) -> None:
 
 
 def state(venture: Venture) -> list[Any]:
-    """Everything that the traces store."""
-    return [trace.snapshot() for trace in venture.traces]
+    """Everything that the traces store, and the session's own list of directives."""
+    return [venture.list_directives(), *(trace.snapshot() for trace in venture.traces)]

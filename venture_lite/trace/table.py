@@ -47,13 +47,13 @@ class Column:
         """Room for rows below `capacity`."""
         if self.kind in _DTYPE:
             if len(self.array) < capacity:
-                grown = np.zeros(max(capacity, 2 * len(self.array), 8), self.array.dtype)
+                grown = np.zeros(max(capacity, 8), self.array.dtype)
                 grown[: len(self.array)] = self.array
                 self.array = grown
                 self.view = memoryview(grown)
         elif self.kind is np.ndarray:
             if len(self.array) < capacity:
-                grown = np.zeros((max(capacity, 2 * len(self.array)), *self.array.shape[1:]))
+                grown = np.zeros((capacity, *self.array.shape[1:]))
                 grown[: len(self.array)] = self.array
                 self.array = self.view = grown
         elif len(self.view) < capacity:
@@ -238,19 +238,36 @@ class Table:
             return row
         row = self.count
         if row >= self.capacity:
-            self._grow(max(8, 2 * self.capacity))
+            self._grow(max(8, 2 * self.capacity if self.capacity < 4096 else self.capacity + (self.capacity >> 2)))
         self.count = row + 1
         self.live[row] = 1
         return row
 
-    def allocate_block(self, count: int) -> int:
-        """The first of `count` new neighbouring rows, without reusing dead ones."""
+    def allocate_block(self, count: int, live: bool) -> int:
+        """The first of `count` new neighbouring rows, without reusing dead ones; rows that are not live yet are brought to life
+        by `awake`, one by one."""
         first = self.count
         self._grow(first + count, values=False)
         self.count = first + count
-        self.live[first : self.count] = b"\x01" * count
+        if live:
+            self.live[first : self.count] = b"\x01" * count
+        else:
+            self.dead += count
         self.shape_stamp = next(STAMPS)
         return first
+
+    def reserve_cells(self) -> None:
+        """Room in every column for the rows that there are."""
+        for column in self._all_columns():
+            if column is not self.user:
+                column.reserve(self.count)
+
+    def awake(self, row: int) -> None:
+        """A row of a block, about to be evaluated."""
+        if not self.live[row]:
+            self.live[row] = 1
+            self.dead -= 1
+            self.shape_stamp = next(STAMPS)
 
     def _grow(self, capacity: int, values: bool = True) -> None:
         self.live.extend(bytes(capacity - len(self.live)))
@@ -285,6 +302,8 @@ class Table:
     def unmake(self, row: int, reused: bool) -> None:
         """Undo of `allocate`."""
         self.live[row] = 0
+        if self.memos is not None:
+            self.memos[row] = None
         if reused:
             self.dead += 1
             self.free.append(row)

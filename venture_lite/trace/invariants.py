@@ -1,0 +1,384 @@
+"""The checker: everything in a trace that follows from something else is computed anew and compared.
+
+It knows nothing of how transitions keep the trace in step; it reads the columns and the text's Codes. For tests,
+between directives and transitions.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from venture_lite.code import Code, Kind
+from venture_lite.errors import InternalError, VentureError
+from venture_lite.forms import truth
+from venture_lite.procedures.checks import check_arguments
+from venture_lite.procedures.record import Deterministic, Maker, Random
+from venture_lite.trace.bags import Bag
+from venture_lite.trace.recompute import Recomputation, same
+from venture_lite.trace.runtime import Closure, Exchangeable, Memo
+from venture_lite.trace.scopes import DefaultScope, Scope
+from venture_lite.trace.snapshot import live_rows, node_of
+from venture_lite.trace.table import NONE, Table
+from venture_lite.trace.trace import MAKER_EDGE, MANY, PRIMITIVE_EDGE, RANDOM_EDGE, ROW_MASK, Trace
+from venture_lite.trace.weights import Weight
+from venture_lite.values import key_of, show
+
+if TYPE_CHECKING:
+    from venture_lite.trace.directives import Model
+
+STATISTICS = 1e-9
+"""How far statistics that were updated step by step may be from a recount, relatively."""
+
+
+def check(model: Model) -> None:
+    """Raises InternalError that lists every invariant that does not hold."""
+    checker = _Checker(model)
+    broken = checker.all()
+    if broken:
+        shown = "\n  ".join(broken[:40])
+        raise InternalError(f"{len(broken)} broken invariants:\n  {shown}")
+
+
+class _Checker:
+    """Collects what is broken, as text. Reads the trace and changes nothing."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self.trace: Trace = model.trace
+        self.compute = Recomputation(model.trace)
+        self.broken: list[str] = []
+        self.rows = {table.code: live_rows(table) for table in model.trace.tables}
+        # (Code, row) of a family -> nodes whose edge leads to it
+        self.users: dict[tuple[Code, int], list[int]] = {}
+        # unobserved choices
+        self.free: list[int] = []
+        # maker's node -> values of its applications
+        self.applications: dict[int, list[Any]] = {}
+        self.makers: set[int] = set()
+        self.score = Weight()
+
+    def all(self) -> list[str]:
+        self.idle()
+        for table in self.trace.tables:
+            self.table(table)
+            for row in self.rows[table.code]:
+                for slot in range(len(table.code.slots)):
+                    if table.code.slots[slot].stored:
+                        self.guarded(table.code, slot, row)
+        for table in self.trace.tables:
+            self.users_of(table)
+            self.children(table)
+        self.default_scope()
+        self.tagged_scopes()
+        self.maker_statistics()
+        self.globals()
+        self.broken.extend(self.model.kept.check())
+        self.log_score()
+        return self.broken
+
+    def say(self, code: Code, slot: int, row: int, what: str) -> None:
+        self.broken.append(f"{code} slot {slot} row {row}: {what}")
+
+    def expect(self, truth: bool, code: Code, slot: int, row: int, what: str) -> None:
+        if not truth:
+            self.say(code, slot, row, what)
+
+    def idle(self) -> None:
+        """Nothing is under way: the machine is clean and the journal empty."""
+        machine, journal = self.model.machine, self.trace.journal
+        under_way = [*machine.stack, *machine.pending, *machine.structural, *machine.unfinished, *machine.constrained]
+        if under_way or machine.to_constrain or machine.renew_choice or machine.choose:
+            self.broken.append("the machine is in the middle of something")
+        if journal.entries or journal.freed or journal.restructured:
+            self.broken.append(f"the journal holds {len(journal.entries)} changes, {len(journal.freed)} freed rows")
+
+    def table(self, table: Table) -> None:
+        dead = {row for row in range(table.count) if not table.live[row]}
+        if any(table.live[table.count :]) or len(dead) != table.dead:
+            self.broken.append(f"{table.code}: {table.dead} dead of {table.count} rows, but {len(dead)} are")
+        if len(set(table.free)) != len(table.free) or set(table.free) != dead:
+            self.broken.append(f"{table.code}: free rows {sorted(table.free)}, dead ones {sorted(dead)}")
+        for row in dead:
+            if table.memos is not None and table.memos[row] is not None:
+                self.say(table.code, NONE, row, "a dead row has a memo entry")
+
+    # ------------------------------------------------------------------------------------------------- slots
+
+    def guarded(self, code: Code, slot: int, row: int) -> None:
+        try:
+            self.slot(code, slot, row)
+        except (VentureError, ArithmeticError, LookupError, TypeError, ValueError) as error:
+            self.say(code, slot, row, f"cannot be computed: {error!r}")
+
+    def slot(self, code: Code, index: int, row: int) -> None:
+        item = code.slots[index]
+        value = self.trace.tables[code.index].columns[index].view[row]  # type: ignore[union-attr]
+        match item.kind:
+            case Kind.DETERMINISTIC:
+                fresh = self.compute.apply(code, index, self.compute.arguments(code, index, row))
+                self.expect(same(value, fresh), code, index, row, f"{show(value)} is stored, {show(fresh)} computed")
+            case Kind.RANDOM:
+                self.choice(code, index, row, item.record, self.compute.arguments(code, index, row), value)
+            case Kind.CALL:
+                self.call(code, index, row, value)
+            case Kind.IF:
+                self.branch(code, index, row, value)
+            case Kind.MEM:
+                assert item.operator is not None
+                procedure = self.compute.read(code, row, item.operator)
+                self.expect(value.procedure == procedure, code, index, row, "memoizes another procedure")
+                self.memo(code, index, row, value)
+            case Kind.MAKER:
+                self.maker(code, index, row, value)
+
+    def choice(self, code: Code, slot: int, row: int, record: Any, arguments: tuple[Any, ...], value: Any) -> None:
+        node = node_of(code, slot, row)
+        if not self.trace.tables[code.index].is_observed(slot, row):
+            self.free.append(node)
+        if isinstance(record, Exchangeable):
+            self.applications.setdefault(record.node, []).append(value)
+            self.expect(self.trace.makers.get(record.node) is record, code, slot, row, "applies a maker that is gone")
+        else:
+            self.score.add(record.log_density(value, *arguments))
+
+    def branch(self, code: Code, index: int, row: int, value: Any) -> None:
+        item = code.slots[index]
+        assert item.operator is not None
+        packed = self.trace.tables[code.index].edges[index].view[row]
+        taken = item.branches[0 if truth(self.compute.read(code, row, item.operator)) else 1]
+        if packed < 0 or packed >> 32 != taken.index:
+            self.say(code, index, row, f"the predicate chooses {taken}, the edge is {packed}")
+            return
+        inner = packed & ROW_MASK
+        if self.family(code, index, row, taken, inner, value):
+            environment = self.trace.tables[taken.index].environment
+            assert environment is not None
+            self.expect(environment.view[inner] == row, code, index, row, "the branch has another environment")
+            self.same_context(code, index, row, taken, inner)
+
+    def call(self, code: Code, index: int, row: int, value: Any) -> None:
+        item = code.slots[index]
+        assert item.operator is not None
+        packed = self.trace.tables[code.index].edges[index].view[row]
+        operator = self.compute.read(code, row, item.operator)
+        arguments = self.compute.arguments(code, index, row)
+        match operator:
+            case Closure():
+                self.plain_call(code, index, row, operator, arguments, packed, value)
+            case Memo():
+                self.memoized_call(code, index, row, operator, arguments, packed, value)
+            case Random():
+                self.expect(packed == RANDOM_EDGE, code, index, row, f"a random call whose edge is {packed}")
+                self.choice(code, index, row, operator, check_arguments(operator, arguments), value)
+            case Exchangeable():
+                self.expect(packed == MAKER_EDGE, code, index, row, f"an exchangeable call whose edge is {packed}")
+                self.choice(code, index, row, operator, arguments, value)
+            case Deterministic():
+                self.expect(packed == PRIMITIVE_EDGE, code, index, row, f"a primitive call whose edge is {packed}")
+                fresh = operator.scalar(*arguments)
+                self.expect(same(value, fresh), code, index, row, f"{show(value)} is stored, {show(fresh)} computed")
+            case _:
+                self.say(code, index, row, f"calls {show(operator)}")
+
+    def family(self, code: Code, index: int, row: int, inner: Code, at: int, value: Any) -> bool:
+        """A live family whose result is the value that its user has copied."""
+        node = node_of(code, index, row)
+        self.users.setdefault((inner, at), []).append(node)
+        table = self.trace.tables[inner.index]
+        if at >= table.count or not table.live[at]:
+            self.say(code, index, row, f"uses the dead row {at} of {inner}")
+            return False
+        result = self.compute.read(inner, at, inner.result)
+        self.expect(same(value, result), code, index, row, f"copied {show(value)}, the result is {show(result)}")
+        return True
+
+    def plain_call(
+        self, code: Code, index: int, row: int, operator: Closure, arguments: Any, packed: int, value: Any
+    ) -> None:
+        inner, at = operator.code, packed & ROW_MASK
+        if packed < 0 or packed >> 32 != inner.index:
+            self.say(code, index, row, f"calls {inner}, the edge is {packed}")
+            return
+        if not self.family(code, index, row, inner, at, value):
+            return
+        table = self.trace.tables[inner.index]
+        assert table.environment is not None
+        memoized = table.memos is not None and table.memos[at] is not None
+        self.expect(not memoized, code, index, row, "a plain call uses a memoized row")
+        self.expect(table.environment.view[at] == operator.row, code, index, row, "the family has another environment")
+        self.expect(table.user.view[at] == node_of(code, index, row), code, index, row, "the family has another user")
+        for position, argument in enumerate(arguments):
+            stored = table.columns[position].view[at]  # type: ignore[union-attr]
+            what = f"argument {position} is {show(stored)}, given {show(argument)}"
+            self.expect(same(stored, argument), code, index, row, what)
+        self.same_context(code, index, row, inner, at)
+
+    def memoized_call(
+        self, code: Code, index: int, row: int, operator: Memo, arguments: Any, packed: int, value: Any
+    ) -> None:
+        key = key_of(arguments[0]) if len(arguments) == 1 else tuple(map(key_of, arguments))
+        at = operator.entries.get(key)
+        if at is None or packed < 0 or at != packed & ROW_MASK:
+            self.say(code, index, row, f"the key {key} has the row {at}, the edge is {packed}")
+            return
+        self.family(code, index, row, self.trace.program.codes[packed >> 32], at, value)
+
+    def same_context(self, code: Code, index: int, row: int, inner: Code, at: int) -> None:
+        found, wanted = self.trace.tables[inner.index].context_of(at), self.trace.inner_context(code, index, row)
+        self.expect(found == wanted, code, index, row, f"the family inherits tags {found}, not {wanted}")
+
+    # ----------------------------------------------------------------------------------------------- procedures
+
+    def memo(self, code: Code, index: int, row: int, memo: Memo) -> None:
+        procedure = memo.procedure
+        while isinstance(procedure, Memo):
+            procedure = procedure.procedure
+        if not isinstance(procedure, Closure):
+            self.expect(not memo.entries, code, index, row, "a memo of a primitive has entries")
+            return
+        table = self.trace.tables[procedure.code.index]
+        members = [at for at in self.rows[procedure.code] if table.memos is not None and table.memos[at] is memo]
+        mirrored = {self.trace.memo_key(procedure.code, at): at for at in members}
+        self.expect(len(mirrored) == len(members), code, index, row, f"rows {members} share keys")
+        self.expect(mirrored == memo.entries, code, index, row, f"entries {memo.entries}, rows {mirrored}")
+        assert table.environment is not None
+        for at in members:
+            self.expect(table.environment.view[at] == procedure.row, procedure.code, NONE, at, "another environment")
+            self.expect(table.context_of(at) == 0, procedure.code, NONE, at, "a memoized row inherits tags")
+
+    def maker(self, code: Code, index: int, row: int, value: Any) -> None:
+        node = node_of(code, index, row)
+        record = code.slots[index].record
+        assert isinstance(record, Maker)
+        self.makers.add(node)
+        if (
+            not isinstance(value, Exchangeable)
+            or self.trace.makers.get(node) is not value
+            or value.node != node
+            or value.record is not record
+        ):
+            self.say(code, index, row, "is not entered as a maker")
+            return
+        fresh = check_arguments(record, self.compute.arguments(code, index, row))
+        stored = tuple(value.state.arguments)
+        self.expect(same(stored, fresh), code, index, row, f"arguments {stored}, computed {fresh}")
+
+    def maker_statistics(self) -> None:
+        for node, maker in self.trace.makers.items():
+            where = self.trace.decode(node)
+            if node not in self.makers:
+                self.say(*where, "a maker of a dead row is entered")
+                continue
+            values = self.applications.get(node, [])
+            fresh = maker.record.make(*maker.state.arguments)
+            fresh.recount(values)
+            kept, counted = maker.state.statistics(), fresh.statistics()
+            count = maker.state.count == fresh.count == len(values)
+            self.expect(count and same(kept, counted, STATISTICS), *where, f"statistics {kept}, a recount {counted}")
+            self.score.add(fresh.log_joint())
+            for value in [*dict.fromkeys(values)][:20] if not any(isinstance(v, tuple) for v in values) else values[:5]:
+                mine, its = maker.state.log_predictive(value), fresh.log_predictive(value)
+                self.expect(math.isclose(mine, its, rel_tol=1e-8, abs_tol=1e-8), *where, f"predicts {mine}, not {its}")
+
+    # ----------------------------------------------------------------------------------------- users, children
+
+    def users_of(self, table: Table) -> None:
+        code = table.code
+        many = {row for row in self.rows[code] if code.kind == "lambda" and table.user.view[row] == MANY}
+        if many != set(table.users):
+            self.broken.append(f"{code}: rows with many users {sorted(many)}, bags for {sorted(table.users)}")
+            return
+        for row in self.rows[code]:
+            expected = sorted(self.users.get((code, row), []))
+            match code.kind:
+                case "directive":
+                    self.expect(not expected, code, NONE, row, f"a directive's row is used by {expected}")
+                case "branch":
+                    self.expect(len(expected) == 1, code, NONE, row, f"a branch is used by {expected}")
+                case _:
+                    found = sorted(self.trace.user_nodes(code, row))
+                    self.expect(found == expected != [], code, NONE, row, f"users {found}, edges from {expected}")
+                    count = self.trace.user_count(code, row)
+                    self.expect(count == len(expected), code, NONE, row, f"{count} users counted, {len(expected)} are")
+            if row in many:
+                for bag in table.users[row].by_site.values():
+                    self.positions(bag, f"users of row {row} of {code}")
+
+    def positions(self, bag: Bag, what: str) -> None:
+        for position, item in enumerate(bag):
+            column, row = bag.locate(item)
+            if column.view[row] != position:
+                self.broken.append(f"{what}: {item} stands at {position}, not at {column.view[row]}")
+
+    def children(self, table: Table) -> None:
+        if table.child_position is None:
+            if table.children:
+                self.broken.append(f"{table.code}: children are kept for nothing")
+            return
+        expected: dict[int, list[int]] = {}
+        assert table.environment is not None
+        for row in self.rows[table.code]:
+            expected.setdefault(table.environment.view[row], []).append(row)
+        found = {environment: sorted(bag) for environment, bag in table.children.items()}
+        if found != expected:
+            self.broken.append(f"{table.code}: children {found}, environments {expected}")
+        for environment, bag in table.children.items():
+            self.positions(bag, f"children of row {environment} in {table.code}")
+
+    # ------------------------------------------------------------------------------------------------- scopes
+
+    def default_scope(self) -> None:
+        scope = self.trace.scopes["default"]
+        assert isinstance(scope, DefaultScope)
+        self.differing("scope default", Counter(self.free), Counter(scope.bag))
+        self.positions(scope.bag, "scope default")
+
+    def differing(self, what: str, expected: Counter[Any], found: Counter[Any]) -> None:
+        if expected != found:
+            self.broken.append(f"{what} lacks {dict(expected - found)} and has {dict(found - expected)} too much")
+
+    def tagged_scopes(self) -> None:
+        expected: dict[Any, Counter[Any]] = {}
+        for node in self.free:
+            for name, key in self.trace.tags(*self.trace.decode(node)):
+                if name != "default":
+                    expected.setdefault(name, Counter())[key_of(key), node] += 1
+        for name, scope in self.trace.scopes.items():
+            if scope.added is not None:
+                self.broken.append(f"scope {name}: a sweep is still on")
+            if isinstance(scope, Scope):
+                self.differing(f"scope {name}", expected.pop(name, Counter()), self.standing(name, scope))
+        for name, missing in expected.items():
+            self.differing(f"scope {name}", missing, Counter())
+
+    def standing(self, name: Any, scope: Scope) -> Counter[Any]:
+        """(key, node) of every choice in a scope's blocks."""
+        index = {key_of(given): position for position, given in enumerate(scope.names)}
+        if index != scope.index or len(index) != len(scope.names) or len(scope.blocks) != len(scope.names):
+            self.broken.append(f"scope {name}: blocks {scope.names} are found at {scope.index}")
+        found: Counter[Any] = Counter()
+        for given, members in zip(scope.names, scope.blocks, strict=False):
+            if isinstance(members, list) and len(members) < 2:
+                self.broken.append(f"scope {name}: block {given} is a list of {len(members)}")
+            for node in [members] if isinstance(members, int) else members:
+                found[key_of(given), node] += 1
+        return found
+
+    # ------------------------------------------------------------------------------------- globals and the score
+
+    def globals(self) -> None:
+        bound = {(t.code.index, t.row): t for t in self.trace.analyzer.globals.values() if t.code is not None}
+        if bound != self.trace.globals_of_row or len(bound) != len(self.trace.analyzer.globals):
+            names = {place: target.name for place, target in self.trace.globals_of_row.items()}
+            self.broken.append(f"globals {list(self.trace.analyzer.globals)} stand in rows {names}")
+        for (index, row), target in bound.items():
+            if not self.trace.tables[index].live[row]:
+                self.broken.append(f"{target.name} names a dead row")
+
+    def log_score(self) -> None:
+        found, expected = self.model.log_score(), self.score
+        close = math.isclose(found.total, expected.total, rel_tol=STATISTICS, abs_tol=STATISTICS)
+        if found.impossible != expected.impossible or not close:
+            self.broken.append(f"log score {found}, live choices sum to {expected}")

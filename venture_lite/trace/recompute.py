@@ -1,4 +1,4 @@
-"""Values computed anew from references, one at a time: the plain definition that generated readers are checked against."""
+"""Values computed anew from references, one at a time: the plain definition that generated readers must agree with."""
 
 from __future__ import annotations
 

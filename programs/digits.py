@@ -174,30 +174,38 @@ def draw_picture(images: Images, probability: np.ndarray, path: Path, doubtful: 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
+    figure = plt.figure(figsize=(12, 4.8), layout="constrained")
+    halves: Any = figure.subfigures(1, 2, width_ratios=[5, 4])
+    left, right = halves
+    draw_curve(left.subplots(), probability, images.test_nine)
     mean = probability.mean(axis=1)
-    order = np.argsort(mean)
-    low, high = np.quantile(probability[order], (0.05, 0.95), axis=1)
-    figure, axes = plt.subplot_mosaic(
-        [["curve", *(f"image {place}" for place in range(row, row + 4))] for row in range(0, doubtful, 4)],
-        width_ratios=[5, 1, 1, 1, 1],
-        figsize=(12, 4.5),
-        layout="constrained",
+    right.suptitle(
+        "most in doubt: what it is, and its probability of being a 9\n(red: taken for the other)", fontsize=10
     )
-    ranks, is_nine = np.arange(len(mean)), images.test_nine[order]
-    curve = axes["curve"]
-    curve.fill_between(ranks, low, high, color="0.85", label="90% interval")
-    for nine, colour in ((False, "tab:blue"), (True, "tab:red")):
-        chosen = is_nine == nine
-        curve.plot(ranks[chosen], mean[order][chosen], ".", color=colour, label="a 9" if nine else "a 7")
-    curve.set(xlabel="test images, in order", ylabel="posterior predictive probability of a 9")
-    curve.legend()
-    for place, image in enumerate(np.argsort(np.abs(mean - 0.5))[:doubtful]):
-        panel = axes[f"image {place}"]
+    panels = right.subplots(3, doubtful // 3).flat
+    for panel, image in zip(panels, np.argsort(np.abs(mean - 0.5))[:doubtful], strict=True):
+        is_nine = bool(images.test_nine[image])
         panel.imshow(images.test[image], cmap="gray_r")
-        panel.set_title(f"{9 if images.test_nine[image] else 7}: {mean[image]:.2f}", fontsize=9)
+        colour = "black" if is_nine == (mean[image] > 0.5) else "tab:red"
+        panel.set_title(f"a {9 if is_nine else 7}, {mean[image]:.2f}", fontsize=9, color=colour)
         panel.set_axis_off()
     figure.savefig(path, dpi=130)
     plt.close(figure)
+
+
+def draw_curve(axes: Any, probability: np.ndarray, nine: np.ndarray) -> None:
+    """Test images in order of their predictive probability, with the posterior's 90% interval of that probability."""
+    mean = probability.mean(axis=1)
+    order = np.argsort(mean)
+    ranks = np.arange(len(order))
+    low, high = np.quantile(probability[order], (0.05, 0.95), axis=1)
+    axes.fill_between(ranks, low, high, color="0.85", linewidth=0, label="90% interval")
+    axes.axhline(0.5, color="0.5", linewidth=0.8, linestyle=":")
+    size = 5 if len(order) < 500 else 2
+    for chosen, colour, label in ((~nine[order], "tab:blue", "a 7"), (nine[order], "tab:red", "a 9")):
+        axes.plot(ranks[chosen], mean[order][chosen], ".", color=colour, markersize=size, label=label)
+    axes.set(xlabel="test images, in order", ylabel="posterior predictive probability of a 9", ylim=(-0.02, 1.02))
+    axes.legend(loc="upper left", markerscale=5 / size)
 
 
 if __name__ == "__main__":

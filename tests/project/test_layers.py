@@ -23,6 +23,7 @@ LAYERS = (
     ("trace",),
     ("kernels",),
     ("inference",),
+    ("standard",),
     ("session",),
     ("report", "workers", "cli", "repl", "notebook"),
     ("__main__", "__init__"),

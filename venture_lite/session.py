@@ -209,9 +209,8 @@ class Venture:
                 code, columns = self._code(model, directive.expression, parameters, None, name=directive.name)
                 live.rows.append([model.load(code, columns, 1, NO_EVIDENCE, target)])
         except BaseException:
-            for model, target in zip(self.traces, bound, strict=False):
+            for model, _ in zip(self.traces, bound, strict=False):
                 del model.trace.analyzer.globals[directive.name]
-                target.code, target.row = None, -1
             raise
         self._enter(live)
         return self._report(live)
@@ -290,12 +289,10 @@ class Venture:
                 if together:
                     return [model.load(*item) for item in prepared]
                 # one pass after another, so that the data of a pass stand together
-                made = [
-                    Rows(code, np.full(count, -1), evidence is not NO_EVIDENCE) for code, _, count, evidence in prepared
-                ]
+                made = [model.begin_load(*item) for item in prepared]
                 for position in range(counts.pop()):
-                    for rows, (_, columns, _, evidence) in zip(made, prepared, strict=True):
-                        model.load_one(rows, columns, evidence, position)
+                    for rows, (*_, evidence) in zip(made, prepared, strict=True):
+                        model.load_one(rows, evidence, position)
                 return made
             except VentureError as error:
                 at = getattr(error, "position", None)

@@ -30,7 +30,7 @@ def address(trace: Trace, node: int) -> tuple[Any, ...]:
         memos = trace.tables[code.index].memos
         parts.append(code.index)
         if memos is not None and memos[row] is not None:
-            parts.append(_orderable(memos[row][1]))
+            parts.append(_orderable(trace.memo_key(code, row)))
             break
         users = trace.user_nodes(code, row)
         if not users:

@@ -29,10 +29,11 @@ class Bag:
 
     def add(self, item: int, journal: Journal) -> None:
         position = self.count
-        self.items.reserve(position + 1)
+        if position >= len(self.items.array):
+            self.items.reserve(max(8, 2 * position if position < 4096 else position + (position >> 2)))
         self.items.view[position] = item
         column, row = self.locate(item)
-        journal.note(self._undo_add, column, row, column.view[row])
+        journal.note(Bag._undo_add, self, column, row, column.view[row])
         column.view[row] = position
         self.count = position + 1
         self.stamp = next(STAMPS)
@@ -52,7 +53,7 @@ class Bag:
         other_column.view[other_row] = position
         self.count -= 1
         self.stamp = next(STAMPS)
-        journal.note(self._undo_remove, item, position)
+        journal.note(Bag._undo_remove, self, item, position)
 
     def _undo_remove(self, item: int, position: int) -> None:
         last = self.items.view[position]
@@ -96,12 +97,12 @@ class Users:
             bag = self.by_site[site] = Bag(self.locate(site))
         bag.add(row, journal)
         self._change(1)
-        journal.note(self._change, -1)
+        journal.note(Users._change, self, -1)
 
     def remove(self, site: int, row: int, journal: Journal) -> None:
         self.by_site[site].remove(row, journal)
         self._change(-1)
-        journal.note(self._change, 1)
+        journal.note(Users._change, self, 1)
 
     def _change(self, by: int) -> None:
         self.count += by

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 import itertools
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -13,12 +12,12 @@ import numpy as np
 from venture_lite.code import Code, Global, GlobalRef, Kind, SlotRef
 from venture_lite.errors import EvidenceError, InternalError, VentureError
 from venture_lite.procedures.record import Random
-from venture_lite.trace.explain import explain_refs
 from venture_lite.trace.evaluate import NO_EVIDENCE, Limits, Machine
+from venture_lite.trace.explain import explain_refs
 from venture_lite.trace.regenerate import Regenerator
 from venture_lite.trace.runtime import Exchangeable
 from venture_lite.trace.scaffold import Builder, Scaffold
-from venture_lite.trace.table import NONE
+from venture_lite.trace.table import Table
 from venture_lite.trace.trace import ROW_MASK, Trace
 from venture_lite.trace.weights import KeptWeights, Weight, density_of, log_density
 from venture_lite.values import show
@@ -36,6 +35,10 @@ class Rows:
     bound: Global | None = None
     # nodes on which evidence was put outside the rows, by pass
     elsewhere: dict[int, list[int]] = field(default_factory=dict)
+
+
+LONG_LOAD = 1000
+"""From this many rows on, statistics are saved once for a load and not at every step."""
 
 
 class FixedValue:
@@ -85,6 +88,7 @@ class Model:
     # -------------------------------------------------------------------------------------------- bookkeeping
 
     def commit(self) -> None:
+        self.trace.loading = None
         self.trace.journal.commit()
 
     def commit_transition(self) -> None:
@@ -94,7 +98,15 @@ class Model:
     def rollback(self, mark: int = 0) -> None:
         """Take back what the journal holds since the mark, and whatever evaluation was in the middle of."""
         self.machine.reset()
+        if mark == 0:
+            self.trace.loading = None
         self.trace.journal.rollback(mark)
+
+    def snapshot(self) -> dict[str, Any]:
+        """Everything that the trace stores, as plain values that compare with `==`."""
+        from venture_lite.trace.snapshot import snapshot
+
+        return snapshot(self)
 
     # ----------------------------------------------------------------------------------------------- evaluating
 
@@ -105,17 +117,47 @@ class Model:
         """
         if evidence is not NO_EVIDENCE and count > 1 and self.is_flat(code):
             return self._load_together(code, columns, count, evidence)
-        made = Rows(code, np.full(count, NONE), evidence is not NO_EVIDENCE, bound)
+        made = self.begin_load(code, columns, count, evidence, bound)
         for position in range(count):
-            self.load_one(made, columns, evidence, position)
+            self.load_one(made, evidence, position)
         return made
 
-    def load_one(self, made: Rows, columns: list[Any], evidence: Any, position: int) -> None:
+    def begin_load(
+        self, code: Code, columns: list[Any], count: int, evidence: Any, bound: Global | None = None
+    ) -> Rows:
+        """Rows with their arguments, not evaluated yet."""
+        trace = self.trace
+        table = trace.table(code)
+        if trace.loading is None and count >= LONG_LOAD and not trace.journal.entries:
+            trace.loading = set()
+        observed = evidence is not NO_EVIDENCE
+        if count == 1:
+            row = trace.journal.allocate(table)
+            for index, column in enumerate(columns):
+                table.columns[index].fill(row, _plain(column[0]))  # type: ignore[union-attr]
+            rows: Any = np.array([row])
+        else:
+            first = self._new_block(table, columns, count, live=False)
+            rows = range(first, first + count)
+            if observed and code.result_slot >= 0 and isinstance(evidence, np.ndarray) and evidence.ndim > 1:
+                # vectors stand in one matrix; each row is written again when its choice is constrained
+                table.columns[code.result_slot].adopt(first, evidence)  # type: ignore[union-attr]
+            table.reserve_cells()
+        return Rows(code, rows, observed, bound)
+
+    def _new_block(self, table: Table, columns: list[Any], count: int, live: bool) -> int:
+        first = table.allocate_block(count, live)
+        self.trace.journal.restructured = True
+        self.trace.journal.note(Table.truncate, table, first)
+        for index, column in enumerate(columns):
+            table.columns[index].adopt(first, column)  # type: ignore[union-attr]
+        return first
+
+    def load_one(self, made: Rows, evidence: Any, position: int) -> None:
         """Evaluate one of the rows of a directive."""
-        values = [_plain(column[position]) for column in columns]
         wanted = NO_EVIDENCE if evidence is NO_EVIDENCE else _plain(evidence[position])
         try:
-            made.rows[position] = self._load_row(made.code, values, wanted, made, position)
+            self._load_row(made.code, int(made.rows[position]), wanted, made, position)
         except VentureError as error:
             error.position = position  # type: ignore[attr-defined]
             raise
@@ -138,23 +180,18 @@ class Model:
         except Exception as error:
             raise explain_refs(self.trace, code, (code.result,), -1, row, error) from error
 
-    def _load_row(self, code: Code, values: list[Any], evidence: Any, made: Rows, position: int) -> int:
+    def _load_row(self, code: Code, row: int, evidence: Any, made: Rows, position: int) -> None:
         trace, machine = self.trace, self.machine
-        table = trace.table(code)
-        row = trace.journal.allocate(table)
-        for index, value in enumerate(values):
-            table.columns[index].fill(row, value)  # type: ignore[union-attr]
-        table.set_context(row, 0)
+        trace.table(code).awake(row)
+        trace.table(code).set_context(row, 0)
         if made.bound is not None:
             # the name is bound before its value is there, so that a procedure can call itself
-            made.bound.code, made.bound.row = code, row
-            trace.globals_of_row[code.index, row] = made.bound
+            trace.bind(made.bound, code, row)
         machine.evaluate(code, row, evidence)
         weight = Weight()
         self.regenerator.weigh_constrained(weight)
         if evidence is not NO_EVIDENCE:
             self._settle_evidence(code, row, made, position, weight)
-        return row
 
     def _settle_evidence(self, code: Code, row: int, made: Rows, position: int, weight: Weight) -> None:
         """Constrain the choices, made earlier, that the evidence leads to; refuse what no parameter could explain."""
@@ -197,11 +234,7 @@ class Model:
     def _load_together(self, code: Code, columns: list[Any], count: int, evidence: Any) -> Rows:
         trace = self.trace
         table = trace.table(code)
-        first = table.allocate_block(count)
-        trace.journal.restructured = True
-        trace.journal.note(table.truncate, first)
-        for index, column in enumerate(columns):
-            table.columns[index].adopt(first, column)  # type: ignore[union-attr]
+        first = self._new_block(table, columns, count, live=True)
         table.columns[code.result_slot].adopt(first, evidence)  # type: ignore[union-attr]
         flags = table.observed.setdefault(code.result_slot, bytearray())
         flags.extend(bytes(len(table.live) - len(flags)))
@@ -280,7 +313,7 @@ class Model:
         scaffold.brush = {(code, row): None, **scaffold.brush}
         self.regenerator.detach(scaffold, counts=False)
         if made.bound is not None:
-            del trace.globals_of_row[code.index, row]
+            trace.unbind(made.bound)
 
     def _unconstrain(self, code: Code, row: int, made: Rows, position: int) -> None:
         """Evidence goes; a choice that is still used elsewhere stays with its value, back in its scopes."""
@@ -390,7 +423,8 @@ def never_possible(operator: Random | Exchangeable, arguments: tuple[Any, ...], 
         fresh = operator.record.make(*operator.state.arguments)
         return bool(fresh.log_predictive(value) == -np.inf)
     choices = [
-        (given, *PROBES.get(argument.domain.name, ())) for given, argument in zip(arguments, operator.arguments, strict=True)
+        (given, *PROBES.get(argument.domain.name, ()))
+        for given, argument in zip(arguments, operator.arguments, strict=True)
     ]
     if isinstance(value, (int, float)):
         # bounds: supports that are an interval between arguments

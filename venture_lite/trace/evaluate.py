@@ -18,6 +18,7 @@ from venture_lite.procedures.checks import check_arguments
 from venture_lite.procedures.record import Deterministic, Maker, Random
 from venture_lite.trace.bags import Bag
 from venture_lite.trace.explain import apply_checked
+from venture_lite.trace.keys import KeyIndex
 from venture_lite.trace.runtime import Closure, Exchangeable, Memo
 from venture_lite.trace.table import NONE, Column
 from venture_lite.trace.trace import MAKER_EDGE, NO_EDGE, PRIMITIVE_EDGE, RANDOM_EDGE, ROW_MASK, Trace
@@ -107,6 +108,8 @@ class Machine:
         while stack:
             frame = stack[-1]
             if frame.position == len(frame.steps):
+                if self.pending and frame.renews == NONE and self._blocked_result(frame.code, frame.row):
+                    continue
                 stack.pop()
                 self._finish(frame)
                 continue
@@ -240,16 +243,27 @@ class Machine:
             packed = trace.tables[code.index].user.view[row]
             self.unfinished.discard((code.index, row))
             user = (packed >> 32, packed & ROW_MASK)
-        self._copy_result(code, row, *user)
+        below = self.stack[-1] if self.stack else None
+        fresh = (
+            below is not None
+            and below.renews == NONE
+            and below.row == user[1]
+            and below.code is self.trace.program.site_code[user[0]]
+        )
+        self._copy_result(code, row, *user, fresh=fresh)
 
-    def _copy_result(self, code: Code, row: int, site: int, user_row: int) -> None:
+    def _copy_result(self, code: Code, row: int, site: int, user_row: int, fresh: bool = False) -> None:
+        """Give the user of a family its result; the cells of a fresh row need no journal."""
         try:
             value = self.trace.result(code, row)
         except Exception as error:
             from venture_lite.trace.explain import explain_refs
 
             raise explain_refs(self.trace, code, (code.result,), -1, row, error) from error
-        self.trace.journal.put(self.trace.column(site), user_row, value)
+        if fresh:
+            self.trace.column(site).fill(user_row, value)
+        else:
+            self.trace.journal.put(self.trace.column(site), user_row, value)
 
     # --------------------------------------------------------------------------------------------------- steps
 
@@ -358,7 +372,12 @@ class Machine:
         if not isinstance(procedure, (Closure, Memo)):
             if not isinstance(procedure, Deterministic):
                 raise ArgumentError(f"mem takes a procedure of the program, got {show(procedure)}", slot.span)
-        self._store(frame, index, Memo(procedure))
+        self._store(frame, index, procedure if isinstance(procedure, Memo) else self._memo(procedure))
+
+    def _memo(self, procedure: Any) -> Memo:
+        trace = self.trace
+        body = procedure.code if isinstance(procedure, Closure) else None
+        return Memo(procedure, lambda row: trace.memo_key(body, row))
 
     def _do_maker(self, frame: Frame, index: int, slot: Slot) -> None:
         code, row, trace = frame.code, frame.row, self.trace
@@ -513,7 +532,7 @@ class Machine:
                 return
             trace.add_user(body, found, site, row)
             self._set_edge(frame, edge, body.index << 32 | found)
-            self._copy_result(body, found, site, row)
+            self._copy_result(body, found, site, row, fresh=frame.renews == NONE)
             if evidence is not NO_EVIDENCE:
                 self.evidence_to_family(body, found, evidence, [site << 32 | row])
             return
@@ -522,16 +541,14 @@ class Machine:
         table = trace.tables[body.index]
         if table.memos is None:
             table.memos = [None] * len(table.live)
-        table.memos[inner] = (operator, key)
-        operator.entries[key] = inner
-        trace.journal.note(operator.entries.pop, key)
+        table.memos[inner] = operator
+        operator.entries.add(key, inner)
+        trace.journal.note(KeyIndex.remove, operator.entries, key)
         self.unfinished.add((body.index, inner))
         self._set_edge(frame, edge, body.index << 32 | inner)
         self._push(Frame(body, inner, body.steps, evidence))
 
     def _memoized_body(self, operator: Memo, slot: Slot, given: int, frame: Frame, index: int) -> Code:
-        while isinstance(operator.procedure, Memo):
-            operator = operator.procedure
         if not isinstance(operator.procedure, Closure):
             raise ArgumentError("mem takes a lambda", slot.span)
         body = operator.procedure.code

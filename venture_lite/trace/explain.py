@@ -23,9 +23,7 @@ def explain(trace: Trace, site: int, row: int, error: Exception) -> Exception:
     return explain_refs(trace, code, refs, index, row, error)
 
 
-def explain_refs(
-    trace: Trace, code: Code, refs: tuple[Ref, ...], index: int, row: int, error: Exception
-) -> Exception:
+def explain_refs(trace: Trace, code: Code, refs: tuple[Ref, ...], index: int, row: int, error: Exception) -> Exception:
     try:
         for ref in refs:
             _evaluate(trace, code, row, ref)

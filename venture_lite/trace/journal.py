@@ -20,8 +20,9 @@ class Journal:
         self.structure = 0
         # whether rows or edges changed since the last commit
         self.restructured = False
-        # (function, *arguments): calling it undoes one change
-        self.entries: list[tuple[Any, ...]] = []
+        # for each change: a function, its arguments, and their number; calling it undoes the change. One flat list, so that a
+        # long load leaves no small objects behind
+        self.entries: list[Any] = []
         # rows killed since the last commit
         self.freed: list[tuple[Table, int]] = []
 
@@ -30,18 +31,21 @@ class Journal:
 
     def note(self, *entry: Any) -> None:
         """Enter `(undo, *arguments)`; undo must restore the state before the change that follows or was just made."""
-        self.entries.append(entry)
+        self.entries.extend(entry)
+        self.entries.append(len(entry))
 
     def put(self, column: Column, row: int, value: Any) -> None:
         """Store a value in a live row."""
-        self.entries.append((_restore, column, row, column.view[row], column.stamp))
+        self.entries.extend((_restore, column, row, column.view[row], column.stamp, 5))
         column.put(row, value)
 
     def rollback(self, mark: int = 0) -> None:
         entries = self.entries
         while len(entries) > mark:
-            entry = entries.pop()
-            entry[0](*entry[1:])
+            size = entries.pop()
+            undo, *arguments = entries[-size:]
+            del entries[-size:]
+            undo(*arguments)
         if not entries:
             self.restructured = False
 
@@ -65,14 +69,14 @@ class Journal:
         reused = bool(table.free)
         row = table.allocate()
         self.restructured = True
-        self.entries.append((table.unmake, row, reused))
+        self.entries.extend((Table.unmake, table, row, reused, 4))
         return row
 
     def kill(self, table: Table, row: int) -> None:
         table.kill(row)
         self.restructured = True
         self.freed.append((table, row))
-        self.entries.append((self._revive, table, row))
+        self.entries.extend((Journal._revive, self, table, row, 4))
 
     def _revive(self, table: Table, row: int) -> None:
         table.revive(row)

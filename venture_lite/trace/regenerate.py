@@ -17,6 +17,7 @@ from typing import Any, Protocol
 from venture_lite.code import Code, Kind
 from venture_lite.errors import InternalError
 from venture_lite.trace.evaluate import Machine
+from venture_lite.trace.keys import KeyIndex
 from venture_lite.trace.runtime import Exchangeable
 from venture_lite.trace.scaffold import Scaffold
 from venture_lite.trace.trace import MAKER_EDGE, ROW_MASK, Trace
@@ -66,7 +67,7 @@ class Regenerator:
             if not trace.tables[code.index].is_observed(slot, row):
                 trace.unregister(code, slot, row)
                 self._take_out(node)
-        if scaffold.edges:
+        if scaffold.edges or scaffold.brush:
             self._release(scaffold)
         for node in reversed(scaffold.principals):
             self._take_out(node)
@@ -125,10 +126,10 @@ class Regenerator:
             if code.slots[step].kind is Kind.MAKER:
                 trace.drop_maker(table.columns[step].view[row])  # type: ignore[union-attr]
         if table.memos is not None and table.memos[row] is not None:
-            memo, key = table.memos[row]
-            del memo.entries[key]
-            trace.journal.note(memo.entries.__setitem__, key, row)
-            trace.journal.note(table.memos.__setitem__, row, table.memos[row])
+            memo, key = table.memos[row], trace.memo_key(code, row)
+            memo.entries.remove(key)
+            trace.journal.note(KeyIndex.add, memo.entries, key, row)
+            trace.journal.note(table.memos.__setitem__, row, memo)
             table.memos[row] = None
         if table.child_position is not None:
             assert table.environment is not None

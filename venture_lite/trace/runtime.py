@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Any
 
 from venture_lite.code import Code
 from venture_lite.procedures.record import Maker, MakerState
+from venture_lite.trace.keys import KeyIndex
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +28,10 @@ class Memo:
 
     __slots__ = ("entries", "procedure")
 
-    def __init__(self, procedure: Any) -> None:
+    def __init__(self, procedure: Any, key_at: Callable[[int], Hashable]) -> None:
         self.procedure = procedure
-        self.entries: dict[Hashable, int] = {}
+        # key -> row of the procedure's Code, whose arguments are the key
+        self.entries = KeyIndex(key_at)
 
     def __repr__(self) -> str:
         return "<memoized procedure>"
@@ -47,6 +49,9 @@ class Exchangeable:
         self.node = node
         # changes of floating-point statistics since they were last recomputed from the applications
         self.updates = 0
+
+    def put_state(self, state: MakerState) -> None:
+        self.state = state
 
     def __repr__(self) -> str:
         return f"<procedure from {self.record.name}>"

@@ -7,10 +7,8 @@ transient set T). A group of absorbing choices that all read one global is kept 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
-
-import numpy as np
 
 from venture_lite.code import KEY, OPERATOR, RESULT, Code, Kind
 from venture_lite.errors import KernelError, VentureError
@@ -284,5 +282,3 @@ class Builder:
 def is_maker_application(trace: Trace, node: int) -> bool:
     code, slot, row = trace.decode(node)
     return code.slots[slot].kind is Kind.CALL and trace.tables[code.index].edges[slot].view[row] == MAKER_EDGE
-
-

@@ -12,6 +12,7 @@ import numpy as np
 
 from venture_lite.trace.bags import Bag, Locate
 from venture_lite.trace.journal import Journal
+from venture_lite.trace.keys import KeyIndex
 from venture_lite.values import key_of
 
 
@@ -58,7 +59,7 @@ class Scope:
 
     def __init__(self) -> None:
         # normalised key -> position in `blocks` and `names`
-        self.index: dict[Any, int] = {}
+        self.index = KeyIndex(lambda position: key_of(self.names[position]))
         # position -> packed node, or a list of them
         self.blocks: list[int | list[int]] = []
         # position -> the key as the program gave it
@@ -69,10 +70,10 @@ class Scope:
         normal = key_of(key)
         position = self.index.get(normal)
         if position is None:
-            self.index[normal] = len(self.blocks)
             self.blocks.append(node)
             self.names.append(key)
-            journal.note(self._drop_last, normal)
+            self.index.add(normal, len(self.blocks) - 1)
+            journal.note(Scope._drop_last, self, normal)
             if self.added is not None:
                 self.added.append(key)
             return
@@ -81,10 +82,10 @@ class Scope:
             self.blocks[position] = [members, node]
         else:
             members.append(node)
-        journal.note(self._pop_member, position)
+        journal.note(Scope._pop_member, self, position)
 
     def _drop_last(self, normal: Any) -> None:
-        del self.index[normal]
+        self.index.remove(normal)
         self.blocks.pop()
         self.names.pop()
 
@@ -106,15 +107,17 @@ class Scope:
             members.pop()
             if len(members) == 1:
                 self.blocks[position] = members[0]
-            journal.note(self._put_back_member, position, at, node)
+            journal.note(Scope._put_back_member, self, position, at, node)
             return
         name = self.names[position]
-        last_block, last_name = self.blocks.pop(), self.names.pop()
-        del self.index[normal]
-        if position < len(self.blocks):
-            self.blocks[position], self.names[position] = last_block, last_name
-            self.index[key_of(last_name)] = position
-        journal.note(self._put_back_block, position, name, normal, node)
+        self.index.remove(normal)
+        last = len(self.blocks) - 1
+        if position < last:
+            self.index.move(key_of(self.names[last]), position)
+            self.blocks[position], self.names[position] = self.blocks[last], self.names[last]
+        self.blocks.pop()
+        self.names.pop()
+        journal.note(Scope._put_back_block, self, position, name, normal, node)
 
     def _put_back_member(self, position: int, at: int, node: int) -> None:
         members = self.blocks[position]
@@ -128,14 +131,14 @@ class Scope:
 
     def _put_back_block(self, position: int, name: Any, normal: Any, node: int) -> None:
         if position < len(self.blocks):
-            self.index[key_of(self.names[position])] = len(self.blocks)
             self.blocks.append(self.blocks[position])
             self.names.append(self.names[position])
+            self.index.move(key_of(self.names[position]), len(self.blocks) - 1)
             self.blocks[position], self.names[position] = node, name
         else:
             self.blocks.append(node)
             self.names.append(name)
-        self.index[normal] = position
+        self.index.add(normal, position)
 
     def block_count(self) -> int:
         return len(self.blocks)

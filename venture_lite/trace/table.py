@@ -138,7 +138,9 @@ class Column:
         if self.kind is np.ndarray and isinstance(values, np.ndarray) and values.shape[1:] == self.array.shape[1:]:
             self.array[first : first + count] = values
             return
-        for offset, value in enumerate(values.tolist() if isinstance(values, np.ndarray) and values.ndim == 1 else values):
+        for offset, value in enumerate(
+            values.tolist() if isinstance(values, np.ndarray) and values.ndim == 1 else values
+        ):
             self.put(first + offset, value)
 
     def gather(self, rows: Any) -> np.ndarray:

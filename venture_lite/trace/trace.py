@@ -6,6 +6,7 @@ Every operation here writes its inverse to the journal. What evaluates, releases
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -55,6 +56,8 @@ class Trace:
         self._valid: dict[Any, Any] = {}
         # global bound to the row of its directive
         self.globals_of_row: dict[tuple[int, int], Global] = {}
+        # while many rows are loaded: the procedures whose statistics the journal can put back
+        self.loading: set[Exchangeable] | None = None
         # every exchangeable procedure alive, by the node of its maker
         self.makers: dict[int, Exchangeable] = {}
 
@@ -205,15 +208,21 @@ class Trace:
 
     def set_observed(self, code: Code, slot: int, row: int, flag: bool) -> None:
         table = self.tables[code.index]
-        self.journal.note(table.set_observed, slot, row, table.is_observed(slot, row))
+        self.journal.note(Table.set_observed, table, slot, row, table.is_observed(slot, row))
         table.set_observed(slot, row, flag)
 
     # --------------------------------------------------------------------------------- exchangeable procedures
 
     def incorporate(self, procedure: Exchangeable, value: Any) -> None:
-        token = procedure.state.add(value)
+        if self.loading is not None:
+            # a long load is taken back as a whole or not at all: one copy of the state before it says it all
+            if procedure not in self.loading:
+                self.loading.add(procedure)
+                self.journal.note(Exchangeable.put_state, procedure, copy.deepcopy(procedure.state))
+            procedure.state.add(value)
+        else:
+            self.journal.note(procedure.state.restore, procedure.state.add(value))
         procedure.updates += 1
-        self.journal.note(procedure.state.restore, token)
 
     def unincorporate(self, procedure: Exchangeable, value: Any) -> None:
         token = procedure.state.remove(value)
@@ -232,7 +241,35 @@ class Trace:
         del self.makers[procedure.node]
         self.journal.note(self.makers.__setitem__, procedure.node, procedure)
 
+    # ----------------------------------------------------------------------------------------------- globals
+
+    def bind(self, target: Global, code: Code, row: int) -> None:
+        """Let a name stand for the result of a directive's row."""
+        self._bind(target, code, row)
+        self.journal.note(self._unbind, target)
+
+    def unbind(self, target: Global) -> None:
+        assert target.code is not None
+        self.journal.note(self._bind, target, target.code, target.row)
+        self._unbind(target)
+
+    def _bind(self, target: Global, code: Code, row: int) -> None:
+        target.code, target.row = code, row
+        self.globals_of_row[code.index, row] = target
+
+    def _unbind(self, target: Global) -> None:
+        assert target.code is not None
+        del self.globals_of_row[target.code.index, target.row]
+        target.code, target.row = None, NONE
+
     # ------------------------------------------------------------------------------------------------- edges
+
+    def memo_key(self, code: Code, row: int) -> Any:
+        """The key under which a memoized row is entered: its arguments."""
+        columns = self.tables[code.index].columns
+        if code.arity == 1:
+            return key_of(columns[0].view[row])  # type: ignore[union-attr]
+        return tuple(key_of(column.view[row]) for column in columns[: code.arity])  # type: ignore[union-attr]
 
     def structure_stamp(self) -> tuple[int, int]:
         """Equal stamps mean that rows, edges and readers are the same."""

@@ -1,0 +1,109 @@
+"""From keys to small integers: an open-addressing table that does not hold the keys themselves.
+
+A memo table finds the row that holds the value of a call, a scope the place of a block. In both the keys stand elsewhere already (in
+the arguments of the row, in the list of blocks), so an entry costs some ten bytes where a dictionary would cost a hundred. The order of
+the slots is visible to nobody, so that taking an insertion back need not restore it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator
+
+import numpy as np
+
+EMPTY = -1
+DELETED = -2
+
+
+class KeyIndex:
+    """Distinct keys, each with an integer of 0 or more from which `key_at` gives the key back."""
+
+    __slots__ = ("_count", "_key_at", "_mask", "_slots", "_used")
+
+    def __init__(self, key_at: Callable[[int], Hashable]) -> None:
+        self._key_at = key_at
+        self._count = 0
+        # slots that are or were in use
+        self._used = 0
+        self._mask = 7
+        self._slots = memoryview(np.full(8, EMPTY, np.int32))
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __contains__(self, key: Hashable) -> bool:
+        return self._find(key) >= 0
+
+    def __iter__(self) -> Iterator[Hashable]:
+        return (key for key, _ in self.items())
+
+    def items(self) -> list[tuple[Hashable, int]]:
+        """Every key with its integer, the smallest integer first."""
+        return [(self._key_at(entry), entry) for entry in sorted(e for e in self._slots if e >= 0)]
+
+    def get(self, key: Hashable) -> int | None:
+        """The key's integer, or None."""
+        slots, mask, key_at = self._slots, self._mask, self._key_at
+        at = _spread(hash(key)) & mask
+        while (entry := slots[at]) != EMPTY:
+            if entry >= 0 and key_at(entry) == key:
+                return entry
+            at = at + 1 & mask
+        return None
+
+    def __getitem__(self, key: Hashable) -> int:
+        return self._slots[self._place(key)]
+
+    def add(self, key: Hashable, entry: int) -> None:
+        """Enter a key that is not there."""
+        if 3 * (self._used + 1) > 2 * (self._mask + 1):
+            self._rebuild()
+        slots, mask = self._slots, self._mask
+        at = _spread(hash(key)) & mask
+        while slots[at] >= 0:
+            at = at + 1 & mask
+        if slots[at] == EMPTY:
+            self._used += 1
+        slots[at] = entry
+        self._count += 1
+
+    def remove(self, key: Hashable) -> None:
+        """Take out a key that is there; `key_at` must still give it back."""
+        self._slots[self._place(key)] = DELETED
+        self._count -= 1
+
+    def move(self, key: Hashable, entry: int) -> None:
+        """Give a key that is there another integer."""
+        self._slots[self._place(key)] = entry
+
+    def _place(self, key: Hashable) -> int:
+        at = self._find(key)
+        if at < 0:
+            raise KeyError(key)
+        return at
+
+    def _find(self, key: Hashable) -> int:
+        slots, mask, key_at = self._slots, self._mask, self._key_at
+        at = _spread(hash(key)) & mask
+        while (entry := slots[at]) != EMPTY:
+            if entry >= 0 and key_at(entry) == key:
+                return at
+            at = at + 1 & mask
+        return -1
+
+    def _rebuild(self) -> None:
+        """Twice the room where it is needed; deleted slots are dropped."""
+        entries = [entry for entry in self._slots if entry >= 0]
+        size = self._mask + 1
+        while 3 * (len(entries) + 1) > size:
+            size *= 2
+        self._mask = size - 1
+        self._slots = memoryview(np.full(size, EMPTY, np.int32))
+        self._count = self._used = 0
+        for entry in entries:
+            self.add(self._key_at(entry), entry)
+
+
+def _spread(value: int) -> int:
+    """Mixes high bits into the low ones: integers hash to themselves, and may all be multiples of a power of two."""
+    return value ^ value >> 12 ^ value >> 25

@@ -106,6 +106,7 @@ def test_invariants_hold_after_each_kind_of_transition(transition: str) -> None:
 def interrupt_everywhere(venture: Venture, action: Callable[[], object], *, restores: bool) -> int:
     """Interrupt `action` at its first point, then at its second, and so on, until it completes; the points met."""
     (trace,) = venture.traces
+    trace.machine.poll_every = 1
     points, step = 0, 1
     while True:
         points += step

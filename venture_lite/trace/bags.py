@@ -56,10 +56,11 @@ class Bag:
         journal.note(Bag._undo_remove, self, item, position)
 
     def _undo_remove(self, item: int, position: int) -> None:
-        last = self.items.view[position]
-        self.items.view[self.count] = last
-        column, row = self.locate(last)
-        column.view[row] = self.count
+        if position < self.count:
+            last = self.items.view[position]
+            self.items.view[self.count] = last
+            column, row = self.locate(last)
+            column.view[row] = self.count
         self.items.view[position] = item
         column, row = self.locate(item)
         column.view[row] = position
@@ -95,6 +96,7 @@ class Users:
         bag = self.by_site.get(site)
         if bag is None:
             bag = self.by_site[site] = Bag(self.locate(site))
+            journal.note(self.by_site.pop, site)
         bag.add(row, journal)
         self._change(1)
         journal.note(Users._change, self, -1)

@@ -78,6 +78,7 @@ class Machine:
         self._ticks = self.poll_every
         self._parents: dict[int, list[Any]] = {}
         self._result_parents: dict[Code, list[Any]] = {}
+        trace.derived.extend((self._parents, self._result_parents))
         self._do = {
             Kind.ARGUMENT: self._renew_argument,
             Kind.DETERMINISTIC: self._do_deterministic,
@@ -448,6 +449,7 @@ class Machine:
             if bag is None:
                 positions = table.child_position
                 bag = table.children[environment] = Bag(lambda item: (positions, item))
+                trace.journal.note(table.children.pop, environment)
             bag.add(row, trace.journal)
         return row
 

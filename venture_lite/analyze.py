@@ -6,8 +6,8 @@ Special forms live in `forms.py`, as functions from (compiler, form) to a refere
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
 
 from venture_lite.code import Code, Constant, Global, GlobalRef, Kind, Program, Ref, Region, Slot, SlotRef
 from venture_lite.errors import ArgumentError, CallSite, LimitError, NameUnknown, Span, VentureError, nearest
@@ -49,6 +49,13 @@ class Scope:
             scope = scope.parent
         return None
 
+    def in_procedure(self) -> bool:
+        """Whether the text is evaluated when a procedure is called, and not at once."""
+        code: Code | None = self.code
+        while code is not None and code.kind != "lambda":
+            code = code.parent
+        return code is not None
+
     def all_names(self) -> list[str]:
         found: list[str] = []
         scope: Scope | None = self
@@ -65,38 +72,106 @@ def deeper(ref: Ref, depth: int) -> Ref:
     return ref
 
 
+class StandardNames(Protocol):
+    """The standard library: defines a name in a model when it is first used."""
+
+    names: tuple[str, ...]
+
+    def define(self, analyzer: Analyzer, name: str) -> Global | None: ...
+
+
 class Analyzer:
     """Makes Codes; knows the globals of one model."""
 
-    def __init__(self, program: Program, define_standard: Callable[[str], Global | None]) -> None:
+    def __init__(self, program: Program, library: StandardNames | None) -> None:
         self.program = program
         self.globals: dict[str, Global] = {}
-        # looks a name up in the standard library, which is loaded as it is used
-        self._define_standard = define_standard
+        self.library = library
+        # definitions of the standard library, which is loaded as it is used
+        self.standard: dict[str, Global] = {}
+        # names that bodies of procedures refer to and that nothing binds, or nothing any more
+        self.forward: dict[str, Global] = {}
+        # while an assume is analysed: what it binds, and the names that may be bound later (None: any)
+        self.defining: str | None = None
+        self._may_come: frozenset[str] | None = frozenset()
+        self._awaited: list[Global] = []
         self._order = 0
         # procedures registered from Python
         self.registered: dict[str, Procedure] = {}
+        # what `define` binds: no expression of the model sees it
+        self.defined: Mapping[str, Any] = {}
 
-    def new_global(self, name: str, span: Span | None) -> Global:
+    # ------------------------------------------------------------------------------------------------- names
+
+    def refuse_binding(self, name: str, span: Span | None) -> None:
+        """Raises VentureError where an assume cannot bind the name. A procedure's name may be bound: text before keeps it."""
+        from venture_lite.forms import SPECIAL_FORMS
+
+        if name in SPECIAL_FORMS or name == "else":
+            raise VentureError(f"{name} is a special form and cannot be assumed", span, "choose another name")
         if name in self.globals:
             raise VentureError(f"{name} is already assumed; names are never rebound", span, "choose another name")
+
+    def refuse_registration(self, name: str) -> None:
+        from venture_lite.forms import SPECIAL_FORMS
+
+        if name in registry.PROCEDURES or name in SPECIAL_FORMS:
+            raise ArgumentError(f"{name} is a procedure of the language already", hint="register it under another name")
+
+    def new_global(self, name: str, span: Span | None) -> Global:
+        self.refuse_binding(name, span)
         self._order += 1
-        made = Global(name, self._order, span)
+        made = self.forward.pop(name, None) or Global(name, self._order, span)
+        made.order, made.span = self._order, span
         self.globals[name] = made
         return made
 
-    def directive(self, name: str, expression: Expression, arity: int, stored_result: bool) -> Code:
+    def unbind(self, name: str) -> Global:
+        """A name is free again; text that awaited it awaits it still."""
+        target = self.globals.pop(name)
+        target.lambda_form = None
+        if target.awaited:
+            target.order = 0
+            self.forward[name] = target
+        return target
+
+    def begin_assume(self, name: str, may_come: frozenset[str] | None) -> None:
+        """Until `end_of_assume`, bodies of procedures may name what `may_come` holds; None stands for any name."""
+        self.defining, self._may_come = name, may_come
+
+    def end_of_assume(self) -> list[Global]:
+        """The names that the last assume refers to and that nothing binds yet, but for those told before."""
+        awaited, self._awaited = self._awaited, []
+        self.defining, self._may_come = None, frozenset()
+        return [target for target in awaited if target.name in self.forward]
+
+    def await_name(self, item: Name, hint: str | None) -> Global | None:
+        """A global for a name that a later assume may bind, or None."""
+        target = self.forward.get(item.name)
+        if target is not None or (self._may_come is not None and item.name not in self._may_come):
+            return target
+        target = self.forward[item.name] = Global(item.name, 0, item.span, awaited=True, hint=hint)
+        self._awaited.append(target)
+        return target
+
+    def directive(
+        self, name: str, expression: Expression, arity: int, stored_result: bool, horizon: int | None = None
+    ) -> Code:
         """The Code of one directive: `arity` argument slots, then what the expression needs. Numbers the whole tree."""
+        if horizon is None:
+            horizon = self._order
         code = Code("directive", name, None, arity, expression.span)
         for _ in range(arity):
             code.add(Slot(Kind.ARGUMENT, expression.span, stored=True))
         names: dict[str, Ref] = {f"{ARGUMENT_PREFIX}{i}": SlotRef(0, i) for i in range(arity)}
         compiler = Compiler(self)
         try:
-            code.result = compiler.compile(expression, Scope(code, None, names, self._order))
+            code.result = compiler.compile(expression, Scope(code, None, names, horizon))
         except RecursionError:
             raise LimitError("the expression is nested too deeply", expression.span) from None
         code.uses = frozenset(compiler.used)
+        if stored_result:
+            _name_procedure(code, name)
         match code.result:
             case SlotRef(depth=0, slot=slot) if stored_result and code.slots[slot].kind is Kind.DETERMINISTIC:
                 code.slots[slot].stored = True
@@ -117,18 +192,37 @@ class Analyzer:
         todo = [expression]
         while todo:
             item = todo.pop()
-            if isinstance(item, Name) and item.name in self.globals:
-                found.add((item.name, id(self.globals[item.name])))
+            if isinstance(item, Name):
+                bound = self.globals.get(item.name) or self.forward.get(item.name) or self.registered.get(item.name)
+                if bound is not None:
+                    found.add((item.name, id(bound)))
             elif isinstance(item, Form):
                 todo.extend(item.items)
         return frozenset(found)
 
     def find_global(self, name: str, horizon: int) -> Global | None:
         found = self.globals.get(name)
-        if found is None:
-            found = self._define_standard(name)
+        if found is not None and found.order <= horizon:
             return found
-        return found if found.order <= horizon or found.order < 0 else None
+        if self.procedure(name) is not None:
+            return None
+        if name in self.standard:
+            return self.standard[name]
+        if self.library is not None and name in self.library.names:
+            return self.library.define(self, name)
+        # text that stood before the name was bound
+        return found
+
+
+def _name_procedure(code: Code, name: str) -> None:
+    """A lambda, memoized or not, that is a directive's value goes by the directive's name."""
+    match code.result:
+        case SlotRef(depth=0, slot=index):
+            slot = code.slots[index]
+            if slot.kind is Kind.MEM and isinstance(slot.operator, SlotRef):
+                slot = code.slots[slot.operator.slot]
+            if slot.kind is Kind.LAMBDA and slot.body is not None:
+                slot.body.name = name
 
 
 def _tree(code: Code) -> list[Code]:
@@ -212,20 +306,40 @@ class Compiler:
             return local
         found = self.analyzer.find_global(item.name, scope.horizon)
         if found is not None:
+            if item.name == self.analyzer.defining and not self.inlining and not scope.in_procedure():
+                raise VentureError(f"{item.name} is used before it has a value", item.span)
             self.used.add(found)
             return GlobalRef(found)
         procedure = self.analyzer.procedure(item.name)
         if procedure is not None:
             return Constant(procedure)
-        raise self.unknown(item, scope)
+        error = self.unknown(item, scope)
+        if self.inlining or scope.in_procedure():
+            awaited = self.analyzer.await_name(item, error.hint)
+            if awaited is not None:
+                self.used.add(awaited)
+                return GlobalRef(awaited)
+        raise error
 
     def unknown(self, item: Name, scope: Scope) -> VentureError:
         from venture_lite.forms import SPECIAL_FORMS
 
+        analyzer = self.analyzer
         if item.name in SPECIAL_FORMS:
             return ArgumentError(f"{item.name} is a special form, not a value", item.span)
-        known = [*scope.all_names(), *self.analyzer.globals, *self.analyzer.registered, *registry.PROCEDURES, *SPECIAL_FORMS]
-        return NameUnknown(f"unknown name {item.name}", item.span, nearest(item.name, known))
+        hint = None
+        if item.name in analyzer.defined:
+            hint = "[define ...] binds a name for inference expressions only; the model's names are bound by assume"
+        library = analyzer.library.names if analyzer.library is not None else ()
+        known = [
+            *scope.all_names(),
+            *analyzer.globals,
+            *analyzer.registered,
+            *registry.PROCEDURES,
+            *library,
+            *SPECIAL_FORMS,
+        ]
+        return NameUnknown(f"unknown name {item.name}", item.span, hint or nearest(item.name, known))
 
     # ------------------------------------------------------------------------------------------ applications
 
@@ -357,4 +471,3 @@ def inlinable(expression: Expression, name: str) -> Any:
         case Form(items=(Name(name="lambda"), Form(items=names), *body)) if body and not mentions(expression, name):
             return names, tuple(body)
     return None
-

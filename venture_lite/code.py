@@ -58,6 +58,9 @@ class Global:
     lambda_form: Any = None
     # (code, slot, role) of every slot that reads it
     readers: list[tuple[Code, int, int]] = field(default_factory=list)
+    # whether text named it before it was bound; then `hint` says what may have been meant
+    awaited: bool = False
+    hint: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +78,8 @@ class Region:
     scope: Any
     block: Ref
     span: Span | None
+    # whether the text alone shows that the key depends on no random choice
+    fixed: bool = True
 
 
 # Roles: what a change of the value read means to the reader. Arguments of a CALL are ARGUMENT_0 + position.

@@ -103,6 +103,15 @@ class VentureError(Exception):
         self.span = span
         self.hint = hint
         self.chain = tuple(chain)
+        # which of the passes loaded together met it, and the loop variables then, once they are named
+        self.position: int | None = None
+        self.passes: str | None = None
+
+    def in_pass(self, passes: str) -> None:
+        """Name the pass of a loop, once."""
+        if self.passes is None:
+            self.passes = passes
+            self.message += f" ({passes})"
 
     def at(self, span: Span | None, chain: Iterable[CallSite] = ()) -> VentureError:
         """This error, located if it was not yet."""

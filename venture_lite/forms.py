@@ -82,7 +82,9 @@ def truth(value: Any) -> bool:
 
 
 def _select_columns(lifted: tuple[bool, ...], predicate: Any, consequent: Any, alternative: Any) -> np.ndarray:
-    if any(getattr(v, "ndim", 0) > bool(flag) for v, flag in zip((predicate, consequent, alternative), lifted, strict=True)):
+    if any(
+        getattr(v, "ndim", 0) > bool(flag) for v, flag in zip((predicate, consequent, alternative), lifted, strict=True)
+    ):
         raise TypeError("vectors are selected row by row")
     return np.where(np.asarray(predicate) == 1, consequent, alternative)
 
@@ -146,7 +148,9 @@ def compile_cond(compiler: Compiler, form: Form, scope: Scope) -> Ref:
             case Form(items=(Name(name="else"), *body)) if body and position == len(clauses) - 1:
                 result = _begin(tuple(body), clause.span)
             case Form(items=(predicate, *body)) if body:
-                result = Form((Name("if", clause.span), predicate, _begin(tuple(body), clause.span), result), clause.span)
+                result = Form(
+                    (Name("if", clause.span), predicate, _begin(tuple(body), clause.span), result), clause.span
+                )
             case _:
                 raise _wrong(form, "(cond (predicate value) ... (else value))")
     return compiler.compile(result, scope)
@@ -223,7 +227,9 @@ def compile_letrec(compiler: Compiler, form: Form, scope: Scope) -> Ref:
 
 
 def _is_form(item: Expression, head: str) -> bool:
-    return isinstance(item, Form) and bool(item.items) and isinstance(item.items[0], Name) and item.items[0].name == head
+    return (
+        isinstance(item, Form) and bool(item.items) and isinstance(item.items[0], Name) and item.items[0].name == head
+    )
 
 
 # ----------------------------------------------------------------------------------------------- other forms
@@ -286,7 +292,9 @@ def _refuse_random_key(block: Ref, code: Code, span: Span) -> None:
                 slot = code.ancestor(base + depth).slots[index]
                 if slot.kind in (Kind.RANDOM, Kind.CALL, Kind.IF):
                     raise ArgumentError(
-                        "a block's key may not depend on a random choice", span, "make it an argument of a memoized procedure"
+                        "a block's key may not depend on a random choice",
+                        span,
+                        "make it an argument of a memoized procedure",
                     )
                 todo.extend((base + depth, argument) for argument in slot.arguments)
             case GlobalRef(target=target) if target.code is not None:

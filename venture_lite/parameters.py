@@ -46,7 +46,9 @@ def constant_index(index: Index, parameters: Mapping[str, Any], passes: Mapping[
         case IndexOf(base=base, positions=positions):
             value = _raw(base, parameters)
             for position in positions:
-                value = _element(value, _whole(constant_index(position, parameters, passes), position.span), index, position)
+                value = _element(
+                    value, _whole(constant_index(position, parameters, passes), position.span), index, position
+                )
             return refuse_missing(from_python(value), index.span, value)
     raise ParameterError("not an index expression", index.span)
 
@@ -84,23 +86,31 @@ def _gather(data: Any, positions: list[np.ndarray], index: IndexOf) -> np.ndarra
         taken = data[first[0] - 1 : first[-1]] if contiguous else data[first - 1]
         if taken.ndim > 2:
             return [freeze(np.array(row, dtype=np.float64)) for row in taken]
-        return _checked_copy(taken, index)
+        return _checked_copy(taken, index, positions)
     if data.ndim < len(positions):
         raise ParameterError(f"{_name(index)} has {data.ndim} dimensions, indexed with {len(positions)}", index.span)
     for axis, (at, written) in enumerate(zip(others, index.positions[1:], strict=True), start=1):
         _refuse_out_of_range(np.moveaxis(data, axis, 0), at, index, written)
-    return _checked_copy(data[tuple(at - 1 for at in positions)], index)
+    return _checked_copy(data[tuple(at - 1 for at in positions)], index, positions)
 
 
-def _checked_copy(taken: np.ndarray, index: IndexOf) -> np.ndarray:
+def _checked_copy(taken: np.ndarray, index: IndexOf, positions: list[np.ndarray]) -> np.ndarray:
     """A copy that the trace may own, as float64, int64 or bool; NaN is refused with its place."""
-    wanted = np.float64 if taken.ndim > 1 or taken.dtype.kind == "f" else (np.bool_ if taken.dtype.kind == "b" else np.int64)
+    wanted = (
+        np.float64 if taken.ndim > 1 or taken.dtype.kind == "f" else (np.bool_ if taken.dtype.kind == "b" else np.int64)
+    )
     copy = np.array(taken, dtype=wanted)
     if copy.dtype.kind == "f" and not np.isfinite(copy.sum()) and np.isnan(copy).any():
-        row, *column = (int(i) + 1 for i in np.argwhere(np.isnan(copy))[0])
-        place = f"row {row}" + (f", column {column[0]}" if column else "")
-        raise _missing_value(_name(index), place, index.span)
+        at, *inside = (int(i) for i in np.argwhere(np.isnan(copy))[0])
+        raise _missing_in_pass(index, positions, at, [i + 1 for i in inside])
     return copy
+
+
+def _missing_in_pass(index: IndexOf, positions: list[np.ndarray], at: int, inside: list[int]) -> ParameterError:
+    row, *column = [*(int(position[at]) for position in positions), *inside]
+    error = _missing_value(_name(index), f"row {row}" + (f", column {column[0]}" if column else ""), index.span)
+    error.position = at
+    return error
 
 
 def _listed(data: Any, positions: np.ndarray, index: IndexOf) -> np.ndarray | list[Any]:
@@ -115,7 +125,9 @@ def _listed(data: Any, positions: np.ndarray, index: IndexOf) -> np.ndarray | li
     rows = [len(v) if isinstance(v, tuple) and all(type(i) in (int, float) for i in v) else -1 for v in values]
     if rows and min(rows) > 0:
         if len(set(rows)) > 1:
-            raise ParameterError(f"the rows of {_name(index)} differ in length ({min(rows)} and {max(rows)})", index.span)
+            raise ParameterError(
+                f"the rows of {_name(index)} differ in length ({min(rows)} and {max(rows)})", index.span
+            )
         return np.array(values, dtype=np.float64)
     return values
 
@@ -160,7 +172,9 @@ def _raw(base: Index, parameters: Mapping[str, Any]) -> Any:
 
 def _parameter(name: str, parameters: Mapping[str, Any], span: Span) -> Any:
     if name not in parameters:
-        hint = nearest(name, parameters) or f"give it a value: {name}=... from Python, -p {name}=... on the command line"
+        hint = (
+            nearest(name, parameters) or f"give it a value: {name}=... from Python, -p {name}=... on the command line"
+        )
         raise ParameterError(f"the program needs a parameter {name}", span, hint)
     return parameters[name]
 
@@ -177,11 +191,12 @@ def _refuse_out_of_range(data: Any, positions: np.ndarray, index: IndexOf, writt
     wrong = (positions < 1) | (positions > size)
     if wrong.any():
         which = int(np.argmax(wrong))
-        counted = f" (pass {which + 1})" if len(positions) > 1 else ""
-        raise ParameterError(
-            f"index {int(positions[which])} is out of range: {_name(index)} has {size} rows, counted from 1{counted}",
-            written.span,
+        counted = f"{size} row{'' if size == 1 else 's'}, counted from 1"
+        error = ParameterError(
+            f"index {int(positions[which])} is out of range: {_name(index)} has {counted}", written.span
         )
+        error.position = which
+        raise error
 
 
 def _positions(column: np.ndarray | list[Any], written: Index) -> np.ndarray:

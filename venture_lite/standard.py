@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from venture_lite.analyze import inlinable
+from venture_lite.analyze import Analyzer, inlinable
 from venture_lite.code import Global
 from venture_lite.errors import Source
 from venture_lite.parse import parse_program
@@ -40,21 +39,21 @@ def prelude() -> dict[str, Expression]:
 
 
 class StandardLibrary:
-    """Loads definitions into a model on demand."""
+    """Loads definitions into one model on demand."""
 
-    def definer(self, model: Callable[[], Model]) -> Callable[[str], Global | None]:
-        def define(name: str) -> Global | None:
-            return self._define(model(), name) if name in NAMES else None
+    names = NAMES
 
-        return define
+    def __init__(self) -> None:
+        self.model: Model | None = None
 
-    def _define(self, model: Model, name: str) -> Global:
+    def define(self, analyzer: Analyzer, name: str) -> Global:
+        """Load one definition. It sees the language's procedures, whatever the program has bound their names to."""
+        model = self.model
+        assert model is not None
         expression = prelude()[name]
-        analyzer = model.trace.analyzer
-        target = Global(name, -1, expression.span)
-        analyzer.globals[name] = target
+        target = analyzer.standard[name] = Global(name, 0, expression.span)
         target.lambda_form = inlinable(expression, name)
-        code = analyzer.directive(name, expression, 0, False)
+        code = analyzer.directive(name, expression, 0, False, horizon=0)
         model.trace.grow_with_program()
         mark = model.trace.journal.mark()
         model.load(code, [], 1, NO_EVIDENCE, target)

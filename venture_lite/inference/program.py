@@ -55,6 +55,7 @@ class InferenceProgram:
         sampler: Callable[[Expression], Callable[[], Any]],
         passes: Mapping[str, int] | None = None,
         progress: Progress | None = None,
+        warned: set[str] | None = None,
     ) -> None:
         self.model = model
         self.defined = defined
@@ -65,7 +66,8 @@ class InferenceProgram:
         self.progress = progress or Silent()
         self.draws = DrawsBuilder()
         self.rows: dict[int, Row] = {}
-        self.warned: set[str] = set()
+        # what was warned of already, in this program or in its run in another chain
+        self.warned: set[str] = set() if warned is None else warned
 
     def run(self, expression: Expression) -> Any:
         """Run the program; the value of an expression that is no action, else None."""
@@ -95,7 +97,9 @@ class InferenceProgram:
                 if name in self.defined:
                     return self.defined[name]
                 known = [*self.defined, *(self.passes or ())]
-                hint = nearest(name, known) or "inference expressions know numbers, parameters and what [define ...] binds"
+                hint = (
+                    nearest(name, known) or "inference expressions know numbers, parameters and what [define ...] binds"
+                )
                 raise NameUnknown(f"unknown name {name}", span, hint)
             case Form(items=(Name(name="if"), predicate, consequent, alternative)):
                 return self.value(consequent if truth(self.value(predicate)) else alternative)
@@ -116,7 +120,12 @@ class InferenceProgram:
         return int(value)
 
     def _is_action(self, item: Expression) -> bool:
-        return isinstance(item, Form) and bool(item.items) and isinstance(item.items[0], Name) and item.items[0].name in ACTIONS
+        return (
+            isinstance(item, Form)
+            and bool(item.items)
+            and isinstance(item.items[0], Name)
+            and item.items[0].name in ACTIONS
+        )
 
     # ------------------------------------------------------------------------------------------------ actions
 
@@ -181,7 +190,13 @@ class InferenceProgram:
         return count
 
     def kernel(
-        self, form: Form, scope: Any, selector: Selector, transitions: int, step: Callable[[list[int], Any], bool], weighed: Any
+        self,
+        form: Form,
+        scope: Any,
+        selector: Selector,
+        transitions: int,
+        step: Callable[[list[int], Any], bool],
+        weighed: Any,
     ) -> Kernel:
         """Run `step` on the selected blocks `transitions` times (each time on every block, for a sweep), counting."""
         row = self.row(form)
@@ -214,7 +229,9 @@ class InferenceProgram:
 
         return run
 
-    def _sweep(self, scope: Any, selector: Selector, span: Span, step: Callable[[list[int], Any], bool], row: Row) -> None:
+    def _sweep(
+        self, scope: Any, selector: Selector, span: Span, step: Callable[[list[int], Any], bool], row: Row
+    ) -> None:
         found = scope_of(self.model, scope)
         if found is None or not found.block_count():
             self.warn(f"{span.place()}: the scope {scope} is empty, nothing is moved")
@@ -266,7 +283,12 @@ def compile_mh(program: InferenceProgram, form: Form) -> Kernel:
 
 
 def _checked_first(
-    program: InferenceProgram, scope: Any, selector: Selector, form: Form, run: Kernel, refuse: Callable[[Model, list[int]], None]
+    program: InferenceProgram,
+    scope: Any,
+    selector: Selector,
+    form: Form,
+    run: Kernel,
+    refuse: Callable[[Model, list[int]], None],
 ) -> Kernel:
     """Look at every choice that the kernel may move before its first transition."""
     checked = False

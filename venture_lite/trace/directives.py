@@ -23,6 +23,11 @@ from venture_lite.trace.weights import KeptWeights, Weight, density_of, log_dens
 from venture_lite.values import show
 
 
+RECOUNT_EVERY = 100_000
+"""Changes of statistics after which they are recomputed: a rank-one step leaves about 1e-16 of what it moves, so that
+this many leave less than 1e-9."""
+
+
 @dataclass(slots=True)
 class Rows:
     """The rows that one directive made in one Code: `first`, `first + 1`, ... or a list of them."""
@@ -59,8 +64,10 @@ class FixedValue:
 class Model:
     """A trace with the machinery that changes it; what directives and inference call."""
 
-    def __init__(self, rng: np.random.Generator, define_standard: Any, limits: Limits | None = None) -> None:
-        self.trace = Trace(rng, define_standard)
+    def __init__(self, rng: np.random.Generator, library: Any = None, limits: Limits | None = None) -> None:
+        self.trace = Trace(rng, library)
+        if library is not None:
+            library.model = self
         self.machine = Machine(self.trace, limits)
         self.kept = KeptWeights(self.trace)
         self.regenerator = Regenerator(self.trace, self.machine, self.kept)
@@ -94,6 +101,8 @@ class Model:
     def commit_transition(self) -> None:
         """Make a transition final; now and then statistics are recomputed from their applications."""
         self.trace.journal.commit()
+        if self.trace.updates >= RECOUNT_EVERY:
+            self.trace.recount()
 
     def rollback(self, mark: int = 0) -> None:
         """Take back what the journal holds since the mark, and whatever evaluation was in the middle of."""
@@ -162,12 +171,15 @@ class Model:
             error.position = position  # type: ignore[attr-defined]
             raise
 
-    def sample(self, code: Code) -> Any:
-        """Evaluate a Code without arguments against the trace, and keep nothing."""
+    def sample(self, code: Code, values: tuple[Any, ...] = ()) -> Any:
+        """Evaluate a Code against the trace with these arguments, and keep nothing."""
         journal = self.trace.journal
         mark = journal.mark()
         try:
-            row = journal.allocate(self.trace.table(code))
+            table = self.trace.table(code)
+            row = journal.allocate(table)
+            for index, value in enumerate(values):
+                table.columns[index].fill(row, value)  # type: ignore[union-attr]
             self.machine.evaluate(code, row)
             return self.read_result(code, row)
         finally:
@@ -200,8 +212,9 @@ class Model:
         for node, value, path in waiting:
             self.constrain(node, value, path)
             made.elsewhere[position] = path
-        self._refuse_impossible(code, row)
-        self.maybe_impossible = self.maybe_impossible or weight.impossible > 0
+        if weight.impossible or waiting:
+            self._refuse_impossible(code, row)
+            self.maybe_impossible = True
 
     def constrain(self, node: int, value: Any, path: list[int]) -> None:
         """Fix an existing choice to a value: it leaves its scopes, what depends on it follows."""
@@ -395,8 +408,9 @@ class Model:
                             if isinstance(operator, Random):
                                 value = trace.column(site).view[row]
                                 weight.add(density_of(trace, site, row, operator, arguments, value))
-        for maker in trace.makers.values():
-            weight.add(maker.state.log_joint())
+        # in the order of their nodes: rejection does not restore that of a dictionary, and a sum depends on it
+        for node in sorted(trace.makers):
+            weight.add(trace.makers[node].state.log_joint())
         return weight
 
 

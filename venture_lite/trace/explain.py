@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from venture_lite.code import Code, Constant, GlobalRef, Kind, Ref, SlotRef
-from venture_lite.errors import InternalError, VentureError
+from venture_lite.errors import InternalError, NameUnknown, VentureError
 from venture_lite.procedures.checks import check_arguments
 from venture_lite.procedures.record import Deterministic
 from venture_lite.trace.runtime import Closure
@@ -40,7 +40,9 @@ def _evaluate(trace: Trace, code: Code, row: int, ref: Ref) -> Any:
             return value
         case GlobalRef(target=target):
             if target.code is None:
-                raise VentureError(f"{target.name} is used before it has a value", target.span)
+                if target.awaited and target.order == 0:
+                    raise NameUnknown(f"unknown name {target.name}", target.span, target.hint)
+                raise VentureError(f"{target.name} is used before it has a value", hint="a name sees what stands before it")
             return _evaluate(trace, target.code, target.row, target.code.result)
         case SlotRef(depth=depth, slot=index):
             for _ in range(depth):

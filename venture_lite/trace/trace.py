@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from venture_lite.analyze import Analyzer
+from venture_lite.analyze import Analyzer, StandardNames
 from venture_lite.code import Code, Global, Kind, Program, SlotRef
 from venture_lite.errors import CallSite, InternalError
 from venture_lite.procedures.checks import record_valid
@@ -40,10 +40,10 @@ ROW_MASK = 0xFFFFFFFF
 class Trace:
     """One chain's execution of the program. Mutated by everything in this package and by nothing outside it."""
 
-    def __init__(self, rng: np.random.Generator, define_standard: Any = lambda name: None) -> None:
+    def __init__(self, rng: np.random.Generator, library: StandardNames | None = None) -> None:
         self.rng = rng
         self.program = Program()
-        self.analyzer = Analyzer(self.program, define_standard)
+        self.analyzer = Analyzer(self.program, library)
         self.tables: list[Table] = []
         self.journal = Journal()
         self.scopes: dict[Any, DefaultScope | Scope] = {"default": DefaultScope(self.locate_choice)}
@@ -54,12 +54,16 @@ class Trace:
         self.readers: list[Reader | None] = []
         self._block_readers: dict[int, Reader] = {}
         self._valid: dict[Any, Any] = {}
+        # tables of what was derived from the places where globals stand
+        self.derived: list[dict[Any, Any]] = [self._block_readers]
         # global bound to the row of its directive
         self.globals_of_row: dict[tuple[int, int], Global] = {}
         # while many rows are loaded: the procedures whose statistics the journal can put back
         self.loading: set[Exchangeable] | None = None
         # every exchangeable procedure alive, by the node of its maker
         self.makers: dict[int, Exchangeable] = {}
+        # changes of makers' statistics since they were last recounted
+        self.updates = 0
 
     # ------------------------------------------------------------------------------------------------- nodes
 
@@ -222,11 +226,11 @@ class Trace:
             procedure.state.add(value)
         else:
             self.journal.note(procedure.state.restore, procedure.state.add(value))
-        procedure.updates += 1
+        self.updates += 1
 
     def unincorporate(self, procedure: Exchangeable, value: Any) -> None:
         token = procedure.state.remove(value)
-        procedure.updates += 1
+        self.updates += 1
         self.journal.note(procedure.state.restore, token)
 
     def set_maker_arguments(self, procedure: Exchangeable, arguments: tuple[Any, ...]) -> None:
@@ -240,6 +244,21 @@ class Trace:
     def drop_maker(self, procedure: Exchangeable) -> None:
         del self.makers[procedure.node]
         self.journal.note(self.makers.__setitem__, procedure.node, procedure)
+
+    def recount(self) -> None:
+        """Recompute all makers' statistics from their applications: removes what rounding left in them."""
+        values: dict[Exchangeable, list[Any]] = {maker: [] for maker in self.makers.values()}
+        for table in self.tables:
+            for slot, edges in table.edges.items():
+                if table.code.slots[slot].kind is Kind.CALL and table.count:
+                    site = table.code.first_site + slot
+                    column = self.column(site).view
+                    for row in np.flatnonzero(edges.array[: table.count] == MAKER_EDGE).tolist():
+                        if table.live[row]:
+                            values[self.read(site, row)[0]].append(column[row])
+        for maker, drawn in values.items():
+            maker.state.recount(drawn)
+        self.updates = 0
 
     # ----------------------------------------------------------------------------------------------- globals
 
@@ -256,11 +275,20 @@ class Trace:
     def _bind(self, target: Global, code: Code, row: int) -> None:
         target.code, target.row = code, row
         self.globals_of_row[code.index, row] = target
+        self._forget_derived(target)
+
+    def _forget_derived(self, target: Global) -> None:
+        """Text that read the name before it stood here is to look again."""
+        if target.awaited:
+            self.readers = [None] * len(self.readers)
+            for table in self.derived:
+                table.clear()
 
     def _unbind(self, target: Global) -> None:
         assert target.code is not None
         del self.globals_of_row[target.code.index, target.row]
         target.code, target.row = None, NONE
+        self._forget_derived(target)
 
     # ------------------------------------------------------------------------------------------------- edges
 

@@ -226,6 +226,7 @@ class KeptWeights:
         self.groups: dict[int, Group] = {}
         # site -> (stamp, weight) of the last two states weighed, the latest used first: the current state and the proposed one
         self._kept: dict[int, list[tuple[tuple[int, ...], Weight]]] = {}
+        trace.derived.extend((self.groups, self._kept))
 
     def group(self, site: int) -> Group:
         found = self.groups.get(site)

@@ -1,0 +1,107 @@
+"""The traces of one program, what its caller gives to a directive, and how an error or Ctrl-C leaves them."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import threading
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from venture_lite.errors import VentureError
+from venture_lite.procedures.record import Procedure
+from venture_lite.progress import Progress
+from venture_lite.standard import StandardLibrary
+from venture_lite.trace.directives import Model
+from venture_lite.trace.evaluate import Limits
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What a directive finds when it runs."""
+
+    # values for `{name}`
+    parameters: Mapping[str, Any]
+    # the variables of the loops that run pass by pass around it, outermost first
+    passes: Mapping[str, int] = field(default_factory=dict)
+    # the outermost of these loops, this time: passes of one run may share a label
+    run: object = None
+
+    def inside(self, variable: str, value: int) -> Given:
+        return Given(self.parameters, {**self.passes, variable: value}, self.run)
+
+    def in_loop(self) -> Given:
+        """The same at the start of a loop."""
+        return self if self.run is not None else Given(self.parameters, self.passes, object())
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """The loop variables as those of a loop with one pass."""
+        return {name: np.array([value]) for name, value in self.passes.items()}
+
+
+class Chains:
+    """Traces of one program, one for each chain. Mutable: they are made anew by `clear`."""
+
+    def __init__(self, seeds: list[np.random.SeedSequence], first: int, limits: Limits, progress: Progress) -> None:
+        self.seeds = seeds
+        # position of the first of them among all chains of the program
+        self.first = first
+        self.limits = limits
+        self.progress = progress
+        self.registered: dict[str, Procedure] = {}
+        # what `define` binds, for inference expressions only
+        self.defined: dict[str, Any] = {}
+        self.interrupted = False
+        self.models: list[Model] = []
+        self.clear()
+
+    def clear(self) -> None:
+        """Empty traces, with the generators that the seed gives."""
+        self.models = [Model(np.random.default_rng(seed), StandardLibrary(), self.limits) for seed in self.seeds]
+        self.defined.clear()
+        for model in self.models:
+            model.interrupted = self._is_interrupted
+            model.trace.analyzer.registered = self.registered
+            model.trace.analyzer.defined = self.defined
+
+    def _is_interrupted(self) -> bool:
+        return self.interrupted
+
+    def joined(self, values: list[Any]) -> Any:
+        """One value where there is one chain, else the list."""
+        return values[0] if len(self.models) == 1 else values
+
+    def commit(self) -> None:
+        for model in self.models:
+            model.commit()
+
+    def rollback(self) -> None:
+        for model in self.models:
+            model.rollback()
+
+    @contextlib.contextmanager
+    def guarded(self) -> Iterator[None]:
+        """Ctrl-C becomes a flag that is read where the trace can stop; after an error the trace is as it was."""
+        main = threading.current_thread() is threading.main_thread()
+        previous = signal.getsignal(signal.SIGINT) if main else None
+        handled = main and callable(previous)
+        if handled:
+            signal.signal(signal.SIGINT, self._interrupt)
+        try:
+            yield
+        except RecursionError:
+            self.rollback()
+            raise VentureError("the expression is nested too deeply") from None
+        except BaseException:
+            self.rollback()
+            raise
+        finally:
+            self.interrupted = False
+            if handled:
+                signal.signal(signal.SIGINT, previous)
+
+    def _interrupt(self, number: int, frame: Any) -> None:
+        self.interrupted = True

@@ -1,0 +1,214 @@
+"""The directives that are part of the model: found by number, label or name, reported and forgotten."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from venture_lite.errors import Span, VentureError, nearest
+from venture_lite.session.chains import Chains
+from venture_lite.syntax import DirectiveReference
+from venture_lite.trace.directives import Rows
+from venture_lite.values import to_python
+
+
+class Passes:
+    """The passes of a loop: a column for the variable of each loop, outermost first."""
+
+    def __init__(self, names: Sequence[str], variables: Sequence[np.ndarray | range], count: int) -> None:
+        self.names = tuple(names)
+        self.variables = tuple(variables)
+        self.count = count
+
+    def told(self, position: int) -> str:
+        """The loop variables in one pass, for a message: `i = 3, j = 17`."""
+        values = zip(self.names, self.variables, strict=True)
+        return ", ".join(f"{name} = {int(column[position])}" for name, column in values)
+
+    def find(self, wanted: tuple[int, ...]) -> list[int]:
+        """Positions of the passes whose first variables have the wanted values."""
+        if len(wanted) > len(self.variables):
+            return []
+        match = np.ones(self.count, bool)
+        for column, value in zip(self.variables, wanted, strict=False):
+            match &= np.asarray(column) == value
+        found: list[int] = np.flatnonzero(match).tolist()
+        return found
+
+
+@dataclass(slots=True)
+class Part:
+    """One assume, observe or predict, with the rows that it made: one, or one for each pass of a loop."""
+
+    label: str | None
+    # by chain
+    rows: list[Rows] = field(default_factory=list)
+    passes: Passes | None = None
+    # positions of forgotten passes
+    forgotten: set[int] = field(default_factory=set)
+
+    def left(self) -> list[int]:
+        """Positions that are not forgotten."""
+        count = self.passes.count if self.passes is not None else 1
+        return [position for position in range(count) if position not in self.forgotten]
+
+
+@dataclass(slots=True)
+class Live:
+    """A directive of the model: an assume, an observe, a predict, or a loop over data with the directives inside."""
+
+    id: int
+    label: str | None
+    kind: str
+    span: Span
+    parts: list[Part]
+    # what an assume binds
+    name: str | None = None
+    # the run of a loop, pass by pass, in which it stands: its passes share their labels
+    run: object = None
+
+    @property
+    def text(self) -> str:
+        return self.span.text
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a reference names: a directive, or one label inside a loop over data."""
+
+    live: Live
+    # one part of it, or None for the whole
+    part: Part | None = None
+
+    def parts(self) -> list[Part]:
+        return self.live.parts if self.part is None else [self.part]
+
+
+class Directory:
+    """Every live directive, in the order of entry. Mutable."""
+
+    def __init__(self, chains: Chains) -> None:
+        self.chains = chains
+        self.entries: dict[int, Live] = {}
+        self.next_id = 1
+
+    def __iter__(self) -> Iterator[Live]:
+        return iter(self.entries.values())
+
+    def enter(self, live: Live) -> None:
+        """Make a directive final."""
+        self.chains.commit()
+        self.entries[live.id] = live
+        self.next_id = live.id + 1
+
+    def refuse_taken(self, labels: Sequence[str | None], span: Span, run: object = None) -> None:
+        """Raises VentureError where a label names something already, but for other passes of the same loop."""
+        wanted = [label for label in labels if label is not None]
+        for label in wanted:
+            holders = self._labelled(label)
+            if any(run is None or found.live.run is not run for found in holders) or wanted.count(label) > 1:
+                hint = "choose another, or forget the directive that has it"
+                raise VentureError(f"the label {label} is taken", span, hint)
+
+    def _labelled(self, label: str | int) -> list[Found]:
+        if isinstance(label, int):
+            return []
+        found = []
+        for live in self:
+            if live.label == label:
+                found.append(Found(live))
+            elif live.kind == "loop":
+                found.extend(Found(live, part) for part in live.parts if part.label == label)
+        return found
+
+    def find(self, reference: DirectiveReference) -> list[Found]:
+        """What a reference names: one directive, or those of one label in the passes of a loop.
+
+        Raises VentureError where there is none.
+        """
+        target = reference.target
+        found = self._labelled(target)
+        if found:
+            return found
+        for live in self:
+            if target == live.id or (live.kind == "assume" and live.name == target):
+                return [Found(live)]
+        labels = [part.label for live in self for part in (live, *live.parts) if part.label]
+        names = [live.name for live in self if live.name]
+        hint = nearest(str(target), [*labels, *names]) or "[list_directives] shows what there is"
+        raise VentureError(f"no directive is labelled or numbered {target}", reference.span, hint)
+
+    # -------------------------------------------------------------------------------------------------- report
+
+    def report(self, found: list[Found]) -> Any:
+        """The present value; a list with one for each pass where a label stands inside a loop."""
+        if len(found) == 1 and found[0].part is None:
+            return self.value(found[0].live)
+        values = [self._by_chain(item.part or item.live.parts[0]) for item in found]
+        return self.chains.joined(
+            [[value for one in values for value in one[k]] for k in range(len(self.chains.models))]
+        )
+
+    def value(self, live: Live) -> Any:
+        """A directive's value; of a loop over data the number of its passes."""
+        if live.kind == "loop":
+            return max((len(part.left()) for part in live.parts), default=0)
+        return self.chains.joined([values[0] for values in self._by_chain(live.parts[0])])
+
+    def _by_chain(self, part: Part) -> list[list[Any]]:
+        """For each chain the values of the passes that are left."""
+        return [
+            [to_python(model.read_result(rows.code, int(rows.rows[position]))) for position in part.left()]
+            for model, rows in zip(self.chains.models, part.rows, strict=True)
+        ]
+
+    # -------------------------------------------------------------------------------------------------- forget
+
+    def forget(self, reference: DirectiveReference) -> None:
+        """Undo what a reference names, in every chain."""
+        found = self.find(reference)
+        for item in found:
+            if item.live.kind == "assume":
+                self._refuse_used(item.live, reference.span)
+        chosen = [(item, part, positions) for item in found for part, positions in _positions(item, reference)]
+        if reference.positions and not any(positions for _, _, positions in chosen):
+            wanted = " ".join(map(str, reference.positions))
+            raise VentureError(f"the loop has no pass {wanted}", reference.span)
+        for _, part, positions in reversed(chosen):
+            for model, rows in zip(self.chains.models, part.rows, strict=True):
+                for position in reversed(positions):
+                    model.remove_row(rows, position)
+        self.chains.commit()
+        for item, part, positions in chosen:
+            part.forgotten.update(positions)
+            if not any(other.left() for other in item.live.parts):
+                self.entries.pop(item.live.id, None)
+        for item in found:
+            if item.live.name is not None:
+                for model in self.chains.models:
+                    model.trace.analyzer.unbind(item.live.name)
+            if not reference.positions and item.part is None:
+                self.entries.pop(item.live.id, None)
+
+    def _refuse_used(self, live: Live, span: Span) -> None:
+        assert live.name is not None
+        target = self.chains.models[0].trace.analyzer.globals[live.name]
+        for other in self:
+            if other is not live and any(target in part.rows[0].code.uses for part in other.parts if part.rows):
+                raise VentureError(f"{live.name} is used by {other.text}", span, "forget that directive first")
+
+
+def _positions(found: Found, reference: DirectiveReference) -> list[tuple[Part, list[int]]]:
+    """The rows that a reference names in each part: all that are left, or those of one pass."""
+    if not reference.positions:
+        return [(part, part.left()) for part in found.parts()]
+    if all(part.passes is None for part in found.parts()):
+        raise VentureError("only the data of a loop are forgotten one by one", reference.span)
+    chosen = []
+    for part in found.parts():
+        at = part.passes.find(reference.positions) if part.passes is not None else []
+        chosen.append((part, [position for position in at if position not in part.forgotten]))
+    return chosen

@@ -1,0 +1,161 @@
+"""What is evaluated against the traces without becoming part of them: samples, inference programs, forced values."""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from venture_lite import syntax
+from venture_lite.code import Code, Kind
+from venture_lite.draws import Draws
+from venture_lite.errors import VentureError, VentureWarning
+from venture_lite.inference.program import InferenceProgram
+from venture_lite.lift import Lifter, shape
+from venture_lite.parameters import constant_index
+from venture_lite.session.chains import Chains, Given
+from venture_lite.syntax import Expression, Name
+from venture_lite.trace.directives import Model
+from venture_lite.trace.evaluate import NO_EVIDENCE
+from venture_lite.values import from_python, to_python
+
+
+def sampler(model: Model, given: Given) -> Callable[[Expression], Callable[[], Any]]:
+    """Compiles an expression into a function that evaluates it against the trace and keeps nothing."""
+
+    def compiled(expression: Expression) -> Callable[[], Any]:
+        if isinstance(expression, Name) and expression.name not in given.passes:
+            direct = _stored_global(model, expression.name)
+            if direct is not None:
+                return direct
+        code, values = _code(model, expression, given)
+        return lambda: model.sample(code, values)
+
+    return compiled
+
+
+def _code(model: Model, expression: Expression, given: Given) -> tuple[Code, tuple[Any, ...]]:
+    """The Code of an expression that leaves no rows behind, one for all passes of a loop, and its arguments."""
+    lifted = Lifter(tuple(given.passes), given.parameters, lift_literals=False).lift(expression)
+    analyzer = model.trace.analyzer
+    key = ("sample", shape(lifted.expression)), analyzer.meaning(lifted.expression)
+    code = model.codes.get(key)
+    if code is None:
+        code = analyzer.directive("sample", lifted.expression, len(lifted.arguments), False)
+        model.codes[key] = code
+        model.trace.grow_with_program()
+    values = (
+        constant_index(argument.index, given.parameters, given.passes)
+        for argument in lifted.arguments
+        if isinstance(argument, syntax.Parameter)
+    )
+    return code, tuple(values)
+
+
+def _stored_global(model: Model, name: str) -> Callable[[], Any] | None:
+    """A direct reading of a name whose value is stored."""
+    target = model.trace.analyzer.globals.get(name)
+    if target is None or target.code is None or target.code.result_slot < 0:
+        return None
+    if target.code.slots[target.code.result_slot].kind in (Kind.MEM, Kind.MAKER):
+        return None
+    column = model.trace.tables[target.code.index].columns[target.code.result_slot]
+    assert column is not None
+    row = target.row
+    return lambda: column.view[row]
+
+
+def sample(chains: Chains, expression: Expression, given: Given) -> Any:
+    """The expression's value in every chain."""
+    return chains.joined([to_python(sampler(model, given)(expression)()) for model in chains.models])
+
+
+def evaluator(chains: Chains, given: Given) -> InferenceProgram:
+    """Evaluates constant expressions; they are the same in every chain."""
+    model = chains.models[0]
+    return InferenceProgram(model, chains.defined, given.parameters, sampler(model, given), given.passes)
+
+
+def force(chains: Chains, directive: syntax.Force, given: Given) -> Any:
+    """Set the choice that the expression's value is, in every chain."""
+    value = from_python(evaluator(chains, given).value(directive.value))
+    for model in chains.models:
+        code, values = _code(model, directive.expression, given)
+        rows = model.load(code, [[value] for value in values], 1, NO_EVIDENCE)
+        try:
+            model.force(code, int(rows.rows[0]), value)
+            model.remove_row(rows, 0)
+        except VentureError as error:
+            raise error.at(directive.span) from error
+    chains.commit()
+    return to_python(value)
+
+
+# -------------------------------------------------------------------------------------------------- inference
+
+
+def infer(chains: Chains, expression: Expression, given: Given) -> Any:
+    """Run an inference program in every chain: its `Draws`, or the value of an expression that is no action.
+
+    An error or Ctrl-C carries the draws made so far as `draws`.
+    """
+    parts: list[Draws] = []
+    values: list[Any] = []
+    warned: set[str] = set()
+    with _one_blas_thread():
+        for index, model in enumerate(chains.models):
+            program = InferenceProgram(
+                model,
+                chains.defined,
+                given.parameters,
+                sampler(model, given),
+                given.passes,
+                chains.progress,
+                warned,
+            )
+            try:
+                values.append(to_python(program.run(expression)))
+            except (KeyboardInterrupt, VentureError) as error:
+                model.rollback()
+                parts.append(_finished(program, chains.first + index))
+                error.draws = Draws.merge(parts)  # type: ignore[union-attr]
+                raise
+            model.commit()
+            parts.append(_finished(program, chains.first + index))
+            _warn_impossible(model, chains.first + index if len(chains.models) > 1 else None)
+    if any(value is not None for value in values):
+        return chains.joined(values)
+    return Draws.merge(parts)
+
+
+def _finished(program: InferenceProgram, chain: int) -> Draws:
+    collected = program.draws.finish()
+    return Draws([{name: collected.by_chain(name)[0] for name in collected}], program.statistics(chain))
+
+
+def _warn_impossible(model: Model, chain: int | None) -> None:
+    """Say so where inference ended at probability zero, and name the observation."""
+    if not model.maybe_impossible:
+        return
+    impossible = model.impossible_choices()
+    if not impossible:
+        model.maybe_impossible = False
+        return
+    code, slot, row = model.trace.decode(impossible[0])
+    value = model.trace.value(impossible[0])
+    span = code.slots[slot].span
+    where = f"{span.place()}: {span.text}" if span else code.name
+    more = f" (and {len(impossible) - 1} more)" if len(impossible) > 1 else ""
+    of_chain = f"chain {chain}: " if chain is not None else ""
+    text = f"{of_chain}the state has probability zero: {where} cannot be {to_python(value)}{more}"
+    warnings.warn(text, VentureWarning, stacklevel=4)
+
+
+@contextlib.contextmanager
+def _one_blas_thread() -> Iterator[None]:
+    """Transitions are many and small: BLAS threads would cost more than they bring."""
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(1, user_api="blas"):
+        yield

@@ -1,0 +1,209 @@
+"""From observes, predicts and loops over data to rows of the traces: analysed once, loaded together."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from venture_lite import syntax
+from venture_lite.code import Code, Global
+from venture_lite.errors import ParameterError, VentureError
+from venture_lite.lift import Lifter, shape
+from venture_lite.parameters import constant_index, index_column
+from venture_lite.session.chains import Chains, Given
+from venture_lite.session.live import Live, Part, Passes
+from venture_lite.session.queries import evaluator
+from venture_lite.syntax import Expression, Literal, Parameter, Quote
+from venture_lite.trace.directives import Model, Rows
+from venture_lite.trace.evaluate import NO_EVIDENCE
+from venture_lite.values import from_python
+
+Variables = Mapping[str, np.ndarray]
+"""Loop variable -> its value in each pass, outermost loop first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """An observe or a predict, with the passes of all loops around it."""
+
+    directive: syntax.Observe | syntax.Predict
+    variables: Variables
+    count: int
+
+
+def lowered(
+    model: Model, expression: Expression, given: Given, variables: Variables | None, name: str | None = None
+) -> tuple[Code, list[Any]]:
+    """The Code of a directive's expression, shared by expressions of one shape, and a column for each argument slot.
+
+    `variables` are those of the loops around it, None outside loops; `name` is what an assume binds.
+    """
+    lifter = Lifter(tuple(variables or ()), given.parameters, lift_literals=variables is None)
+    lifted = lifter.lift(expression)
+    analyzer = model.trace.analyzer
+    key = (shape(lifted.expression), name), analyzer.meaning(lifted.expression)
+    code = model.codes.get(key)
+    if code is None:
+        code = analyzer.directive(name or "expression", lifted.expression, len(lifted.arguments), name is not None)
+        model.codes[key] = code
+        model.trace.grow_with_program()
+    columns: list[Any] = []
+    for argument in lifted.arguments:
+        if isinstance(argument, Literal):
+            columns.append([from_python(argument.value)])
+        else:
+            columns.append(index_column(argument.index, given.parameters, variables or {}))
+    return code, columns
+
+
+def load_assume(chains: Chains, directive: syntax.Assume, given: Given, targets: list[Global]) -> list[Rows]:
+    """Evaluate an assume's expression in every chain, and bind its name there."""
+    made = []
+    for model, target in zip(chains.models, targets, strict=True):
+        code, columns = lowered(model, directive.expression, given, None, name=directive.name)
+        rows = model.load(code, columns, 1, NO_EVIDENCE, target)
+        if model.read_result(code, int(rows.rows[0])) is None:
+            raise VentureError(f"{directive.name} is used before it has a value", directive.span)
+        made.append(rows)
+    return made
+
+
+def load_leaf(chains: Chains, live: Live, directive: syntax.Observe | syntax.Predict, given: Given) -> None:
+    """One observe or predict, on its own or in one pass of a loop that runs pass by pass."""
+    variables = given.arrays() if given.passes else {}
+    part = live.parts[0]
+    if variables:
+        part.passes = Passes(tuple(variables), tuple(variables.values()), 1)
+    _load(chains, [part], [Leaf(directive, variables, 1)], given)
+
+
+def load_loop(chains: Chains, live: Live, loop: syntax.Loop, given: Given) -> None:
+    """A loop that only observes and predicts: one directive, its rows loaded together."""
+    leaves: list[Leaf] = []
+    _unroll(loop, given, given.arrays(), 1, leaves)
+    for leaf in leaves:
+        columns = [_compact(column) for column in leaf.variables.values()]
+        live.parts.append(Part(leaf.directive.label, passes=Passes(tuple(leaf.variables), columns, leaf.count)))
+    _load(chains, live.parts, leaves, given)
+    # a part without a pass has no rows, and nothing to report or to forget
+    live.parts[:] = [part for part in live.parts if part.rows]
+
+
+def _compact(column: np.ndarray) -> np.ndarray | range:
+    """A run of whole numbers kept as what it is."""
+    size = len(column)
+    if size and int(column[-1]) - int(column[0]) == size - 1 and bool((np.diff(column) == 1).all()):
+        return range(int(column[0]), int(column[-1]) + 1)
+    return column
+
+
+def bounds(loop: syntax.Loop, given: Given, passes: Mapping[str, int]) -> range:
+    """The values of a loop's variable. Raises ParameterError for bounds that are no whole numbers."""
+    found = []
+    for bound in (loop.first, loop.last):
+        value = constant_index(bound, given.parameters, passes)
+        if not isinstance(value, (int, float)) or isinstance(value, bool) or value != int(value):
+            raise ParameterError(f"a loop's bound must be a whole number, got {value}", bound.span)
+        found.append(int(value))
+    return range(found[0], found[1] + 1)
+
+
+def _unroll(loop: syntax.Loop, given: Given, outer: Variables, count: int, leaves: list[Leaf]) -> None:
+    """The passes of a loop inside all passes of those around it, as arrays."""
+    ranges = [bounds(loop, given, {name: int(column[i]) for name, column in outer.items()}) for i in range(count)]
+    lengths = [len(values) for values in ranges]
+    inner = {name: np.repeat(column, lengths) for name, column in outer.items()}
+    inner[loop.variable] = np.concatenate([np.arange(r.start, r.stop) for r in ranges] or [np.zeros(0, np.int64)])
+    size = sum(lengths)
+    for directive in loop.body:
+        if isinstance(directive, syntax.Loop):
+            _unroll(directive, given, inner, size, leaves)
+        elif isinstance(directive, (syntax.Observe, syntax.Predict)):
+            leaves.append(Leaf(directive, inner, size))
+
+
+def _load(chains: Chains, parts: list[Part], leaves: list[Leaf], given: Given) -> None:
+    """Load the leaves into every chain; the data are shared."""
+    shared: list[tuple[list[Any], Any]] = []
+    present = [(part, leaf) for part, leaf in zip(parts, leaves, strict=True) if leaf.count]
+    for model in chains.models:
+        prepared = []
+        for position, (part, leaf) in enumerate(present):
+            with _naming_the_pass(part.passes):
+                code, columns = lowered(model, leaf.directive.expression, given, leaf.variables or None)
+                if position == len(shared):
+                    shared.append((columns, _evidence(chains, leaf, given)))
+            columns, evidence = shared[position]
+            prepared.append((code, columns, leaf.count, evidence))
+        for (part, _), rows in zip(
+            present, _load_prepared(model, prepared, [part for part, _ in present]), strict=True
+        ):
+            part.rows.append(rows)
+
+
+def _load_prepared(model: Model, prepared: list[Any], parts: list[Part]) -> list[Rows]:
+    counts = {count for _, _, count, _ in prepared}
+    together = len(counts) > 1 or len(prepared) == 1 or all(model.is_flat(code) for code, *_ in prepared)
+    made = []
+    with _without_garbage_collection():
+        if together:
+            for part, item in zip(parts, prepared, strict=True):
+                with _naming_the_pass(part.passes):
+                    made.append(model.load(*item))
+            return made
+        # one pass after another, so that the data of a pass stand together
+        made = [model.begin_load(*item) for item in prepared]
+        for position in range(counts.pop() if counts else 0):
+            for part, rows, (*_, evidence) in zip(parts, made, prepared, strict=True):
+                with _naming_the_pass(part.passes):
+                    model.load_one(rows, evidence, position)
+        return made
+
+
+@contextlib.contextmanager
+def _naming_the_pass(passes: Passes | None) -> Iterator[None]:
+    """An error met in one pass of a loop says in which."""
+    try:
+        yield
+    except VentureError as error:
+        if passes is not None and error.position is not None:
+            error.in_pass(passes.told(error.position))
+        raise
+
+
+def _evidence(chains: Chains, leaf: Leaf, given: Given) -> Any:
+    """The observed value in every pass, or NO_EVIDENCE for a predict."""
+    if not isinstance(leaf.directive, syntax.Observe):
+        return NO_EVIDENCE
+    value = leaf.directive.value
+    match value:
+        case Parameter(index=index) if leaf.variables:
+            return index_column(index, given.parameters, leaf.variables)
+        case Literal() | Quote() | Parameter():
+            return [from_python(evaluator(chains, given).value(value))] * leaf.count
+    found = []
+    for position in range(leaf.count):
+        passes = {name: int(column[position]) for name, column in leaf.variables.items()}
+        try:
+            found.append(from_python(evaluator(chains, Given(given.parameters, passes)).value(value)))
+        except VentureError as error:
+            error.position = position
+            raise
+    return found
+
+
+@contextlib.contextmanager
+def _without_garbage_collection() -> Iterator[None]:
+    """Loading makes many objects and no cycles: the collector would only look at them again and again."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()

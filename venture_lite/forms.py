@@ -257,9 +257,9 @@ def compile_scope_include(compiler: Compiler, form: Form, scope: Scope) -> Ref:
         raise _wrong(form, "(scope_include scope block expression)")
     name = scope_name(form.items[1])
     block = compiler.compile(form.items[2], scope)
-    _refuse_random_key(block, scope.code, form.items[2].span)
+    span = form.items[2].span
     outer = compiler.regions
-    compiler.regions = (*outer, Region(name, block, form.items[2].span))
+    compiler.regions = (*outer, Region(name, block, span, _is_fixed_key(block, scope.code, span)))
     try:
         return compiler.compile(form.items[3], scope)
     finally:
@@ -282,25 +282,26 @@ def scope_name(item: Expression) -> Any:
     raise ArgumentError("a scope's name is a constant symbol, string or number", item.span)
 
 
-def _refuse_random_key(block: Ref, code: Code, span: Span) -> None:
-    """A block's key must be fixed for the life of its choices."""
+def _is_fixed_key(block: Ref, code: Code, span: Span) -> bool:
+    """Whether a block's key is seen to be fixed from the text; one that is a random choice is refused, others are left to the trace."""
     todo = [(0, block)]
+    fixed = True
     while todo:
         base, ref = todo.pop()
         match ref:
             case SlotRef(depth=depth, slot=index):
-                slot = code.ancestor(base + depth).slots[index]
-                if slot.kind in (Kind.RANDOM, Kind.CALL, Kind.IF):
-                    raise ArgumentError(
-                        "a block's key may not depend on a random choice",
-                        span,
-                        "make it an argument of a memoized procedure",
-                    )
-                todo.extend((base + depth, argument) for argument in slot.arguments)
-            case GlobalRef(target=target) if target.code is not None:
-                kind = target.code.slots[target.code.result_slot].kind if target.code.result_slot >= 0 else Kind.LAMBDA
-                if kind in (Kind.RANDOM, Kind.CALL, Kind.IF, Kind.DETERMINISTIC):
-                    raise ArgumentError("a block's key may not depend on a random choice", span)
+                owner = code.ancestor(base + depth)
+                slot = owner.slots[index]
+                if slot.kind is Kind.RANDOM:
+                    hint = "make it an argument of a memoized procedure"
+                    raise ArgumentError("a block's key may not depend on a random choice", span, hint)
+                if slot.kind is Kind.DETERMINISTIC:
+                    todo.extend((base + depth, argument) for argument in slot.arguments)
+                else:
+                    fixed = fixed and slot.kind is Kind.ARGUMENT and owner.kind == "directive"
+            case GlobalRef():
+                fixed = False
+    return fixed
 
 
 SPECIAL_FORMS: dict[str, Callable[[Compiler, Form, Scope], Ref]] = {

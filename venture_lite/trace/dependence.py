@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from venture_lite.code import Code, GlobalRef, Kind, Ref, SlotRef, sources
-from venture_lite.errors import EvidenceError
+from venture_lite.errors import ArgumentError, EvidenceError
 
 if TYPE_CHECKING:
     from venture_lite.trace.trace import Trace
@@ -19,9 +19,9 @@ def source_nodes(trace: Trace, code: Code, row: int, ref: Ref) -> list[int]:
     found: list[int] = []
     for source in sources(code, ref):
         match source:
-            case GlobalRef(target=target):
-                if target.code is not None and (node := trace.result_node(target.code, target.row)) >= 0:
-                    found.append(node)
+            case GlobalRef(target=target) if target.code is not None:
+                node = trace.result_node(target.code, target.row)
+                found.extend([node] if node >= 0 else source_nodes(trace, target.code, target.row, target.code.result))
             case SlotRef(depth=depth, slot=slot):
                 at = row
                 for level in range(depth):
@@ -32,8 +32,13 @@ def source_nodes(trace: Trace, code: Code, row: int, ref: Ref) -> list[int]:
     return found
 
 
-def depends_on_choice(trace: Trace, code: Code, row: int, refs: Sequence[Ref | None]) -> bool:
-    """Whether the values depend on any random choice, observed or not."""
+def depends_on_choice(
+    trace: Trace, code: Code, row: int, refs: Sequence[Ref | None], keys_are_fixed: bool = False
+) -> bool:
+    """Whether the values depend on any random choice, observed or not.
+
+    With `keys_are_fixed` the arguments of a memoized procedure count as constants: its row is theirs for life.
+    """
     todo: list[int] = []
     seen: set[int] = set()
 
@@ -53,6 +58,8 @@ def depends_on_choice(trace: Trace, code: Code, row: int, refs: Sequence[Ref | N
         if trace.is_choice(code, slot, row):
             return True
         match item.kind:
+            case Kind.ARGUMENT if keys_are_fixed and is_memoized(trace, code, row):
+                continue
             case Kind.ARGUMENT:
                 for user in trace.user_nodes(code, row):
                     caller, call, at = trace.decode(user)
@@ -69,6 +76,28 @@ def depends_on_choice(trace: Trace, code: Code, row: int, refs: Sequence[Ref | N
             case Kind.DETERMINISTIC:
                 visit(code, row, item.arguments)
     return False
+
+
+def is_memoized(trace: Trace, code: Code, row: int) -> bool:
+    memos = trace.tables[code.index].memos
+    return memos is not None and memos[row] is not None
+
+
+def refuse_random_keys(trace: Trace, code: Code, slot: int, row: int) -> None:
+    """Refuse a block's key that could change during the life of its choices."""
+    for region in code.slots[slot].regions:
+        if region.fixed:
+            continue
+        match region.block:
+            case SlotRef(depth=0, slot=key) if key < code.arity and is_memoized(trace, code, row):
+                continue
+        if depends_on_choice(trace, code, row, [region.block], keys_are_fixed=True):
+            raise ArgumentError(
+                "a block's key may not depend on a random choice",
+                region.span,
+                "make it an argument of a memoized procedure",
+                trace.call_chain(code, slot, row),
+            )
 
 
 def refuse_random_way(trace: Trace, code: Code, row: int) -> None:

@@ -17,6 +17,7 @@ from venture_lite.errors import CallSite, InternalError
 from venture_lite.procedures.checks import record_valid
 from venture_lite.procedures.record import Random
 from venture_lite.trace.bags import Users
+from venture_lite.trace.dependence import refuse_random_keys
 from venture_lite.trace.emit import Reader, reader
 from venture_lite.trace.explain import explain
 from venture_lite.trace.journal import Journal
@@ -27,6 +28,9 @@ from venture_lite.values import key_of
 
 MANY = -2
 """In `Table.user`: the row has a bag of users."""
+
+FEW = 8
+"""Up to so many users stand in a tuple, beyond it in bags."""
 
 # kinds of a CALL's edge that lead to no row
 NO_EDGE = -1
@@ -181,6 +185,7 @@ class Trace:
         context = self.tables[code.index].context_of(row)
         regions = code.slots[slot].regions
         if regions:
+            refuse_random_keys(self, code, slot, row)
             for region, key in zip(regions, self.block_keys(code, slot, row), strict=True):
                 entry = (context, region.scope, key_of(key))
                 inner = self._context_ids.get(entry)
@@ -195,6 +200,7 @@ class Trace:
         node = (code.first_site + slot) << 32 | row
         self.scopes["default"].add(node, self.journal)  # type: ignore[call-arg, arg-type]
         if code.slots[slot].regions or self.tables[code.index].context is not None:
+            refuse_random_keys(self, code, slot, row)
             for name, key in self.tags(code, slot, row):
                 scope = self.scopes.get(name)
                 if scope is None:
@@ -312,10 +318,19 @@ class Trace:
             self.journal.put(table.user, row, site << 32 | user_row)
             return
         if first != MANY:
-            bag = table.users[row] = Users(self._locate_users)
-            self.journal.note(table.users.pop, row)
-            bag.add(first >> 32, first & ROW_MASK, self.journal)
+            table.users[row] = (first, site << 32 | user_row)
+            self.journal.note(dict.pop, table.users, row)
             self.journal.put(table.user, row, MANY)
+            return
+        users = table.users[row]
+        if isinstance(users, tuple):
+            self.journal.note(dict.__setitem__, table.users, row, users)
+            if len(users) < FEW:
+                table.users[row] = (*users, site << 32 | user_row)
+                return
+            bag = table.users[row] = Users(self._locate_users)
+            for node in users:
+                bag.add(node >> 32, node & ROW_MASK, self.journal)
         table.users[row].add(site, user_row, self.journal)
 
     def remove_user(self, code: Code, row: int, site: int, user_row: int) -> None:
@@ -324,11 +339,18 @@ class Trace:
         if table.user.view[row] != MANY:
             self.journal.put(table.user, row, NONE)
             return
-        bag = table.users[row]
-        bag.remove(site, user_row, self.journal)
-        if bag.count == 0:
+        users = table.users[row]
+        if isinstance(users, tuple):
+            left = tuple(node for node in users if node != site << 32 | user_row)
+            table.users[row] = left
+            count = len(left)
+        else:
+            users.remove(site, user_row, self.journal)
+            count = users.count
+        if isinstance(users, tuple) or not count:
+            self.journal.note(dict.__setitem__, table.users, row, users)
+        if not count:
             del table.users[row]
-            self.journal.note(table.users.__setitem__, row, bag)
             self.journal.put(table.user, row, NONE)
 
     def _locate_users(self, site: int) -> Any:
@@ -339,7 +361,7 @@ class Trace:
         first = self.tables[code.index].user.view[row]
         if first == NONE:
             return 0
-        return self.tables[code.index].users[row].count if first == MANY else 1
+        return len(self.tables[code.index].users[row]) if first == MANY else 1
 
     def user_nodes(self, code: Code, row: int) -> list[int]:
         """Packed nodes that use the row's result, but for readers of the global that it defines."""
@@ -348,7 +370,10 @@ class Trace:
         first = self.tables[code.index].user.view[row]
         if first == NONE:
             return []
-        return self.tables[code.index].users[row].nodes() if first == MANY else [first]
+        if first != MANY:
+            return [first]
+        users = self.tables[code.index].users[row]
+        return list(users) if isinstance(users, tuple) else users.nodes()
 
     # -------------------------------------------------------------------------------------------- for messages
 

@@ -10,6 +10,7 @@ from venture_lite.code import Code, Constant, GlobalRef, Kind, Ref, SlotRef
 from venture_lite.errors import InternalError
 from venture_lite.procedures.record import Deterministic
 from venture_lite.trace.runtime import Closure
+from venture_lite.values import equal
 
 if TYPE_CHECKING:
     from venture_lite.trace.trace import Trace
@@ -69,22 +70,18 @@ class Recomputation:
         return slot.record.scalar(*arguments)
 
 
-def same(left: Any, right: Any, relative: float = RELATIVE) -> bool:
-    """Floats within the tolerance, everything else exactly."""
-    if isinstance(left, (bool, int)) and isinstance(right, (bool, int)):
-        return left == right
+def same(left: Any, right: Any, relative: float = RELATIVE, absolute: float = 0.0) -> bool:
+    """Floats within the tolerances, everything else exactly."""
     if isinstance(left, (int, float)) and isinstance(right, (int, float)):
-        return (
-            left == right
-            or abs(left - right) <= relative * max(abs(left), abs(right))
-            or (left != left and right != right)
-        )
-    if isinstance(left, np.ndarray) or isinstance(right, np.ndarray):
-        if not (isinstance(left, np.ndarray) and isinstance(right, np.ndarray)) or left.shape != right.shape:
-            return False
-        return bool(np.allclose(left, right, rtol=relative, atol=relative * float(np.abs(left).max(initial=0.0))))
+        if isinstance(left, int) and isinstance(right, int):
+            return left == right
+        close = abs(left - right) <= max(relative * max(abs(left), abs(right)), absolute)
+        return close or left == right or (left != left and right != right)
+    if isinstance(left, np.ndarray) and isinstance(right, np.ndarray):
+        absolute = max(absolute, relative * float(np.abs(left).max(initial=0.0)))
+        return left.shape == right.shape and bool(np.allclose(left, right, relative, absolute, equal_nan=True))
     if isinstance(left, tuple) and isinstance(right, tuple):
-        return len(left) == len(right) and all(same(a, b, relative) for a, b in zip(left, right, strict=True))
+        return len(left) == len(right) and all(same(a, b, relative, absolute) for a, b in zip(left, right, strict=True))
     if isinstance(left, dict) and isinstance(right, dict):
-        return left.keys() == right.keys() and all(same(left[key], right[key], relative) for key in left)
-    return bool(left == right)
+        return left.keys() == right.keys() and all(same(left[key], right[key], relative, absolute) for key in left)
+    return bool(equal(left, right))

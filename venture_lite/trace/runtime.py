@@ -40,15 +40,13 @@ class Memo:
 class Exchangeable:
     """What a maker returns: an exchangeable procedure with the statistics of its applications."""
 
-    __slots__ = ("node", "record", "state", "updates")
+    __slots__ = ("node", "record", "state")
 
     def __init__(self, record: Maker, state: MakerState, node: int) -> None:
         self.record = record
         self.state = state
         # the maker's own node
         self.node = node
-        # changes of floating-point statistics since they were last recomputed from the applications
-        self.updates = 0
 
     def put_state(self, state: MakerState) -> None:
         self.state = state

@@ -6,6 +6,7 @@ an array, for a draw at random; a dictionary finds a block by its key and is nev
 
 from __future__ import annotations
 
+from array import array
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,9 @@ from venture_lite.trace.bags import Bag, Locate
 from venture_lite.trace.journal import Journal
 from venture_lite.trace.keys import KeyIndex
 from venture_lite.values import key_of
+
+SEVERAL = -1
+"""In `Scope.blocks`: the block has more than one choice."""
 
 
 class DefaultScope:
@@ -55,13 +59,14 @@ class DefaultScope:
 class Scope:
     """A tagged scope: blocks by key, each with its choices in order of arrival."""
 
-    __slots__ = ("added", "blocks", "index", "names")
+    __slots__ = ("added", "blocks", "crowds", "index", "names")
 
     def __init__(self) -> None:
         # normalised key -> position in `blocks` and `names`
         self.index = KeyIndex(lambda position: key_of(self.names[position]))
-        # position -> packed node, or a list of them
-        self.blocks: list[int | list[int]] = []
+        # position -> packed node, or SEVERAL where `crowds` has a list of them
+        self.blocks = array("q")
+        self.crowds: dict[int, list[int]] = {}
         # position -> the key as the program gave it
         self.names: list[Any] = []
         self.added: list[Any] | None = None
@@ -77,11 +82,11 @@ class Scope:
             if self.added is not None:
                 self.added.append(key)
             return
-        members = self.blocks[position]
-        if isinstance(members, int):
-            self.blocks[position] = [members, node]
+        if self.blocks[position] == SEVERAL:
+            self.crowds[position].append(node)
         else:
-            members.append(node)
+            self.crowds[position] = [self.blocks[position], node]
+            self.blocks[position] = SEVERAL
         journal.note(Scope._pop_member, self, position)
 
     def _drop_last(self, normal: Any) -> None:
@@ -90,39 +95,46 @@ class Scope:
         self.names.pop()
 
     def _pop_member(self, position: int) -> None:
-        members = self.blocks[position]
-        assert isinstance(members, list)
-        members.pop()
-        if len(members) == 1:
-            self.blocks[position] = members[0]
+        self.crowds[position].pop()
+        self._thin_out(position)
+
+    def _thin_out(self, position: int) -> None:
+        """A crowd of one is no crowd."""
+        if len(self.crowds[position]) == 1:
+            (self.blocks[position],) = self.crowds.pop(position)
 
     def remove(self, key: Any, node: int, journal: Journal) -> None:
         normal = key_of(key)
         position = self.index[normal]
-        members = self.blocks[position]
-        if isinstance(members, list):
+        if self.blocks[position] == SEVERAL:
             # the last takes the place of the one that goes
+            members = self.crowds[position]
             at = len(members) - 1 - members[::-1].index(node)
             members[at] = members[-1]
             members.pop()
-            if len(members) == 1:
-                self.blocks[position] = members[0]
+            self._thin_out(position)
             journal.note(Scope._put_back_member, self, position, at, node)
             return
         name = self.names[position]
         self.index.remove(normal)
         last = len(self.blocks) - 1
         if position < last:
-            self.index.move(key_of(self.names[last]), position)
-            self.blocks[position], self.names[position] = self.blocks[last], self.names[last]
+            self._move_block(last, position)
         self.blocks.pop()
         self.names.pop()
         journal.note(Scope._put_back_block, self, position, name, normal, node)
 
+    def _move_block(self, source: int, target: int) -> None:
+        self.index.move(key_of(self.names[source]), target)
+        self.blocks[target], self.names[target] = self.blocks[source], self.names[source]
+        if source in self.crowds:
+            self.crowds[target] = self.crowds.pop(source)
+
     def _put_back_member(self, position: int, at: int, node: int) -> None:
-        members = self.blocks[position]
-        if isinstance(members, int):
-            members = self.blocks[position] = [members]
+        if self.blocks[position] != SEVERAL:
+            self.crowds[position] = [self.blocks[position]]
+            self.blocks[position] = SEVERAL
+        members = self.crowds[position]
         if at == len(members):
             members.append(node)
         else:
@@ -130,14 +142,12 @@ class Scope:
             members[at] = node
 
     def _put_back_block(self, position: int, name: Any, normal: Any, node: int) -> None:
-        if position < len(self.blocks):
-            self.blocks.append(self.blocks[position])
-            self.names.append(self.names[position])
-            self.index.move(key_of(self.names[position]), len(self.blocks) - 1)
+        self.blocks.append(node)
+        self.names.append(name)
+        last = len(self.blocks) - 1
+        if position < last:
+            self._move_block(position, last)
             self.blocks[position], self.names[position] = node, name
-        else:
-            self.blocks.append(node)
-            self.names.append(name)
         self.index.add(normal, position)
 
     def block_count(self) -> int:
@@ -153,8 +163,7 @@ class Scope:
         position = self.index.get(key_of(key))
         if position is None:
             return []
-        members = self.blocks[position]
-        return [members] if isinstance(members, int) else list(members)
+        return list(self.crowds[position]) if self.blocks[position] == SEVERAL else [self.blocks[position]]
 
     def has(self, key: Any) -> bool:
         return key_of(key) in self.index

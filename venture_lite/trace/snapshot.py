@@ -35,9 +35,7 @@ class _Snapshot:
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
         self.standard = {
-            (target.code.index, target.row)
-            for target in trace.analyzer.globals.values()
-            if target.order < 0 and target.code is not None
+            (target.code.index, target.row) for target in trace.analyzer.standard.values() if target.code is not None
         }
         # memo tables have no name of their own: each goes by the node that made it
         self.memo_nodes: dict[int, int] = {}
@@ -55,7 +53,6 @@ class _Snapshot:
             "globals": {
                 name: (target.code.index if target.code is not None else None, target.row)
                 for name, target in trace.analyzer.globals.items()
-                if target.order >= 0
             },
             "bound rows": {
                 place: target.name for place, target in trace.globals_of_row.items() if place not in self.standard
@@ -82,7 +79,9 @@ class _Snapshot:
             "rows": {row: self._row(table, row) for row in live_rows(table)},
             "children": {environment: list(bag) for environment, bag in table.children.items()},
             "users": {
-                row: (users.count, [(site, list(bag)) for site, bag in users.by_site.items()])
+                row: users
+                if isinstance(users, tuple)
+                else (users.count, [(site, list(bag)) for site, bag in users.by_site.items()])
                 for row, users in table.users.items()
             },
         }
@@ -156,5 +155,5 @@ def node_of(code: Code, slot: int, row: int) -> int:
 def _scope(taken: _Snapshot, scope: DefaultScope | Scope) -> Any:
     if isinstance(scope, DefaultScope):
         return list(scope.bag)
-    blocks = [members if isinstance(members, int) else list(members) for members in scope.blocks]
+    blocks = [scope.members(name) for name in scope.names]
     return list(zip(map(taken.value, scope.names), blocks, strict=True))

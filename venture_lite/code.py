@@ -1,9 +1,9 @@
 """`Code`: what the analysis makes of one body of program text, once, before anything runs.
 
 A body is a directive, a `lambda` or a branch of an `if`. Its *slots* are numbered in evaluation order; each evaluation
-of the body is one row of the Code's table in the trace, and a node of the probabilistic execution trace is (Code, slot, row).
-What a slot reads is a `Ref`, known before anything runs. A deterministic slot is *fused*: never stored, computed from its row
-when something reads it, unless code of another body reads it (`Slot.stored`).
+of the body is one row of the Code's table in the trace, and a node of the probabilistic execution trace is (Code, slot,
+row). What a slot reads is a `Ref`, known before anything runs. A deterministic slot is *fused*: never stored, computed
+from its row when something reads it, unless code of another body reads it (`Slot.stored`).
 
 A *site* is a global number for (Code, slot); a node is packed into one integer `site << 32 | row`.
 """
@@ -198,9 +198,9 @@ class Program:
             case SlotRef(depth=0, slot=slot) if code.slots[slot].stored:
                 code.result_slot = slot
         code.steps = [i for i, slot in enumerate(code.slots) if slot.stored and slot.kind is not Kind.ARGUMENT]
-        for index, slot in enumerate(code.slots):
-            if slot.stored:
-                self._enter_readers(code, index, slot)
+        for index, item in enumerate(code.slots):
+            if item.stored:
+                self._enter_readers(code, index, item)
         self._enter(code, -1, RESULT, code.result)
         self.version += 1
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from venture_lite.analyze import Compiler, Scope, parameter_names
 from venture_lite.code import Code, Constant, GlobalRef, Kind, Ref, Region, Slot, SlotRef
+from venture_lite.compiler import Compiler, Scope, parameter_names
 from venture_lite.errors import ArgumentError, Span
 from venture_lite.procedures import registry
 from venture_lite.procedures.domains import ANY
@@ -86,7 +86,8 @@ def _select_columns(lifted: tuple[bool, ...], predicate: Any, consequent: Any, a
         getattr(v, "ndim", 0) > bool(flag) for v, flag in zip((predicate, consequent, alternative), lifted, strict=True)
     ):
         raise TypeError("vectors are selected row by row")
-    return np.where(np.asarray(predicate) == 1, consequent, alternative)
+    selected: np.ndarray = np.where(np.asarray(predicate) == 1, consequent, alternative)
+    return selected
 
 
 SELECT = Deterministic(
@@ -283,7 +284,7 @@ def scope_name(item: Expression) -> Any:
 
 
 def _is_fixed_key(block: Ref, code: Code, span: Span) -> bool:
-    """Whether a block's key is seen to be fixed from the text; one that is a random choice is refused, others are left to the trace."""
+    """Whether the text shows that a block's key is fixed. A random choice is refused; the rest is left to the trace."""
     todo = [(0, block)]
     fixed = True
     while todo:

@@ -11,8 +11,8 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from venture_lite.parameters import constant_index, index_names
 from venture_lite.errors import VentureError
+from venture_lite.parameters import constant_index, index_names
 from venture_lite.syntax import Expression, Form, Index, IndexName, Literal, Name, Parameter, Quote
 
 ARGUMENT_PREFIX = "\0"
@@ -41,7 +41,8 @@ class Lifter:
         return Lifted(lifted, tuple(self.arguments))
 
     def _argument(self, item: Literal | Parameter) -> Name:
-        # the same parameter twice is one column; every literal is its own, or `(normal 0 1)` and `(normal 1 1)` differ in shape
+        # the same parameter twice is one column; every literal is its own, or `(normal 0 1)` and `(normal 1 1)` would
+        # differ in shape
         key = shape(item) if isinstance(item, Parameter) else len(self.arguments)
         position = self._known.setdefault(key, len(self.arguments))
         if position == len(self.arguments):

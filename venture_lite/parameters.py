@@ -1,7 +1,7 @@
 """`{X[n]}`: what the braces of a program mean, for one value and for a whole loop at once.
 
-Positions count from 1. Over a loop an index expression is evaluated for all passes together, as arrays: a million rows of
-`X[n]` are one slice of X, copied once.
+Positions count from 1. Over a loop an index expression is evaluated for all passes together, as arrays: a million rows
+of `X[n]` are one slice of X, copied once.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def constant_index(index: Index, parameters: Mapping[str, Any], passes: Mapping[
 
 
 def index_column(index: Index, parameters: Mapping[str, Any], passes: Passes) -> np.ndarray | list[Any]:
-    """The value of an index expression in every pass: (passes,) or (passes, dims) float64, int64 or bool, else a list."""
+    """An index expression in every pass: (passes,) or (passes, dims) float64, int64 or bool, else a list."""
     match index:
         case IndexName(name=name) if name in passes:
             return passes[name]
@@ -99,7 +99,7 @@ def _checked_copy(taken: np.ndarray, index: IndexOf, positions: list[np.ndarray]
     wanted = (
         np.float64 if taken.ndim > 1 or taken.dtype.kind == "f" else (np.bool_ if taken.dtype.kind == "b" else np.int64)
     )
-    copy = np.array(taken, dtype=wanted)
+    copy: np.ndarray = np.array(taken, dtype=wanted)
     if copy.dtype.kind == "f" and not np.isfinite(copy.sum()) and np.isnan(copy).any():
         at, *inside = (int(i) for i in np.argwhere(np.isnan(copy))[0])
         raise _missing_in_pass(index, positions, at, [i + 1 for i in inside])

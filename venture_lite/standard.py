@@ -1,4 +1,4 @@
-"""The standard library written in the language: `stdlib/prelude.vnt`, of which a definition is loaded when it is first named."""
+"""The standard library written in the language: a definition of `stdlib/prelude.vnt` is loaded when first named."""
 
 from __future__ import annotations
 

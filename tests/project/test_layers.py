@@ -19,7 +19,7 @@ LAYERS = (
     ("directives", "refusals", "parse", "data"),
     ("procedures", "draws", "summary", "export"),
     ("code", "parameters"),
-    ("lift", "analyze", "forms"),
+    ("lift", "compiler", "analyze", "forms"),
     ("trace",),
     ("kernels",),
     ("inference",),

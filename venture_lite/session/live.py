@@ -136,9 +136,9 @@ class Directory:
         for live in self:
             if target == live.id or (live.kind == "assume" and live.name == target):
                 return [Found(live)]
-        labels = [part.label for live in self for part in (live, *live.parts) if part.label]
-        names = [live.name for live in self if live.name]
-        hint = nearest(str(target), [*labels, *names]) or "[list_directives] shows what there is"
+        known = [live.label for live in self] + [live.name for live in self]
+        known.extend(part.label for live in self for part in live.parts)
+        hint = nearest(str(target), filter(None, known)) or "[list_directives] shows what there is"
         raise VentureError(f"no directive is labelled or numbered {target}", reference.span, hint)
 
     # -------------------------------------------------------------------------------------------------- report

@@ -142,7 +142,7 @@ def _warn_impossible(model: Model, chain: int | None) -> None:
     if not impossible:
         model.maybe_impossible = False
         return
-    code, slot, row = model.trace.decode(impossible[0])
+    code, slot, _ = model.trace.decode(impossible[0])
     value = model.trace.value(impossible[0])
     span = code.slots[slot].span
     where = f"{span.place()}: {span.text}" if span else code.name

@@ -48,9 +48,9 @@ class DirectiveResult:
 class Venture:
     """A model and its inference.
 
-    `seed`: an integer, or None for fresh entropy (kept as `v.seed`). `chains`: number of independent traces; chain k draws from
-    `SeedSequence(seed).spawn(chains)[k]`. Values come as one value, or as a list of one a chain. `nested_calls` and `memory_mb`
-    (of the whole process) stop a program that would never end.
+    `seed`: an integer, or None for fresh entropy (kept as `v.seed`). `chains`: number of independent traces; chain k
+    draws from `SeedSequence(seed).spawn(chains)[k]`. Values come as one value, or as a list of one a chain.
+    `nested_calls` and `memory_mb` (of the whole process) stop a program that would never end.
     """
 
     def __init__(
@@ -355,7 +355,7 @@ def _refuse_in_loop(loop: syntax.Loop) -> None:
 
 
 def _assumed(program: Iterable[Directive], folder: Path, seen: set[Path]) -> frozenset[str]:
-    """The names that a program assumes, with the files that it loads; what is wrong with these is told when they are."""
+    """The names that a program and the files that it loads assume; what is wrong with a file is told when it loads."""
     names: set[str] = set()
     for directive in program:
         match directive:

@@ -498,7 +498,7 @@ class Machine:
         code, row, trace = frame.code, frame.row, self.trace
         body = operator.code
         if len(values) != body.arity:
-            from venture_lite.analyze import wrong_count
+            from venture_lite.compiler import wrong_count
 
             error = wrong_count(body.name, body.arity, len(values), slot.span)
             raise error.at(None, trace.call_chain(code, index, row))
@@ -555,7 +555,7 @@ class Machine:
             raise ArgumentError("mem takes a lambda", slot.span)
         body = operator.procedure.code
         if given != body.arity:
-            from venture_lite.analyze import wrong_count
+            from venture_lite.compiler import wrong_count
 
             chain = self.trace.call_chain(frame.code, index, frame.row)
             raise wrong_count(body.name, body.arity, given, slot.span).at(None, chain)

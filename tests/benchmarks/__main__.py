@@ -17,7 +17,7 @@ from tests.benchmarks.measure import Row
 
 BENCHMARKS = ("logistic", "loading", "scalar", "local", "mixture", "chain", "startup")
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
-HEADER = ("what", "measured", "bar", "against", "ratio", "")
+HEADER = ("what", "measured", "baseline", "ratio", "bar", "met")
 
 
 def main() -> int:
@@ -61,7 +61,14 @@ def table(rows: list[Row]) -> str:
 
 def _cells(row: Row) -> tuple[str, ...]:
     ratio = "-" if row.ratio is None else f"{row.ratio:.3g}"
-    return (row.what, row.measured, row.bar, row.baseline, ratio, "met" if row.met else "MISSED")
+    return (
+        row.what,
+        row.measured,
+        row.baseline,
+        ratio,
+        row.bar,
+        "-" if row.bar == "-" else "met" if row.met else "MISSED",
+    )
 
 
 if __name__ == "__main__":

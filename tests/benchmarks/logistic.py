@@ -50,7 +50,7 @@ def _rows(count: int, dimensions: int, bandwidth: float, transitions: int) -> li
             Row(
                 f"(mh w all 'drift s T), logistic {count:,} x {dimensions}" if plain else "  the same, against",
                 f"{transitions / compared.ours:,.0f}/s",
-                f"at least {BAR} of NumPy" if plain else "none",
+                f"at least {BAR} of NumPy" if plain else "-",
                 f"{name}, {transitions / compared.theirs:,.0f}/s",
                 compared.ratio,
                 not plain or compared.ratio >= BAR,

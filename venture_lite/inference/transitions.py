@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from venture_lite.trace.directives import Model
-from venture_lite.trace.plan import Plan, make_plan
+from venture_lite.trace.plan import Plan, Templates, make_plan
 from venture_lite.trace.regenerate import Proposal
 from venture_lite.trace.scaffold import Builder
 from venture_lite.trace.weights import Weight
@@ -40,6 +40,7 @@ class Transitions:
         # number of blocks of the scope, where the block was drawn at random
         self.block_count = block_count
         self.decide = decide or metropolis(model)
+        self._templates = Templates()
         self._plans: dict[tuple[int, ...], Plan] = {}
         # blocks that have no plan, as of a state of the trace's structure
         self._unplanned: dict[tuple[int, ...], tuple[int, int]] = {}
@@ -63,7 +64,7 @@ class Transitions:
         structure = self.model.trace.structure_stamp()
         if self._unplanned.get(block) == structure:
             return None
-        plan = make_plan(self.model, block)
+        plan = make_plan(self.model, block, self._templates)
         if plan is None:
             self._plans.pop(block, None)
             self._unplanned[block] = structure

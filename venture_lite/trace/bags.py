@@ -109,6 +109,9 @@ class Users:
     def _change(self, by: int) -> None:
         self.count += by
 
+    def __len__(self) -> int:
+        return self.count
+
     def nodes(self) -> list[int]:
         """Packed nodes of all users."""
         return [site << 32 | row for site, bag in self.by_site.items() for row in bag]

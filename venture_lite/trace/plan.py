@@ -15,22 +15,117 @@ from venture_lite.trace.dependence import source_nodes
 from venture_lite.trace.directives import Model
 from venture_lite.trace.regenerate import Proposal
 from venture_lite.trace.scaffold import Builder, Scaffold
+from venture_lite.trace.table import Column, Table
 from venture_lite.trace.trace import RANDOM_EDGE, ROW_MASK
 from venture_lite.trace.weights import Weight, density_of, log_density
+
+Route = list[tuple[int, str, list[int]]]
+"""How the nodes of a scaffold were found (`Builder.route`)."""
 
 LONGEST = 64
 """More renewed nodes than this are left to the machine, which walks chains of any length."""
 
 
-def make_plan(model: Model, block: tuple[int, ...]) -> Plan | None:
+def make_plan(model: Model, block: tuple[int, ...], templates: Templates) -> Plan | None:
     """A plan for a block, or None where a transition may change structure or statistics."""
-    scaffold = Builder(model.trace, None).build(block)
+    if len(block) == 1 and (shaped := templates.bind(model, block[0])) is not None:
+        return Plan(model, [block[0]], *shaped, [])
+    builder = Builder(model.trace, None)
+    scaffold = builder.build(block)
     if scaffold.structural or scaffold.makers or scaffold.brush or len(scaffold.pending) > LONGEST:
         return None
     if not all(_is_distribution(model, node) for node in scaffold.principals):
         return None
     order = _order(model, scaffold)
-    return None if order is None else Plan(model, scaffold, order)
+    if order is None:
+        return None
+    if len(block) == 1 and builder.route is not None and not scaffold.groups:
+        templates.learn(model, block[0], builder.route, order, list(scaffold.absorbing))
+    return Plan(model, list(scaffold.principals), order, list(scaffold.absorbing), list(scaffold.groups))
+
+
+class Template:
+    """The shape of a plan for one principal: how each node of it is found from another, by hops that depend on sites alone."""
+
+    def __init__(self, model: Model, principal: int, route: Route, order: list[int], absorbing: list[int]) -> None:
+        places = {principal: 0}
+        for _, _, nodes in route:
+            for node in nodes:
+                places.setdefault(node, len(places))
+        self.size = len(places)
+        tables, codes = model.trace.tables, model.trace.program.site_code
+        # (place of the node it is found from, its table, environment column or None, packed site, place), or for users
+        # (place, table, None, -1, [(site, place) of each])
+        self.hops: list[tuple[int, Table, Column | None, int, Any]] = []
+        for source, hop, nodes in route:
+            table = tables[codes[source >> 32].index]
+            if hop == "users":
+                targets = [(node >> 32, places[node]) for node in nodes]
+                self.hops.append((places[source], table, None, -1, targets))
+            else:
+                environment = table.environment if hop == "environment" else None
+                (node,) = nodes
+                self.hops.append((places[source], table, environment, node >> 32 << 32, places[node]))
+        self.order = [places[node] for node in order]
+        self.absorbing = [places[node] for node in absorbing]
+        # (place, its flags' owner, slot, whether evidence fixes it), for what is renewed
+        self.fixed = []
+        for node in order:
+            code, slot, row = model.trace.decode(node)
+            table = tables[code.index]
+            self.fixed.append((places[node], table, slot, table.is_observed(slot, row)))
+
+    def bind(self, model: Model, principal: int) -> tuple[list[int], list[int]] | None:
+        """(order, absorbing) for another principal of the same site, or None where its surroundings differ."""
+        found = [-1] * self.size
+        found[0] = principal
+        for source, table, environment, site, place in self.hops:
+            row = found[source] & ROW_MASK
+            if site < 0:
+                nodes = model.trace.user_nodes(table.code, row)
+                if len(nodes) != len(place):
+                    return None
+                for node, (user_site, at) in zip(nodes, place):  # noqa: B905
+                    if node >> 32 != user_site or found[at] not in (-1, node):
+                        return None
+                    found[at] = node
+                continue
+            node = site | (row if environment is None else environment.view[row])
+            if found[place] not in (-1, node):
+                return None
+            found[place] = node
+        for place, table, slot, fixed in self.fixed:
+            flags = table.observed.get(slot)
+            if fixed != (flags is not None and bool(flags[found[place] & ROW_MASK])):
+                return None
+        if len(set(found)) < self.size:
+            return None
+        return [found[place] for place in self.order], [found[place] for place in self.absorbing]
+
+
+class Templates:
+    """The shapes met so far, by the principal's site."""
+
+    MOST = 8
+
+    def __init__(self) -> None:
+        self._by_site: dict[int, list[Template]] = {}
+        self._version = -1
+
+    def bind(self, model: Model, principal: int) -> tuple[list[int], list[int]] | None:
+        if self._version != model.trace.program.version:
+            self._by_site.clear()
+            self._version = model.trace.program.version
+        for template in self._by_site.get(principal >> 32, ()):
+            shaped = template.bind(model, principal)
+            if shaped is not None:
+                return shaped
+        return None
+
+    def learn(self, model: Model, principal: int, route: Route, order: list[int], absorbing: list[int]) -> None:
+        known = self._by_site.setdefault(principal >> 32, [])
+        if len(known) < self.MOST:
+            known.append(Template(model, principal, route, order, absorbing))
 
 
 def _is_distribution(model: Model, node: int) -> bool:
@@ -79,35 +174,42 @@ def _order(model: Model, scaffold: Scaffold) -> list[int] | None:
 
 
 class Plan:
-    __slots__ = ("_absorbing", "_groups", "_model", "_principals", "_stamp", "_steps", "rows")
+    __slots__ = ("_absorbing", "_groups", "_kept", "_kept_at", "_model", "_order", "_principals", "_stamp", "rows")
 
-    def __init__(self, model: Model, scaffold: Scaffold, order: list[int]) -> None:
+    def __init__(
+        self, model: Model, principals: list[int], order: list[int], absorbing: list[int], groups: list[int]
+    ) -> None:
         self._model = model
         self._stamp = model.trace.structure_stamp()
-        self._principals = list(scaffold.principals)
-        self._absorbing = list(scaffold.absorbing)
-        self._groups = list(scaffold.groups)
-        self._steps = [(node, None if node in scaffold.principals else self._renewal(node)) for node in order]
+        self._principals = principals
+        # principals and renewed nodes, parents first
+        self._order = order
+        self._absorbing = absorbing
+        # sites all of whose rows absorb
+        self._groups = groups
+        # weight of the principals and single absorbing choices, as of a version of the trace
+        self._kept = Weight()
+        self._kept_at = -1
         # rows of absorbing choices that a transition weighs
-        tables = model.trace.tables
-        sites = [tables[model.trace.program.site_code[site].index] for site in self._groups]
-        self.rows = len(self._absorbing) + sum(table.count - table.dead for table in sites)
+        self.rows = len(absorbing)
+        for site in groups:
+            table = model.trace.tables[model.trace.program.site_code[site].index]
+            self.rows += table.count - table.dead
 
     def is_valid(self) -> bool:
         return self._stamp == self._model.trace.structure_stamp()
 
-    def _renewal(self, node: int) -> Callable[[], Any]:
-        """How a renewed node's value is computed."""
+    def _renewed(self, node: int) -> Any:
+        """The new value of a node that is computed from others."""
         trace = self._model.trace
         code, slot, row = trace.decode(node)
-        item = code.slots[slot]
-        if item.kind is Kind.ARGUMENT:
+        kind = code.slots[slot].kind
+        if kind is Kind.ARGUMENT:
             packed = trace.user_nodes(code, row)[0]
-            return lambda: trace.read(packed >> 32, packed & ROW_MASK)[1 + slot]
-        if item.kind in (Kind.CALL, Kind.IF) and (packed := trace.tables[code.index].edges[slot].view[row]) >= 0:
-            inner, at = trace.program.codes[packed >> 32], packed & ROW_MASK
-            return lambda: trace.result(inner, at)
-        return lambda: self._model.machine.primitive(code, slot, row)
+            return trace.read(packed >> 32, packed & ROW_MASK)[1 + slot]
+        if kind in (Kind.CALL, Kind.IF) and (packed := trace.tables[code.index].edges[slot].view[row]) >= 0:
+            return trace.result(trace.program.codes[packed >> 32], packed & ROW_MASK)
+        return self._model.machine.primitive(code, slot, row)
 
     def transition(self, proposal: Proposal, decide: Callable[[Weight], bool]) -> bool:
         model = self._model
@@ -115,45 +217,65 @@ class Plan:
         mark = journal.mark()
         try:
             proposal.prepare(model.trace, self._principals)
-            old = self._absorb()
-            if proposal.counts:
-                for node in self._principals:
-                    old.add(log_density(model.trace, node >> 32, node & ROW_MASK))
-            new = self._renew(proposal)
-            new.plus(self._absorb())
-            accepted = decide(new.minus(old))
+            old = self._present(proposal.counts, journal.version)
+            weight = self._absorb_groups().negative()
+            weight.minus_also(old)
+            new, ratio = self._renew(proposal)
+            self._absorb(new)
+            weight.plus(new)
+            weight.plus(self._absorb_groups())
+            weight.total += ratio
+            accepted = decide(weight)
         except BaseException:
             model.rollback(mark)
             raise
         if accepted:
             model.commit_transition()
+            self._kept, self._kept_at = new, journal.version
         else:
             journal.rollback(mark)
+            self._kept, self._kept_at = old, journal.version
         return accepted
 
-    def _renew(self, proposal: Proposal) -> Weight:
-        """New values for the principals and what is computed from them; the weight of the principals."""
-        model, trace = self._model, self._model.trace
+    def _present(self, counts: bool, version: int) -> Weight:
+        """What the principals and single absorbing choices weigh now; kept while nothing else was changed."""
+        if self._kept_at == version:
+            return self._kept
         weight = Weight()
-        for node, renewal in self._steps:
+        if counts:
+            for node in self._principals:
+                weight.add(log_density(self._model.trace, node >> 32, node & ROW_MASK))
+        self._absorb(weight)
+        return weight
+
+    def _renew(self, proposal: Proposal) -> tuple[Weight, float]:
+        """New values for the principals and what is computed from them; the principals' weight and the proposals' ratio."""
+        model, trace = self._model, self._model.trace
+        weight, ratios = Weight(), 0.0
+        for node in self._order:
             site, row = node >> 32, node & ROW_MASK
             column = trace.column(site)
-            if renewal is not None:
-                trace.journal.put(column, row, renewal())
+            if node not in self._principals:
+                trace.journal.put(column, row, self._renewed(node))
                 continue
             operator, arguments = trace.application(site, row)
-            model.machine.check(operator, arguments, *trace.decode(node))
+            if not proposal.counts:
+                model.machine.check(operator, arguments, *trace.decode(node))
             value, ratio = proposal.propose(node, operator, arguments, column.view[row])
             if proposal.counts:
                 weight.add(density_of(trace, site, row, operator, arguments, value))
-            weight.total += ratio
+            ratios += ratio
             trace.journal.put(column, row, value)
-        return weight
+        return weight, ratios
 
-    def _absorb(self) -> Weight:
-        weight = Weight()
+    def _absorb(self, weight: Weight) -> None:
+        """Add the single absorbing choices."""
+        trace = self._model.trace
         for node in self._absorbing:
-            weight.add(log_density(self._model.trace, node >> 32, node & ROW_MASK))
+            weight.add(log_density(trace, node >> 32, node & ROW_MASK))
+
+    def _absorb_groups(self) -> Weight:
+        weight = Weight()
         for site in self._groups:
             weight.plus(self._model.kept.all_rows(site))
         return weight

@@ -58,6 +58,9 @@ class Builder:
         self.known = known
         self.scaffold = Scaffold()
         self._todo: list[int] = []
+        # how each node was found: (node that it reads, hop, nodes); None where some hop depends on more than sites
+        self.route: list[tuple[int, str, list[int]]] | None = []
+        self._from = -1
 
     def build(self, principals: Iterable[int]) -> Scaffold:
         scaffold = self.scaffold
@@ -75,9 +78,11 @@ class Builder:
 
     def _visit(self, node: int) -> None:
         code, slot, row = self.trace.decode(node)
+        self._from = node
         for reader, role in code.readers.get(slot, ()):
             self._read_by(code, reader, row, role)
         for path, reader, role in code.env_readers.get(slot, ()):
+            self.route = None
             for inner in self._rows_below(code, path, row):
                 self._read_by(path[-1], reader, inner, role)
         if slot == code.result_slot:
@@ -101,6 +106,7 @@ class Builder:
     def _result_changed(self, code: Code, row: int) -> None:
         if code.kind == "directive":
             bound = self.trace.globals_of_row.get((code.index, row))
+            self.route = None
             if bound is not None:
                 for reader_code, reader, role in bound.readers:
                     self._all_rows_read(reader_code, reader, role)
@@ -108,10 +114,18 @@ class Builder:
             assert code.parent is not None
             environment = self.trace.tables[code.index].environment
             assert environment is not None
-            self._renew((code.parent.first_site + code.if_slot) << 32 | environment.view[row])
+            node = (code.parent.first_site + code.if_slot) << 32 | environment.view[row]
+            self._note("environment", [node])
+            self._renew(node)
         else:
-            for user in self.trace.user_nodes(code, row):
+            users = self.trace.user_nodes(code, row)
+            self._note("users", users)
+            for user in users:
                 self._renew(user)
+
+    def _note(self, hop: str, nodes: list[int]) -> None:
+        if self.route is not None:
+            self.route.append((self._from, hop, nodes))
 
     def _all_rows_read(self, code: Code, slot: int, role: int) -> None:
         if code.index < 0 or code.index >= len(self.trace.tables):
@@ -135,9 +149,11 @@ class Builder:
             raise KernelError("a block's key would change: it depends on a random choice", item.span)
         match item.kind:
             case Kind.RANDOM:
+                self._note("row", [node])
                 if node not in self.scaffold.principals:
                     self.scaffold.absorbing[node] = None
             case Kind.DETERMINISTIC:
+                self._note("row", [node])
                 self._renew(node)
             case Kind.MAKER:
                 if node not in self.scaffold.makers:
@@ -153,6 +169,7 @@ class Builder:
 
     def _call_reads(self, node: int, code: Code, slot: int, row: int, role: int) -> None:
         packed = self.trace.tables[code.index].edges[slot].view[row]
+        self.route = None
         if role == OPERATOR:
             if packed < 0 or self._may_change(code, slot, row):
                 self._restructure(node, code, slot, row)

@@ -209,7 +209,7 @@ class Table:
         self.child_position = Column(int) if code.rooted and code.kind == "lambda" else None
         # packed node whose value this row's result is; MANY when `users` has a bag; NONE for directives
         self.user = Column(int)
-        # row -> bag of user nodes, for memoized rows with more than one user
+        # row -> its users, for memoized rows with more than one: a tuple of nodes while they are few, then bags
         self.users: dict[int, Any] = {}
         # slot -> packed row (Code index << 32 | row) of a CALL's or IF's family, or a negative kind
         self.edges: dict[int, Column] = {

@@ -51,6 +51,13 @@ class Weight:
         self.impossible += other.impossible
         self.total += other.total
 
+    def negative(self) -> Weight:
+        return Weight(-self.impossible, -self.total)
+
+    def minus_also(self, other: Weight) -> None:
+        self.impossible -= other.impossible
+        self.total -= other.total
+
     def minus(self, other: Weight) -> Weight:
         return Weight(self.impossible - other.impossible, self.total - other.total)
 

@@ -74,6 +74,10 @@ def _parser() -> argparse.ArgumentParser:
     )
     run.add_argument("--chains", type=_positive, metavar="K", default=1, help="independent runs, in K processes")
     run.add_argument("--out", type=Path, metavar="FILE", help="write draws to a .npz, .csv or .nc file")
+    run.add_argument(
+        "--nested-calls", type=_positive, metavar="N", default=400_000, help="stop a deeper recursion (400000)"
+    )
+    run.add_argument("--memory-mb", type=_positive, metavar="M", help="stop a process that takes more memory")
     run.add_argument("--json", action="store_true", help="print one JSON object a line")
     return parser
 
@@ -101,7 +105,7 @@ def _natural(text: str) -> int:
 def _positive(text: str) -> int:
     number = _natural(text)
     if number < 1:
-        raise argparse.ArgumentTypeError("at least one chain is needed")
+        raise argparse.ArgumentTypeError("at least 1 is needed")
     return number
 
 
@@ -138,7 +142,14 @@ def _execute(options: argparse.Namespace, seed: int, printer: _Printer) -> None:
         from venture_lite.export import check_output
 
         check_output(options.out)
-    job = Job(_read_program(options.file), _parameters(options), seed, options.chains)
+    job = Job(
+        _read_program(options.file),
+        _parameters(options),
+        seed,
+        options.chains,
+        options.nested_calls,
+        options.memory_mb,
+    )
     if options.seed is None:
         _say(f"seed: {seed}")
     if job.chains > 1:

@@ -37,6 +37,9 @@ class Job:
     parameters: dict[str, Any]
     seed: int
     chains: int
+    # what stops a program that would never end
+    nested_calls: int = 400_000
+    memory_mb: float | None = None
 
 
 class ProgramFailed(Exception):
@@ -183,7 +186,14 @@ def run_one(job: Job, chain: int, on_report: Callable[[Report], None]) -> None:
 
     line = progress.for_terminal() if chain == 0 else progress.Silent()
     only_chain = chain if job.chains > 1 else None
-    model = Venture(seed=job.seed, chains=job.chains, only_chain=only_chain, progress=line)
+    model = Venture(
+        seed=job.seed,
+        chains=job.chains,
+        only_chain=only_chain,
+        progress=line,
+        nested_calls=job.nested_calls,
+        memory_mb=job.memory_mb,
+    )
     model.run_source(job.source, job.parameters, lambda result: on_report(Report.of(result)))
 
 

@@ -10,8 +10,8 @@ from venture_lite.errors import ArgumentError, VentureError
 from venture_lite.forms import scope_name
 from venture_lite.inference.gibbs import Gibbs
 from venture_lite.inference.mh import Drift, Resimulation, refuse_discrete
-from venture_lite.inference.program import Action, InferenceProgram, Kernel
-from venture_lite.inference.selection import Selector, all_members, scope_of
+from venture_lite.inference.program import Action, InferenceProgram, Kernel, located
+from venture_lite.inference.selection import Selector, all_members, members_of_key, scope_of
 from venture_lite.inference.transitions import Transitions
 from venture_lite.syntax import Expression, Form, Literal, Name, Quote
 from venture_lite.trace.directives import Model
@@ -72,11 +72,11 @@ def _checked_first(
         nonlocal checked
         found = scope_of(program.model, scope)
         if not checked and found is not None:
-            nodes = found.members(selector.key) if selector.kind == "key" else all_members(found)
+            nodes = members_of_key(found, selector.key) if selector.kind == "key" else all_members(found)
             try:
                 refuse(program.model, one_of_each_kind(program.model, nodes))
             except VentureError as error:
-                raise error.at(form.span) from error
+                raise located(error, form.span) from error
             checked = True
         run()
 

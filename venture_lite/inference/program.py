@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from venture_lite.draws import DrawsBuilder, KernelStatistics
-from venture_lite.errors import ArgumentError, NameUnknown, Span, VentureError, VentureWarning, nearest
+from venture_lite.errors import ArgumentError, CallSite, NameUnknown, Span, VentureError, VentureWarning, nearest
 from venture_lite.forms import truth
 from venture_lite.inference.selection import Selector, all_members, scope_of, sweep
 from venture_lite.parameters import constant_index
@@ -21,6 +21,7 @@ from venture_lite.procedures.record import Deterministic
 from venture_lite.progress import Progress, Silent
 from venture_lite.syntax import Expression, Form, Literal, Name, Parameter, Quote
 from venture_lite.trace.directives import Model
+from venture_lite.trace.scopes import DefaultScope
 from venture_lite.trace.explain import apply_checked
 from venture_lite.values import Symbol
 
@@ -167,17 +168,29 @@ class InferenceProgram:
         if found is None or not found.block_count():
             self.warn(f"{span.place()}: the scope {scope} is empty, nothing is moved")
             return None
+        if self._no_such_block(scope, selector, span):
+            return None
         match selector.kind:
             case "one":
                 key = found.draw(self.model.trace.rng)
                 return key, found.members(key)
             case "all":
                 return "all", all_members(found)
-        nodes = found.members(selector.key)
-        if not nodes:
-            self.warn(f"{span.place()}: the scope {scope} has no block {selector.key}, nothing is moved")
-            return None
-        return selector.key, nodes
+        return selector.key, found.members(selector.key)
+
+    def _no_such_block(self, scope: Any, selector: Selector, span: Span) -> bool:
+        """Whether a selector names a block that does not exist; then a warning says so."""
+        found = scope_of(self.model, scope)
+        if selector.kind not in ("key", "range"):
+            return False
+        if isinstance(found, DefaultScope):
+            hint = "its blocks have no keys; tag the choices with scope_include"
+            self.warn(f"{span.place()}: the scope default has no block {selector.text()} ({hint}), nothing is moved")
+            return True
+        if selector.kind == "key" and (found is None or not found.has(selector.key)):
+            self.warn(f"{span.place()}: the scope {scope} has no block {selector.text()}, nothing is moved")
+            return True
+        return False
 
     def block_counter(self, scope: Any, selector: Selector) -> Callable[[], int] | None:
         """How many blocks there are, where one of them was drawn at random."""
@@ -222,7 +235,7 @@ class InferenceProgram:
                     if not done & 63:
                         self.progress.advance(done)
             except VentureError as error:
-                raise error.at(form.span) from error
+                raise located(error, form.span) from error
             finally:
                 self.progress.end()
                 row.rows += weighed.rows - rows_before
@@ -237,8 +250,18 @@ class InferenceProgram:
         if found is None or not found.block_count():
             self.warn(f"{span.place()}: the scope {scope} is empty, nothing is moved")
             return
+        if self._no_such_block(scope, selector, span):
+            return
         for nodes, key in sweep(self.model, scope, selector):
             self.model.poll()
             accepted = step(nodes, key)
             row.transitions += 1
             row.accepted += accepted
+
+
+def located(error: VentureError, action: Span) -> VentureError:
+    """An error met while an action ran: the action ends the chain of calls."""
+    if error.span is None:
+        return error.at(action)
+    error.chain = (*error.chain, CallSite(" ".join(action.text.split()), action))
+    return error

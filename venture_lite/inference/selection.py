@@ -10,7 +10,7 @@ from typing import Any
 from venture_lite.trace.addresses import address
 from venture_lite.trace.directives import Model
 from venture_lite.trace.scopes import DefaultScope, Scope
-from venture_lite.values import Symbol
+from venture_lite.values import Symbol, show
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +25,10 @@ class Selector:
     @property
     def sweeps(self) -> bool:
         return self.kind in ("each", "ordered", "range")
+
+    def text(self) -> str:
+        """As the program has it."""
+        return f"(ordered_range {show(self.low)} {show(self.high)})" if self.kind == "range" else show(self.key)
 
 
 def scope_of(model: Model, name: Any) -> DefaultScope | Scope | None:
@@ -41,6 +45,11 @@ def draw_block(model: Model, name: Any, block: Any) -> list[int] | None:
     if block == "all":
         return all_members(scope)
     return scope.members(block) or None
+
+
+def members_of_key(scope: DefaultScope | Scope, key: Any) -> list[int]:
+    """The choices of one block; in `default` no block has a key that a program could name."""
+    return [] if isinstance(scope, DefaultScope) else scope.members(key)
 
 
 def all_members(scope: DefaultScope | Scope) -> list[int]:

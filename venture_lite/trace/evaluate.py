@@ -231,8 +231,11 @@ class Machine:
             return
         code, row = frame.code, frame.row
         trace = self.trace
-        if frame.evidence is not NO_EVIDENCE and code.result_slot < 0:
-            self._evidence_elsewhere(frame)
+        if frame.evidence is not NO_EVIDENCE:
+            if code.result_slot < 0:
+                self._evidence_elsewhere(frame)
+            elif code.slots[code.result_slot].kind not in (Kind.RANDOM, Kind.CALL, Kind.IF):
+                raise deterministic_evidence(trace, code, code.result_slot, row)
         if code.kind == "directive":
             return
         if code.kind == "branch":

@@ -12,16 +12,15 @@ import numpy as np
 from venture_lite.code import Code, Global, GlobalRef, Kind, SlotRef
 from venture_lite.errors import EvidenceError, InternalError, VentureError
 from venture_lite.procedures.record import Random
-from venture_lite.trace.evaluate import NO_EVIDENCE, Limits, Machine
+from venture_lite.trace.evaluate import NO_EVIDENCE, Limits, Machine, deterministic_evidence
 from venture_lite.trace.explain import explain_refs
 from venture_lite.trace.regenerate import Regenerator
 from venture_lite.trace.runtime import Exchangeable
 from venture_lite.trace.scaffold import Builder, Scaffold
-from venture_lite.trace.table import Table
+from venture_lite.trace.table import NONE, Table
 from venture_lite.trace.trace import ROW_MASK, Trace
 from venture_lite.trace.weights import KeptWeights, Weight, density_of, log_density
 from venture_lite.values import show
-
 
 RECOUNT_EVERY = 100_000
 """Changes of statistics after which they are recomputed: a rank-one step leaves about 1e-16 of what it moves, so that
@@ -301,11 +300,14 @@ class Model:
                             row = trace.tables[code.ancestor(level).index].environment.view[row]  # type: ignore[union-attr]
                         node = (code.ancestor(depth).first_site + slot) << 32 | row
                     case _:
-                        raise InternalError("evidence without a choice")
+                        raise deterministic_evidence(trace, code, -1, row)
             code, slot, row = trace.decode(node)
             if trace.is_choice(code, slot, row):
                 return node
-            packed = trace.tables[code.index].edges[slot].view[row]
+            edge = trace.tables[code.index].edges.get(slot)
+            packed = edge.view[row] if edge is not None else NONE
+            if packed < 0:
+                raise deterministic_evidence(trace, code, slot, row)
             code, row = trace.program.codes[packed >> 32], packed & ROW_MASK
 
     # -------------------------------------------------------------------------------------------------- forget

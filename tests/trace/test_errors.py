@@ -1,0 +1,150 @@
+"""An error or an interruption inside a directive leaves trace and session as they were."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.generator.directives import random_program
+from tests.generator.session import TRANSITIONS, check, infer, load, perform, state
+from tests.generator.test_programs import interrupt_everywhere
+from venture_lite import Venture
+from venture_lite.errors import VentureError
+
+PROGRAM = """
+    [assume mu (normal 0 1)]
+    [assume sd (gamma 2 2)]
+    [assume x (mem (lambda (i) (normal mu sd)))]
+    [assume z (flip 0.5)]
+    [assume crp (make_crp 1.0)]
+    [assume seat (mem (lambda (i) (crp)))]
+    [assume coin (mem (lambda (t) (make_beta_bernoulli 1 2)))]
+    data: for i in 1...4: [observe (x i) (/ i 2)]
+    first: [observe ((coin (seat 1))) true]
+    [predict (if z (x 9) (x 10))]"""
+
+WRONG = [
+    "[assume mu (normal 0 1)]",
+    "[assume new (normal 0 (- 0 sd))]",
+    "[assume new (begin (x 50) (seat 50) (lookup (list 1 2) 7))]",
+    "[assume (new i) (unknown_name i)]",
+    "[assume new (mem 3)]",
+    "[assume new ((lambda (f) (f f)) (lambda (f) (f f)))]",
+    "[predict (+ (x 60) (seat 60) (lookup (list 1 2) 7))]",
+    "[predict ((coin (seat 70)) 3)]",
+    "[observe (x 1) 3]",
+    "[observe (+ (x 80) 1) 3]",
+    "[observe (if (< mu 9) 4 (x 81)) 3]",
+    "[observe (flip (begin (x 82) 0.5)) 7]",
+    "[observe (x (seat 5)) 0.4]",
+    "for i in 1...6: [observe (normal (x (+ i 90)) 1) (/ 1 (- i 5))]",
+    "for i in 1...6: [observe (flip (/ i 5)) true]",
+    "[force (x 1) 3]",
+    "[force sd -1]",
+    "[force (+ (x 1) (x 100)) 3]",
+    "[forget x]",
+    "[forget nothing]",
+    "[forget data 17]",
+    "first: [observe (normal (x 110) 1) 0.3]",
+    "[sample (begin (x 120) (seat 120) (lookup (list 1 2) 7))]",
+    "[infer (gibbs default all 1)]",
+    "[infer (mh default one 'drift 0.5 1)]",
+    "[infer (unknown default one 1)]",
+]
+
+
+def session(chains: int = 1) -> Venture:
+    venture = Venture(seed=3, chains=chains, nested_calls=2000)
+    venture.execute(PROGRAM)
+    infer(venture, "(mh default one 10)")
+    return venture
+
+
+@pytest.mark.parametrize("text", WRONG)
+@pytest.mark.parametrize("chains", [1, 2])
+def test_an_error_leaves_everything_as_it_was(text: str, chains: int) -> None:
+    venture = session(chains)
+    before, score = state(venture), venture.log_score()
+    with pytest.raises(VentureError):
+        venture.execute(text)
+    assert state(venture) == before
+    assert venture.log_score() == score
+    check(venture)
+    venture.execute("[assume new (normal mu 1)] [forget data 2] [forget first]")
+    check(venture)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[assume new (begin (x 50) (seat 50) (normal 0 1))]",
+        "[assume new (make_uc_beta_bernoulli 1 1)]",
+        "[assume (new i) (if (<= i 0) 0 (+ (x i) (new (- i 1))))]",
+        "[predict (+ (x 60) (seat 60))]",
+        "[observe (x 7) 3]",
+        "[observe (x 9) 3]",
+        "for i in 1...3: [observe (normal (x (+ i 90)) 1) i]",
+        "for i in 1...3: [observe (normal mu 1) i]",
+        "[observe ((coin (seat 3))) false]",
+        "[force mu 3]",
+        "[force z true]",
+        "[force (seat 1) 9]",
+        "[forget data]",
+        "[forget data 3]",
+        "[forget first]",
+        "[sample (+ (x 1) (x 130))]",
+    ],
+)
+def test_an_interruption_leaves_everything_as_it_was(text: str) -> None:
+    venture = session()
+    interrupt_everywhere(venture, lambda: venture.execute(text), restores=True)
+    check(venture)
+
+
+@pytest.mark.parametrize("chains", [2, 3])
+def test_an_interruption_in_one_chain_takes_back_the_directive_in_all(chains: int) -> None:
+    venture = session(chains)
+    before = state(venture)
+    last = venture.traces[-1]
+    last.machine.poll_every = 1
+    last.interrupt_after = 3
+    with pytest.raises(KeyboardInterrupt):
+        venture.execute("[assume new (+ (x 50) (seat 50) (seat 51))]")
+    assert state(venture) == before
+    venture.execute("[assume new (+ (x 50) (seat 50) (seat 51))]")
+    check(venture)
+
+
+def test_several_chains_are_as_each_alone() -> None:
+    for seed in range(20):
+        program = random_program(seed)
+        together = load(program, seed, chains=3)
+        alone = [Venture(seed=seed, chains=3, only_chain=k) for k in range(3)]
+        for venture in alone:
+            for step in program.directives:
+                perform(venture, step)
+        name = program.directives[0].text.split()[1]
+        for transition in TRANSITIONS[::3]:
+            expression = f"(repeat 3 (do {transition} (collect {name})))"
+            draws = infer(together, expression)[name]
+            for k, venture in enumerate(alone):
+                assert np.array_equal(np.asarray(infer(venture, expression)[name])[0], np.asarray(draws)[k])
+        assert [model.snapshot() for model in together.traces] == [venture.traces[0].snapshot() for venture in alone]
+
+
+def test_plans_make_the_draws_that_the_interpreter_makes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is faster agrees with what defines: same draws, same decisions, same trace."""
+    from venture_lite.inference import transitions
+
+    def states(seed: int) -> list[object]:
+        venture = load(random_program(seed), seed)
+        found = []
+        for transition in ("(mh default one 10)", "(mh default each 2)", "(mh r one 'drift 0.7 5)", "(mh s one 5)"):
+            infer(venture, transition)
+            found.append(state(venture))
+        return found
+
+    planned = [states(seed) for seed in range(80)]
+    monkeypatch.setattr(transitions, "make_plan", lambda *arguments: None)
+    for seed, expected in enumerate(planned):
+        assert states(seed) == expected, f"program {seed}"

@@ -44,12 +44,8 @@ def constant_index(index: Index, parameters: Mapping[str, Any], passes: Mapping[
             sides = [_number(constant_index(side, parameters, passes), side.span) for side in (left, right)]
             return _ARITHMETIC[operator](*sides)
         case IndexOf(base=base, positions=positions):
-            value = _raw(base, parameters)
-            for position in positions:
-                value = _element(
-                    value, _whole(constant_index(position, parameters, passes), position.span), index, position
-                )
-            return refuse_missing(from_python(value), index.span, value)
+            at = [_whole(constant_index(position, parameters, passes), position.span) for position in positions]
+            return _deep(_raw(base, parameters), at, index)
     raise ParameterError("not an index expression", index.span)
 
 
@@ -107,10 +103,16 @@ def _checked_copy(taken: np.ndarray, index: IndexOf, positions: list[np.ndarray]
 
 
 def _missing_in_pass(index: IndexOf, positions: list[np.ndarray], at: int, inside: list[int]) -> ParameterError:
-    row, *column = [*(int(position[at]) for position in positions), *inside]
-    error = _missing_value(_name(index), f"row {row}" + (f", column {column[0]}" if column else ""), index.span)
+    place = _place([*(int(position[at]) for position in positions), *inside])
+    error = _missing_value(_name(index), place, index.span)
     error.position = at
     return error
+
+
+def _place(positions: list[int]) -> str:
+    """Where in the data, from 1, as a person counts."""
+    row, *column = positions
+    return f"row {row}" + (f", column {column[0]}" if column else "")
 
 
 def _listed(data: Any, positions: np.ndarray, index: IndexOf) -> np.ndarray | list[Any]:
@@ -136,15 +138,18 @@ def _deep(data: Any, positions: list[int], index: IndexOf) -> Any:
     value = data
     for position, written in zip(positions, index.positions, strict=True):
         value = _element(value, position, index, written)
-    return refuse_missing(from_python(value), index.span, value)
+    found = from_python(value)
+    if isinstance(found, np.ndarray) and np.isnan(found).any():
+        inside = [int(i) + 1 for i in np.argwhere(np.isnan(found))[0]]
+        raise _missing_value(_name(index), _place([*positions, *inside]), index.span)
+    return refuse_missing(found, index.span, _place(positions), _name(index))
 
 
-def refuse_missing(value: Any, span: Span, raw: Any = None, place: str = "", name: str = "") -> Any:
+def refuse_missing(value: Any, span: Span, place: str = "", name: str = "") -> Any:
     """The value, unless it is NaN, holds a NaN, or is None."""
     missing = value is None or (isinstance(value, float) and value != value)
     if isinstance(value, np.ndarray) and np.isnan(value).any():
-        row, *column = (int(i) + 1 for i in np.argwhere(np.isnan(value))[0])
-        place = place or f"row {row}" + (f", column {column[0]}" if column else "")
+        place = place or _place([int(i) + 1 for i in np.argwhere(np.isnan(value))[0]])
         missing = True
     if isinstance(value, tuple):
         for position, item in enumerate(value, start=1):

@@ -21,8 +21,8 @@ from venture_lite.procedures.record import Deterministic
 from venture_lite.progress import Progress, Silent
 from venture_lite.syntax import Expression, Form, Literal, Name, Parameter, Quote
 from venture_lite.trace.directives import Model
-from venture_lite.trace.scopes import DefaultScope
 from venture_lite.trace.explain import apply_checked
+from venture_lite.trace.scopes import DefaultScope
 from venture_lite.values import Symbol
 
 Kernel = Callable[[], None]

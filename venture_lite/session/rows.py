@@ -144,6 +144,20 @@ def _load(chains: Chains, parts: list[Part], leaves: list[Leaf], given: Given) -
             present, _load_prepared(model, prepared, [part for part, _ in present]), strict=True
         ):
             part.rows.append(rows)
+            _read_predictions(model, rows, part.passes)
+
+
+def _read_predictions(model: Model, rows: Rows, passes: Passes | None) -> None:
+    """A prediction that is computed when it is read is read once, so that what is wrong with it is told now."""
+    if rows.observed or rows.code.result_slot >= 0:
+        return
+    with _naming_the_pass(passes):
+        for position, row in enumerate(rows.rows):
+            try:
+                model.read_result(rows.code, int(row))
+            except VentureError as error:
+                error.position = position
+                raise
 
 
 def _load_prepared(model: Model, prepared: list[Any], parts: list[Part]) -> list[Rows]:

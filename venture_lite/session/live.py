@@ -39,7 +39,7 @@ class Passes:
         return found
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Part:
     """One assume, observe or predict, with the rows that it made: one, or one for each pass of a loop."""
 
@@ -56,7 +56,7 @@ class Part:
         return [position for position in range(count) if position not in self.forgotten]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Live:
     """A directive of the model: an assume, an observe, a predict, or a loop over data with the directives inside."""
 
@@ -184,7 +184,9 @@ class Directory:
         self.chains.commit()
         for item, part, positions in chosen:
             part.forgotten.update(positions)
-            if not any(other.left() for other in item.live.parts):
+            if not part.left():
+                item.live.parts.remove(part)
+            if not item.live.parts:
                 self.entries.pop(item.live.id, None)
         for item in found:
             if item.live.name is not None:

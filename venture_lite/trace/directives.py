@@ -19,7 +19,7 @@ from venture_lite.trace.runtime import Exchangeable
 from venture_lite.trace.scaffold import Builder, Scaffold
 from venture_lite.trace.table import NONE, Table
 from venture_lite.trace.trace import ROW_MASK, Trace
-from venture_lite.trace.weights import KeptWeights, Weight, density_of, log_density
+from venture_lite.trace.weights import Group, KeptWeights, Weight, density_of, log_density
 from venture_lite.values import show
 
 RECOUNT_EVERY = 100_000
@@ -253,13 +253,26 @@ class Model:
         flags[first : first + count] = b"\x01" * count
         site = code.first_site + code.result_slot
         group = self.kept.group(site)
-        weight = group.weigh(slice(first, first + count))
+        try:
+            weight = group.weigh(slice(first, first + count))
+        except VentureError as error:
+            error.position = self._first_refused(group, first, count)
+            raise
         if weight.impossible:
             self.maybe_impossible = True
             self._find_impossible(code, first, count)
         if first == 0 and table.dead == 0:
             self.kept.keep(site, weight)
         return Rows(code, range(first, first + count), True)
+
+    def _first_refused(self, group: Group, first: int, count: int) -> int | None:
+        """Which of the rows that were loaded together cannot be weighed."""
+        for row in range(first, first + count):
+            try:
+                group.weigh(slice(row, row + 1))
+            except VentureError:
+                return row - first
+        return None
 
     def _find_impossible(self, code: Code, first: int, count: int) -> None:
         for row in range(first, first + count):
@@ -338,6 +351,8 @@ class Model:
             at, index, inner = trace.decode(step)
             trace.set_observed(at, index, inner, False)
         at, index, inner = trace.decode(node)
+        # rows that were loaded together have no place for their positions in scopes
+        trace.tables[at.index].reserve_cells()
         trace.register(at, index, inner)
 
     def _evidence_path(self, code: Code, row: int) -> list[int]:

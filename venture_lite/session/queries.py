@@ -8,13 +8,14 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from venture_lite import syntax
-from venture_lite.code import Code, Kind
+from venture_lite.code import Kind
 from venture_lite.draws import Draws
 from venture_lite.errors import VentureError, VentureWarning
 from venture_lite.inference.program import InferenceProgram
 from venture_lite.lift import Lifter, shape
 from venture_lite.parameters import constant_index
 from venture_lite.session.chains import Chains, Given
+from venture_lite.session.places import Shared, told_at
 from venture_lite.syntax import Expression, Name
 from venture_lite.trace.directives import Model
 from venture_lite.trace.evaluate import NO_EVIDENCE
@@ -29,28 +30,34 @@ def sampler(model: Model, given: Given) -> Callable[[Expression], Callable[[], A
             direct = _stored_global(model, expression.name)
             if direct is not None:
                 return direct
-        code, values = _code(model, expression, given)
-        return lambda: model.sample(code, values)
+        shared, values = _code(model, expression, given)
+
+        def draw() -> Any:
+            with told_at(shared, expression):
+                return model.sample(shared.code, values)
+
+        # the Code that was made of this very text needs no translation of places
+        return (lambda: model.sample(shared.code, values)) if shared.expression is expression else draw
 
     return compiled
 
 
-def _code(model: Model, expression: Expression, given: Given) -> tuple[Code, tuple[Any, ...]]:
+def _code(model: Model, expression: Expression, given: Given) -> tuple[Shared, tuple[Any, ...]]:
     """The Code of an expression that leaves no rows behind, one for all passes of a loop, and its arguments."""
     lifted = Lifter(tuple(given.passes), given.parameters, lift_literals=False).lift(expression)
     analyzer = model.trace.analyzer
     key = ("sample", shape(lifted.expression)), analyzer.meaning(lifted.expression)
-    code = model.codes.get(key)
-    if code is None:
+    shared = model.codes.get(key)
+    if shared is None:
         code = analyzer.directive("sample", lifted.expression, len(lifted.arguments), False)
-        model.codes[key] = code
+        shared = model.codes[key] = Shared(code, expression)
         model.trace.grow_with_program()
     values = (
         constant_index(argument.index, given.parameters, given.passes)
         for argument in lifted.arguments
         if isinstance(argument, syntax.Parameter)
     )
-    return code, tuple(values)
+    return shared, tuple(values)
 
 
 def _stored_global(model: Model, name: str) -> Callable[[], Any] | None:
@@ -81,13 +88,14 @@ def force(chains: Chains, directive: syntax.Force, given: Given) -> Any:
     """Set the choice that the expression's value is, in every chain."""
     value = from_python(evaluator(chains, given).value(directive.value))
     for model in chains.models:
-        code, values = _code(model, directive.expression, given)
-        rows = model.load(code, [[value] for value in values], 1, NO_EVIDENCE)
-        try:
-            model.force(code, int(rows.rows[0]), value)
-            model.remove_row(rows, 0)
-        except VentureError as error:
-            raise error.at(directive.span) from error
+        shared, values = _code(model, directive.expression, given)
+        with told_at(shared, directive.expression):
+            rows = model.load(shared.code, [[value] for value in values], 1, NO_EVIDENCE)
+            try:
+                model.force(shared.code, int(rows.rows[0]), value)
+                model.remove_row(rows, 0)
+            except VentureError as error:
+                raise error.at(directive.span) from error
     chains.commit()
     return to_python(value)
 

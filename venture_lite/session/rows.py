@@ -17,6 +17,7 @@ from venture_lite.lift import Lifter, shape
 from venture_lite.parameters import constant_index, index_column
 from venture_lite.session.chains import Chains, Given
 from venture_lite.session.live import Live, Part, Passes
+from venture_lite.session.places import Shared, told_at
 from venture_lite.session.queries import evaluator
 from venture_lite.syntax import Expression, Literal, Parameter, Quote
 from venture_lite.trace.directives import Model, Rows
@@ -38,7 +39,7 @@ class Leaf:
 
 def lowered(
     model: Model, expression: Expression, given: Given, variables: Variables | None, name: str | None = None
-) -> tuple[Code, list[Any]]:
+) -> tuple[Shared, list[Any]]:
     """The Code of a directive's expression, shared by expressions of one shape, and a column for each argument slot.
 
     `variables` are those of the loops around it, None outside loops; `name` is what an assume binds.
@@ -47,10 +48,10 @@ def lowered(
     lifted = lifter.lift(expression)
     analyzer = model.trace.analyzer
     key = (shape(lifted.expression), name), analyzer.meaning(lifted.expression)
-    code = model.codes.get(key)
-    if code is None:
+    shared = model.codes.get(key)
+    if shared is None:
         code = analyzer.directive(name or "expression", lifted.expression, len(lifted.arguments), name is not None)
-        model.codes[key] = code
+        shared = model.codes[key] = Shared(code, expression)
         model.trace.grow_with_program()
     columns: list[Any] = []
     for argument in lifted.arguments:
@@ -58,17 +59,18 @@ def lowered(
             columns.append([from_python(argument.value)])
         else:
             columns.append(index_column(argument.index, given.parameters, variables or {}))
-    return code, columns
+    return shared, columns
 
 
 def load_assume(chains: Chains, directive: syntax.Assume, given: Given, targets: list[Global]) -> list[Rows]:
     """Evaluate an assume's expression in every chain, and bind its name there."""
     made = []
     for model, target in zip(chains.models, targets, strict=True):
-        code, columns = lowered(model, directive.expression, given, None, name=directive.name)
-        rows = model.load(code, columns, 1, NO_EVIDENCE, target)
-        if model.read_result(code, int(rows.rows[0])) is None:
-            raise VentureError(f"{directive.name} is used before it has a value", directive.span)
+        shared, columns = lowered(model, directive.expression, given, None, name=directive.name)
+        with told_at(shared, directive.expression):
+            rows = model.load(shared.code, columns, 1, NO_EVIDENCE, target)
+            if model.read_result(shared.code, int(rows.rows[0])) is None:
+                raise VentureError(f"{directive.name} is used before it has a value", directive.span)
         made.append(rows)
     return made
 
@@ -127,55 +129,75 @@ def _unroll(loop: syntax.Loop, given: Given, outer: Variables, count: int, leave
             leaves.append(Leaf(directive, inner, size))
 
 
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    """What one chain needs to load a leaf."""
+
+    part: Part
+    leaf: Leaf
+    shared: Shared
+    columns: list[Any]
+    evidence: Any
+
+    def arguments(self) -> tuple[Code, list[Any], int, Any]:
+        return self.shared.code, self.columns, self.leaf.count, self.evidence
+
+    @contextlib.contextmanager
+    def told(self) -> Iterator[None]:
+        """Errors are told at the leaf's own place, and name the pass of the loop."""
+        with _naming_the_pass(self.part.passes), told_at(self.shared, self.leaf.directive.expression):
+            yield
+
+
 def _load(chains: Chains, parts: list[Part], leaves: list[Leaf], given: Given) -> None:
     """Load the leaves into every chain; the data are shared."""
-    shared: list[tuple[list[Any], Any]] = []
+    data: list[tuple[list[Any], Any]] = []
     present = [(part, leaf) for part, leaf in zip(parts, leaves, strict=True) if leaf.count]
     for model in chains.models:
         prepared = []
         for position, (part, leaf) in enumerate(present):
             with _naming_the_pass(part.passes):
-                code, columns = lowered(model, leaf.directive.expression, given, leaf.variables or None)
-                if position == len(shared):
-                    shared.append((columns, _evidence(chains, leaf, given)))
-            columns, evidence = shared[position]
-            prepared.append((code, columns, leaf.count, evidence))
-        for (part, _), rows in zip(
-            present, _load_prepared(model, prepared, [part for part, _ in present]), strict=True
-        ):
-            part.rows.append(rows)
-            _read_predictions(model, rows, part.passes)
+                shared, columns = lowered(model, leaf.directive.expression, given, leaf.variables or None)
+                if position == len(data):
+                    data.append((columns, _evidence(chains, leaf, given)))
+            prepared.append(_Prepared(part, leaf, shared, *data[position]))
+        for item, rows in zip(prepared, _load_prepared(model, prepared), strict=True):
+            item.part.rows.append(rows)
+            with item.told():
+                _read_predictions(model, rows)
 
 
-def _read_predictions(model: Model, rows: Rows, passes: Passes | None) -> None:
+def _read_predictions(model: Model, rows: Rows) -> None:
     """A prediction that is computed when it is read is read once, so that what is wrong with it is told now."""
     if rows.observed or rows.code.result_slot >= 0:
         return
-    with _naming_the_pass(passes):
-        for position, row in enumerate(rows.rows):
-            try:
-                model.read_result(rows.code, int(row))
-            except VentureError as error:
-                error.position = position
-                raise
+    for position, row in enumerate(rows.rows):
+        try:
+            model.read_result(rows.code, int(row))
+        except VentureError as error:
+            error.position = position
+            raise
 
 
-def _load_prepared(model: Model, prepared: list[Any], parts: list[Part]) -> list[Rows]:
-    counts = {count for _, _, count, _ in prepared}
-    together = len(counts) > 1 or len(prepared) == 1 or all(model.is_flat(code) for code, *_ in prepared)
+def _load_prepared(model: Model, prepared: list[_Prepared]) -> list[Rows]:
+    counts = {item.leaf.count for item in prepared}
+    together = len(counts) > 1 or len(prepared) == 1 or all(model.is_flat(item.shared.code) for item in prepared)
     made = []
     with _without_garbage_collection():
         if together:
-            for part, item in zip(parts, prepared, strict=True):
-                with _naming_the_pass(part.passes):
-                    made.append(model.load(*item))
+            for item in prepared:
+                with item.told():
+                    made.append(model.load(*item.arguments()))
             return made
         # one pass after another, so that the data of a pass stand together
-        made = [model.begin_load(*item) for item in prepared]
+        made = [model.begin_load(*item.arguments()) for item in prepared]
         for position in range(counts.pop() if counts else 0):
-            for part, rows, (*_, evidence) in zip(parts, made, prepared, strict=True):
-                with _naming_the_pass(part.passes):
-                    model.load_one(rows, evidence, position)
+            for item, rows in zip(prepared, made, strict=True):
+                try:
+                    model.load_one(rows, item.evidence, position)
+                except VentureError:
+                    with item.told():
+                        raise
         return made
 
 

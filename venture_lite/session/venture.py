@@ -27,6 +27,7 @@ from venture_lite.session.live import Directory, Live, Part
 from venture_lite.syntax import Directive, Expression, Quote
 from venture_lite.trace.directives import Model
 from venture_lite.trace.evaluate import Limits
+from venture_lite.trace.runtime import Exchangeable
 from venture_lite.trace.trace import ROW_MASK
 from venture_lite.trace.weights import log_density
 from venture_lite.values import from_python, to_python
@@ -306,8 +307,16 @@ class Venture:
 
 
 def _density(model: Model, made: Any) -> float:
+    """Of an observe that was just loaded: as it was before an exchangeable procedure took the value in."""
+    trace = model.trace
     node = model.evidence_node(made.code, int(made.rows[0]))
-    return log_density(model.trace, node >> 32, node & ROW_MASK)
+    operator, _ = trace.application(node >> 32, node & ROW_MASK)
+    mark = trace.journal.mark()
+    if isinstance(operator, Exchangeable):
+        trace.unincorporate(operator, trace.value(node))
+    density = log_density(trace, node >> 32, node & ROW_MASK)
+    trace.journal.rollback(mark)
+    return density
 
 
 def _result(directive: Directive, value: Any) -> DirectiveResult:

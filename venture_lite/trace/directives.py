@@ -72,7 +72,7 @@ class Model:
         self.regenerator = Regenerator(self.trace, self.machine, self.kept)
 
         # Codes of directives, by the shape of their expression
-        self.codes: dict[Any, Code] = {}
+        self.codes: dict[Any, Any] = {}
         # asked between transitions and now and then within: whether to stop
         self.interrupted: Callable[[], bool] = lambda: False
         # for tests: an interruption at the n-th point from now at which one can come

@@ -181,3 +181,40 @@ def test_a_sample_leaves_nothing(text: str) -> None:
     venture.sample(text)
     assert state(venture) == before
     check(venture)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[assume g (if (flip 0.5) flip bernoulli)] [predict (g)]",
+        "[assume h (mem (lambda (i) student_t))] [predict ((h 1) 4)] [observe ((h 2) 3) 0.4]",
+        "[assume f (mem (mem (lambda (i) (normal 0 1))))] [predict (f (uniform_discrete 0 2))]",
+        "[assume z (flip 0.5)] [assume x (binomial 3 0.5)] [assume v (if (= (if z 0 x) (flip 0.4)) (normal 0 1) 7)]"
+        " [predict (if z v v)]",
+        "[assume a (gamma 1 1)] [assume c (if (flip 0.4) (make_crp a) (make_crp (* 2 a)))]"
+        " [assume s (mem (lambda (i) (c)))] [predict (list (s 1) (s 2))] [observe (normal (s 1) 1) 2]",
+        "[assume f (lambda (i) (if (< i 1) 0 (+ (normal 0 1) (f (- i 1)))))] [assume g (mem f)]"
+        " [assume k (uniform_discrete 0 3)] [predict (+ (f k) (g k))] [predict (if (flip 0.5) (g k) (f 2))]",
+        "[assume f (mem (lambda (g) (normal (g) 1)))] [assume a (lambda () (normal 0 1))]"
+        " [predict (f (if (flip 0.5) a (lambda () 3)))]",
+        "[assume f (mem (lambda (i) (mem (lambda (j) (normal i 1)))))] [assume z (uniform_discrete 0 3)]"
+        " [predict (+ ((f z) 1) ((f z) 2))] [predict ((f 1) z)]",
+    ],
+)
+def test_invariants_hold_where_structure_changes(text: str) -> None:
+    venture = Venture(seed=6)
+    venture.execute(text)
+    for transition in ("(mh default one 1)", "(mh default each 1)", "(mh default all 1)"):
+        for _ in range(25):
+            infer(venture, transition)
+            check(venture)
+
+
+def test_data_loaded_together_are_forgotten_one_by_one() -> None:
+    venture = Venture(seed=7)
+    venture.execute("[assume m (normal 0 1)] data: for i in 1...5: [observe (normal m 1) i]")
+    for text in ("[forget data 2]", "[forget data 5]", "[forget data]", "for i in 1...5: [observe (normal m 1) i]"):
+        venture.execute(text)
+        check(venture)
+        infer(venture, "(mh default one 20)")
+        check(venture)

@@ -128,7 +128,8 @@ class _Checker:
             case Kind.MEM:
                 assert item.operator is not None
                 procedure = self.compute.read(code, row, item.operator)
-                self.expect(value.procedure == procedure, code, index, row, "memoizes another procedure")
+                right = value is procedure if isinstance(procedure, Memo) else value.procedure == procedure
+                self.expect(right, code, index, row, "memoizes another procedure")
                 self.memo(code, index, row, value)
             case Kind.MAKER:
                 self.maker(code, index, row, value)

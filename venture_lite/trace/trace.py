@@ -58,6 +58,8 @@ class Trace:
         self.readers: list[Reader | None] = []
         self._block_readers: dict[int, Reader] = {}
         self._valid: dict[Any, Any] = {}
+        # record -> the arguments that were found valid last
+        self.checked: dict[Any, tuple[Any, ...]] = {}
         # tables of what was derived from the places where globals stand
         self.derived: list[dict[Any, Any]] = [self._block_readers]
         # global bound to the row of its directive
@@ -156,7 +158,10 @@ class Trace:
         operator = values[0]
         if not isinstance(operator, (Random, Exchangeable)):
             raise InternalError("a choice whose operator is not random")
-        return operator, values[1:]
+        arguments = values[1:]
+        if isinstance(operator, Random) and len(arguments) < len(operator.arguments):
+            arguments += tuple(argument.default for argument in operator.arguments[len(arguments) :])
+        return operator, arguments
 
     def tags(self, code: Code, slot: int, row: int) -> list[tuple[Any, Any]]:
         """(scope, block key) of a choice, one for each tagged scope: where tags of one scope nest, the innermost counts."""

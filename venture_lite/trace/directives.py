@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from venture_lite.code import Code, Global, GlobalRef, Kind, SlotRef
+from venture_lite.code import Code, Global, Kind
 from venture_lite.errors import EvidenceError, InternalError, VentureError
-from venture_lite.procedures.record import Random
-from venture_lite.trace.evaluate import NO_EVIDENCE, Limits, Machine, deterministic_evidence
+from venture_lite.trace.evaluate import NO_EVIDENCE, Limits, Machine
+from venture_lite.trace.evidence import evidence_path, refuse_impossible
 from venture_lite.trace.explain import explain_refs
 from venture_lite.trace.regenerate import Regenerator
-from venture_lite.trace.runtime import Exchangeable
 from venture_lite.trace.scaffold import Builder, Scaffold
-from venture_lite.trace.table import NONE, Table
-from venture_lite.trace.trace import ROW_MASK, Trace
-from venture_lite.trace.weights import Group, KeptWeights, Weight, density_of, log_density
+from venture_lite.trace.score import impossible_choices, log_score
+from venture_lite.trace.table import Table
+from venture_lite.trace.trace import Trace
+from venture_lite.trace.weights import Group, KeptWeights, Weight, log_density
 from venture_lite.values import show
 
 RECOUNT_EVERY = 100_000
@@ -167,7 +166,7 @@ class Model:
         try:
             self._load_row(made.code, int(made.rows[position]), wanted, made, position)
         except VentureError as error:
-            error.position = position  # type: ignore[attr-defined]
+            error.position = position
             raise
 
     def sample(self, code: Code, values: tuple[Any, ...] = ()) -> Any:
@@ -212,7 +211,7 @@ class Model:
             self.constrain(node, value, path)
             made.elsewhere[position] = path
         if weight.impossible or waiting:
-            self._refuse_impossible(code, row)
+            refuse_impossible(self.trace, code, row)
             self.maybe_impossible = True
 
     def constrain(self, node: int, value: Any, path: list[int]) -> None:
@@ -256,7 +255,7 @@ class Model:
         try:
             weight = group.weigh(slice(first, first + count))
         except VentureError as error:
-            error.position = self._first_refused(group, first, count)
+            error.position = _first_refused(group, first, count)
             raise
         if weight.impossible:
             self.maybe_impossible = True
@@ -265,63 +264,17 @@ class Model:
             self.kept.keep(site, weight)
         return Rows(code, range(first, first + count), True)
 
-    def _first_refused(self, group: Group, first: int, count: int) -> int | None:
-        """Which of the rows that were loaded together cannot be weighed."""
-        for row in range(first, first + count):
-            try:
-                group.weigh(slice(row, row + 1))
-            except VentureError:
-                return row - first
-        return None
-
     def _find_impossible(self, code: Code, first: int, count: int) -> None:
         for row in range(first, first + count):
             try:
-                self._refuse_impossible(code, row)
+                refuse_impossible(self.trace, code, row)
             except VentureError as error:
-                error.position = row - first  # type: ignore[attr-defined]
+                error.position = row - first
                 raise
 
-    def _refuse_impossible(self, code: Code, row: int) -> None:
-        """An observed value outside the support whatever the parameters are is an error of the directive."""
-        node = self.evidence_node(code, row)
-        site, at = node >> 32, node & ROW_MASK
-        operator, arguments = self.trace.application(site, at)
-        value = self.trace.value(node)
-        if log_density(self.trace, site, at) == -np.inf and never_possible(operator, arguments, value):
-            name = operator.name if isinstance(operator, Random) else operator.record.name
-            where = self.trace.decode(node)
-            raise EvidenceError(
-                f"{show(value)} is impossible for {name}, whatever its parameters are",
-                where[0].slots[where[1]].span,
-                None,
-                self.trace.call_chain(*where),
-            )
-
     def evidence_node(self, code: Code, row: int) -> int:
-        """The choice that an observe row's evidence fixes: followed from its result."""
-        trace = self.trace
-        while True:
-            node = trace.result_node(code, row)
-            if node < 0:
-                match code.result:
-                    case GlobalRef(target=target) if target.code is not None:
-                        code, row = target.code, target.row
-                        continue
-                    case SlotRef(depth=depth, slot=slot):
-                        for level in range(depth):
-                            row = trace.tables[code.ancestor(level).index].environment.view[row]  # type: ignore[union-attr]
-                        node = (code.ancestor(depth).first_site + slot) << 32 | row
-                    case _:
-                        raise deterministic_evidence(trace, code, -1, row)
-            code, slot, row = trace.decode(node)
-            if trace.is_choice(code, slot, row):
-                return node
-            edge = trace.tables[code.index].edges.get(slot)
-            packed = edge.view[row] if edge is not None else NONE
-            if packed < 0:
-                raise deterministic_evidence(trace, code, slot, row)
-            code, row = trace.program.codes[packed >> 32], packed & ROW_MASK
+        """The choice that an observe row's evidence fixes."""
+        return evidence_path(self.trace, code, row)[-1]
 
     # -------------------------------------------------------------------------------------------------- forget
 
@@ -347,35 +300,13 @@ class Model:
         """Evidence goes; a choice that is still used elsewhere stays with its value, back in its scopes."""
         trace = self.trace
         node = self.evidence_node(code, row)
-        for step in self._evidence_path(code, row):
+        for step in evidence_path(trace, code, row):
             at, index, inner = trace.decode(step)
             trace.set_observed(at, index, inner, False)
         at, index, inner = trace.decode(node)
         # rows that were loaded together have no place for their positions in scopes
         trace.tables[at.index].reserve_cells()
         trace.register(at, index, inner)
-
-    def _evidence_path(self, code: Code, row: int) -> list[int]:
-        trace = self.trace
-        path: list[int] = []
-        end = self.evidence_node(code, row)
-        while True:
-            node = trace.result_node(code, row)
-            if node < 0:
-                match code.result:
-                    case GlobalRef(target=target) if target.code is not None:
-                        code, row = target.code, target.row
-                        continue
-                    case SlotRef(depth=depth, slot=slot):
-                        for level in range(depth):
-                            row = trace.tables[code.ancestor(level).index].environment.view[row]  # type: ignore[union-attr]
-                        node = (code.ancestor(depth).first_site + slot) << 32 | row
-            path.append(node)
-            if node == end:
-                return path
-            code, slot, row = trace.decode(node)
-            packed = trace.tables[code.index].edges[slot].view[row]
-            code, row = trace.program.codes[packed >> 32], packed & ROW_MASK
 
     # --------------------------------------------------------------------------------------------------- force
 
@@ -393,78 +324,23 @@ class Model:
 
     def impossible_choices(self) -> list[int]:
         """Live choices whose density is zero."""
-        trace = self.trace
-        found = []
-        for table in trace.tables:
-            code = table.code
-            for step in code.steps:
-                if code.slots[step].kind in (Kind.RANDOM, Kind.CALL):
-                    site = code.first_site + step
-                    for row in range(table.count):
-                        if table.live[row] and trace.is_choice(code, step, row):
-                            if not isinstance(trace.application(site, row)[0], Exchangeable):
-                                if log_density(trace, site, row) == -np.inf:
-                                    found.append(site << 32 | row)
-        return found
+        return impossible_choices(self.trace)
 
     def log_score(self) -> Weight:
         """Log joint density of all live choices."""
-        trace, weight = self.trace, Weight()
-        for table in trace.tables:
-            code = table.code
-            for step in code.steps:
-                kind = code.slots[step].kind
-                site = code.first_site + step
-                if kind is Kind.RANDOM:
-                    weight.plus(self.kept.all_rows(site))
-                elif kind is Kind.CALL:
-                    rows = table.rows()
-                    for row in range(table.count) if isinstance(rows, slice) else rows.tolist():
-                        if trace.is_choice(code, step, row):
-                            operator, arguments = trace.application(site, row)
-                            if isinstance(operator, Random):
-                                value = trace.column(site).view[row]
-                                weight.add(density_of(trace, site, row, operator, arguments, value))
-        # in the order of their nodes: rejection does not restore that of a dictionary, and a sum depends on it
-        for node in sorted(trace.makers):
-            weight.add(trace.makers[node].state.log_joint())
-        return weight
+        return log_score(self.trace, self.kept)
+
+
+def _first_refused(group: Group, first: int, count: int) -> int | None:
+    """Which of the rows that were loaded together cannot be weighed."""
+    for row in range(first, first + count):
+        try:
+            group.weigh(slice(row, row + 1))
+        except VentureError:
+            return row - first
+    return None
 
 
 def _plain(value: Any) -> Any:
     """A column's entry as a value: NumPy scalars become Python numbers."""
     return value.item() if isinstance(value, np.generic) else value
-
-
-PROBES: dict[str, tuple[Any, ...]] = {
-    "real": (0.0,),
-    "positive": (1.0,),
-    "non-negative": (1.0,),
-    "probability": (0.5,),
-    "integer": (0, 1),
-    "count": (1, 2**31),
-    "positive integer": (1, 2**31),
-}
-"""Arguments to try, by domain, where a value is impossible for the arguments at hand."""
-
-
-def never_possible(operator: Random | Exchangeable, arguments: tuple[Any, ...], value: Any) -> bool:
-    """Whether no parameters of the distribution give the value positive density: for none of a few typical ones it has."""
-    if isinstance(operator, Exchangeable):
-        fresh = operator.record.make(*operator.state.arguments)
-        return bool(fresh.log_predictive(value) == -np.inf)
-    choices = [
-        (given, *PROBES.get(argument.domain.name, ()))
-        for given, argument in zip(arguments, operator.arguments, strict=True)
-    ]
-    if isinstance(value, (int, float)):
-        # bounds: supports that are an interval between arguments
-        around = (value - 1, value + 1)
-        choices = [(*tried, *around) if len(tried) > 1 else tried for tried in choices]
-    for tried in itertools.islice(itertools.product(*choices), 200):
-        try:
-            if operator.log_density(value, *tried) > -np.inf:
-                return False
-        except VentureError:
-            continue
-    return True

@@ -1,0 +1,99 @@
+"""Where an observation's evidence went, and what no parameters could have given."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from venture_lite.code import Code, GlobalRef, SlotRef
+from venture_lite.errors import EvidenceError, VentureError
+from venture_lite.procedures.record import Random
+from venture_lite.trace.evaluate import deterministic_evidence
+from venture_lite.trace.runtime import Exchangeable
+from venture_lite.trace.table import NONE
+from venture_lite.trace.trace import ROW_MASK
+from venture_lite.trace.weights import log_density
+from venture_lite.values import show
+
+if TYPE_CHECKING:
+    from venture_lite.trace.trace import Trace
+
+
+def evidence_path(trace: Trace, code: Code, row: int) -> list[int]:
+    """The nodes that an observe row's evidence passes, from its result to the choice that takes it."""
+    path: list[int] = []
+    while True:
+        node = trace.result_node(code, row)
+        if node < 0:
+            match code.result:
+                case GlobalRef(target=target) if target.code is not None:
+                    code, row = target.code, target.row
+                    continue
+                case SlotRef(depth=depth, slot=slot):
+                    for level in range(depth):
+                        row = trace.tables[code.ancestor(level).index].environment.view[row]  # type: ignore[union-attr]
+                    node = (code.ancestor(depth).first_site + slot) << 32 | row
+                case _:
+                    raise deterministic_evidence(trace, code, -1, row)
+        path.append(node)
+        code, slot, row = trace.decode(node)
+        if trace.is_choice(code, slot, row):
+            return path
+        edge = trace.tables[code.index].edges.get(slot)
+        packed = edge.view[row] if edge is not None else NONE
+        if packed < 0:
+            raise deterministic_evidence(trace, code, slot, row)
+        code, row = trace.program.codes[packed >> 32], packed & ROW_MASK
+
+
+def refuse_impossible(trace: Trace, code: Code, row: int) -> None:
+    """An observed value outside the support whatever the parameters are is an error of the directive."""
+    node = evidence_path(trace, code, row)[-1]
+    site, at = node >> 32, node & ROW_MASK
+    operator, arguments = trace.application(site, at)
+    value = trace.value(node)
+    if log_density(trace, site, at) == -np.inf and never_possible(operator, arguments, value):
+        name = operator.name if isinstance(operator, Random) else operator.record.name
+        where = trace.decode(node)
+        raise EvidenceError(
+            f"{show(value)} is impossible for {name}, whatever its parameters are",
+            where[0].slots[where[1]].span,
+            None,
+            trace.call_chain(*where),
+        )
+
+
+PROBES: dict[str, tuple[Any, ...]] = {
+    "real": (0.0,),
+    "positive": (1.0,),
+    "non-negative": (1.0,),
+    "probability": (0.5,),
+    "integer": (0, 1),
+    "count": (1, 2**31),
+    "positive integer": (1, 2**31),
+}
+"""Arguments to try, by domain, where a value is impossible for the arguments at hand."""
+
+
+def never_possible(operator: Random | Exchangeable, arguments: tuple[Any, ...], value: Any) -> bool:
+    """Whether no parameters give the value positive density: it has none for any of a few typical ones."""
+    if isinstance(operator, Exchangeable):
+        fresh = operator.record.make(*operator.state.arguments)
+        return bool(fresh.log_predictive(value) == -np.inf)
+    choices = [
+        (given, *PROBES.get(argument.domain.name, ()))
+        for given, argument in zip(arguments, operator.arguments, strict=True)
+    ]
+    if isinstance(value, (int, float)):
+        # bounds: supports that are an interval between arguments
+        around = (value - 1, value + 1)
+        choices = [(*tried, *around) if len(tried) > 1 else tried for tried in choices]
+    for tried in itertools.islice(itertools.product(*choices), 200):
+        try:
+            if operator.log_density(value, *tried) > -np.inf:
+                return False
+        except VentureError:
+            continue
+    return True

@@ -1,0 +1,59 @@
+"""The log joint density of a trace, and the choices that make it minus infinity."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from venture_lite.code import Kind
+from venture_lite.procedures.record import Random
+from venture_lite.trace.runtime import Exchangeable
+from venture_lite.trace.weights import KeptWeights, Weight, density_of, log_density
+
+if TYPE_CHECKING:
+    from venture_lite.trace.trace import Trace
+
+
+def impossible_choices(trace: Trace) -> list[int]:
+    """Live choices whose density is zero."""
+    found = []
+    for table in trace.tables:
+        code = table.code
+        for step in code.steps:
+            if code.slots[step].kind not in (Kind.RANDOM, Kind.CALL):
+                continue
+            site = code.first_site + step
+            for row in range(table.count):
+                if table.live[row] and trace.is_choice(code, step, row) and _is_impossible(trace, site, row):
+                    found.append(site << 32 | row)
+    return found
+
+
+def _is_impossible(trace: Trace, site: int, row: int) -> bool:
+    operator, _ = trace.application(site, row)
+    return not isinstance(operator, Exchangeable) and log_density(trace, site, row) == -np.inf
+
+
+def log_score(trace: Trace, kept: KeptWeights) -> Weight:
+    """Log joint density of all live choices."""
+    weight = Weight()
+    for table in trace.tables:
+        code = table.code
+        for step in code.steps:
+            kind = code.slots[step].kind
+            site = code.first_site + step
+            if kind is Kind.RANDOM:
+                weight.plus(kept.all_rows(site))
+            elif kind is Kind.CALL:
+                rows = table.rows()
+                for row in range(table.count) if isinstance(rows, slice) else rows.tolist():
+                    if trace.is_choice(code, step, row):
+                        operator, arguments = trace.application(site, row)
+                        if isinstance(operator, Random):
+                            value = trace.column(site).view[row]
+                            weight.add(density_of(trace, site, row, operator, arguments, value))
+    # in the order of their nodes: rejection does not restore that of a dictionary, and a sum depends on it
+    for node in sorted(trace.makers):
+        weight.add(trace.makers[node].state.log_joint())
+    return weight

@@ -1,1 +1,1 @@
-"""Inference: engines, one a file, and the program that composes them. An engine sees scaffolds and weights, never columns."""
+"""Engines, one a file, and the program that composes them. An engine sees scaffolds and weights, never columns."""

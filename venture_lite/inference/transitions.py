@@ -1,7 +1,7 @@
 """The Metropolis-Hastings transition on a scaffold (Chen et al. 2014, Algorithm 1), for any block and any proposal.
 
-A transition whose scaffold changes no structure is made from a plan that is kept; any other goes through detach and regenerate.
-Both draw in the same order: the proposal first, then one uniform number for the decision.
+A transition whose scaffold changes no structure is made from a plan that is kept; any other goes through detach and
+regenerate. Both draw in the same order: the proposal first, then one uniform number for the decision.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Addresses of random choices: directive, place in the text and call path, independent of which row a family landed in."""
+"""Addresses of random choices: directive, place in the text and call path, whatever row a family landed in."""
 
 from __future__ import annotations
 

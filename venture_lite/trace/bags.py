@@ -1,7 +1,7 @@
 """Bags of integers with O(1) insert, remove and draw at random, each operation with an exact inverse.
 
-The items stand in an array, and where each stands is kept in a column of the table that the item belongs to: no dictionary,
-whose order could not be restored.
+The items stand in an array, and where each stands is kept in a column of the table that the item belongs to: no
+dictionary, whose order could not be restored.
 """
 
 from __future__ import annotations

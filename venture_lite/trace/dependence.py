@@ -101,7 +101,7 @@ def refuse_random_keys(trace: Trace, code: Code, slot: int, row: int) -> None:
 
 
 def refuse_random_way(trace: Trace, code: Code, row: int) -> None:
-    """Refuse evidence that came to a family by a random predicate or operator and would leave it for a choice made elsewhere."""
+    """Refuse evidence that came by a random predicate or operator and would go on to a choice made elsewhere."""
     start, start_row = code, row
     while code.kind != "directive":
         if code.kind == "branch":

@@ -1,8 +1,8 @@
 """From references to straight-line Python: how a slot's arguments are read from the tables.
 
-For each slot one function is generated that reads the stored slots and applies the fused ones in order, each once, in local
-variables: no recursion, no temporary objects. The scalar form takes one row, the columns form a group of rows (a slice or
-an index array) and returns arrays for what differs between rows and plain values for what does not.
+For each slot one function is generated that reads the stored slots and applies the fused ones in order, each once, in
+local variables: no recursion, no temporary objects. The scalar form takes one row, the columns form a group of rows (a
+slice or an index array) and returns arrays for what differs between rows and plain values for what does not.
 """
 
 from __future__ import annotations

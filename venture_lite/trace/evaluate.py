@@ -1,8 +1,8 @@
 """The machine: evaluates families and nodes on an explicit stack, in the order in which values are needed.
 
 A frame works through the steps of one row. A new family is a new frame on top; a node that regeneration is to renew
-(`pending`) and that somebody needs first is a frame of one step. So nothing recurses, however deep the model, and evaluation
-can stop between any two steps.
+(`pending`) and that somebody needs first is a frame of one step. So nothing recurses, however deep the model, and
+evaluation can stop between any two steps.
 """
 
 from __future__ import annotations
@@ -373,15 +373,14 @@ class Machine:
 
     def _do_mem(self, frame: Frame, index: int, slot: Slot) -> None:
         (procedure,) = self.trace.read(frame.code.first_site + index, frame.row)
-        if not isinstance(procedure, (Closure, Memo)):
-            if not isinstance(procedure, Deterministic):
-                raise ArgumentError(f"mem takes a procedure of the program, got {show(procedure)}", slot.span)
+        if not isinstance(procedure, (Closure, Memo, Deterministic)):
+            raise ArgumentError(f"mem takes a procedure of the program, got {show(procedure)}", slot.span)
         self._store(frame, index, procedure if isinstance(procedure, Memo) else self._memo(procedure))
 
     def _memo(self, procedure: Any) -> Memo:
         trace = self.trace
         body = procedure.code if isinstance(procedure, Closure) else None
-        return Memo(procedure, lambda row: trace.memo_key(body, row))
+        return Memo(procedure, lambda row: None if body is None else trace.memo_key(body, row))
 
     def _do_maker(self, frame: Frame, index: int, slot: Slot) -> None:
         code, row, trace = frame.code, frame.row, self.trace

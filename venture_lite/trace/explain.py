@@ -42,7 +42,9 @@ def _evaluate(trace: Trace, code: Code, row: int, ref: Ref) -> Any:
             if target.code is None:
                 if target.awaited and target.order == 0:
                     raise NameUnknown(f"unknown name {target.name}", target.span, target.hint)
-                raise VentureError(f"{target.name} is used before it has a value", hint="a name sees what stands before it")
+                raise VentureError(
+                    f"{target.name} is used before it has a value", hint="a name sees what stands before it"
+                )
             return _evaluate(trace, target.code, target.row, target.code.result)
         case SlotRef(depth=depth, slot=index):
             for _ in range(depth):

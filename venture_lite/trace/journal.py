@@ -1,7 +1,8 @@
 """The journal: for every change of the trace, its exact inverse.
 
-Rejection, errors and interruptions replay it backwards to a mark, after which every table, bag and statistic is as it was,
-bit for bit. Rows that a transition frees are used again only after `commit`, so that bringing one back is a change of one flag.
+Rejection, errors and interruptions replay it backwards to a mark, after which every table, bag and statistic is as it
+was, bit for bit. Rows that a transition frees are used again only after `commit`, so that bringing one back is a change
+of one flag.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ class Journal:
         self.structure = 0
         # whether rows or edges changed since the last commit
         self.restructured = False
-        # for each change: a function, its arguments, and their number; calling it undoes the change. One flat list, so that a
-        # long load leaves no small objects behind
+        # for each change: a function, its arguments, and their number; calling it undoes the change. One flat list,
+        # so that a long load leaves no small objects behind
         self.entries: list[Any] = []
         # rows killed since the last commit
         self.freed: list[tuple[Table, int]] = []

@@ -1,8 +1,9 @@
 """From keys to small integers: an open-addressing table that does not hold the keys themselves.
 
-A memo table finds the row that holds the value of a call, a scope the place of a block. In both the keys stand elsewhere already (in
-the arguments of the row, in the list of blocks), so an entry costs some ten bytes where a dictionary would cost a hundred. The order of
-the slots is visible to nobody, so that taking an insertion back need not restore it.
+A memo table finds the row that holds the value of a call, a scope the place of a block. In both the keys stand
+elsewhere already (in the arguments of the row, in the list of blocks), so an entry costs some ten bytes where a
+dictionary would cost a hundred. The order of the slots is visible to nobody, so that taking an insertion back need not
+restore it.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator
 
 import numpy as np
+
+from venture_lite.trace.table import memory
 
 EMPTY = -1
 DELETED = -2
@@ -26,7 +29,7 @@ class KeyIndex:
         # slots that are or were in use
         self._used = 0
         self._mask = 7
-        self._slots = memoryview(np.full(8, EMPTY, np.int32))
+        self._slots = memory(np.full(8, EMPTY, np.int32))
 
     def __len__(self) -> int:
         return self._count
@@ -98,7 +101,7 @@ class KeyIndex:
         while 3 * (len(entries) + 1) > size:
             size *= 2
         self._mask = size - 1
-        self._slots = memoryview(np.full(size, EMPTY, np.int32))
+        self._slots = memory(np.full(size, EMPTY, np.int32))
         self._count = self._used = 0
         for entry in entries:
             self.add(self._key_at(entry), entry)

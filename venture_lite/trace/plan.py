@@ -1,8 +1,8 @@
 """Plans: a transition whose scaffold changes no structure, prepared once and run thousands of times.
 
-A plan holds what a scaffold says: the principals and what is computed from them, in an order in which each finds its parents done,
-and what absorbs. It is good while rows, edges and readers stay as they are. It makes the same draws, in the same order, and the same
-decisions as detach and regenerate do on the same scaffold.
+A plan holds what a scaffold says: the principals and what is computed from them, in an order in which each finds its
+parents done, and what absorbs. It is good while rows, edges and readers stay as they are. It makes the same draws, in
+the same order, and the same decisions as detach and regenerate do on the same scaffold.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def make_plan(model: Model, block: tuple[int, ...], templates: Templates) -> Pla
 
 
 class Template:
-    """The shape of a plan for one principal: how each node of it is found from another, by hops that depend on sites alone."""
+    """The shape of a plan for one principal: how each node is found from another, by hops between sites."""
 
     def __init__(self, model: Model, principal: int, route: Route, order: list[int], absorbing: list[int]) -> None:
         places = {principal: 0}
@@ -249,7 +249,7 @@ class Plan:
         return weight
 
     def _renew(self, proposal: Proposal) -> tuple[Weight, float]:
-        """New values for the principals and what is computed from them; the principals' weight and the proposals' ratio."""
+        """New values for principals and what is computed from them; the principals' weight and the proposals' ratio."""
         model, trace = self._model, self._model.trace
         weight, ratios = Weight(), 0.0
         for node in self._order:

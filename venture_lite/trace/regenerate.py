@@ -1,12 +1,13 @@
 """Detach and regenerate: the two mirrored halves of every transition on a scaffold.
 
-`detach` takes out what the scaffold holds and returns the weight of the state that it leaves; `regenerate` puts new values in and
-returns the weight of the state that it makes. Fresh choices come from their distributions, so that they cancel and carry no weight;
-what counts is what absorbs: choices with evidence or with a parent that moved, and the joint densities of makers' statistics.
+`detach` takes out what the scaffold holds and returns the weight of the state that it leaves; `regenerate` puts new
+values in and returns the weight of the state that it makes. Fresh choices come from their distributions, so that they
+cancel and carry no weight; what counts is what absorbs: choices with evidence or with a parent that moved, and the
+joint densities of makers' statistics.
 
-The order keeps exchangeable procedures exact. Detach: first the applications that absorb, then the brush, then the principals,
-last the makers' joint densities. Regenerate: the mirror image. So each predictive density is taken with the same other
-applications present, whichever way a transition goes.
+The order keeps exchangeable procedures exact. Detach: first the applications that absorb, then the brush, then the
+principals, last the makers' joint densities. Regenerate: the mirror image. So each predictive density is taken with the
+same other applications present, whichever way a transition goes.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ class Regenerator:
         return weight
 
     def choices_that_go(self, scaffold: Scaffold) -> list[int]:
-        """Choices of the brush, and structural nodes that are choices themselves, in the reverse order of their making."""
+        """Choices of the brush, and structural nodes that are choices themselves, in the reverse order of making."""
         trace = self.trace
         found: list[int] = []
         for node in scaffold.structural:

@@ -1,8 +1,9 @@
-"""Scaffolds: what a change of some choices touches (Mansinghka, Selsam and Perov 2014; definitions 2 to 5 of Chen et al.).
+"""Scaffolds: what a change of some choices touches (Mansinghka et al. 2014; Chen et al. 2014, definitions 2 to 5).
 
-From the principal nodes the walk follows readers. What is computed from them is *renewed* (the target set D); a choice that reads
-them *absorbs*; a predicate, an operator or a memo key that reads them changes structure, and what only it keeps alive is *brush* (the
-transient set T). A group of absorbing choices that all read one global is kept as a site, whatever its width.
+From the principal nodes the walk follows readers. What is computed from them is *renewed* (the target set D); a choice
+that reads them *absorbs*; a predicate, an operator or a memo key that reads them changes structure, and what only it
+keeps alive is *brush* (the transient set T). A group of absorbing choices that all read one global is kept as a site,
+whatever its width.
 """
 
 from __future__ import annotations
@@ -50,8 +51,11 @@ class Scaffold:
 
 
 class Builder:
-    """Builds one scaffold. `known` holds the principals' new values, where they are known beforehand: then a predicate or key
-    that they do not change leaves the structure as it is."""
+    """Builds one scaffold.
+
+    `known` holds the principals' new values, where they are known beforehand: then a predicate or key that they do not
+    change leaves the structure as it is.
+    """
 
     def __init__(self, trace: Trace, known: Mapping[int, Any] | None = None) -> None:
         self.trace = trace
@@ -203,7 +207,7 @@ class Builder:
         self._renew(node)
 
     def _may_change(self, code: Code, slot: int, row: int) -> bool:
-        """Whether the operator, predicate or key may come out different; certain only where all that it reads is known."""
+        """Whether operator, predicate or key may come out different; certain only where all that it reads is known."""
         known = self.known
         if known is None:
             return True

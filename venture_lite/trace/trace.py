@@ -1,7 +1,7 @@
 """The trace: tables, edges, choices and scopes, with the elementary operations that keep them in step.
 
-Every operation here writes its inverse to the journal. What evaluates, releases, detaches and regenerates families is in
-`evaluate.py`, `release.py` and `regenerate.py`; this module owns the data.
+Every operation here writes its inverse to the journal. What evaluates, detaches and regenerates families is in
+`evaluate.py` and `regenerate.py`; this module owns the data.
 """
 
 from __future__ import annotations
@@ -50,7 +50,8 @@ class Trace:
         self.analyzer = Analyzer(self.program, library)
         self.tables: list[Table] = []
         self.journal = Journal()
-        self.scopes: dict[Any, DefaultScope | Scope] = {"default": DefaultScope(self.locate_choice)}
+        self.default = DefaultScope(self.locate_choice)
+        self.scopes: dict[Any, DefaultScope | Scope] = {"default": self.default}
         # interned tags: id -> (id of the tags around, scope, block key); 0 is no tag
         self.contexts: list[tuple[int, Any, Any]] = [(0, None, None)]
         self._context_ids: dict[Any, int] = {}
@@ -164,7 +165,7 @@ class Trace:
         return operator, arguments
 
     def tags(self, code: Code, slot: int, row: int) -> list[tuple[Any, Any]]:
-        """(scope, block key) of a choice, one for each tagged scope: where tags of one scope nest, the innermost counts."""
+        """(scope, block key) of a choice, one a tagged scope; where tags of a scope nest, the innermost counts."""
         found: dict[Any, Any] = {}
         regions = code.slots[slot].regions
         if regions:
@@ -203,23 +204,26 @@ class Trace:
     def register(self, code: Code, slot: int, row: int) -> None:
         """Enter an unconstrained choice into `default` and the scopes of its tags."""
         node = (code.first_site + slot) << 32 | row
-        self.scopes["default"].add(node, self.journal)  # type: ignore[call-arg, arg-type]
+        self.default.add(node, self.journal)
         if code.slots[slot].regions or self.tables[code.index].context is not None:
             refuse_random_keys(self, code, slot, row)
             for name, key in self.tags(code, slot, row):
+                if name == "default":
+                    continue
                 scope = self.scopes.get(name)
                 if scope is None:
                     scope = self.scopes[name] = Scope()
-                if name != "default":
-                    scope.add(key, node, self.journal)  # type: ignore[call-arg]
+                assert isinstance(scope, Scope)
+                scope.add(key, node, self.journal)
 
     def unregister(self, code: Code, slot: int, row: int) -> None:
         node = (code.first_site + slot) << 32 | row
-        self.scopes["default"].remove(node, self.journal)  # type: ignore[call-arg, arg-type]
+        self.default.remove(node, self.journal)
         if code.slots[slot].regions or self.tables[code.index].context is not None:
             for name, key in self.tags(code, slot, row):
-                if name != "default":
-                    self.scopes[name].remove(key, node, self.journal)  # type: ignore[call-arg]
+                scope = self.scopes[name]
+                if isinstance(scope, Scope):
+                    scope.remove(key, node, self.journal)
 
     def set_observed(self, code: Code, slot: int, row: int, flag: bool) -> None:
         table = self.tables[code.index]

@@ -197,7 +197,9 @@ class Gibbs:
             paths.append([] if enumeration.on_current else enumeration.path())
             journal.rollback(mark_detached)
             if len(weights) > MOST_CANDIDATES:
-                raise KernelError(f"the block has more than {MOST_CANDIDATES:,} candidates", None, "mh, or a smaller block")
+                raise KernelError(
+                    f"the block has more than {MOST_CANDIDATES:,} candidates", None, "mh, or a smaller block"
+                )
             more = enumeration.advance()
         chosen = draw_candidate(weights, model.trace.rng.random())
         if not paths[chosen]:
@@ -229,7 +231,9 @@ class Gibbs:
         self._count_blocks(blocks)
         in_block = self._membership(key)
         fresh = [node for node in reversed(model.regenerator.choices_that_go(scaffold)) if self._is_free(node)]
-        known = [(node, *model.trace.application(node >> 32, node & ROW_MASK), model.trace.value(node)) for node in fresh]
+        known = [
+            (node, *model.trace.application(node >> 32, node & ROW_MASK), model.trace.value(node)) for node in fresh
+        ]
         weight = model.regenerator.detach(scaffold, counts=True)
         mark = model.trace.journal.mark()
         for node, operator, arguments, value in known:
@@ -292,5 +296,3 @@ def draw_candidate(weights: list[Weight], u: float) -> int:
         if target < 0.0:
             return index
     return max(index for index, share in enumerate(shares) if share > 0.0)
-
-

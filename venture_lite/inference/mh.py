@@ -17,7 +17,7 @@ from venture_lite.procedures.record import Random
 from venture_lite.procedures.transforms import INTERVAL, REAL, Transform
 from venture_lite.trace.directives import Model
 from venture_lite.trace.runtime import Exchangeable
-from venture_lite.trace.trace import ROW_MASK, Trace
+from venture_lite.trace.trace import Trace
 from venture_lite.values import freeze
 
 
@@ -50,7 +50,11 @@ class Drift:
     def prepare(self, trace: Trace, principals: Iterable[int]) -> None:
         self._bounds.clear()
         for node in principals:
-            operator, arguments = trace.application(node >> 32, node & ROW_MASK)
+            code, slot, row = trace.decode(node)
+            record = code.slots[slot].record
+            if isinstance(record, Random) and record.transform is not INTERVAL:
+                continue
+            operator, arguments = trace.application(node >> 32, row)
             if transform_of(operator) is INTERVAL:
                 self._bounds[node] = arguments
 
@@ -58,6 +62,15 @@ class Drift:
         transform = transform_of(operator)
         if transform is None:
             raise KernelError(f"drift cannot move {name_of(operator)}: it has no continuous value")
+        if transform is REAL:
+            # the free coordinate is the value itself
+            if isinstance(old, float):
+                return old + self.sigma * self.normal(), 0.0
+            if isinstance(old, np.ndarray):
+                step = self.normal(old.shape)
+                step *= self.sigma
+                step += old
+                return freeze(step), 0.0
         before = self._bounds.get(node, arguments)
         free = transform.to_free(old, before)
         if isinstance(free, np.ndarray):

@@ -69,9 +69,10 @@ def random(
     transform: Transform | None = None,
     source: str = "",
     logit_form: Random | None = None,
+    total: Callable[..., float] | None = None,
 ) -> Random:
     """A record whose density is bound both ways; `columns` replaces the derived form of the second."""
     if columns is None:
         columns = column_density(density)
     scalar = scalar_density(density, len(arguments))
-    return Random(name, arguments, summary, simulate, scalar, columns, support, transform, source, logit_form)
+    return Random(name, arguments, summary, simulate, scalar, columns, support, transform, source, logit_form, total)

@@ -73,6 +73,27 @@ def _bernoulli_logit_columns(lifted: tuple[bool, ...], value: Any, logit: Any) -
     return np.asarray(result)
 
 
+FACTORS = 8
+"""Factors 1 + exp(x) multiplied before a logarithm is taken: no overflow while x stays below 709 / 8."""
+
+
+def _bernoulli_logit_total(lifted: tuple[bool, ...], value: Any, logit: Any) -> float:
+    """The sum over rows of value * logit - log(1 + exp(logit)), the last as the log of products of factors: an eighth of
+    the logarithms. NaN where the form does not apply or a product overflows."""
+    if not (
+        lifted[0] and lifted[1] and logit.ndim == 1 and logit.dtype == np.float64 and BOOLEAN_LIKE.contains_all(value)
+    ):
+        return math.nan
+    even = len(logit) // FACTORS * FACTORS
+    with np.errstate(all="ignore"):
+        factors = np.exp(logit)
+        factors += 1.0
+        products = np.multiply.reduce(factors[:even].reshape(FACTORS, -1), axis=0)
+        normalisers = float(np.log(products, out=products).sum()) + float(np.log(factors[even:]).sum())
+        total = float(np.dot(value, logit)) - normalisers
+    return total if math.isfinite(total) else math.nan
+
+
 def _bernoulli_logit_mixed(value: Any, logit: Any) -> np.ndarray:
     """The same where the value or the logit is uniform, or some value is neither 0 nor 1."""
     if np.ndim(value) > 1 or np.ndim(logit) > 1:
@@ -142,7 +163,7 @@ _POSITIVE_PROBABILITY = Domain(
 BERNOULLI_LOGIT = random(
     "bernoulli_logit", (Argument("logit", REAL),),
     "A boolean, true with probability logistic(logit).",
-    _simulate_bernoulli_logit, _bernoulli_logit, columns=_bernoulli_logit_columns,
+    _simulate_bernoulli_logit, _bernoulli_logit, columns=_bernoulli_logit_columns, total=_bernoulli_logit_total,
     support=lambda logit: (False, True),
     source="log logistic(s) = min(s, 0) - log(1 + exp(-|s|)), s the logit with the sign of the outcome",
 )  # fmt: skip

@@ -73,6 +73,8 @@ class Random:
     source: str = ""
     # for `bernoulli`: the same distribution with its probability given in logits
     logit_form: Random | None = None
+    # as log_density_columns, but the sum over the rows, where that is cheaper; NaN sends the caller to the columns form
+    log_density_total: Callable[..., float] | None = None
 
 
 class MakerState(Protocol):

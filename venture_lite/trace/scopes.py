@@ -23,10 +23,12 @@ SEVERAL = -1
 class DefaultScope:
     """Every unconstrained choice, each its own block; a block's key is the packed node."""
 
-    __slots__ = ("added", "bag")
+    __slots__ = ("_everything", "added", "bag")
 
     def __init__(self, locate: Locate) -> None:
         self.bag = Bag(locate)
+        # every choice in order, as of a state of the bag
+        self._everything: tuple[int, list[int]] = (-1, [])
         # while a sweep is on: the blocks that came since it began
         self.added: list[Any] | None = None
 
@@ -37,6 +39,14 @@ class DefaultScope:
 
     def remove(self, node: int, journal: Journal) -> None:
         self.bag.remove(node, journal)
+
+    def everything(self) -> list[int]:
+        """Every choice, in order; kept until the scope changes."""
+        stamp, nodes = self._everything
+        if stamp != self.bag.stamp:
+            nodes = sorted(self.bag)
+            self._everything = (self.bag.stamp, nodes)
+        return nodes
 
     def block_count(self) -> int:
         return self.bag.count
@@ -59,7 +69,7 @@ class DefaultScope:
 class Scope:
     """A tagged scope: blocks by key, each with its choices in order of arrival."""
 
-    __slots__ = ("added", "blocks", "crowds", "index", "names")
+    __slots__ = ("_everything", "added", "blocks", "crowds", "index", "names")
 
     def __init__(self) -> None:
         # normalised key -> position in `blocks` and `names`
@@ -69,9 +79,12 @@ class Scope:
         self.crowds: dict[int, list[int]] = {}
         # position -> the key as the program gave it
         self.names: list[Any] = []
+        # every choice in order; None where the scope has changed since it was made
+        self._everything: list[int] | None = None
         self.added: list[Any] | None = None
 
     def add(self, key: Any, node: int, journal: Journal) -> None:
+        self._everything = None
         normal = key_of(key)
         position = self.index.get(normal)
         if position is None:
@@ -90,11 +103,13 @@ class Scope:
         journal.note(Scope._pop_member, self, position)
 
     def _drop_last(self, normal: Any) -> None:
+        self._everything = None
         self.index.remove(normal)
         self.blocks.pop()
         self.names.pop()
 
     def _pop_member(self, position: int) -> None:
+        self._everything = None
         self.crowds[position].pop()
         self._thin_out(position)
 
@@ -104,6 +119,7 @@ class Scope:
             (self.blocks[position],) = self.crowds.pop(position)
 
     def remove(self, key: Any, node: int, journal: Journal) -> None:
+        self._everything = None
         normal = key_of(key)
         position = self.index[normal]
         if self.blocks[position] == SEVERAL:
@@ -131,6 +147,7 @@ class Scope:
             self.crowds[target] = self.crowds.pop(source)
 
     def _put_back_member(self, position: int, at: int, node: int) -> None:
+        self._everything = None
         if self.blocks[position] != SEVERAL:
             self.crowds[position] = [self.blocks[position]]
             self.blocks[position] = SEVERAL
@@ -142,6 +159,7 @@ class Scope:
             members[at] = node
 
     def _put_back_block(self, position: int, name: Any, normal: Any, node: int) -> None:
+        self._everything = None
         self.blocks.append(node)
         self.names.append(name)
         last = len(self.blocks) - 1
@@ -149,6 +167,13 @@ class Scope:
             self._move_block(position, last)
             self.blocks[position], self.names[position] = node, name
         self.index.add(normal, position)
+
+    def everything(self) -> list[int]:
+        """Every choice, in order; kept until the scope changes."""
+        if self._everything is None:
+            crowds = [node for members in self.crowds.values() for node in members]
+            self._everything = sorted([*(node for node in self.blocks if node != SEVERAL), *crowds])
+        return self._everything
 
     def block_count(self) -> int:
         return len(self.blocks)

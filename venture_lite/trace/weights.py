@@ -7,6 +7,7 @@ terms wins whatever the sums are, which is the limit of giving an impossible ter
 from __future__ import annotations
 
 import math
+from operator import is_
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,7 +26,7 @@ from venture_lite.values import show
 if TYPE_CHECKING:
     from venture_lite.trace.trace import Trace
 
-CHUNK = 8192
+CHUNK = 32768
 """Rows evaluated in one call: few enough that the temporaries stay in a core's cache."""
 
 NARROW = 20
@@ -94,10 +95,17 @@ def density_of(
 
 
 def _fits(trace: Trace, record: Random, values: tuple[Any, ...]) -> bool:
+    # the very arguments that were checked last, as those of a prior are, need no second look: values never change
+    last = trace.checked.get(record, ())
+    if len(last) == len(values) and all(map(is_, last, values)):
+        return True
     try:
-        return bool(trace.valid(record)(*values))
+        fits = bool(trace.valid(record)(*values))
     except TypeError:
         return False
+    if fits:
+        trace.checked[record] = values
+    return fits
 
 
 def refuse_arguments(trace: Trace, site: int, row: int, record: Random, values: tuple[Any, ...]) -> None:
@@ -187,9 +195,14 @@ class Group:
             value = arguments[position]
             if not (domain.contains_all(value) if self.lifted[position] else domain.contains(value)):
                 raise RowByRow
+        values = self.values.gather(rows)
+        if self.record.log_density_total is not None:
+            total = self.record.log_density_total((True, *self.lifted), values, *arguments)
+            if math.isfinite(total):
+                return Weight(0, total)
         columns = self.record.log_density_columns
         assert columns is not None
-        terms = columns((True, *self.lifted), self.values.gather(rows), *arguments)
+        terms = columns((True, *self.lifted), values, *arguments)
         total = float(terms.sum()) if terms.ndim else float(terms)
         if math.isfinite(total):
             return Weight(0, total)

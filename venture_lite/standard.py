@@ -11,7 +11,7 @@ from venture_lite.code import Global
 from venture_lite.errors import Source
 from venture_lite.parse import parse_program
 from venture_lite.syntax import Assume, Expression
-from venture_lite.trace.evaluate import NO_EVIDENCE
+from venture_lite.trace.machine import NO_EVIDENCE
 
 if TYPE_CHECKING:
     from venture_lite.trace.directives import Model

@@ -106,11 +106,11 @@ def observe_another_choice(model: Model) -> None:
 
 
 def count_once_more(model: Model) -> None:
-    next(iter(model.trace.makers.values())).state.add(1)
+    next(iter(model.trace.statistics.makers.values())).state.add(1)
 
 
 def change_a_parameter(model: Model) -> None:
-    maker = next(iter(model.trace.makers.values()))
+    maker = next(iter(model.trace.statistics.makers.values()))
     maker.state.set_arguments(tuple(3.5 for _ in maker.state.arguments))
 
 
@@ -119,7 +119,7 @@ def leave_a_change_in_the_journal(model: Model) -> None:
 
 
 def unbind_a_name(model: Model) -> None:
-    model.trace.globals_of_row.popitem()
+    model.trace.bindings.by_row.popitem()
 
 
 BREAKAGES: list[tuple[Callable[[Model], None], str]] = [

@@ -26,13 +26,13 @@ def test_what_rounding_left_is_removed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(directives, "RECOUNT_EVERY", 50)
     venture = mixture()
     (model,) = venture.traces
-    for maker in model.trace.makers.values():
+    for maker in model.trace.statistics.makers.values():
         maker.state.restore((maker.state.count, maker.state._mean + 1e-7, maker.state._scatter + 1e-7))
     with pytest.raises(Exception, match="statistics"):
         check(venture)
     infer(venture, "(mh default one 200)")
     check(venture)
-    assert model.trace.updates < 60
+    assert model.trace.statistics.updates < 60
 
 
 def test_statistics_are_not_recounted_earlier(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -46,7 +46,7 @@ def test_statistics_are_not_recounted_earlier(monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr(model.trace, "recount", recount)
     infer(venture, "(mh default one 200)")
-    assert 100 < model.trace.updates < directives.RECOUNT_EVERY
+    assert 100 < model.trace.statistics.updates < directives.RECOUNT_EVERY
     assert not recounts
 
 

@@ -1,10 +1,11 @@
 """`gibbs`: enumerate a block's joint support and draw exactly from it.
 
-A candidate is a path of decisions: one for each choice of the block in the order in which regeneration meets them, those that the
-candidate itself brings into being included. Fresh choices below a candidate come from their distributions (Neal 2000, Algorithm 8 with one
-auxiliary component); the current state is a candidate as it is, its families not drawn anew. The paths form a tree: what is drawn
-between two decisions belongs to the path up to there and is the same for every candidate that shares it, so that the set of
-candidates does not depend on which of them is current.
+A candidate is a path of decisions: one for each choice of the block in the order in which regeneration meets them,
+those that the candidate itself brings into being included. Fresh choices below a candidate come from their
+distributions (Neal 2000, Algorithm 8 with one auxiliary component); the current state is a candidate as it is, its
+families not drawn anew. The paths form a tree: what is drawn between two decisions belongs to the path up to there
+and is the same for every candidate that shares it, so that the set of candidates does not depend on which of them is
+current.
 """
 
 from __future__ import annotations
@@ -17,10 +18,11 @@ from venture_lite.errors import KernelError
 from venture_lite.inference.mh import name_of
 from venture_lite.trace.addresses import address
 from venture_lite.trace.directives import Model
-from venture_lite.trace.evaluate import NO_EVIDENCE
+from venture_lite.trace.machine import NO_EVIDENCE
 from venture_lite.trace.runtime import Exchangeable
 from venture_lite.trace.scaffold import Builder, Scaffold
-from venture_lite.trace.trace import ROW_MASK, Trace
+from venture_lite.trace.table import ROW_MASK
+from venture_lite.trace.trace import Trace
 from venture_lite.trace.weights import Weight, density_of
 from venture_lite.values import equal
 
@@ -140,7 +142,7 @@ class Enumeration:
 def support_of(operator: Any, arguments: tuple[Any, ...]) -> Sequence[Any] | None:
     if isinstance(operator, Exchangeable):
         return operator.state.support()
-    return None if operator.support is None else operator.support(*arguments)  # type: ignore[no-any-return]
+    return None if operator.support is None else operator.support(*arguments)
 
 
 def refuse_support(model: Model, node: int, operator: Any) -> KernelError:
@@ -225,7 +227,8 @@ class Gibbs:
             weight.total -= math.log(max(self.block_count(), 1))
 
     def _present_weight(self, scaffold: Scaffold, key: Any) -> Weight:
-        """Detach, and the weight of the state that was: its principals, its block's choices in the brush, what absorbed."""
+        """Detach, and the weight of the state that was: its principals, its block's choices in the brush, what
+        absorbed."""
         model = self.model
         blocks = Weight()
         self._count_blocks(blocks)
@@ -240,7 +243,7 @@ class Gibbs:
             if in_block(*model.trace.decode(node)):
                 weight.add(density_of(model.trace, node >> 32, node & ROW_MASK, operator, arguments, value))
             if isinstance(operator, Exchangeable):
-                model.trace.incorporate(operator, value)
+                model.trace.statistics.incorporate(operator, value)
         model.trace.journal.rollback(mark)
         weight.plus(blocks)
         return weight
@@ -270,7 +273,8 @@ class Gibbs:
                 raise refuse_support(self.model, node, operator)
 
     def _current(self, scaffold: Scaffold) -> dict[Any, Any]:
-        """Present values of the choices in the brush, by address; needed where a candidate meets more than one decision."""
+        """Present values of the choices in the brush, by address; needed where a candidate meets more than one
+        decision."""
         if not scaffold.structural:
             return {}
         trace = self.model.trace

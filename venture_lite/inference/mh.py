@@ -1,7 +1,7 @@
 """`mh`: Metropolis-Hastings on a block, by resimulation from the prior or by a Gaussian random walk.
 
-Resimulation proposes a choice from its own distribution, so that its density cancels. `'drift SIGMA` walks in the unconstrained
-coordinate of each choice, with the Jacobian of its transform.
+Resimulation proposes a choice from its own distribution, so that its density cancels. `'drift SIGMA` walks in the
+unconstrained coordinate of each choice, with the Jacobian of its transform.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ class Resimulation:
 
 
 class Drift:
-    """A Gaussian step of standard deviation `sigma` in the unconstrained coordinate, or in each coordinate of a vector."""
+    """A Gaussian step of standard deviation `sigma` in the unconstrained coordinate, or in each coordinate of a
+    vector."""
 
     counts = True
 
@@ -58,30 +59,27 @@ class Drift:
             if transform_of(operator) is INTERVAL:
                 self._bounds[node] = arguments
 
+    def _walk(self, start: np.ndarray) -> np.ndarray:
+        step = np.asarray(self.normal(start.shape))
+        step *= self.sigma
+        step += start
+        return step
+
     def propose(self, node: int, operator: Any, arguments: tuple[Any, ...], old: Any) -> tuple[Any, float]:
         transform = transform_of(operator)
         if transform is None:
             raise KernelError(f"drift cannot move {name_of(operator)}: it has no continuous value")
         if transform is REAL:
             # the free coordinate is the value itself
-            if isinstance(old, float):
-                return old + self.sigma * self.normal(), 0.0
             if isinstance(old, np.ndarray):
-                step = self.normal(old.shape)
-                step *= self.sigma
-                step += old
-                return freeze(step), 0.0
+                return freeze(self._walk(old)), 0.0
+            return old + self.sigma * self.normal(), 0.0
         before = self._bounds.get(node, arguments)
         free = transform.to_free(old, before)
         if isinstance(free, np.ndarray):
-            step = self.normal(free.shape)
-            step *= self.sigma
-            step += free
-            value = freeze(np.asarray(transform.from_free(step, arguments)))
+            value = freeze(np.asarray(transform.from_free(self._walk(free), arguments)))
         else:
             value = transform.from_free(free + self.sigma * self.normal(), arguments)
-        if transform is REAL:
-            return value, 0.0
         return value, transform.log_jacobian(value, arguments) - transform.log_jacobian(old, before)
 
 

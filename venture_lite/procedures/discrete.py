@@ -78,8 +78,8 @@ FACTORS = 8
 
 
 def _bernoulli_logit_total(lifted: tuple[bool, ...], value: Any, logit: Any) -> float:
-    """The sum over rows of value * logit - log(1 + exp(logit)), the last as the log of products of factors: an eighth of
-    the logarithms. NaN where the form does not apply or a product overflows."""
+    """The sum over rows of value * logit - log(1 + exp(logit)), the last as the log of products of factors: an eighth
+    of the logarithms. NaN where the form does not apply or a product overflows."""
     if not (
         lifted[0] and lifted[1] and logit.ndim == 1 and logit.dtype == np.float64 and BOOLEAN_LIKE.contains_all(value)
     ):

@@ -16,7 +16,7 @@ from venture_lite.procedures.record import Procedure
 from venture_lite.progress import Progress
 from venture_lite.standard import StandardLibrary
 from venture_lite.trace.directives import Model
-from venture_lite.trace.evaluate import Limits
+from venture_lite.trace.machine import Limits
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from venture_lite.session.chains import Chains, Given
 from venture_lite.session.places import Shared, told_at
 from venture_lite.syntax import Expression, Name
 from venture_lite.trace.directives import Model
-from venture_lite.trace.evaluate import NO_EVIDENCE
+from venture_lite.trace.machine import NO_EVIDENCE
 from venture_lite.values import from_python, to_python
 
 

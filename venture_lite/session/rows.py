@@ -21,7 +21,7 @@ from venture_lite.session.places import Shared, told_at
 from venture_lite.session.queries import evaluator
 from venture_lite.syntax import Expression, Literal, Parameter, Quote
 from venture_lite.trace.directives import Model, Rows
-from venture_lite.trace.evaluate import NO_EVIDENCE
+from venture_lite.trace.machine import NO_EVIDENCE
 from venture_lite.values import from_python
 
 Variables = Mapping[str, np.ndarray]

@@ -26,9 +26,9 @@ from venture_lite.session.chains import Chains, Given
 from venture_lite.session.live import Directory, Live, Part
 from venture_lite.syntax import Directive, Expression, Quote
 from venture_lite.trace.directives import Model
-from venture_lite.trace.evaluate import Limits
+from venture_lite.trace.machine import Limits
 from venture_lite.trace.runtime import Exchangeable
-from venture_lite.trace.trace import ROW_MASK
+from venture_lite.trace.table import ROW_MASK
 from venture_lite.trace.weights import log_density
 from venture_lite.values import from_python, to_python
 
@@ -313,7 +313,7 @@ def _density(model: Model, made: Any) -> float:
     operator, _ = trace.application(node >> 32, node & ROW_MASK)
     mark = trace.journal.mark()
     if isinstance(operator, Exchangeable):
-        trace.unincorporate(operator, trace.value(node))
+        trace.statistics.unincorporate(operator, trace.value(node))
     density = log_density(trace, node >> 32, node & ROW_MASK)
     trace.journal.rollback(mark)
     return density

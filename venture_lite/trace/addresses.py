@@ -32,7 +32,7 @@ def address(trace: Trace, node: int) -> tuple[Any, ...]:
         if memos is not None and memos[row] is not None:
             parts.append(_orderable(trace.memo_key(code, row)))
             break
-        users = trace.user_nodes(code, row)
+        users = trace.users.nodes(code, row)
         if not users:
             break
         code, slot, row = trace.decode(users[0])

@@ -61,7 +61,7 @@ def depends_on_choice(
             case Kind.ARGUMENT if keys_are_fixed and is_memoized(trace, code, row):
                 continue
             case Kind.ARGUMENT:
-                for user in trace.user_nodes(code, row):
+                for user in trace.users.nodes(code, row):
                     caller, call, at = trace.decode(user)
                     visit(caller, at, [caller.slots[call].arguments[slot]])
             case Kind.CALL | Kind.IF:
@@ -110,7 +110,7 @@ def refuse_random_way(trace: Trace, code: Code, row: int) -> None:
             assert environment is not None
             slot, row, code = code.if_slot, environment.view[row], code.parent
         else:
-            users = trace.user_nodes(code, row)
+            users = trace.users.nodes(code, row)
             if not users:
                 return
             code, slot, row = trace.decode(users[0])

@@ -10,9 +10,10 @@ import numpy as np
 
 from venture_lite.code import Code, Global, Kind
 from venture_lite.errors import EvidenceError, InternalError, VentureError
-from venture_lite.trace.evaluate import NO_EVIDENCE, Limits, Machine
+from venture_lite.trace.evaluate import Evaluator
 from venture_lite.trace.evidence import evidence_path, refuse_impossible
 from venture_lite.trace.explain import explain_refs
+from venture_lite.trace.machine import NO_EVIDENCE, Limits
 from venture_lite.trace.regenerate import Regenerator
 from venture_lite.trace.scaffold import Builder, Scaffold
 from venture_lite.trace.score import impossible_choices, log_score
@@ -66,7 +67,7 @@ class Model:
         self.trace = Trace(rng, library)
         if library is not None:
             library.model = self
-        self.machine = Machine(self.trace, limits)
+        self.machine = Evaluator(self.trace, limits)
         self.kept = KeptWeights(self.trace)
         self.regenerator = Regenerator(self.trace, self.machine, self.kept)
 
@@ -93,20 +94,20 @@ class Model:
     # -------------------------------------------------------------------------------------------- bookkeeping
 
     def commit(self) -> None:
-        self.trace.loading = None
+        self.trace.statistics.loading = None
         self.trace.journal.commit()
 
     def commit_transition(self) -> None:
         """Make a transition final; now and then statistics are recomputed from their applications."""
         self.trace.journal.commit()
-        if self.trace.updates >= RECOUNT_EVERY:
+        if self.trace.statistics.updates >= RECOUNT_EVERY:
             self.trace.recount()
 
     def rollback(self, mark: int = 0) -> None:
         """Take back what the journal holds since the mark, and whatever evaluation was in the middle of."""
         self.machine.reset()
         if mark == 0:
-            self.trace.loading = None
+            self.trace.statistics.loading = None
         self.trace.journal.rollback(mark)
 
     def snapshot(self) -> dict[str, Any]:
@@ -135,8 +136,8 @@ class Model:
         """Rows with their arguments, not evaluated yet."""
         trace = self.trace
         table = trace.table(code)
-        if trace.loading is None and count >= LONG_LOAD and not trace.journal.entries:
-            trace.loading = set()
+        if trace.statistics.loading is None and count >= LONG_LOAD and not trace.journal.entries:
+            trace.statistics.loading = set()
         observed = evidence is not NO_EVIDENCE
         if count == 1:
             row = trace.journal.allocate(table)
@@ -196,7 +197,7 @@ class Model:
         trace.table(code).set_context(row, 0)
         if made.bound is not None:
             # the name is bound before its value is there, so that a procedure can call itself
-            trace.bind(made.bound, code, row)
+            trace.bindings.bind(made.bound, code, row)
         machine.evaluate(code, row, evidence)
         weight = Weight()
         self.regenerator.weigh_constrained(weight)
@@ -294,7 +295,7 @@ class Model:
         scaffold.brush = {(code, row): None, **scaffold.brush}
         self.regenerator.detach(scaffold, counts=False)
         if made.bound is not None:
-            trace.unbind(made.bound)
+            trace.bindings.unbind(made.bound)
 
     def _unconstrain(self, code: Code, row: int, made: Rows, position: int) -> None:
         """Evidence goes; a choice that is still used elsewhere stays with its value, back in its scopes."""

@@ -10,10 +10,9 @@ import numpy as np
 from venture_lite.code import Code, GlobalRef, SlotRef
 from venture_lite.errors import EvidenceError, VentureError
 from venture_lite.procedures.record import Random
-from venture_lite.trace.evaluate import deterministic_evidence
+from venture_lite.trace.carry import deterministic_evidence
 from venture_lite.trace.runtime import Exchangeable
-from venture_lite.trace.table import NONE
-from venture_lite.trace.trace import ROW_MASK
+from venture_lite.trace.table import NONE, ROW_MASK
 from venture_lite.trace.weights import log_density
 from venture_lite.values import show
 

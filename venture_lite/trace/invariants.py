@@ -7,7 +7,6 @@ between directives and transitions.
 from __future__ import annotations
 
 import math
-from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from venture_lite.code import Code, Kind
@@ -15,13 +14,13 @@ from venture_lite.errors import InternalError, VentureError
 from venture_lite.forms import truth
 from venture_lite.procedures.checks import check_arguments
 from venture_lite.procedures.record import Deterministic, Maker, Random
-from venture_lite.trace.bags import Bag
+from venture_lite.trace.placement import misplaced, wrong_scopes
 from venture_lite.trace.recompute import Recomputation, same
 from venture_lite.trace.runtime import Closure, Exchangeable, Memo
-from venture_lite.trace.scopes import SEVERAL, DefaultScope, Scope
 from venture_lite.trace.snapshot import live_rows, node_of
-from venture_lite.trace.table import NONE, Table
-from venture_lite.trace.trace import MAKER_EDGE, MANY, PRIMITIVE_EDGE, RANDOM_EDGE, ROW_MASK, Trace
+from venture_lite.trace.table import MAKER_EDGE, NONE, PRIMITIVE_EDGE, RANDOM_EDGE, ROW_MASK, Table
+from venture_lite.trace.trace import Trace
+from venture_lite.trace.users import MANY
 from venture_lite.trace.weights import Weight
 from venture_lite.values import key_of, show
 
@@ -70,8 +69,7 @@ class _Checker:
         for table in self.trace.tables:
             self.users_of(table)
             self.children(table)
-        self.default_scope()
-        self.tagged_scopes()
+        self.broken.extend(wrong_scopes(self.trace, self.free))
         self.maker_statistics()
         self.globals()
         self.broken.extend(self.model.kept.check())
@@ -140,7 +138,9 @@ class _Checker:
             self.free.append(node)
         if isinstance(record, Exchangeable):
             self.applications.setdefault(record.node, []).append(value)
-            self.expect(self.trace.makers.get(record.node) is record, code, slot, row, "applies a maker that is gone")
+            self.expect(
+                self.trace.statistics.makers.get(record.node) is record, code, slot, row, "applies a maker that is gone"
+            )
         else:
             self.score.add(record.log_density(value, *arguments))
 
@@ -257,7 +257,7 @@ class _Checker:
         self.makers.add(node)
         if (
             not isinstance(value, Exchangeable)
-            or self.trace.makers.get(node) is not value
+            or self.trace.statistics.makers.get(node) is not value
             or value.node != node
             or value.record is not record
         ):
@@ -268,7 +268,7 @@ class _Checker:
         self.expect(same(stored, fresh), code, index, row, f"arguments {stored}, computed {fresh}")
 
     def maker_statistics(self) -> None:
-        for node, maker in self.trace.makers.items():
+        for node, maker in self.trace.statistics.makers.items():
             where = self.trace.decode(node)
             if node not in self.makers:
                 self.say(*where, "a maker of a dead row is entered")
@@ -308,19 +308,13 @@ class _Checker:
                 case "branch":
                     self.expect(len(expected) == 1, code, NONE, row, f"a branch is used by {expected}")
                 case _:
-                    found = sorted(self.trace.user_nodes(code, row))
+                    found = sorted(self.trace.users.nodes(code, row))
                     self.expect(found == expected != [], code, NONE, row, f"users {found}, edges from {expected}")
-                    count = self.trace.user_count(code, row)
+                    count = self.trace.users.count(code, row)
                     self.expect(count == len(expected), code, NONE, row, f"{count} users counted, {len(expected)} are")
             if row in many and not isinstance(table.users[row], tuple):
                 for bag in table.users[row].by_site.values():
-                    self.positions(bag, f"users of row {row} of {code}")
-
-    def positions(self, bag: Bag, what: str) -> None:
-        for position, item in enumerate(bag):
-            column, row = bag.locate(item)
-            if column.view[row] != position:
-                self.broken.append(f"{what}: {item} stands at {position}, not at {column.view[row]}")
+                    self.broken.extend(misplaced(bag, f"users of row {row} of {code}"))
 
     def children(self, table: Table) -> None:
         if table.child_position is None:
@@ -335,44 +329,7 @@ class _Checker:
         if found != expected:
             self.broken.append(f"{table.code}: children {found}, environments {expected}")
         for environment, bag in table.children.items():
-            self.positions(bag, f"children of row {environment} in {table.code}")
-
-    # ------------------------------------------------------------------------------------------------- scopes
-
-    def default_scope(self) -> None:
-        scope = self.trace.scopes["default"]
-        assert isinstance(scope, DefaultScope)
-        self.differing("scope default", Counter(self.free), Counter(scope.bag))
-        self.positions(scope.bag, "scope default")
-
-    def differing(self, what: str, expected: Counter[Any], found: Counter[Any]) -> None:
-        if expected != found:
-            self.broken.append(f"{what} lacks {dict(expected - found)} and has {dict(found - expected)} too much")
-
-    def tagged_scopes(self) -> None:
-        expected: dict[Any, Counter[Any]] = {}
-        for node in self.free:
-            for name, key in self.trace.tags(*self.trace.decode(node)):
-                if name != "default":
-                    expected.setdefault(name, Counter())[key_of(key), node] += 1
-        for name, scope in self.trace.scopes.items():
-            if scope.added is not None:
-                self.broken.append(f"scope {name}: a sweep is still on")
-            if isinstance(scope, Scope):
-                self.differing(f"scope {name}", expected.pop(name, Counter()), self.standing(name, scope))
-        for name, missing in expected.items():
-            self.differing(f"scope {name}", missing, Counter())
-
-    def standing(self, name: Any, scope: Scope) -> Counter[Any]:
-        """(key, node) of every choice in a scope's blocks."""
-        index = {key_of(given): position for position, given in enumerate(scope.names)}
-        found_at = dict(scope.index.items())
-        if index != found_at or len(index) != len(scope.names) or len(scope.blocks) != len(scope.names):
-            self.broken.append(f"scope {name}: blocks {scope.names} are found at {found_at}")
-        crowds = {position for position, node in enumerate(scope.blocks) if node == SEVERAL}
-        if crowds != set(scope.crowds) or any(len(members) < 2 for members in scope.crowds.values()):
-            self.broken.append(f"scope {name}: blocks {sorted(crowds)} have several choices, {scope.crowds} are kept")
-        return Counter((key_of(given), node) for given in scope.names for node in scope.members(given))
+            self.broken.extend(misplaced(bag, f"children of row {environment} in {table.code}"))
 
     # ------------------------------------------------------------------------------------- globals and the score
 
@@ -380,8 +337,8 @@ class _Checker:
         analyzer = self.trace.analyzer
         targets = [*analyzer.globals.values(), *analyzer.standard.values()]
         bound = {(target.code.index, target.row): target for target in targets if target.code is not None}
-        if bound != self.trace.globals_of_row or len(bound) != len(targets):
-            names = {place: target.name for place, target in self.trace.globals_of_row.items()}
+        if bound != self.trace.bindings.by_row or len(bound) != len(targets):
+            names = {place: target.name for place, target in self.trace.bindings.by_row.items()}
             self.broken.append(f"globals {[target.name for target in targets]} stand in rows {names}")
         for (index, row), target in bound.items():
             if not self.trace.tables[index].live[row]:

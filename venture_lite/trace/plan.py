@@ -15,8 +15,7 @@ from venture_lite.trace.dependence import source_nodes
 from venture_lite.trace.directives import Model
 from venture_lite.trace.regenerate import Proposal
 from venture_lite.trace.scaffold import Builder, Scaffold
-from venture_lite.trace.table import Column, Table
-from venture_lite.trace.trace import RANDOM_EDGE, ROW_MASK
+from venture_lite.trace.table import RANDOM_EDGE, ROW_MASK, Column, Table
 from venture_lite.trace.weights import Weight, density_of, log_density
 
 Route = list[tuple[int, str, list[int]]]
@@ -82,7 +81,7 @@ class Template:
         for source, table, environment, site, place in self.hops:
             row = found[source] & ROW_MASK
             if site < 0:
-                nodes = model.trace.user_nodes(table.code, row)
+                nodes = model.trace.users.nodes(table.code, row)
                 if len(nodes) != len(place):
                     return None
                 for node, (user_site, at) in zip(nodes, place):  # noqa: B905
@@ -141,7 +140,7 @@ def _parents(model: Model, node: int) -> list[int]:
     code, slot, row = trace.decode(node)
     item = code.slots[slot]
     if item.kind is Kind.ARGUMENT:
-        caller, call, at = trace.decode(trace.user_nodes(code, row)[0])
+        caller, call, at = trace.decode(trace.users.nodes(code, row)[0])
         return source_nodes(trace, caller, at, caller.slots[call].arguments[slot])
     if item.kind in (Kind.CALL, Kind.IF) and (packed := trace.tables[code.index].edges[slot].view[row]) >= 0:
         inner = trace.program.codes[packed >> 32]
@@ -205,7 +204,7 @@ class Plan:
         code, slot, row = trace.decode(node)
         kind = code.slots[slot].kind
         if kind is Kind.ARGUMENT:
-            packed = trace.user_nodes(code, row)[0]
+            packed = trace.users.nodes(code, row)[0]
             return trace.read(packed >> 32, packed & ROW_MASK)[1 + slot]
         if kind in (Kind.CALL, Kind.IF) and (packed := trace.tables[code.index].edges[slot].view[row]) >= 0:
             return trace.result(trace.program.codes[packed >> 32], packed & ROW_MASK)

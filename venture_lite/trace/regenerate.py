@@ -17,11 +17,12 @@ from typing import Any, Protocol
 
 from venture_lite.code import Code, Kind
 from venture_lite.errors import InternalError
-from venture_lite.trace.evaluate import Machine
 from venture_lite.trace.keys import KeyIndex
+from venture_lite.trace.machine import Machine
 from venture_lite.trace.runtime import Exchangeable
 from venture_lite.trace.scaffold import Scaffold
-from venture_lite.trace.trace import MAKER_EDGE, ROW_MASK, Trace
+from venture_lite.trace.table import MAKER_EDGE, ROW_MASK
+from venture_lite.trace.trace import Trace
 from venture_lite.trace.weights import KeptWeights, Weight, density_of, log_density
 
 
@@ -99,7 +100,7 @@ class Regenerator:
         code, slot, row = trace.decode(node)
         if code.slots[slot].kind is Kind.CALL and trace.tables[code.index].edges[slot].view[row] == MAKER_EDGE:
             operator = trace.read(node >> 32, row)[0]
-            trace.unincorporate(operator, trace.value(node))
+            trace.statistics.unincorporate(operator, trace.value(node))
 
     def _release(self, scaffold: Scaffold) -> None:
         """Let go of families: users leave memoized ones, and what nobody uses any more dies."""
@@ -116,7 +117,7 @@ class Regenerator:
             if inner.kind == "lambda":
                 memos = trace.tables[inner.index].memos
                 if memos is not None and memos[packed & ROW_MASK] is not None:
-                    trace.remove_user(inner, packed & ROW_MASK, node >> 32, row)
+                    trace.users.remove(inner, packed & ROW_MASK, node >> 32, row)
         for code, row in reversed(scaffold.brush):
             self._kill(code, row)
 
@@ -125,7 +126,7 @@ class Regenerator:
         table = trace.tables[code.index]
         for step in code.steps:
             if code.slots[step].kind is Kind.MAKER:
-                trace.drop_maker(table.columns[step].view[row])  # type: ignore[union-attr]
+                trace.statistics.drop(table.columns[step].view[row])  # type: ignore[union-attr]
         if table.memos is not None and table.memos[row] is not None:
             memo, key = table.memos[row], trace.memo_key(code, row)
             memo.entries.remove(key)
@@ -151,7 +152,7 @@ class Regenerator:
 
         def renew(node: int, operator: Any, arguments: tuple[Any, ...]) -> Any:
             if node in scaffold.makers:
-                trace.set_maker_arguments(operator, arguments)
+                trace.statistics.set_arguments(operator, arguments)
                 weight.add(operator.state.log_joint())
                 return operator
             if node not in scaffold.principals:
@@ -161,7 +162,7 @@ class Regenerator:
             if proposal.counts:
                 weight.add(density_of(trace, node >> 32, node & ROW_MASK, operator, arguments, value))
             if isinstance(operator, Exchangeable):
-                trace.incorporate(operator, value)
+                trace.statistics.incorporate(operator, value)
             return value
 
         machine.renew_choice = renew
@@ -191,5 +192,5 @@ class Regenerator:
             value = trace.value(node)
             weight.add(density_of(trace, site, row, operator, arguments, value))
             if isinstance(operator, Exchangeable):
-                trace.incorporate(operator, value)
+                trace.statistics.incorporate(operator, value)
         self.machine.constrained.clear()

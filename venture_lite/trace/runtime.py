@@ -51,5 +51,11 @@ class Exchangeable:
     def put_state(self, state: MakerState) -> None:
         self.state = state
 
+    def restore(self, token: Any) -> None:
+        self.state.restore(token)
+
+    def set_arguments(self, arguments: tuple[Any, ...]) -> None:
+        self.state.set_arguments(arguments)
+
     def __repr__(self) -> str:
         return f"<procedure from {self.record.name}>"

@@ -16,7 +16,8 @@ from venture_lite.errors import KernelError, VentureError
 from venture_lite.forms import truth
 from venture_lite.trace.dependence import source_nodes
 from venture_lite.trace.runtime import Memo
-from venture_lite.trace.trace import MAKER_EDGE, PRIMITIVE_EDGE, RANDOM_EDGE, ROW_MASK, Trace
+from venture_lite.trace.table import MAKER_EDGE, PRIMITIVE_EDGE, RANDOM_EDGE, ROW_MASK
+from venture_lite.trace.trace import Trace
 from venture_lite.values import key_of
 
 WIDE = 8
@@ -109,7 +110,7 @@ class Builder:
 
     def _result_changed(self, code: Code, row: int) -> None:
         if code.kind == "directive":
-            bound = self.trace.globals_of_row.get((code.index, row))
+            bound = self.trace.bindings.by_row.get((code.index, row))
             self.route = None
             if bound is not None:
                 for reader_code, reader, role in bound.readers:
@@ -122,7 +123,7 @@ class Builder:
             self._note("environment", [node])
             self._renew(node)
         else:
-            users = self.trace.user_nodes(code, row)
+            users = self.trace.users.nodes(code, row)
             self._note("users", users)
             for user in users:
                 self._renew(user)
@@ -270,7 +271,7 @@ class Builder:
             family = (inner, packed & ROW_MASK)
             if inner.kind != "branch":
                 released[family] = released.get(family, 0) + 1
-                if released[family] < trace.user_count(*family):
+                if released[family] < trace.users.count(*family):
                     continue
             scaffold.brush[family] = None
             first = inner.first_site

@@ -1,7 +1,8 @@
 """Scopes and their blocks: which random choices an inference action may move, found in O(1).
 
-`default` holds every unconstrained choice as a block of its own; a tagged scope groups choices by block key. Blocks stand in
-an array, for a draw at random; a dictionary finds a block by its key and is never iterated, so that its order matters to nobody.
+`default` holds every unconstrained choice as a block of its own; a tagged scope groups choices by block key. Blocks
+stand in an array, for a draw at random; a dictionary finds a block by its key and is never iterated, so that its
+order matters to nobody.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ class DefaultScope:
     def has(self, key: Any) -> bool:
         column, row = self.bag.locate(key)
         position = column.view[row]
-        return 0 <= position < self.bag.count and self.bag.items.view[position] == key
+        return 0 <= position < self.bag.count and bool(self.bag.items.view[position] == key)
 
 
 class Scope:

@@ -54,6 +54,6 @@ def log_score(trace: Trace, kept: KeptWeights) -> Weight:
                             value = trace.column(site).view[row]
                             weight.add(density_of(trace, site, row, operator, arguments, value))
     # in the order of their nodes: rejection does not restore that of a dictionary, and a sum depends on it
-    for node in sorted(trace.makers):
-        weight.add(trace.makers[node].state.log_joint())
+    for node in sorted(trace.statistics.makers):
+        weight.add(trace.statistics.makers[node].state.log_joint())
     return weight

@@ -49,13 +49,13 @@ class _Snapshot:
             "scopes": {
                 self.value(name): _scope(self, scope) for name, scope in trace.scopes.items() if scope.block_count()
             },
-            "makers": {node: self._maker(maker) for node, maker in trace.makers.items()},
+            "makers": {node: self._maker(maker) for node, maker in trace.statistics.makers.items()},
             "globals": {
                 name: (target.code.index if target.code is not None else None, target.row)
                 for name, target in trace.analyzer.globals.items()
             },
             "bound rows": {
-                place: target.name for place, target in trace.globals_of_row.items() if place not in self.standard
+                place: target.name for place, target in trace.bindings.by_row.items() if place not in self.standard
             },
         }
 

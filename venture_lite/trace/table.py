@@ -27,6 +27,15 @@ _DTYPE: dict[type, Any] = {float: np.float64, int: np.int64, bool: np.bool_}
 NONE = -1
 """No row, no node."""
 
+# kinds of a CALL's edge that lead to no row
+NO_EDGE = -1
+RANDOM_EDGE = -2
+MAKER_EDGE = -3
+PRIMITIVE_EDGE = -4
+
+ROW_MASK = 0xFFFFFFFF
+"""The row's part of a packed node."""
+
 
 SWEEPS = 64
 MOST_BYTES = 2**26
@@ -163,7 +172,7 @@ class Column:
         """
         if self.array is not None:
             if self.kind is np.ndarray and isinstance(rows, slice):
-                return self._swept()[rows]  # type: ignore[no-any-return]
+                return self._swept()[rows]
             return self.array[rows]  # type: ignore[no-any-return]
         chosen = self.view[rows] if isinstance(rows, slice) else [self.view[row] for row in rows.tolist()]
         if not chosen:
@@ -179,8 +188,8 @@ class Column:
         raise NotColumnar
 
     def _swept(self) -> np.ndarray:
-        """The matrix for a product over all its rows. One that is swept again and again, wide and of moderate size, is copied
-        by columns, which BLAS multiplies a fifth faster; single rows are still read from the original."""
+        """The matrix for a product over all its rows. One that is swept again and again, wide and of moderate size,
+        is copied by columns, which BLAS multiplies a fifth faster; single rows are still read from the original."""
         self._sweeps += 1
         if self._sweeps <= SWEEPS or self.array.ndim != 2 or self.array.shape[1] < 8 or self.array.nbytes > MOST_BYTES:
             return self.array  # type: ignore[no-any-return]

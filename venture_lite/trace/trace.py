@@ -6,39 +6,26 @@ Every operation here writes its inverse to the journal. What evaluates, detaches
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
 import numpy as np
 
 from venture_lite.analyze import Analyzer, StandardNames
-from venture_lite.code import Code, Global, Kind, Program, SlotRef
+from venture_lite.code import Code, Kind, Program, SlotRef
 from venture_lite.errors import CallSite, InternalError
 from venture_lite.procedures.checks import record_valid
 from venture_lite.procedures.record import Random
-from venture_lite.trace.bags import Users
+from venture_lite.trace.bindings import Bindings
 from venture_lite.trace.dependence import refuse_random_keys
 from venture_lite.trace.emit import Reader, reader
 from venture_lite.trace.explain import explain
 from venture_lite.trace.journal import Journal
 from venture_lite.trace.runtime import Exchangeable
 from venture_lite.trace.scopes import DefaultScope, Scope
-from venture_lite.trace.table import NONE, Column, Table
+from venture_lite.trace.statistics import Statistics
+from venture_lite.trace.table import MAKER_EDGE, RANDOM_EDGE, ROW_MASK, Column, Table
+from venture_lite.trace.users import UserLists
 from venture_lite.values import key_of
-
-MANY = -2
-"""In `Table.user`: the row has a bag of users."""
-
-FEW = 8
-"""Up to so many users stand in a tuple, beyond it in bags."""
-
-# kinds of a CALL's edge that lead to no row
-NO_EDGE = -1
-RANDOM_EDGE = -2
-MAKER_EDGE = -3
-PRIMITIVE_EDGE = -4
-
-ROW_MASK = 0xFFFFFFFF
 
 
 class Trace:
@@ -56,21 +43,16 @@ class Trace:
         self.contexts: list[tuple[int, Any, Any]] = [(0, None, None)]
         self._context_ids: dict[Any, int] = {}
         # site -> how its operator and arguments are read
-        self.readers: list[Reader | None] = []
+        self.readers: dict[int, Reader] = {}
         self._block_readers: dict[int, Reader] = {}
         self._valid: dict[Any, Any] = {}
         # record -> the arguments that were found valid last
         self.checked: dict[Any, tuple[Any, ...]] = {}
         # tables of what was derived from the places where globals stand
-        self.derived: list[dict[Any, Any]] = [self._block_readers]
-        # global bound to the row of its directive
-        self.globals_of_row: dict[tuple[int, int], Global] = {}
-        # while many rows are loaded: the procedures whose statistics the journal can put back
-        self.loading: set[Exchangeable] | None = None
-        # every exchangeable procedure alive, by the node of its maker
-        self.makers: dict[int, Exchangeable] = {}
-        # changes of makers' statistics since they were last recounted
-        self.updates = 0
+        self.derived: list[dict[Any, Any]] = [self.readers, self._block_readers]
+        self.bindings = Bindings(self.journal, self.derived)
+        self.users = UserLists(self.tables, self.program, self.journal)
+        self.statistics = Statistics(self.journal)
 
     # ------------------------------------------------------------------------------------------------- nodes
 
@@ -83,7 +65,6 @@ class Trace:
         """Make the tables of Codes that the analysis added."""
         for code in self.program.codes[len(self.tables) :]:
             self.tables.append(Table(code))
-        self.readers.extend([None] * (len(self.program.site_code) - len(self.readers)))
 
     def decode(self, node: int) -> tuple[Code, int, int]:
         """(Code, slot, row) of a packed node."""
@@ -114,7 +95,7 @@ class Trace:
 
     def reader_of(self, site: int) -> Reader:
         """The function that reads a slot's operator (if it has one) and arguments."""
-        found = self.readers[site]
+        found = self.readers.get(site)
         if found is None:
             code = self.program.site_code[site]
             slot = code.slots[self.program.site_slot[site]]
@@ -125,7 +106,7 @@ class Trace:
     def read(self, site: int, row: int) -> tuple[Any, ...]:
         """A slot's operator (if it has one) and arguments; an error in a fused slot is located."""
         try:
-            return (self.readers[site] or self.reader_of(site))(row)
+            return self.reader_of(site)(row)
         except Exception as error:
             raise explain(self, site, row, error) from error
 
@@ -230,39 +211,9 @@ class Trace:
         self.journal.note(Table.set_observed, table, slot, row, table.is_observed(slot, row))
         table.set_observed(slot, row, flag)
 
-    # --------------------------------------------------------------------------------- exchangeable procedures
-
-    def incorporate(self, procedure: Exchangeable, value: Any) -> None:
-        if self.loading is not None:
-            # a long load is taken back as a whole or not at all: one copy of the state before it says it all
-            if procedure not in self.loading:
-                self.loading.add(procedure)
-                self.journal.note(Exchangeable.put_state, procedure, copy.deepcopy(procedure.state))
-            procedure.state.add(value)
-        else:
-            self.journal.note(procedure.state.restore, procedure.state.add(value))
-        self.updates += 1
-
-    def unincorporate(self, procedure: Exchangeable, value: Any) -> None:
-        token = procedure.state.remove(value)
-        self.updates += 1
-        self.journal.note(procedure.state.restore, token)
-
-    def set_maker_arguments(self, procedure: Exchangeable, arguments: tuple[Any, ...]) -> None:
-        self.journal.note(procedure.state.set_arguments, procedure.state.arguments)
-        procedure.state.set_arguments(arguments)
-
-    def enter_maker(self, procedure: Exchangeable) -> None:
-        self.makers[procedure.node] = procedure
-        self.journal.note(self.makers.pop, procedure.node)
-
-    def drop_maker(self, procedure: Exchangeable) -> None:
-        del self.makers[procedure.node]
-        self.journal.note(self.makers.__setitem__, procedure.node, procedure)
-
     def recount(self) -> None:
         """Recompute all makers' statistics from their applications: removes what rounding left in them."""
-        values: dict[Exchangeable, list[Any]] = {maker: [] for maker in self.makers.values()}
+        values: dict[Exchangeable, list[Any]] = {maker: [] for maker in self.statistics.makers.values()}
         for table in self.tables:
             for slot, edges in table.edges.items():
                 if table.code.slots[slot].kind is Kind.CALL and table.count:
@@ -273,37 +224,7 @@ class Trace:
                             values[self.read(site, row)[0]].append(column[row])
         for maker, drawn in values.items():
             maker.state.recount(drawn)
-        self.updates = 0
-
-    # ----------------------------------------------------------------------------------------------- globals
-
-    def bind(self, target: Global, code: Code, row: int) -> None:
-        """Let a name stand for the result of a directive's row."""
-        self._bind(target, code, row)
-        self.journal.note(self._unbind, target)
-
-    def unbind(self, target: Global) -> None:
-        assert target.code is not None
-        self.journal.note(self._bind, target, target.code, target.row)
-        self._unbind(target)
-
-    def _bind(self, target: Global, code: Code, row: int) -> None:
-        target.code, target.row = code, row
-        self.globals_of_row[code.index, row] = target
-        self._forget_derived(target)
-
-    def _forget_derived(self, target: Global) -> None:
-        """Text that read the name before it stood here is to look again."""
-        if target.awaited:
-            self.readers = [None] * len(self.readers)
-            for table in self.derived:
-                table.clear()
-
-    def _unbind(self, target: Global) -> None:
-        assert target.code is not None
-        del self.globals_of_row[target.code.index, target.row]
-        target.code, target.row = None, NONE
-        self._forget_derived(target)
+        self.statistics.updates = 0
 
     # ------------------------------------------------------------------------------------------------- edges
 
@@ -317,72 +238,6 @@ class Trace:
     def structure_stamp(self) -> tuple[int, int]:
         """Equal stamps mean that rows, edges and readers are the same."""
         return self.program.version, self.journal.structure
-
-    def add_user(self, code: Code, row: int, site: int, user_row: int) -> None:
-        """A node uses the result of a family."""
-        self.journal.restructured = True
-        table = self.tables[code.index]
-        first = table.user.view[row]
-        if first == NONE:
-            self.journal.put(table.user, row, site << 32 | user_row)
-            return
-        if first != MANY:
-            table.users[row] = (first, site << 32 | user_row)
-            self.journal.note(dict.pop, table.users, row)
-            self.journal.put(table.user, row, MANY)
-            return
-        users = table.users[row]
-        if isinstance(users, tuple):
-            self.journal.note(dict.__setitem__, table.users, row, users)
-            if len(users) < FEW:
-                table.users[row] = (*users, site << 32 | user_row)
-                return
-            bag = table.users[row] = Users(self._locate_users)
-            for node in users:
-                bag.add(node >> 32, node & ROW_MASK, self.journal)
-        table.users[row].add(site, user_row, self.journal)
-
-    def remove_user(self, code: Code, row: int, site: int, user_row: int) -> None:
-        self.journal.restructured = True
-        table = self.tables[code.index]
-        if table.user.view[row] != MANY:
-            self.journal.put(table.user, row, NONE)
-            return
-        users = table.users[row]
-        if isinstance(users, tuple):
-            left = tuple(node for node in users if node != site << 32 | user_row)
-            table.users[row] = left
-            count = len(left)
-        else:
-            users.remove(site, user_row, self.journal)
-            count = users.count
-        if isinstance(users, tuple) or not count:
-            self.journal.note(dict.__setitem__, table.users, row, users)
-        if not count:
-            del table.users[row]
-            self.journal.put(table.user, row, NONE)
-
-    def _locate_users(self, site: int) -> Any:
-        positions = self.tables[self.program.site_code[site].index].positions[self.program.site_slot[site]]
-        return lambda row: (positions, row)
-
-    def user_count(self, code: Code, row: int) -> int:
-        first = self.tables[code.index].user.view[row]
-        if first == NONE:
-            return 0
-        return len(self.tables[code.index].users[row]) if first == MANY else 1
-
-    def user_nodes(self, code: Code, row: int) -> list[int]:
-        """Packed nodes that use the row's result, but for readers of the global that it defines."""
-        if code.kind == "directive":
-            return []
-        first = self.tables[code.index].user.view[row]
-        if first == NONE:
-            return []
-        if first != MANY:
-            return [first]
-        users = self.tables[code.index].users[row]
-        return list(users) if isinstance(users, tuple) else users.nodes()
 
     # -------------------------------------------------------------------------------------------- for messages
 
@@ -398,7 +253,7 @@ class Trace:
                 user_slot, user_row = code.if_slot, self.tables[code.index].environment.view[row]  # type: ignore[union-attr]
                 user_code = code.parent
             else:
-                users = self.user_nodes(code, row)
+                users = self.users.nodes(code, row)
                 if not users:
                     break
                 user_code, user_slot, user_row = self.decode(users[0])

@@ -1,7 +1,7 @@
 """Weights: log densities of single nodes and of groups of rows, and what is kept of them between transitions.
 
-A log weight is a pair: the number of impossible terms and the sum of the others. Of two states the one with fewer impossible
-terms wins whatever the sums are, which is the limit of giving an impossible term probability eps.
+A log weight is a pair: the number of impossible terms and the sum of the others. Of two states the one with fewer
+impossible terms wins whatever the sums are, which is the limit of giving an impossible term probability eps.
 """
 
 from __future__ import annotations
@@ -244,7 +244,8 @@ class KeptWeights:
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
         self.groups: dict[int, Group] = {}
-        # site -> (stamp, weight) of the last two states weighed, the latest used first: the current state and the proposed one
+        # site -> (stamp, weight) of the last two states weighed, the latest used first: the current state and the
+        # proposed one
         self._kept: dict[int, list[tuple[tuple[int, ...], Weight]]] = {}
         trace.derived.extend((self.groups, self._kept))
 

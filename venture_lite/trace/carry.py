@@ -1,0 +1,93 @@
+"""Evidence on its way down: from an observed expression to the random choice that takes it.
+
+What must never change is which application takes the evidence, not its distribution; a way on which it could move to
+another choice is refused.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from venture_lite.code import Code, GlobalRef, Kind, SlotRef
+from venture_lite.errors import EvidenceError
+from venture_lite.trace.dependence import depends_on_choice, refuse_random_way
+from venture_lite.trace.table import NO_EDGE, ROW_MASK
+from venture_lite.trace.trace import Trace
+
+
+class Carrier:
+    """Follows evidence through a trace; appends to `found` where it leads to a choice that exists already."""
+
+    def __init__(self, trace: Trace, found: list[tuple[int, Any, list[int]]]) -> None:
+        self.trace = trace
+        self.found = found
+
+    def leave(self, code: Code, row: int, value: Any) -> None:
+        """The row's result is no node of the row: evidence goes on to the node that it names."""
+        match code.result:
+            case SlotRef(depth=0, slot=slot):
+                raise deterministic_evidence(self.trace, code, slot, row)
+        self.to_family(code, row, value, [])
+
+    def to_family(self, code: Code, row: int, value: Any, path: list[int]) -> None:
+        """Carry evidence from an existing family to the choice that its result is."""
+        trace = self.trace
+        while True:
+            node = trace.result_node(code, row)
+            if node < 0:
+                node = self._named_elsewhere(code, row)
+            code, slot, row = trace.decode(node)
+            kind = code.slots[slot].kind
+            if trace.is_choice(code, slot, row):
+                self.found.append((node, value, [*path, node]))
+                return
+            packed = trace.tables[code.index].edges[slot].view[row] if kind in (Kind.CALL, Kind.IF) else NO_EDGE
+            if packed < 0:
+                raise deterministic_evidence(trace, code, slot, row)
+            path.append(node)
+            inner = trace.program.codes[packed >> 32]
+            memoized = trace.tables[inner.index].memos
+            if memoized is not None and memoized[packed & ROW_MASK] is not None:
+                self.refuse_moving(code, slot, row, "a memoized procedure whose key is random")
+            code, row = inner, packed & ROW_MASK
+
+    def _named_elsewhere(self, code: Code, row: int) -> int:
+        """The node that a row's result names outside the row, reached by no random way."""
+        trace = self.trace
+        ref = code.result
+        refuse_random_way(trace, code, row)
+        match ref:
+            case GlobalRef(target=target) if target.code is not None:
+                node = trace.result_node(target.code, target.row)
+                if node >= 0:
+                    return node
+            case SlotRef(depth=depth, slot=slot) if depth > 0:
+                for level in range(depth):
+                    environment = trace.tables[code.ancestor(level).index].environment
+                    assert environment is not None
+                    row = environment.view[row]
+                ancestor = code.ancestor(depth)
+                if ancestor.slots[slot].stored and ancestor.slots[slot].kind is not Kind.ARGUMENT:
+                    return (ancestor.first_site + slot) << 32 | row
+        raise deterministic_evidence(trace, code, -1, row)
+
+    def refuse_moving(self, code: Code, slot: int, row: int, what: str) -> None:
+        item = code.slots[slot]
+        refs = [item.operator, *item.arguments] if item.operator is not None else list(item.arguments)
+        if depends_on_choice(self.trace, code, row, refs):
+            raise EvidenceError(
+                f"evidence cannot go through {what}: it could move to another choice",
+                item.span,
+                "observe the choice itself, with a key that is fixed",
+                self.trace.call_chain(code, slot, row),
+            )
+
+
+def deterministic_evidence(trace: Trace, code: Code, slot: int, row: int) -> EvidenceError:
+    span = code.slots[slot].span if slot >= 0 else code.span
+    return EvidenceError(
+        "a deterministic value cannot be observed",
+        span,
+        "observe a random choice, for example (normal VALUE 0.1)",
+        trace.call_chain(code, slot, row),
+    )

@@ -1,0 +1,94 @@
+"""Who uses the result of a family: one node for a plain call, any number for a memoized one.
+
+One user stands in the table's `user` column, a few in a tuple, many in bags by call site.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from venture_lite.code import Code, Program
+from venture_lite.trace.bags import Users
+from venture_lite.trace.journal import Journal
+from venture_lite.trace.table import NONE, ROW_MASK, Table
+
+MANY = -2
+"""In `Table.user`: the row has more than one user."""
+
+FEW = 8
+"""Up to so many users stand in a tuple, beyond it in bags."""
+
+
+class UserLists:
+    """The users of every row of a trace. Mutates the tables, through the journal."""
+
+    def __init__(self, tables: list[Table], program: Program, journal: Journal) -> None:
+        self._tables = tables
+        self._program = program
+        self._journal = journal
+
+    def add(self, code: Code, row: int, site: int, user_row: int) -> None:
+        """A node uses the result of a family."""
+        self._journal.restructured = True
+        table = self._tables[code.index]
+        first = table.user.view[row]
+        if first == NONE:
+            self._journal.put(table.user, row, site << 32 | user_row)
+            return
+        if first != MANY:
+            table.users[row] = (first, site << 32 | user_row)
+            self._journal.note(dict.pop, table.users, row)
+            self._journal.put(table.user, row, MANY)
+            return
+        users = table.users[row]
+        if isinstance(users, tuple):
+            self._journal.note(dict.__setitem__, table.users, row, users)
+            if len(users) < FEW:
+                table.users[row] = (*users, site << 32 | user_row)
+                return
+            bag = table.users[row] = Users(self._locate)
+            for node in users:
+                bag.add(node >> 32, node & ROW_MASK, self._journal)
+        table.users[row].add(site, user_row, self._journal)
+
+    def remove(self, code: Code, row: int, site: int, user_row: int) -> None:
+        self._journal.restructured = True
+        table = self._tables[code.index]
+        if table.user.view[row] != MANY:
+            self._journal.put(table.user, row, NONE)
+            return
+        users = table.users[row]
+        if isinstance(users, tuple):
+            left = tuple(node for node in users if node != site << 32 | user_row)
+            table.users[row] = left
+            count = len(left)
+        else:
+            users.remove(site, user_row, self._journal)
+            count = users.count
+        if isinstance(users, tuple) or not count:
+            self._journal.note(dict.__setitem__, table.users, row, users)
+        if not count:
+            del table.users[row]
+            self._journal.put(table.user, row, NONE)
+
+    def _locate(self, site: int) -> Any:
+        positions = self._tables[self._program.site_code[site].index].positions[self._program.site_slot[site]]
+        return lambda row: (positions, row)
+
+    def count(self, code: Code, row: int) -> int:
+        first = self._tables[code.index].user.view[row]
+        if first == NONE:
+            return 0
+        return len(self._tables[code.index].users[row]) if first == MANY else 1
+
+    def nodes(self, code: Code, row: int) -> list[int]:
+        """Packed nodes that use the row's result, but for readers of the global that it defines."""
+        if code.kind == "directive":
+            return []
+        first = self._tables[code.index].user.view[row]
+        if first == NONE:
+            return []
+        if first != MANY:
+            return [first]
+        users = self._tables[code.index].users[row]
+        return list(users) if isinstance(users, tuple) else users.nodes()

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from venture_lite.code import Code, GlobalRef, Kind, SlotRef
+from venture_lite.code import Code, Constant, GlobalRef, Kind, SlotRef
 from venture_lite.errors import EvidenceError
 from venture_lite.trace.dependence import depends_on_choice, refuse_random_way
 from venture_lite.trace.table import NO_EDGE, ROW_MASK
 from venture_lite.trace.trace import Trace
+
+DETERMINISTIC = "a deterministic value cannot be observed"
+OBSERVE_A_CHOICE = "observe a random choice, for example (normal VALUE 0.1)"
 
 
 class Carrier:
@@ -71,6 +74,26 @@ class Carrier:
                     return (ancestor.first_site + slot) << 32 | row
         raise deterministic_evidence(trace, code, -1, row)
 
+    def refuse_random_way(self, code: Code, row: int) -> None:
+        """Refuse evidence that reached a family by a random predicate and goes on to a memoized procedure's value."""
+        refuse_random_way(self.trace, code, row)
+
+    def refuse_alternatives(self, code: Code, slot: int, row: int) -> None:
+        """Refuse an `if` whose predicate is random where an alternative, taken now or not, ends in a deterministic
+        value."""
+        item = code.slots[slot]
+        for branch in item.branches:
+            match branch.result:
+                case Constant():
+                    fixed = True
+                case SlotRef(depth=0, slot=index):
+                    fixed = branch.slots[index].kind not in (Kind.RANDOM, Kind.CALL, Kind.IF)
+                case _:
+                    fixed = False
+            if fixed and depends_on_choice(self.trace, code, row, [item.operator]):
+                chain = self.trace.call_chain(code, slot, row)
+                raise EvidenceError(DETERMINISTIC, branch.span, OBSERVE_A_CHOICE, chain)
+
     def refuse_moving(self, code: Code, slot: int, row: int, what: str) -> None:
         item = code.slots[slot]
         refs = [item.operator, *item.arguments] if item.operator is not None else list(item.arguments)
@@ -86,8 +109,8 @@ class Carrier:
 def deterministic_evidence(trace: Trace, code: Code, slot: int, row: int) -> EvidenceError:
     span = code.slots[slot].span if slot >= 0 else code.span
     return EvidenceError(
-        "a deterministic value cannot be observed",
+        DETERMINISTIC,
         span,
-        "observe a random choice, for example (normal VALUE 0.1)",
+        OBSERVE_A_CHOICE,
         trace.call_chain(code, slot, row),
     )

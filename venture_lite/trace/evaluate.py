@@ -183,6 +183,7 @@ class Evaluator(Machine):
         evidence = self._evidence(frame, index)
         if evidence is not NO_EVIDENCE and frame.renews == NONE:
             trace.set_observed(code, index, row, True)
+            self.carrier.refuse_alternatives(code, index, row)
         inner = self._family(taken, row, NONE, trace.inner_context(code, index, row), ())
         self._set_edge(frame, edge, taken.index << 32 | inner)
         self._push(Frame(taken, inner, taken.steps, evidence))
@@ -286,6 +287,7 @@ class Evaluator(Machine):
             if frame.renews == NONE:
                 trace.set_observed(code, index, row, True)
             self.carrier.refuse_moving(code, index, row, "a memoized procedure whose key is random")
+            self.carrier.refuse_random_way(code, row)
         body = self._memoized_body(operator, slot, len(values), frame, index)
         try:
             key = key_of(values[0]) if len(values) == 1 else tuple(map(key_of, values))

@@ -20,7 +20,8 @@ from venture_lite.trace.bags import Bag
 from venture_lite.trace.directives import Model
 from venture_lite.trace.regenerate import Regenerator
 from venture_lite.trace.scopes import DefaultScope, Scope
-from venture_lite.trace.trace import Trace
+from venture_lite.trace.statistics import Statistics
+from venture_lite.trace.users import UserLists
 from venture_lite.trace.weights import Group
 
 BY_NAME = {case.name: case for case in CASES}
@@ -138,7 +139,7 @@ def leave_rows_dead(patch: Patch) -> None:
 
 
 def keep_statistics(patch: Patch) -> None:
-    patch.setattr(Trace, "incorporate", lambda self, procedure, value: procedure.state.add(value))
+    patch.setattr(Statistics, "incorporate", lambda self, procedure, value: procedure.state.add(value))
 
 
 def keep_blocks(patch: Patch) -> None:
@@ -171,15 +172,15 @@ def stay_in_default(patch: Patch) -> None:
 
 
 def keep_users(patch: Patch) -> None:
-    patch.setattr(Trace, "remove_user", nothing)
+    patch.setattr(UserLists, "remove", nothing)
 
 
 def keep_applications(patch: Patch) -> None:
-    patch.setattr(Trace, "unincorporate", nothing)
+    patch.setattr(Statistics, "unincorporate", nothing)
 
 
 def keep_makers(patch: Patch) -> None:
-    patch.setattr(Trace, "drop_maker", nothing)
+    patch.setattr(Statistics, "drop", nothing)
 
 
 def keep_stale_weights(patch: Patch) -> None:

@@ -97,7 +97,7 @@ def swap_two_choices(model: Model) -> None:
 
 
 def rename_a_block(model: Model) -> None:
-    model.trace.scopes["m"].names[0] = 77
+    model.trace.scopes["m"].names.put(0, 77)
 
 
 def observe_another_choice(model: Model) -> None:

@@ -15,6 +15,7 @@ import numpy as np
 from venture_lite.trace.bags import Bag, Locate
 from venture_lite.trace.journal import Journal
 from venture_lite.trace.keys import KeyIndex
+from venture_lite.trace.table import Column
 from venture_lite.values import key_of
 
 SEVERAL = -1
@@ -74,12 +75,12 @@ class Scope:
 
     def __init__(self) -> None:
         # normalised key -> position in `blocks` and `names`
-        self.index = KeyIndex(lambda position: key_of(self.names[position]))
+        self.index = KeyIndex(lambda position: key_of(self.names.view[position]))
         # position -> packed node, or SEVERAL where `crowds` has a list of them
         self.blocks = array("q")
         self.crowds: dict[int, list[int]] = {}
         # position -> the key as the program gave it
-        self.names: list[Any] = []
+        self.names = Column()
         # every choice in order; None where the scope has changed since it was made
         self._everything: list[int] | None = None
         self.added: list[Any] | None = None
@@ -90,7 +91,7 @@ class Scope:
         position = self.index.get(normal)
         if position is None:
             self.blocks.append(node)
-            self.names.append(key)
+            self._name(key)
             self.index.add(normal, len(self.blocks) - 1)
             journal.note(Scope._drop_last, self, normal)
             if self.added is not None:
@@ -103,11 +104,17 @@ class Scope:
             self.blocks[position] = SEVERAL
         journal.note(Scope._pop_member, self, position)
 
+    def _name(self, key: Any) -> None:
+        """The key of the block that was appended last."""
+        position = len(self.blocks) - 1
+        if position >= len(self.names.view):
+            self.names.reserve(position + (position >> 2) + 8)
+        self.names.put(position, key)
+
     def _drop_last(self, normal: Any) -> None:
         self._everything = None
         self.index.remove(normal)
         self.blocks.pop()
-        self.names.pop()
 
     def _pop_member(self, position: int) -> None:
         self._everything = None
@@ -132,18 +139,18 @@ class Scope:
             self._thin_out(position)
             journal.note(Scope._put_back_member, self, position, at, node)
             return
-        name = self.names[position]
+        name = self.names.view[position]
         self.index.remove(normal)
         last = len(self.blocks) - 1
         if position < last:
             self._move_block(last, position)
         self.blocks.pop()
-        self.names.pop()
         journal.note(Scope._put_back_block, self, position, name, normal, node)
 
     def _move_block(self, source: int, target: int) -> None:
-        self.index.move(key_of(self.names[source]), target)
-        self.blocks[target], self.names[target] = self.blocks[source], self.names[source]
+        self.index.move(key_of(self.names.view[source]), target)
+        self.blocks[target] = self.blocks[source]
+        self.names.put(target, self.names.view[source])
         if source in self.crowds:
             self.crowds[target] = self.crowds.pop(source)
 
@@ -162,11 +169,12 @@ class Scope:
     def _put_back_block(self, position: int, name: Any, normal: Any, node: int) -> None:
         self._everything = None
         self.blocks.append(node)
-        self.names.append(name)
+        self._name(name)
         last = len(self.blocks) - 1
         if position < last:
             self._move_block(position, last)
-            self.blocks[position], self.names[position] = node, name
+            self.blocks[position] = node
+            self.names.put(position, name)
         self.index.add(normal, position)
 
     def everything(self) -> list[int]:
@@ -180,10 +188,10 @@ class Scope:
         return len(self.blocks)
 
     def draw(self, rng: np.random.Generator) -> Any:
-        return self.names[int(rng.random() * len(self.names))]
+        return self.names.view[int(rng.random() * len(self.blocks))]
 
     def keys(self) -> list[Any]:
-        return list(self.names)
+        return list(self.names.view[: len(self.blocks)])
 
     def members(self, key: Any) -> list[int]:
         position = self.index.get(key_of(key))

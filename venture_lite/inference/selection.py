@@ -83,7 +83,7 @@ def sweep(model: Model, name: Any, selector: Selector) -> Iterator[tuple[list[in
     def order(key: Any) -> tuple[Any, ...]:
         return sort_key(address(model.trace, key) if is_default else key)
 
-    waiting = [(order(key), position, key) for position, key in enumerate(scope.keys())]
+    waiting = [(order(key), position, key) for position, key in enumerate(scope.all_keys())]
     heapq.heapify(waiting)
     before, scope.added = scope.added, []
     done: tuple[Any, ...] | None = None

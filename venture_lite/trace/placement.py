@@ -35,7 +35,7 @@ def wrong_scopes(trace: Trace, free: list[int]) -> list[str]:
             broken.append(f"scope {name}: a sweep is still on")
         if isinstance(scope, Scope):
             broken.extend(_wrong_blocks(name, scope))
-            standing = Counter((key_of(given), node) for given in scope.keys() for node in scope.members(given))
+            standing = Counter((key_of(given), node) for given in scope.all_keys() for node in scope.members(given))
             broken.extend(_differing(f"scope {name}", expected.pop(name, Counter()), standing))
     for name, missing in expected.items():
         broken.extend(_differing(f"scope {name}", missing, Counter()))
@@ -51,10 +51,10 @@ def _differing(what: str, expected: Counter[Any], found: Counter[Any]) -> list[s
 def _wrong_blocks(name: Any, scope: Scope) -> list[str]:
     """How a scope's index and lists disagree."""
     broken = []
-    index = {key_of(given): position for position, given in enumerate(scope.keys())}
+    index = {key_of(given): position for position, given in enumerate(scope.all_keys())}
     found_at = dict(scope.index.items())
-    if index != found_at or len(index) != len(scope.keys()) or len(scope.blocks) != len(scope.keys()):
-        broken.append(f"scope {name}: blocks {scope.keys()} are found at {found_at}")
+    if index != found_at or len(index) != len(scope.all_keys()) or len(scope.blocks) != len(scope.all_keys()):
+        broken.append(f"scope {name}: blocks {scope.all_keys()} are found at {found_at}")
     crowds = {position for position, node in enumerate(scope.blocks) if node == SEVERAL}
     if crowds != set(scope.crowds) or any(len(members) < 2 for members in scope.crowds.values()):
         broken.append(f"scope {name}: blocks {sorted(crowds)} have several choices, {scope.crowds} are kept")

@@ -56,7 +56,7 @@ class DefaultScope:
     def draw(self, rng: np.random.Generator) -> int:
         return self.bag.draw(rng)
 
-    def keys(self) -> list[Any]:
+    def all_keys(self) -> list[Any]:
         return list(self.bag)
 
     def members(self, key: Any) -> list[int]:
@@ -190,7 +190,7 @@ class Scope:
     def draw(self, rng: np.random.Generator) -> Any:
         return self.names.view[int(rng.random() * len(self.blocks))]
 
-    def keys(self) -> list[Any]:
+    def all_keys(self) -> list[Any]:
         return list(self.names.view[: len(self.blocks)])
 
     def members(self, key: Any) -> list[int]:

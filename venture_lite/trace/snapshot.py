@@ -155,5 +155,5 @@ def node_of(code: Code, slot: int, row: int) -> int:
 def _scope(taken: _Snapshot, scope: DefaultScope | Scope) -> Any:
     if isinstance(scope, DefaultScope):
         return list(scope.bag)
-    blocks = [scope.members(name) for name in scope.keys()]
-    return list(zip(map(taken.value, scope.keys()), blocks, strict=True))
+    blocks = [scope.members(name) for name in scope.all_keys()]
+    return list(zip(map(taken.value, scope.all_keys()), blocks, strict=True))

@@ -177,16 +177,26 @@ def test_a_reader_that_goes_away_ends_the_run_quietly(tmp_path: Path) -> None:
     assert done.stderr == ""
 
 
+def _heed_ctrl_c() -> None:
+    """A shell that starts the tests in the background has its children ignore Ctrl-C."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @pytest.mark.skipif(os.name != "posix", reason="signals are sent as on Unix")
 @pytest.mark.parametrize("chains", ["1", "2"])
 def test_ctrl_c_keeps_the_draws(tmp_path: Path, chains: str) -> None:
     program = write(tmp_path, "[assume x (normal 0 1)] [infer (repeat 100000000 (do (mh default one 1) (collect x)))]")
     out = tmp_path / "x.npz"
     command = [sys.executable, "-m", "venture_lite", "run", program, "--chains", chains, "--out", str(out)]
-    running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    time.sleep(3.0)
-    running.send_signal(signal.SIGINT)
-    shown, said = running.communicate(timeout=60)
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=_heed_ctrl_c
+    ) as running:
+        try:
+            time.sleep(3.0)
+            running.send_signal(signal.SIGINT)
+            shown, said = running.communicate(timeout=60)
+        finally:
+            running.kill()
     assert running.returncode == 130
     assert said.splitlines()[-1] == "interrupted"
     assert "Traceback" not in said

@@ -12,9 +12,15 @@ from typing import Any
 import numpy as np
 
 from venture_lite.code import Kind
-from venture_lite.errors import KernelError
+from venture_lite.errors import ArgumentError, KernelError
+from venture_lite.forms import scope_name
+from venture_lite.inference.inspection import inspected_first
+from venture_lite.inference.program import Action, InferenceProgram, Kernel
+from venture_lite.inference.reading import is_symbol, parts_of
+from venture_lite.inference.transitions import Transitions
 from venture_lite.procedures.record import Random
 from venture_lite.procedures.transforms import INTERVAL, REAL, Transform
+from venture_lite.syntax import Form
 from venture_lite.trace.directives import Model
 from venture_lite.trace.runtime import Exchangeable
 from venture_lite.trace.trace import Trace
@@ -105,3 +111,36 @@ def refuse_discrete(model: Model, nodes: list[int]) -> None:
                 "gibbs, or mh without 'drift",
                 model.trace.call_chain(code, slot, row),
             )
+
+
+def _compile_mh(program: InferenceProgram, form: Form) -> Kernel:
+    usage = " or ".join(MH.usage)
+    parts = parts_of(form, 3, usage)
+    scope, selector = scope_name(parts[0]), program.selector(parts[1])
+    model = program.model
+    transitions = Transitions(model, program.block_counter(scope, selector))
+    if len(parts) == 3:
+        proposal: Any = Resimulation(model)
+    elif len(parts) == 5 and is_symbol(parts[2], "drift"):
+        sigma = program.value(parts[3])
+        if not isinstance(sigma, (int, float)) or not 0 < sigma < float("inf"):
+            raise ArgumentError(f"the drift's SIGMA must be a positive number, got {sigma}", parts[3].span)
+        proposal = Drift(model.trace.rng, float(sigma))
+    else:
+        raise ArgumentError(f"mh is written {usage}", form.span)
+    count = program.count(parts[-1], "T")
+
+    def step(nodes: list[int], key: Any) -> bool:
+        return transitions.step(nodes, proposal)
+
+    run = program.kernel(form, scope, selector, count, step, transitions)
+    if isinstance(proposal, Drift):
+        return inspected_first(program, scope, selector, form, run, refuse_discrete)
+    return run
+
+
+MH = Action(
+    "mh", ("(mh SCOPE BLOCK T)", "(mh SCOPE BLOCK 'drift SIGMA T)"),
+    "T Metropolis-Hastings transitions: proposals from the prior, or with 'drift a Gaussian random walk of standard "
+    "deviation SIGMA.", _compile_mh,
+)  # fmt: skip

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from venture_lite.draws import DrawsBuilder, KernelStatistics
@@ -26,7 +27,19 @@ from venture_lite.trace.scopes import DefaultScope
 from venture_lite.values import Symbol
 
 Kernel = Callable[[], None]
-Action = Callable[["InferenceProgram", Form], Kernel]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Action:
+    """What an inference program may call: from its record follow compilation, help, completion and the manual."""
+
+    name: str
+    # each way to write it, as in `(mh SCOPE BLOCK T)`
+    usage: tuple[str, ...]
+    # one or two sentences for `help` and the manual
+    summary: str
+    # (program, form) -> a kernel; the form's arguments are checked now
+    compile: Callable[[InferenceProgram, Form], Kernel]
 
 
 class Row:
@@ -139,7 +152,7 @@ class InferenceProgram:
         action = self.actions.get(head.name)
         if action is None:
             raise NameUnknown(f"unknown inference action {head.name}", head.span, nearest(head.name, self.actions))
-        return action(self, item)
+        return action.compile(self, item)
 
     def row(self, form: Form) -> Row:
         return self.rows.setdefault(id(form), Row(form.span.text or "kernel"))

@@ -1,0 +1,128 @@
+"""The fenced blocks of a document, and what each of them gives when it is run.
+
+- A `venture` block is a program of its own, run as `venture run - --seed 1`.
+- The `python` blocks of one document share their names, so that a later one goes on where an earlier one stopped.
+- A `console` block is a session: each line that starts with `$ ` is a command, the lines below are what it prints.
+- A block with `title="FILE"` is a file that later commands find in their folder; it is run only if an output follows.
+
+What a `venture` or `python` block prints stands in an `output` block directly below it. The folder in which a
+document's blocks run is empty but for `programs/` and what the document itself puts there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+import shlex
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from venture_lite.cli import main
+
+ROOT = Path(__file__).parents[2]
+DOCUMENTS = [
+    ROOT / "README.md",
+    *sorted(
+        path
+        for path in (ROOT / "docs").rglob("*.md")
+        if path.relative_to(ROOT / "docs").parts[0] not in ("editors", "experiments")
+    ),
+]
+FENCE = re.compile(r"^```(\w*)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+TITLE = re.compile(r'title="([^"]+)"')
+RUN = ("python", "venture", "console")
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    language: str
+    text: str
+    # the file that it stands for, if any
+    title: str | None
+    # what it prints, where the document says so
+    output: str | None
+    line: int
+    # where that output stands in the document's text; of a console block, the block's own text
+    output_span: tuple[int, int] | None
+
+    @property
+    def shown(self) -> str | None:
+        """What the document shows of a run: the output, or a whole console session."""
+        return self.text if self.language == "console" else self.output
+
+
+def blocks(text: str) -> list[Block]:
+    """Every block of a document that is a program, a session or a file."""
+    fences = list(FENCE.finditer(text))
+    found = []
+    for place, fence in enumerate(fences):
+        language, title = fence[1], TITLE.search(fence[2])
+        following = fences[place + 1] if place + 1 < len(fences) else None
+        output = following if following is not None and following[1] == "output" else None
+        if language not in RUN and title is None:
+            continue
+        span = fence.span(3) if language == "console" else output.span(3) if output else None
+        line = text.count("\n", 0, fence.start()) + 1
+        found.append(Block(language, fence[3], title[1] if title else None, output[3] if output else None, line, span))
+    return found
+
+
+@dataclass(slots=True)
+class Runner:
+    """Runs the blocks of one document in their order. Mutable: names and files stay for the later blocks."""
+
+    # also the working directory, which the caller enters
+    folder: Path
+    names: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        (self.folder / "programs").symlink_to(ROOT / "programs")
+
+    def run(self, block: Block) -> str | None:
+        """What the block prints (a whole session for a console), or None for a file that is not run."""
+        if block.title is not None:
+            (self.folder / block.title).write_text(block.text, encoding="utf-8")
+            if block.output is None:
+                return None
+        match block.language:
+            case "venture":
+                return _command("venture run - --seed 1", stdin=block.text)
+            case "console":
+                return "".join(f"$ {command}\n{_command(command)}" for command in _commands(block.text))
+            case "python":
+                return self._python(block.text)
+        return None
+
+    def _python(self, text: str) -> str:
+        shown = io.StringIO()
+        with contextlib.redirect_stdout(shown), contextlib.redirect_stderr(shown):
+            exec(compile(text, "<document>", "exec"), self.names)
+        return shown.getvalue()
+
+
+def _commands(session: str) -> list[str]:
+    """The commands of a console session; one that ends in a backslash goes on in the next line."""
+    return [match[1] for match in re.finditer(r"^\$ ((?:[^\n]*\\\n)*[^\n]*)$", session, re.MULTILINE)]
+
+
+def _command(command: str, stdin: str = "") -> str:
+    """Standard output and standard error of a command together. `venture` alone runs in this process: it is quicker."""
+    words = shlex.split(command)
+    if words[0] != "venture" or "|" in words or ">" in words:
+        path = f"{Path(sys.executable).parent}:/usr/bin:/bin"
+        done = subprocess.run(
+            command, shell=True, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env={"PATH": path}
+        )
+        return done.stdout
+    shown = io.StringIO()
+    with contextlib.redirect_stdout(shown), contextlib.redirect_stderr(shown):
+        before, sys.stdin = sys.stdin, io.StringIO(stdin)
+        try:
+            main(words[1:])
+        finally:
+            sys.stdin = before
+    return shown.getvalue()

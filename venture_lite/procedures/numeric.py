@@ -70,11 +70,25 @@ def floor(x: float) -> float:
         return x
 
 
+def sin(x: float) -> float:
+    try:
+        return math.sin(x)
+    except ValueError:
+        return nan
+
+
 def cos(x: float) -> float:
     try:
         return math.cos(x)
     except ValueError:
         return nan
+
+
+def i0e(x: float) -> float:
+    """exp(-|x|) times the modified Bessel function of order 0, which alone overflows at 714."""
+    from scipy.special import i0e as bessel
+
+    return float(bessel(x))
 
 
 def divide(x: float, y: float) -> float:
@@ -120,6 +134,42 @@ def xlog1py(x: float, y: float) -> float:
     return 0.0 if x == 0 else x * log1p(y)
 
 
+def log_ratio(x: float, y: float) -> float:
+    """log(x / y) for y above 0, also where the quotient is beyond the floats."""
+    quotient = x / y
+    return where((quotient > 1e-300) & (quotient < inf), log(quotient), log(x) - log(y))
+
+
+def log_rising(start: float, count: float) -> float:
+    """log of Gamma(start + count) / Gamma(start): of start (start + 1) ... (start + count - 1) for a whole count.
+
+    From 1e4 on the difference of two lgamma loses digits, and Stirling's series, cut after 1 / (12 x), loses none: its
+    next term, 1 / (360 x^3), is below 3e-15.
+    """
+    large = start >= 1e4
+    s = where(large, start, 1e4)
+    end = s + count
+    series = (1.0 / end - 1.0 / s) / 12.0
+    stirling = count * log(end) + (s - 0.5) * log1p(count / s) - count + series
+    return where(large, stirling, lgamma(start + count) - lgamma(start))
+
+
+def log_gamma_density(shape: float, x: float, log_x: float) -> float:
+    """(shape - 1) log x - x - lgamma(shape): the log density at x of a gamma of rate 1.
+
+    `log_x` is given as well, for an x that is beyond the floats. For a large shape the three terms cancel; there the
+    formula of Loader (2000, Fast and accurate computation of binomial probabilities, section 3) has no large terms: the
+    deviance of x from m = shape - 1, and Stirling's series, whose next term, 1 / (1260 m^5), is below 1e-18.
+    """
+    large = shape > 1000.0
+    m = where(large, shape - 1.0, 1000.0)
+    away = (x - m) / m
+    series = (1.0 - 1.0 / (30.0 * m * m)) / (12.0 * m)
+    saddle = m * (log1p(away) - away) - 0.5 * (LOG_TWO_PI + log(m)) - series
+    power = where(shape == 1.0, 0.0, (shape - 1.0) * log_x)
+    return where(large, saddle, power - x - lgamma(shape))
+
+
 def log1p_square(z: float) -> float:
     """log(1 + z^2), also where z^2 is beyond the floats."""
     size = absolute(z)
@@ -135,6 +185,12 @@ def _lgamma_of_columns(x: Any) -> Any:
     from scipy.special import gammaln
 
     return gammaln(x)
+
+
+def _i0e_of_columns(x: Any) -> Any:
+    from scipy.special import i0e as bessel
+
+    return bessel(x)
 
 
 def _is_integral_columns(x: Any) -> Any:
@@ -157,7 +213,9 @@ COLUMNS: dict[str, Any] = {
     "sqrt": np.sqrt,
     "lgamma": _lgamma_of_columns,
     "floor": np.floor,
+    "sin": np.sin,
     "cos": np.cos,
+    "i0e": _i0e_of_columns,
     "divide": np.divide,
     "where": np.where,
     "absolute": np.absolute,

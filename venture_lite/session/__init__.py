@@ -1,11 +1,13 @@
 """The embedding API: `Venture` runs directives on the traces of one program.
 
-`venture.py` is the door, `chains.py` the traces behind it, `live.py` the directives that are in force, `rows.py` how
-they are loaded, `queries.py` what is asked of the traces without changing the model.
+`venture.py` is the door, `runner.py` runs what comes through it, `programs.py` reads programs; `chains.py` holds the
+traces, `live.py` the directives that are in force; `rows.py` loads them, and `queries.py` asks the traces without changing
+the model.
 """
 
 from __future__ import annotations
 
-from venture_lite.session.venture import DirectiveResult, Venture, read_source
+from venture_lite.session.programs import DirectiveResult, read_source
+from venture_lite.session.venture import Venture
 
 __all__ = ["DirectiveResult", "Venture", "read_source"]

@@ -55,6 +55,8 @@ class Chains:
         # what `define` binds, for inference expressions only
         self.defined: dict[str, Any] = {}
         self.interrupted = False
+        # held while a directive runs: a trace takes one at a time
+        self._in_use = threading.Lock()
         self.models: list[Model] = []
         self.clear()
 
@@ -84,12 +86,21 @@ class Chains:
 
     @contextlib.contextmanager
     def guarded(self) -> Iterator[None]:
-        """Ctrl-C becomes a flag that is read where the trace can stop; after an error the trace is as it was."""
-        main = threading.current_thread() is threading.main_thread()
-        previous = signal.getsignal(signal.SIGINT) if main else None
-        handled = main and callable(previous)
-        if handled:
-            signal.signal(signal.SIGINT, self._interrupt)
+        """Ctrl-C becomes a flag that is read where the trace can stop; after an error the trace is as it was.
+
+        Raises VentureError where a directive is under way already, in another thread or in this one.
+        """
+        if not self._in_use.acquire(blocking=False):
+            hint = "give each thread a Venture of its own; a registered procedure cannot use the one that calls it"
+            raise VentureError("this Venture is running a directive already", hint=hint)
+        try:
+            with self._stopped_by_ctrl_c(), self._undone_on_error():
+                yield
+        finally:
+            self._in_use.release()
+
+    @contextlib.contextmanager
+    def _undone_on_error(self) -> Iterator[None]:
         try:
             yield
         except RecursionError:
@@ -98,6 +109,16 @@ class Chains:
         except BaseException:
             self.rollback()
             raise
+
+    @contextlib.contextmanager
+    def _stopped_by_ctrl_c(self) -> Iterator[None]:
+        main = threading.current_thread() is threading.main_thread()
+        previous = signal.getsignal(signal.SIGINT) if main else None
+        handled = main and callable(previous)
+        if handled:
+            signal.signal(signal.SIGINT, self._interrupt)
+        try:
+            yield
         finally:
             self.interrupted = False
             if handled:

@@ -104,6 +104,10 @@ class Directory:
         self.entries[live.id] = live
         self.next_id = live.id + 1
 
+    def listed(self) -> list[dict[str, Any]]:
+        """For a person: id, label, kind and text of each."""
+        return [{"id": live.id, "label": live.label, "directive": live.kind, "text": live.text} for live in self]
+
     def refuse_taken(self, labels: Sequence[str | None], span: Span, run: object = None) -> None:
         """Raises VentureError where a label names something already, but for other passes of the same loop."""
         wanted = [label for label in labels if label is not None]

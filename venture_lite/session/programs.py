@@ -1,0 +1,115 @@
+"""A program as text: read from files, looked over before it runs, and what each of its directives gave."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from venture_lite import syntax
+from venture_lite.errors import Source, Span, VentureError
+from venture_lite.parse import parse_expression, parse_program
+from venture_lite.syntax import Directive, Expression
+
+
+@dataclass(frozen=True, slots=True)
+class DirectiveResult:
+    """What one directive of a program gave."""
+
+    directive: Directive
+    kind: str
+    label: str | None
+    # the expression's text, where the directive has one
+    expression: str | None
+    value: Any
+    line: int
+
+
+def result_of(directive: Directive, value: Any) -> DirectiveResult:
+    """A directive's value, with what a report tells of the directive."""
+    expression = getattr(directive, "expression", None)
+    return DirectiveResult(
+        directive,
+        _KIND.get(type(directive), type(directive).__name__.lower()),
+        directive.label,
+        " ".join(expression.span.text.split()) if expression is not None else None,
+        value,
+        directive.span.line,
+    )
+
+
+_KIND = {syntax.ListDirectives: "list_directives", syntax.GetLogScore: "get_logscore"}
+
+
+def read_source(path: Path, span: Span | None) -> Source:
+    """A program file's text. Raises VentureError for what is no such file."""
+    try:
+        return Source(str(path), path.read_text(encoding="utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise VentureError(f"{path} is not a text in UTF-8", span) from error
+    except OSError as error:
+        raise VentureError(f"cannot read {path}: {error.strerror or error}", span) from error
+
+
+def expression_of(text: str) -> Expression:
+    """One expression that a Python caller gave as text."""
+    return parse_expression(Source("<input>", text))
+
+
+def reference_to(label: str | int, positions: tuple[int, ...] = ()) -> syntax.DirectiveReference:
+    """A directive that a Python caller named."""
+    source = Source("<input>", str(label))
+    return syntax.DirectiveReference(label, positions, Span(source, 0, len(source.text)))
+
+
+# ------------------------------------------------------------------------------------------------- before it runs
+
+
+def assumed_names(program: Iterable[Directive], folder: Path, seen: set[Path]) -> frozenset[str]:
+    """The names that a program and the files that it loads assume; what is wrong with a file is told when it loads."""
+    names: set[str] = set()
+    for directive in program:
+        match directive:
+            case syntax.Assume(name=name):
+                names.add(name)
+            case syntax.Load(path=path, span=span) if (folder / path).resolve() not in seen:
+                seen.add((folder / path).resolve())
+                try:
+                    loaded = parse_program(read_source(folder / path, span))
+                except VentureError:
+                    continue
+                names |= assumed_names(loaded, (folder / path).parent, seen)
+    return frozenset(names)
+
+
+def only_rows(loop: syntax.Loop) -> bool:
+    """Whether a loop, with those inside it, only observes and predicts: one directive, its rows loaded together."""
+    return all(
+        only_rows(item) if isinstance(item, syntax.Loop) else isinstance(item, (syntax.Observe, syntax.Predict))
+        for item in loop.body
+    )
+
+
+def labels_of(loop: syntax.Loop) -> list[str | None]:
+    """The labels of all directives inside a loop."""
+    found: list[str | None] = []
+    for directive in loop.body:
+        found.append(directive.label)
+        if isinstance(directive, syntax.Loop):
+            found.extend(labels_of(directive))
+    return found
+
+
+def refuse_in_loop(loop: syntax.Loop) -> None:
+    """Raises VentureError for directives that no loop takes."""
+    for directive in loop.body:
+        match directive:
+            case syntax.Assume():
+                hint = "assume a memoized procedure of the loop's variable: [assume x (mem (lambda (n) ...))]"
+                raise VentureError("assume cannot stand in a loop: names are never rebound", directive.span, hint)
+            case syntax.Clear() | syntax.Load():
+                keyword = "clear" if isinstance(directive, syntax.Clear) else "load"
+                raise VentureError(f"{keyword} cannot stand in a loop", directive.span)
+            case syntax.Loop():
+                refuse_in_loop(directive)

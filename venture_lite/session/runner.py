@@ -1,0 +1,202 @@
+"""Runs the directives of a program on its traces: one dispatch for text and for Python's methods."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from venture_lite import syntax
+from venture_lite.analyze import inlinable
+from venture_lite.errors import Source, Span, VentureError, VentureWarning
+from venture_lite.lift import Lifter
+from venture_lite.parse import parse_program
+from venture_lite.session import queries, rows
+from venture_lite.session.chains import Chains, Given
+from venture_lite.session.live import Directory, Live, Part
+from venture_lite.session.programs import (
+    DirectiveResult,
+    assumed_names,
+    labels_of,
+    only_rows,
+    read_source,
+    refuse_in_loop,
+    result_of,
+)
+from venture_lite.syntax import Directive
+from venture_lite.trace.directives import Model
+from venture_lite.trace.runtime import Exchangeable
+from venture_lite.trace.table import ROW_MASK
+from venture_lite.trace.weights import log_density
+from venture_lite.values import to_python
+
+
+class Runner:
+    """One program under way. Mutates the traces and the directory of what is in force.
+
+    A directive runs in every chain before it is made final in any, so that an error in one leaves all as they were.
+    """
+
+    def __init__(self, chains: Chains) -> None:
+        self.chains = chains
+        self.directory = Directory(chains)
+        # the program files that are being run, innermost last
+        self._running: list[Path] = []
+        # names that the rest of the text will assume; None where nobody knows what comes
+        self._to_come: frozenset[str] | None = None
+
+    # ------------------------------------------------------------------------------------------------ programs
+
+    def run(self, source: Source, parameters: Mapping[str, Any], on_value: Callable[[DirectiveResult], None]) -> None:
+        """Run a program, and tell each directive's value as it comes."""
+        self._each(
+            source, parameters, lambda directive, given: on_value(result_of(directive, self.execute(directive, given)))
+        )
+
+    def _each(self, source: Source, parameters: Mapping[str, Any], run: Callable[[Directive, Given], None]) -> None:
+        program = parse_program(source)
+        path = Path(source.name)
+        before = self._to_come
+        self._running.append(path)
+        self._to_come = (before or frozenset()) | assumed_names(program, path.parent, {path.resolve()})
+        try:
+            for directive in program:
+                run(directive, Given(parameters))
+        finally:
+            self._running.pop()
+            self._to_come = before
+
+    def execute(self, directive: Directive, given: Given) -> Any:
+        """Run one directive; after an error the traces are as they were."""
+        with self.chains.guarded():
+            return self._dispatch(directive, given)
+
+    def _dispatch(self, directive: Directive, given: Given) -> Any:
+        match directive:
+            case syntax.Assume():
+                return self._assume(directive, given)
+            case syntax.Observe() | syntax.Predict():
+                return self._leaf(directive, given)
+            case syntax.Loop():
+                return self._loop(directive, given)
+            case syntax.Infer(expression=expression):
+                return queries.infer(self.chains, expression, given)
+            case syntax.Sample(expression=expression):
+                return queries.sample(self.chains, expression, given)
+            case syntax.Force():
+                return queries.force(self.chains, directive, given)
+            case syntax.Forget(reference=reference):
+                return self.directory.forget(reference)
+            case syntax.Report(reference=reference):
+                return self.directory.report(self.directory.find(reference))
+            case syntax.Define(name=name, expression=expression):
+                self.chains.defined[name] = queries.evaluator(self.chains, given).value(expression)
+                return to_python(self.chains.defined[name])
+            case syntax.ListDirectives():
+                return self.directory.listed()
+            case syntax.Clear():
+                return self._clear()
+            case syntax.GetLogScore():
+                return self.chains.joined([model.log_score().value() for model in self.chains.models])
+            case syntax.Load(path=path, span=span):
+                return self._load(path, span, given)
+            case syntax.Freeze():
+                raise VentureError("freeze is not there yet", directive.span, "observe the value instead")
+        raise VentureError("unknown directive", directive.span)
+
+    def _load(self, name: str, span: Span, given: Given) -> list[Any]:
+        folder = self._running[-1].parent if self._running else Path()
+        path = folder / name
+        if any(path.resolve() == running.resolve() for running in self._running):
+            raise VentureError(f"{path} loads itself", span)
+        values: list[Any] = []
+        self._each(
+            read_source(path, span),
+            given.parameters,
+            lambda directive, inner: values.append(self._dispatch(directive, inner)),
+        )
+        return values
+
+    def _clear(self) -> None:
+        self.chains.clear()
+        self.directory = Directory(self.chains)
+
+    # ------------------------------------------------------------------------------- directives of the model
+
+    def _assume(self, directive: syntax.Assume, given: Given) -> Any:
+        self.directory.refuse_taken([directive.label], directive.span)
+        analyzers = [model.trace.analyzer for model in self.chains.models]
+        filled = Lifter((), given.parameters, lift_literals=False).lift(directive.expression).expression
+        for analyzer in analyzers:
+            analyzer.refuse_binding(directive.name, directive.span)
+            analyzer.begin_assume(directive.name, self._to_come)
+        targets = []
+        try:
+            for analyzer in analyzers:
+                target = analyzer.new_global(directive.name, directive.span)
+                target.lambda_form = inlinable(filled, directive.name)
+                targets.append(target)
+            made = rows.load_assume(self.chains, directive, given, targets)
+        except BaseException:
+            for analyzer in analyzers[: len(targets)]:
+                analyzer.unbind(directive.name)
+            raise
+        finally:
+            awaited, *_ = [analyzer.end_of_assume() for analyzer in analyzers]
+        live = Live(
+            self.directory.next_id, directive.label, "assume", directive.span, [Part(None, made)], directive.name
+        )
+        self.directory.enter(live)
+        if self._to_come is None:
+            for target in awaited:
+                hint = f"; {target.hint}" if target.hint else ""
+                text = f"{directive.name} refers to {target.name}, which nothing binds yet{hint}"
+                warnings.warn(text, VentureWarning, stacklevel=5)
+        return self.directory.value(live)
+
+    def _leaf(self, directive: syntax.Observe | syntax.Predict, given: Given) -> Any:
+        self.directory.refuse_taken([directive.label], directive.span, given.run)
+        kind = "observe" if isinstance(directive, syntax.Observe) else "predict"
+        live = Live(
+            self.directory.next_id, directive.label, kind, directive.span, [Part(directive.label)], run=given.run
+        )
+        rows.load_leaf(self.chains, live, directive, given)
+        self.directory.enter(live)
+        if kind == "predict":
+            return self.directory.value(live)
+        return self.chains.joined(
+            [_density(model, made) for model, made in zip(self.chains.models, live.parts[0].rows, strict=True)]
+        )
+
+    def _loop(self, loop: syntax.Loop, given: Given) -> Any:
+        if only_rows(loop):
+            self.directory.refuse_taken([loop.label, *labels_of(loop)], loop.span, given.run)
+            live = Live(self.directory.next_id, loop.label, "loop", loop.span, [], run=given.run)
+            rows.load_loop(self.chains, live, loop, given)
+            self.directory.enter(live)
+            return self.directory.value(live)
+        refuse_in_loop(loop)
+        values, given = [], given.in_loop()
+        for value in rows.bounds(loop, given, given.passes):
+            inner = given.inside(loop.variable, value)
+            try:
+                values.append([self._dispatch(directive, inner) for directive in loop.body])
+            except VentureError as error:
+                error.in_pass(", ".join(f"{name} = {at}" for name, at in inner.passes.items()))
+                raise
+            self.chains.commit()
+        return values
+
+
+def _density(model: Model, made: Any) -> float:
+    """Of an observe that was just loaded: as it was before an exchangeable procedure took the value in."""
+    trace = model.trace
+    node = model.evidence_node(made.code, int(made.rows[0]))
+    operator, inputs = trace.application(node >> 32, node & ROW_MASK)
+    mark = trace.journal.mark()
+    if isinstance(operator, Exchangeable):
+        trace.statistics.unincorporate(operator, trace.value(node), inputs)
+    density = log_density(trace, node >> 32, node & ROW_MASK)
+    trace.journal.rollback(mark)
+    return density

@@ -19,7 +19,7 @@ from venture_lite.inference.program import Action, InferenceProgram, Kernel
 from venture_lite.inference.reading import is_symbol, parts_of
 from venture_lite.inference.transitions import Transitions
 from venture_lite.procedures.record import Random
-from venture_lite.procedures.transforms import INTERVAL, REAL, Transform
+from venture_lite.procedures.transforms import REAL, Transform
 from venture_lite.syntax import Form
 from venture_lite.trace.directives import Model
 from venture_lite.trace.runtime import Exchangeable
@@ -59,10 +59,10 @@ class Drift:
         for node in principals:
             code, slot, row = trace.decode(node)
             record = code.slots[slot].record
-            if isinstance(record, Random) and record.transform is not INTERVAL:
+            if isinstance(record, Random) and not reads_arguments(record.transform):
                 continue
             operator, arguments = trace.application(node >> 32, row)
-            if transform_of(operator) is INTERVAL:
+            if reads_arguments(transform_of(operator)):
                 self._bounds[node] = arguments
 
     def _walk(self, start: np.ndarray) -> np.ndarray:
@@ -91,6 +91,10 @@ class Drift:
 
 def transform_of(operator: Random | Exchangeable) -> Transform | None:
     return operator.transform if isinstance(operator, Random) else operator.record.transform
+
+
+def reads_arguments(transform: Transform | None) -> bool:
+    return transform is not None and transform.reads_arguments
 
 
 def name_of(operator: Random | Exchangeable) -> str:

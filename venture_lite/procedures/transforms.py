@@ -9,20 +9,29 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
+from venture_lite.procedures.factors import factor_of
 from venture_lite.values import freeze
 
 SMALLEST = math.ulp(0.0)
 """The smallest positive float."""
 LARGEST = float(np.finfo(np.float64).max)
 BELOW_ONE = math.nextafter(1.0, 0.0)
+TURN = 2.0 * math.pi
+LARGEST_ROOT = 1e150
+"""Largest entry of a factor: its square, and the sum of many of them, are floats."""
+MOST_LOG_ROOT = math.log(LARGEST_ROOT)
 
 
 class Transform(Protocol):
     """`arguments` are those of the distribution, for supports that depend on them."""
+
+    @property
+    def reads_arguments(self) -> bool:
+        """Whether the support depends on the arguments: a move that changes them needs the old and the new ones."""
 
     def to_free(self, value: Any, arguments: tuple[Any, ...]) -> Any:
         """The free coordinates of a value inside the support."""
@@ -45,6 +54,8 @@ def _is_one(value: Any) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Identity:
+    reads_arguments: ClassVar[bool] = False
+
     def to_free(self, value: Any, arguments: tuple[Any, ...]) -> Any:
         return _array(value)
 
@@ -57,6 +68,8 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class Logarithm:
+    reads_arguments: ClassVar[bool] = False
+
     def to_free(self, value: Any, arguments: tuple[Any, ...]) -> Any:
         value = _array(value)
         return math.log(value) if _is_one(value) else np.log(value)
@@ -77,6 +90,10 @@ class Interval:
     fixed."""
 
     fixed: tuple[float, float] | None = None
+
+    @property
+    def reads_arguments(self) -> bool:
+        return self.fixed is None
 
     def _bounds(self, arguments: tuple[Any, ...]) -> tuple[float, float]:
         return self.fixed or (float(arguments[0]), float(arguments[1]))
@@ -110,10 +127,99 @@ class Interval:
 
 
 @dataclass(frozen=True, slots=True)
+class Above:
+    """Logarithm of the distance from a lower bound, which is an argument of the distribution."""
+
+    # which argument
+    position: int
+    reads_arguments: ClassVar[bool] = True
+
+    def to_free(self, value: Any, arguments: tuple[Any, ...]) -> Any:
+        return POSITIVE.to_free(_array(value) - arguments[self.position], ())
+
+    def from_free(self, free: Any, arguments: tuple[Any, ...]) -> Any:
+        low = float(arguments[self.position])
+        value = low + POSITIVE.from_free(free, ())
+        first = math.nextafter(low, math.inf)
+        return min(max(value, first), LARGEST) if _is_one(value) else freeze(np.clip(value, first, LARGEST))
+
+    def log_jacobian(self, value: Any, arguments: tuple[Any, ...]) -> float:
+        return POSITIVE.log_jacobian(_array(value) - arguments[self.position], ())
+
+
+@dataclass(frozen=True, slots=True)
+class Circle:
+    """Angles from -pi to pi, unrolled onto the line: the free coordinate is the angle, and all that differ by whole
+    turns are one. A symmetric move of the angle stays symmetric when it is rolled up again, and crosses the seam at pi
+    like any other place, where the logit of a position between two bounds would never get across."""
+
+    reads_arguments: ClassVar[bool] = False
+
+    def to_free(self, value: Any, arguments: tuple[Any, ...]) -> Any:
+        return _array(value)
+
+    def from_free(self, free: Any, arguments: tuple[Any, ...]) -> Any:
+        if _is_one(free):
+            return math.remainder(min(max(free, -LARGEST), LARGEST), TURN)
+        left = np.fmod(np.clip(free, -LARGEST, LARGEST), TURN)
+        return freeze(left - TURN * np.round(left / TURN))
+
+    def log_jacobian(self, value: Any, arguments: tuple[Any, ...]) -> float:
+        return 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class CholeskyFactor:
+    """A symmetric positive definite matrix as the lower triangle of its Cholesky factor, row by row, with the logarithm
+    on the diagonal. d matrix / d factor is 2^D prod L_ii^(D - i + 1) for i = 1 ... D (Muirhead 1982, Aspects of
+    Multivariate Statistical Theory, theorem 2.1.9), and d L_ii / d log L_ii is L_ii."""
+
+    reads_arguments: ClassVar[bool] = False
+
+    def to_free(self, value: Any, arguments: tuple[Any, ...]) -> Any:
+        lower = np.linalg.cholesky(_matrix(value))
+        np.fill_diagonal(lower, np.log(lower.diagonal()))
+        return lower[np.tril_indices(len(lower))]
+
+    def from_free(self, free: Any, arguments: tuple[Any, ...]) -> Any:
+        size = math.isqrt(2 * len(free))
+        lower = np.zeros((size, size))
+        lower[np.tril_indices(size)] = free
+        np.fill_diagonal(lower, np.exp(np.clip(lower.diagonal(), -MOST_LOG_ROOT, MOST_LOG_ROOT)))
+        return matrix_of(lower)
+
+    def log_jacobian(self, value: Any, arguments: tuple[Any, ...]) -> float:
+        logs = np.log(np.linalg.cholesky(_matrix(value)).diagonal())
+        size = len(logs)
+        return size * math.log(2.0) + float(logs @ np.arange(size + 1, 1, -1))
+
+
+def _matrix(value: Any) -> np.ndarray:
+    return np.array([np.asarray(row) for row in value], dtype=np.float64) if isinstance(value, tuple) else value
+
+
+def matrix_of(lower: np.ndarray) -> np.ndarray:
+    """lower @ lower.T for a lower triangular matrix (D, D) with a diagonal of 0 or more, kept positive definite where
+    rounding would make it singular: the variance of a coordinate given those before it is raised to 1e-14 of its own,
+    or to as much more as it takes."""
+    lower = np.clip(lower, -LARGEST_ROOT, LARGEST_ROOT)
+    rows, diagonal = np.abs(lower).max(axis=1), lower.diagonal()
+    least = 1e-7
+    while True:
+        np.fill_diagonal(lower, np.maximum(diagonal, np.maximum(least * rows, 1.0 / LARGEST_ROOT)))
+        matrix = lower @ lower.T
+        if factor_of(matrix) is not None:
+            return freeze(matrix)
+        least *= 2.0
+
+
+@dataclass(frozen=True, slots=True)
 class StickBreaking:
     """A point of the simplex as n - 1 logits of the part taken from what is left, shifted so that 0 is the centre
     (Betancourt 2012; the Jacobian is the product of the parts' derivatives, Stan reference manual, simplex
     transform)."""
+
+    reads_arguments: ClassVar[bool] = False
 
     def to_free(self, value: Any, arguments: tuple[Any, ...]) -> Any:
         point = np.asarray(value, dtype=np.float64)
@@ -140,3 +246,7 @@ POSITIVE: Transform = Logarithm()
 UNIT: Transform = Interval((0.0, 1.0))
 INTERVAL: Transform = Interval()
 SIMPLEX: Transform = StickBreaking()
+ABOVE_SCALE: Transform = Above(1)
+"""For distributions of (shape, scale) whose values lie above their scale."""
+CIRCLE: Transform = Circle()
+POSITIVE_DEFINITE: Transform = CholeskyFactor()

@@ -6,6 +6,13 @@ a new procedure is a new record in the module of its family, listed in `registry
 **Columns.** The trace evaluates many rows of one expression in one call. For such a call an argument is either
 *uniform* (one plain value for all rows) or *lifted* (an array whose first axis is the rows); `lifted` says which,
 argument by argument. A record without `columns` is evaluated row by row.
+
+**Derivatives.** One function for each record serves single calls, where nothing is lifted, and columns. `wanted` says
+which derivatives are asked for; the others, and those that do not exist, are None in the answer. A derivative has the
+shape of its argument *as given*: a lifted argument has one for each row, a uniform one has the sum over the rows that
+share it. (An argument that is uniform can be given as lifted, broadcast, where its rows are wanted apart.) The
+derivative of a list is an array or a tuple of its entries' derivatives, with None for entries that have none. A function
+that cannot do all rows at once raises RowByRow.
 """
 
 from __future__ import annotations
@@ -17,6 +24,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from venture_lite.procedures.domains import Domain
+from venture_lite.procedures.predictor import LinearPredictor
 from venture_lite.procedures.transforms import Transform
 
 REQUIRED: Any = object()
@@ -24,6 +32,11 @@ REQUIRED: Any = object()
 
 Columns = Callable[..., np.ndarray]
 """`(lifted: tuple[bool, ...], *arguments) -> ndarray` with one entry, along the first axis, for each row."""
+
+
+Pullback = Callable[..., tuple[Any, ...]]
+"""`(lifted, wanted, cotangent, result, *arguments) -> one cotangent for each argument`: the derivatives of the sum of
+cotangent times result, where `cotangent` has the shape of `result`, the value of the call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +62,20 @@ class Deterministic:
     rest: Domain | None = None
     # cheap and without an error on numbers: an `if` between such values may be computed as a select
     total: bool = False
+    # how a derivative passes from the value to the arguments, in reverse accumulation; None where the value jumps or is
+    # no number. `LOCALLY_CONSTANT` stands for the derivative zero: the value has a type or a size, not a number in it
+    pullback: Pullback | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Gradient:
+    """The derivatives of a log density."""
+
+    # with respect to what there is one: the value, then each argument. Not for integers, booleans, lists of values
+    exists: tuple[bool, ...]
+    # (lifted, wanted, value, *arguments) -> the derivatives, as many; `lifted` and `wanted` speak of the value first.
+    # 0 where the density is 0, as is a derivative there with respect to anything that keeps it 0
+    evaluate: Callable[..., tuple[Any, ...]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,6 +102,10 @@ class Random:
     logit_form: Random | None = None
     # as log_density_columns, but the sum over the rows, where that is cheaper; NaN sends the caller to the columns form
     log_density_total: Callable[..., float] | None = None
+    # the derivatives of log_density; None where it has none at all
+    gradient: Gradient | None = None
+    # for likelihoods of generalised linear models: the argument that is the linear predictor, and what is known along it
+    predictor: LinearPredictor | None = None
 
 
 class MakerState(Protocol):

@@ -1,0 +1,131 @@
+"""What a likelihood is as a function of its linear predictor: Taylor terms, and lower bounds that are quadratic in it.
+
+A generalised linear model reads its parameters through one number for each row of the data (or one vector), the
+predictor eta = w . x. A function that is quadratic in eta is quadratic in w, so its sum over a million rows collapses
+into a constant, a vector and a matrix, made once and evaluated in O(D^2). Two engines live on that: Firefly Monte Carlo
+sums the lower bounds of the rows that it does not look at, and the subsampled transition sums the second-order
+expansions and tests only what they leave over.
+
+Everything here works on columns: each argument is a number or an array that broadcasts against `(rows,)`; a vector
+predictor is `(rows, K)`, or `(K,)` for a single row. A function of `(value, *arguments)` takes the arguments of the
+record with the predictor in its place. Nothing raises for values outside the support: the log density is -inf there,
+and what its derivatives are does not matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+Terms = tuple[Any, Any, Any]
+"""Log density `(rows,)`, its first derivative, shaped as the predictor, and its second: `(rows,)`, or `(rows, K, K)`
+for a vector predictor. What does not differ between rows may lack the first axis."""
+
+
+@dataclass(frozen=True, slots=True)
+class Quadratic:
+    """value + slope . (eta - center) + (eta - center) . curvature (eta - center) / 2, one for each row.
+
+    Kept about a center, where a row's own evaluation loses no digits however far from 0 the center lies.
+    """
+
+    # (rows,), or (rows, K) for a vector predictor
+    center: Any
+    # (rows,)
+    value: Any
+    # shaped as the center
+    slope: Any
+    # (rows,) or one number; for a vector predictor (rows, K, K), or one (K, K)
+    curvature: Any
+
+    @property
+    def _vector(self) -> bool:
+        return np.ndim(self.slope) > np.ndim(self.value)
+
+    def at(self, predictor: Any) -> Any:
+        """The values `(rows,)` at the rows' predictors."""
+        away = predictor - self.center
+        if not self._vector:
+            return self.value + away * (self.slope + 0.5 * self.curvature * away)
+        bent = np.einsum("...k,...kl->...l", away, self.curvature)
+        return self.value + np.einsum("...k,...k->...", away, self.slope + 0.5 * bent)
+
+    def gradient(self, predictor: Any) -> Any:
+        """The derivatives with respect to the predictors, shaped as they are."""
+        away = predictor - self.center
+        if not self._vector:
+            return self.slope + self.curvature * away
+        return self.slope + np.einsum("...k,...kl->...l", away, self.curvature)
+
+    def coefficients(self) -> Terms:
+        """(constant, slope, curvature) of constant + slope . eta + eta . curvature eta / 2: what sums over rows."""
+        if not self._vector:
+            bent = self.curvature * self.center
+            return self.value - self.center * (self.slope - 0.5 * bent), self.slope - bent, self.curvature
+        bent = np.einsum("...k,...kl->...l", self.center, self.curvature)
+        constant = self.value - np.einsum("...k,...k->...", self.center, self.slope - 0.5 * bent)
+        return constant, self.slope - bent, self.curvature
+
+    def rows(self, chosen: Any) -> Quadratic:
+        """Those of some rows, by a slice or an index array."""
+        shape = np.shape(self.value)
+        assert len(shape) == 1, "one value for each row"
+
+        def taken(part: Any, depth: int) -> Any:
+            return part[chosen] if np.ndim(part) == 1 + depth else part
+
+        depth = int(self._vector)
+        return Quadratic(
+            taken(self.center, depth), self.value[chosen], taken(self.slope, depth), taken(self.curvature, 2 * depth)
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bound:
+    """A family of lower bounds on the log density, each quadratic in the predictor and indexed by a point at which it
+    touches: there it has the log density's value and first derivative, everywhere else it is at most as large."""
+
+    # as `flymc` names it
+    name: str
+    # (value, *arguments) -> the bound that touches at the predictor given in its place
+    touching: Callable[..., Quadratic]
+    # where it was taken from, and why it is below
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LinearPredictor:
+    """Which argument of a likelihood is its linear predictor, and what is known of the log density along it."""
+
+    # position among the record's arguments
+    argument: int
+    # (value, *arguments) -> Terms
+    taylor: Callable[..., Terms]
+    # (value, *arguments) -> the Fisher information, shaped as the second derivative: minus its expectation over values
+    # drawn from the record, positive semidefinite also where minus the second derivative itself is not
+    information: Callable[..., Any]
+    # (value, *arguments) -> (largest |first|, largest |third derivative|) over all predictors, each (rows,) or one
+    # number, infinite where there is none; for a vector predictor per unit of the range, max - min, of the direction
+    limits: Callable[..., tuple[Any, Any]]
+    # the argument is this deterministic procedure of the predictor (`(poisson (exp eta))`); None: it is the predictor
+    inverse_link: str | None = None
+    # one score for each outcome in place of one number
+    is_vector: bool = False
+    # the log density is exactly quadratic in the predictor: its second-order expansion leaves nothing over
+    is_quadratic: bool = False
+    # the first is the one that is taken unless another is named
+    bounds: tuple[Bound, ...] = ()
+
+
+def tangent(taylor: Callable[..., Terms], argument: int, curvature: Callable[..., Any]) -> Callable[..., Quadratic]:
+    """The `touching` of a bound that is known by its second derivative alone: `curvature(value, *arguments)`, with the
+    touching point in the predictor's place."""
+
+    def touching(value: Any, *arguments: Any) -> Quadratic:
+        log_density, first, _ = taylor(value, *arguments)
+        return Quadratic(arguments[argument], log_density, first, curvature(value, *arguments))
+
+    return touching

@@ -231,13 +231,18 @@ COLUMNS: dict[str, Any] = {
 
 def on_columns(function: Callable[..., Any]) -> Callable[..., Any]:
     """The function with its numeric names, and those of the functions of this package that it calls, bound to NumPy."""
+    return rebound(function, COLUMNS)
+
+
+def rebound(function: Callable[..., Any], names: dict[str, Any]) -> Callable[..., Any]:
+    """The function with these names, also in the functions of this package that it calls, bound anew."""
     assert isinstance(function, FunctionType)
     bound = dict(function.__globals__)
     for name in function.__code__.co_names:
-        if name in COLUMNS:
-            bound[name] = COLUMNS[name]
+        if name in names:
+            bound[name] = names[name]
         else:
             called = bound.get(name)
             if isinstance(called, FunctionType) and called.__module__.startswith("venture_lite.procedures"):
-                bound[name] = on_columns(called)
+                bound[name] = rebound(called, names)
     return FunctionType(function.__code__, bound, function.__name__, function.__defaults__, function.__closure__)

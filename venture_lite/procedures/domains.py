@@ -31,6 +31,8 @@ class Domain:
     contains_all: Callable[[np.ndarray], bool]
     # the test of one number as an expression in {x}; it may raise TypeError or ValueError on other kinds of values
     test: str | None = None
+    # whole numbers, booleans: nothing is differentiated with respect to one
+    discrete: bool = False
 
 
 def _each(contains: Callable[[Any], bool]) -> Callable[[np.ndarray], bool]:
@@ -54,7 +56,7 @@ def numbers(name: str, phrase: str, test: str, columns: Callable[[np.ndarray], b
             return True
         return columns(column) and not (integral and column.dtype.kind == "f" and bool((column % 1.0).any()))
 
-    return Domain(name, phrase, contains, contains_all, test)
+    return Domain(name, phrase, contains, contains_all, test, integral)
 
 
 def _all_finite(column: np.ndarray) -> bool:
@@ -84,7 +86,7 @@ POSITIVE_INTEGER = numbers(
 )  # fmt: skip
 BOOLEAN_LIKE = numbers(
     "boolean", "a boolean, 0 or 1", "{x} == 0 or {x} == 1",
-    lambda c: c.dtype.kind == "b" or bool(((c == 0) | (c == 1)).all()),
+    lambda c: c.dtype.kind == "b" or bool(((c == 0) | (c == 1)).all()), integral=True,
 )  # fmt: skip
 
 

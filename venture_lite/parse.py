@@ -2,8 +2,8 @@
 
 `grammar/venture.lark` cuts and nests the text; lark's LALR automaton calls the methods of `_Builder` bottom-up, so no
 depth of nesting meets the host's recursion limit. Directives come out in one flat row, and loops take their bodies
-from it by indentation. When a text is refused, its brackets and strings are looked at again on their own: a message
-about the bracket that was left open is worth more than one about the token where that was noticed.
+from it by indentation (`nesting.py`). When a text is refused, its brackets and strings are looked at again on their
+own: a message about the bracket that was left open is worth more than one about the token where that was noticed.
 """
 
 from __future__ import annotations
@@ -13,13 +13,15 @@ import math
 import re
 import threading
 import unicodedata
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from venture_lite import syntax
+from venture_lite.collector import collector_paused
 from venture_lite.directives import directive
 from venture_lite.errors import InternalError, ParseError, Source, Span
+from venture_lite.nesting import Head, Item, nested
 from venture_lite.refusals import bad_parameter, balance_of, explain
 from venture_lite.syntax import Directive, Expression, Form, Index, Literal, Name, Parameter, Quote
 from venture_lite.values import Symbol
@@ -29,14 +31,23 @@ if TYPE_CHECKING:
     from lark.exceptions import UnexpectedInput
 
 
+MOST_CHARACTERS = 16 * 2**20
+"""A text beyond this is refused: reading it would take minutes and gigabytes, and it is data that should be given."""
+
+
 def parse_program(source: Source) -> tuple[Directive, ...]:
     """The directives of a text, in order. Raises ParseError."""
-    return cast(tuple[Directive, ...], _parse(source, "program"))
+    return nested(source, parse_items(source))
+
+
+def parse_items(source: Source, start: int = 0, end: int | None = None) -> list[Item]:
+    """The directives and the heads of loops in a part of a text, in one flat row. Raises ParseError."""
+    return cast(list[Item], _parse(source, "program", start, len(source.text) if end is None else end))
 
 
 def parse_expression(source: Source) -> Expression:
     """The one expression that a text holds. Raises ParseError."""
-    return cast(Expression, _parse(source, "lone_expression"))
+    return cast(Expression, _parse(source, "lone_expression", 0, len(source.text)))
 
 
 def is_complete(text: str) -> bool:
@@ -54,27 +65,38 @@ def is_complete(text: str) -> bool:
     return not (balance.indented_loop and last_line[:1].isspace() and last_line.strip())
 
 
-def _parse(source: Source, start: str) -> object:
+def _parse(source: Source, rule: str, start: int, end: int) -> object:
+    from lark import TextSlice
     from lark.exceptions import UnexpectedInput
 
+    refuse_too_long(source)
     try:
         _BUILDER.source = source
-        return _automaton().parse(source.text, start=start)
+        with collector_paused():
+            return _automaton().parse(TextSlice(source.text, start, end), start=rule)
     except ParseError as refused:
         error = refused
     except UnexpectedInput as refused:
-        error = _explained(source, refused)
-    unbalanced = balance_of(source).error
+        error = _explained(source, refused, end)
+    unbalanced = balance_of(source, start, end).error
     if unbalanced is not None and (_start(unbalanced) <= _start(error) or source.text.startswith('"', _start(error))):
         error = unbalanced
     raise error
+
+
+def refuse_too_long(source: Source) -> None:
+    """Raises ParseError for a text that is too long for a program."""
+    if len(source.text) > MOST_CHARACTERS:
+        message = f"a program has {MOST_CHARACTERS:,} characters at most, this one {len(source.text):,}"
+        hint = "give data as parameters: {X[n]} in the text, X=... from Python, -d X=FILE on the command line"
+        raise ParseError(message, Span(source, 0, 1), hint)
 
 
 def _start(error: ParseError) -> int:
     return error.span.start if error.span else 0
 
 
-def _explained(source: Source, refused: UnexpectedInput) -> ParseError:
+def _explained(source: Source, refused: UnexpectedInput, end: int) -> ParseError:
     from lark import Token
 
     waiting = [
@@ -84,7 +106,8 @@ def _explained(source: Source, refused: UnexpectedInput) -> ParseError:
     ]
     token = getattr(refused, "token", None)
     if token is not None and token.type == "$END":
-        return explain(source, waiting, "end", Span(source, len(source.text.rstrip()), len(source.text)))
+        text_end = len(source.text[:end].rstrip())
+        return explain(source, waiting, "end", Span(source, text_end, end))
     start = refused.pos_in_stream or 0
     return explain(source, waiting, token.type if token else "", Span(source, start, start + len(token or " ")))
 
@@ -108,25 +131,6 @@ def _automaton() -> Lark:
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", '"': '"', "\\": "\\", "'": "'"}
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|(.))", re.DOTALL)
 _BOOLEANS = {"true": True, "false": False, "True": True, "False": False}
-
-
-@dataclass(frozen=True, slots=True)
-class _Head:
-    """`for variable in first...last:`, before it has found its body."""
-
-    variable: str
-    first: Index
-    last: Index
-    span: Span
-    label: str | None = None
-
-
-class _Item(NamedTuple):
-    """A directive or the head of a loop, and where its text starts (its label included) and ends."""
-
-    content: Directive | _Head
-    start: int
-    end: int
 
 
 class _Builder(threading.local):
@@ -223,23 +227,23 @@ class _Builder(threading.local):
 
     # directives
 
-    def item(self, children: list[Any]) -> _Item:
+    def item(self, children: list[Any]) -> Item:
         (content,) = children
-        if not isinstance(content, _Head):
+        if not isinstance(content, Head):
             content = directive(content)
-        return _Item(content, content.span.start, content.span.end)
+        return Item(content, content.span.start, content.span.end)
 
-    def labelled_item(self, children: list[Any]) -> _Item:
+    def labelled_item(self, children: list[Any]) -> Item:
         name, _, content = children
         item = self.item([content])
-        return _Item(replace(item.content, label=_spelling(name)), name.start_pos, item.end)
+        return Item(replace(item.content, label=_spelling(name)), name.start_pos, item.end)
 
-    def loop_head(self, children: list[Any]) -> _Head:
+    def loop_head(self, children: list[Any]) -> Head:
         mark, variable, _, first, _, last, colon = children
-        return _Head(_spelling(variable), first, last, self._span(mark, colon))
+        return Head(_spelling(variable), first, last, self._span(mark, colon))
 
-    def program(self, children: list[Any]) -> tuple[Directive, ...]:
-        return _nested(self.source, children)
+    def program(self, children: list[Any]) -> list[Item]:
+        return children
 
     def lone_expression(self, children: list[Any]) -> Expression:
         return cast(Expression, children[0])
@@ -278,70 +282,3 @@ def _datum(quoted: Expression) -> object:
             case Parameter(_, span):
                 raise ParseError("a parameter cannot be quoted", span, "(list ...) in place of the quoted list")
     return finished[0]
-
-
-# --------------------------------------------------------------------------------------------------------- loops
-
-
-@dataclass(slots=True)
-class _OpenLoop:
-    """A loop that still takes directives; directives are added to `body`."""
-
-    head: _Head
-    # the column at which the head's line starts
-    indent: int
-    # the column of the first line of the body that is not the head's own line
-    body_indent: int | None = None
-    body: list[Directive] = field(default_factory=list)
-
-    def closed(self) -> syntax.Loop:
-        head, body = self.head, self.body
-        if not body:
-            hint = "directives after the colon, or on the next lines and indented deeper than `for`"
-            raise ParseError("this loop has no body", head.span, hint)
-        span = Span(head.span.source, head.span.start, body[-1].span.end)
-        return syntax.Loop(head.variable, head.first, head.last, tuple(body), span, head.label)
-
-
-def _nested(source: Source, items: list[_Item]) -> tuple[Directive, ...]:
-    """The directives with each loop around its body.
-
-    A body is what follows the colon on the same line, and the lines below that are indented deeper than the line of
-    the loop. Only the gap between two items is read for that, so the cost does not grow with the length of a line.
-    """
-    finished: list[Directive] = []
-    loops: list[_OpenLoop] = []
-
-    def close() -> None:
-        loop = loops.pop().closed()
-        (loops[-1].body if loops else finished).append(loop)
-
-    indent = previous_end = 0
-    for item in items:
-        gap = source.text[previous_end : item.start].lstrip("\ufeff")
-        line_break = max(gap.rfind("\n"), gap.rfind("\r"))
-        if line_break >= 0 or previous_end == 0:
-            indent = len(gap[line_break + 1 :].expandtabs(8))
-            while loops and indent <= loops[-1].indent:
-                close()
-            if loops:
-                _check_indent(loops[-1], indent, Span(source, item.start, item.end))
-        previous_end = item.end
-        if isinstance(item.content, _Head):
-            loops.append(_OpenLoop(item.content, indent))
-        else:
-            (loops[-1].body if loops else finished).append(item.content)
-    while loops:
-        close()
-    return tuple(finished)
-
-
-def _check_indent(loop: _OpenLoop, indent: int, span: Span) -> None:
-    """Refuses a line between the columns of a loop and of its body: it could be meant for either."""
-    if loop.body_indent is None:
-        loop.body_indent = indent
-    if indent < loop.body_indent:
-        hint = f"{loop.body_indent} blanks to stay in its body, {loop.indent} to leave it"
-        raise ParseError(
-            f"this line is indented neither as the loop over {loop.head.variable} nor as its body", span, hint
-        )

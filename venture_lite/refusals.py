@@ -44,15 +44,15 @@ class Balance:
     indented_loop: bool = False
 
 
-def balance_of(source: Source) -> Balance:
-    """Scans the whole text once; linear in its length."""
+def balance_of(source: Source, start: int = 0, end: int | None = None) -> Balance:
+    """Scans the text, or a part of it, once; linear in its length."""
     found = Balance()
     openers: list[int] = []
     # a directive that starts a line inside open brackets: the likely place where one before it was not closed
     suspect: tuple[int, int] | None = None
     text = source.text
-    position = 0
-    while match := _SIGN.search(text, position):
+    position, end = start, len(text) if end is None else end
+    while match := _SIGN.search(text, position, end):
         position = match.end()
         kind, sign = match.lastgroup, match[0][-1]
         if kind == "line":
@@ -67,9 +67,9 @@ def balance_of(source: Source) -> Balance:
             found.error = _control_character(source, match.start())
             return found
         if kind == "string":
-            if not text.startswith('"', position):
+            if not text.startswith('"', position, end):
                 found.error = _open_string(source, match.start(), position)
-                found.unfinished = position == len(text)
+                found.unfinished = position == end
                 return found
             position += 1
         elif kind == "directive" or kind == "opener":

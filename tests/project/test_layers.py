@@ -15,8 +15,8 @@ import pytest
 PACKAGE = Path(__file__).parents[2] / "venture_lite"
 LAYERS = (
     ("errors",),
-    ("syntax", "values", "diagnostics", "progress", "tables"),
-    ("directives", "refusals", "parse", "data"),
+    ("collector", "syntax", "values", "diagnostics", "progress", "tables"),
+    ("directives", "refusals", "nesting", "parse", "data"),
     ("procedures", "draws", "summary", "export"),
     ("code", "parameters"),
     ("lift", "compiler", "analyze", "forms"),

@@ -94,11 +94,23 @@ def from_python(value: Any) -> Any:
             return value.item()
         case np.ndarray() if value.dtype.kind in "biuf":
             return freeze(np.array(value, dtype=np.float64))
-        case np.ndarray():
+        case np.ndarray() if value.dtype.kind in "OUT":
             return tuple(map(from_python, value.tolist()))
         case list() | tuple():
             return tuple(map(from_python, value))
     return value
+
+
+def is_value(value: Any) -> bool:
+    """Whether `from_python` made a value of the language of it, complete: no NaN, and nothing else that is missing."""
+    match value:
+        case float():
+            return value == value
+        case np.ndarray():
+            return value.dtype == np.float64 and not np.isnan(value).any()
+        case tuple():
+            return all(map(is_value, value))
+    return isinstance(value, (int, str, Symbol))
 
 
 def to_python(value: Any) -> Any:

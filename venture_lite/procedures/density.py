@@ -1,4 +1,4 @@
-"""From a density written once to its two bound forms, with one policy for values outside the support.
+"""From a density written once to its bound forms and its gradient, with one policy for values outside the support.
 
 A value of the wrong kind (a string for a normal) has log density -inf, as has NaN; the arguments are checked before.
 """
@@ -12,8 +12,10 @@ from typing import Any
 import numpy as np
 
 from venture_lite.procedures.columns import RowByRow, numeric
+from venture_lite.procedures.derivatives import gradient_of
 from venture_lite.procedures.numeric import on_columns
-from venture_lite.procedures.record import Argument, Columns, Random
+from venture_lite.procedures.predictor import LinearPredictor
+from venture_lite.procedures.record import Argument, Columns, Gradient, Random
 from venture_lite.procedures.transforms import Transform
 
 _GUARDED = """
@@ -70,9 +72,28 @@ def random(
     source: str = "",
     logit_form: Random | None = None,
     total: Callable[..., float] | None = None,
+    gradient: Gradient | None = None,
+    predictor: LinearPredictor | None = None,
 ) -> Random:
-    """A record whose density is bound both ways; `columns` replaces the derived form of the second."""
+    """A record whose density is bound both ways, and differentiated; `columns` and `gradient` replace what is derived
+    from it."""
     if columns is None:
         columns = column_density(density)
-    scalar = scalar_density(density, len(arguments))
-    return Random(name, arguments, summary, simulate, scalar, columns, support, transform, source, logit_form, total)
+    exists = (transform is not None, *(not argument.domain.discrete for argument in arguments))
+    if gradient is None and any(exists):
+        gradient = gradient_of(density, exists)
+    return Random(
+        name,
+        arguments,
+        summary,
+        simulate,
+        scalar_density(density, len(arguments)),
+        columns,
+        support,
+        transform,
+        source,
+        logit_form,
+        total,
+        gradient,
+        predictor,
+    )

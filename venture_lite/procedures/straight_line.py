@@ -1,0 +1,181 @@
+"""A density as a straight line of operations, recorded by calling it once.
+
+A density has no `if`: it is the same operations whatever the numbers are. So one call with `Node`s in place of numbers
+records all that it does; equal operations are recorded once. `compiled` turns the nodes that are asked for back into
+Python source, over single numbers or over columns.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from venture_lite.errors import InternalError
+from venture_lite.procedures import numeric
+from venture_lite.procedures.numeric import COLUMNS
+
+
+def digamma(x: Any) -> Any:
+    """The derivative of lgamma."""
+    from scipy.special import psi
+
+    return psi(x)
+
+
+def i1e(x: Any) -> Any:
+    """exp(-|x|) times the modified Bessel function of order 1."""
+    from scipy.special import i1e as bessel
+
+    return bessel(x)
+
+
+COLUMN_NAMES: dict[str, Any] = {**COLUMNS, "digamma": digamma, "i1e": i1e}
+SCALAR_NAMES: dict[str, Any] = {name: getattr(numeric, name) for name in COLUMNS} | {"digamma": digamma, "i1e": i1e}
+
+
+class Recording:
+    """The operations recorded so far; grows only."""
+
+    def __init__(self) -> None:
+        self.nodes: dict[tuple[Any, ...], Node] = {}
+
+    def input(self, position: int) -> Node:
+        return self.record("input", position)
+
+    def record(self, operation: str, *operands: Any) -> Node:
+        # 1 and 1.0 and True are equal as keys: their class tells them apart
+        key = (operation, *((x.__class__, id(x) if x.__class__ is Node else x) for x in operands))
+        node = self.nodes.get(key)
+        if node is None:
+            node = self.nodes[key] = Node(self, len(self.nodes), operation, operands)
+        return node
+
+
+class Node:
+    """The result of one operation; immutable."""
+
+    __slots__ = ("operands", "operation", "place", "recording")
+
+    def __init__(self, recording: Recording, place: int, operation: str, operands: tuple[Any, ...]) -> None:
+        self.recording = recording
+        # position in the order of recording, which is an order of evaluation
+        self.place = place
+        self.operation = operation
+        self.operands = operands
+
+    def __add__(self, other: Any) -> Any:
+        return self if _is(other, 0.0) else self.recording.record("+", self, other)
+
+    def __radd__(self, other: Any) -> Any:
+        return self if _is(other, 0.0) else self.recording.record("+", other, self)
+
+    def __sub__(self, other: Any) -> Any:
+        return self if _is(other, 0.0) else self.recording.record("-", self, other)
+
+    def __rsub__(self, other: Any) -> Any:
+        return -self if _is(other, 0.0) else self.recording.record("-", other, self)
+
+    def __mul__(self, other: Any) -> Any:
+        return self if _is(other, 1.0) else -self if _is(other, -1.0) else self.recording.record("*", self, other)
+
+    def __rmul__(self, other: Any) -> Any:
+        return self if _is(other, 1.0) else -self if _is(other, -1.0) else self.recording.record("*", other, self)
+
+    def __truediv__(self, other: Any) -> Any:
+        return self if _is(other, 1.0) else self.recording.record("/", self, other)
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return self.recording.record("/", other, self)
+
+    def __neg__(self) -> Any:
+        return self.operands[0] if self.operation == "negative" else self.recording.record("negative", self)
+
+    def __lt__(self, other: Any) -> Any:
+        return self.recording.record("<", self, other)
+
+    def __le__(self, other: Any) -> Any:
+        return self.recording.record("<=", self, other)
+
+    def __gt__(self, other: Any) -> Any:
+        return self.recording.record(">", self, other)
+
+    def __ge__(self, other: Any) -> Any:
+        return self.recording.record(">=", self, other)
+
+    def __eq__(self, other: object) -> Any:
+        return self.recording.record("==", self, other)
+
+    def __ne__(self, other: object) -> Any:
+        return self.recording.record("!=", self, other)
+
+    def __and__(self, other: Any) -> Any:
+        return self.recording.record("&", self, other)
+
+    def __or__(self, other: Any) -> Any:
+        return self.recording.record("|", self, other)
+
+    def __bool__(self) -> bool:
+        raise InternalError("a density has no `if`, `and` or `or`: it uses `where`, `&` and `|`")
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def _is(other: Any, number: float) -> bool:
+    return isinstance(other, (int, float)) and other == number
+
+
+def recorded(name: str) -> Callable[..., Any]:
+    """A function of the numeric namespace, of nodes; of constants alone, its value."""
+    function = SCALAR_NAMES[name]
+
+    def call(*operands: Any) -> Any:
+        for operand in operands:
+            if operand.__class__ is Node:
+                return operand.recording.record(name, *operands)
+        return function(*operands)
+
+    return call
+
+
+def compiled(nodes: Iterable[Any], count: int, columns: bool) -> Callable[..., tuple[Any, ...]]:
+    """A function of `count` inputs that returns the values of the nodes, over columns or over single numbers."""
+    results = list(nodes)
+    lines = [f"    {_name(node)} = {_text(node, columns)}\n" for node in _needed(results)]
+    inputs = ", ".join(f"i{position}" for position in range(count))
+    returned = "".join(f"{_name(result)}, " for result in results)
+    namespace = {**(COLUMN_NAMES if columns else SCALAR_NAMES), "inf": math.inf, "nan": math.nan}
+    exec(f"def line({inputs}):\n{''.join(lines)}    return ({returned})\n", namespace)
+    function: Callable[..., tuple[Any, ...]] = namespace["line"]
+    return function
+
+
+def _needed(results: list[Any]) -> list[Node]:
+    """What the results depend on, inputs apart, in order of evaluation."""
+    found: dict[int, Node] = {}
+    open_ = [result for result in results if result.__class__ is Node]
+    while open_:
+        node = open_.pop()
+        if node.operation != "input" and node.place not in found:
+            found[node.place] = node
+            open_.extend(operand for operand in node.operands if operand.__class__ is Node)
+    return [found[place] for place in sorted(found)]
+
+
+def _name(x: Any) -> str:
+    if x.__class__ is not Node:
+        return f"({x!r})"
+    return f"i{x.operands[0]}" if x.operation == "input" else f"t{x.place}"
+
+
+def _text(node: Node, columns: bool) -> str:
+    names = [_name(operand) for operand in node.operands]
+    match node.operation:
+        case "negative":
+            return f"-{names[0]}"
+        case "where" if not columns:
+            return f"{names[1]} if {names[0]} else {names[2]}"
+        case operation if operation.isidentifier():
+            return f"{operation}({', '.join(names)})"
+        case operation:
+            return f"{names[0]} {operation} {names[1]}"

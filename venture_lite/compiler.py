@@ -5,7 +5,7 @@ Special forms live in `forms.py`, as functions from (compiler, form, scope) to a
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container, Iterable
 from typing import TYPE_CHECKING
 
 from venture_lite.code import Code, Constant, Global, GlobalRef, Kind, Ref, Region, Slot, SlotRef
@@ -141,24 +141,10 @@ class Compiler:
         raise error
 
     def unknown(self, item: Name, scope: Scope) -> VentureError:
-        from venture_lite.forms import SPECIAL_FORMS
-
         analyzer = self.analyzer
-        if item.name in SPECIAL_FORMS:
-            return ArgumentError(f"{item.name} is a special form, not a value", item.span)
-        hint = None
-        if item.name in analyzer.defined:
-            hint = "[define ...] binds a name for inference expressions only; the model's names are bound by assume"
         library = analyzer.library.names if analyzer.library is not None else ()
-        known = [
-            *scope.all_names(),
-            *analyzer.globals,
-            *analyzer.registered,
-            *registry.PROCEDURES,
-            *library,
-            *SPECIAL_FORMS,
-        ]
-        return NameUnknown(f"unknown name {item.name}", item.span, hint or nearest(item.name, known))
+        visible = [*scope.all_names(), *analyzer.globals, *analyzer.registered, *library]
+        return unknown_name(item, visible, analyzer.defined)
 
     # ------------------------------------------------------------------------------------------ applications
 
@@ -270,3 +256,16 @@ def parameter_names(items: tuple[Expression, ...]) -> list[str]:
             raise ArgumentError(f"the parameter {item.name} is named twice", item.span)
         found.append(item.name)
     return found
+
+
+def unknown_name(item: Name, visible: Iterable[str], defined: Container[str]) -> VentureError:
+    """The error of a name that nothing binds, where the program could name what is `visible`."""
+    from venture_lite.forms import SPECIAL_FORMS
+
+    if item.name in SPECIAL_FORMS:
+        return ArgumentError(f"{item.name} is a special form, not a value", item.span)
+    hint = None
+    if item.name in defined:
+        hint = "[define ...] binds a name for inference expressions only; the model's names are bound by assume"
+    known = [*visible, *registry.PROCEDURES, *SPECIAL_FORMS]
+    return NameUnknown(f"unknown name {item.name}", item.span, hint or nearest(item.name, known))

@@ -1,7 +1,8 @@
 """The special forms: each a function from (compiler, form, scope) to a reference.
 
 Core forms are `lambda`, `if`, `let`, `letrec`, `begin`, `quote`, `mem` and `scope_include`; `cond`, `and` and `or` are
-rewritten into them. An `if` between two values that are cheap and cannot fail is a select: no branch, no row.
+rewritten into them. An `if` between two values that are cheap and cannot fail is a select: no branch, no row. What a
+form must look like is said by the functions `..._parts`, which the checker of programs reads too.
 """
 
 from __future__ import annotations
@@ -37,18 +38,22 @@ def compile_lambda(compiler: Compiler, form: Form, scope: Scope) -> Ref:
     return ref
 
 
-def lambda_code(compiler: Compiler, form: Form, scope: Scope, name: str) -> Code:
+def lambda_parts(form: Form) -> tuple[tuple[Expression, ...], list[str], tuple[Expression, ...]]:
+    """A lambda's parameters, their names, and its body."""
     match form.items:
         case (_, Form(items=parameters), *body) if body:
-            names = parameter_names(parameters)
-        case _:
-            raise _wrong(form, "(lambda (parameter ...) body)")
+            return parameters, parameter_names(parameters), tuple(body)
+    raise _wrong(form, "(lambda (parameter ...) body)")
+
+
+def lambda_code(compiler: Compiler, form: Form, scope: Scope, name: str) -> Code:
+    parameters, names, body = lambda_parts(form)
     code = Code("lambda", name, scope.code, len(names), form.span)
     scope.code.inner.append(code)
     for parameter in parameters:
         code.add(Slot(Kind.ARGUMENT, parameter.span, stored=True))
     bound: dict[str, Ref] = {name: SlotRef(0, i) for i, name in enumerate(names)}
-    code.result = _inside(compiler, code, tuple(body), Scope(code, scope, bound, scope.horizon), form.span)
+    code.result = _inside(compiler, code, body, Scope(code, scope, bound, scope.horizon), form.span)
     return code
 
 
@@ -62,10 +67,14 @@ def _inside(compiler: Compiler, code: Code, body: tuple[Expression, ...], scope:
         compiler.regions, compiler.inlined = regions, inlined
 
 
-def compile_mem(compiler: Compiler, form: Form, scope: Scope) -> Ref:
+def mem_part(form: Form) -> Expression:
     if len(form.items) != 2:
         raise _wrong(form, "(mem procedure)")
-    operator = compiler.compile(form.items[1], scope)
+    return form.items[1]
+
+
+def compile_mem(compiler: Compiler, form: Form, scope: Scope) -> Ref:
+    operator = compiler.compile(mem_part(form), scope)
     return compiler.add(scope, Slot(Kind.MEM, form.span, operator=operator, stored=True))
 
 
@@ -100,11 +109,16 @@ SELECT = Deterministic(
 )
 
 
+def if_parts(form: Form) -> tuple[Expression, Expression, Expression]:
+    match form.items:
+        case (_, predicate, consequent, alternative):
+            return predicate, consequent, alternative
+    raise _wrong(form, "(if predicate consequent alternative)")
+
+
 def compile_if(compiler: Compiler, form: Form, scope: Scope) -> Ref:
-    if len(form.items) != 4:
-        raise _wrong(form, "(if predicate consequent alternative)")
-    predicate = compiler.compile(form.items[1], scope)
-    consequent, alternative = form.items[2:]
+    condition, consequent, alternative = if_parts(form)
+    predicate = compiler.compile(condition, scope)
     if _is_cheap(consequent, scope, 4) and _is_cheap(alternative, scope, 4):
         arguments = (predicate, compiler.compile(consequent, scope), compiler.compile(alternative, scope))
         return compiler.add(scope, Slot(Kind.DETERMINISTIC, form.span, SELECT, arguments=arguments))
@@ -139,7 +153,7 @@ def _is_number_slot(slot: Slot) -> bool:
     )
 
 
-def compile_cond(compiler: Compiler, form: Form, scope: Scope) -> Ref:
+def cond_as_if(form: Form) -> Expression:
     clauses = form.items[1:]
     if not clauses:
         raise _wrong(form, "(cond (predicate value) ... (else value))")
@@ -154,25 +168,35 @@ def compile_cond(compiler: Compiler, form: Form, scope: Scope) -> Ref:
                 )
             case _:
                 raise _wrong(form, "(cond (predicate value) ... (else value))")
-    return compiler.compile(result, scope)
+    return result
 
 
 def _begin(body: tuple[Expression, ...], span: Span) -> Expression:
     return body[0] if len(body) == 1 else Form((Name("begin", span), *body), span)
 
 
-def compile_and(compiler: Compiler, form: Form, scope: Scope) -> Ref:
+def and_as_if(form: Form) -> Expression:
     result: Expression = Literal(True, form.span) if len(form.items) == 1 else form.items[-1]
     for part in reversed(form.items[1:-1]):
         result = Form((Name("if", part.span), part, result, Literal(False, part.span)), form.span)
-    return compiler.compile(result, scope)
+    return result
 
 
-def compile_or(compiler: Compiler, form: Form, scope: Scope) -> Ref:
+def or_as_if(form: Form) -> Expression:
     result: Expression = Literal(False, form.span) if len(form.items) == 1 else form.items[-1]
     for part in reversed(form.items[1:-1]):
         result = Form((Name("if", part.span), part, Literal(True, part.span), result), form.span)
-    return compiler.compile(result, scope)
+    return result
+
+
+SUGAR: dict[str, Callable[[Form], Expression]] = {"cond": cond_as_if, "and": and_as_if, "or": or_as_if}
+"""Forms that are written as others."""
+
+
+def compile_sugar(compiler: Compiler, form: Form, scope: Scope) -> Ref:
+    head = form.items[0]
+    assert isinstance(head, Name)
+    return compiler.compile(SUGAR[head.name](form), scope)
 
 
 # ---------------------------------------------------------------------------------------------------- binding
@@ -182,7 +206,8 @@ def compile_begin(compiler: Compiler, form: Form, scope: Scope) -> Ref:
     return compiler.body(form.items[1:], scope, form.span)
 
 
-def _bindings(form: Form) -> tuple[list[tuple[Name, Expression]], tuple[Expression, ...]]:
+def let_parts(form: Form) -> tuple[list[tuple[Name, Expression]], tuple[Expression, ...]]:
+    """The names and values that `let` or `letrec` binds, and the body."""
     usage = "((name value) ...) and a body"
     match form.items:
         case (_, Form(items=bindings), *body) if body:
@@ -198,7 +223,7 @@ def _bindings(form: Form) -> tuple[list[tuple[Name, Expression]], tuple[Expressi
 
 
 def compile_let(compiler: Compiler, form: Form, scope: Scope) -> Ref:
-    pairs, body = _bindings(form)
+    pairs, body = let_parts(form)
     for name, value in pairs:
         scope = scope.inner({name.name: compiler.compile(value, scope)})
     return compiler.body(body, scope, form.span)
@@ -206,7 +231,7 @@ def compile_let(compiler: Compiler, form: Form, scope: Scope) -> Ref:
 
 def compile_letrec(compiler: Compiler, form: Form, scope: Scope) -> Ref:
     """Lambdas, memoized or not, see themselves and each other; other values see what was bound before them."""
-    pairs, body = _bindings(form)
+    pairs, body = let_parts(form)
     inner = scope.inner({})
     waiting: list[tuple[Slot, Form, str]] = []
     for name, value in pairs:
@@ -253,16 +278,22 @@ def _datum(item: Expression) -> Any:
     raise ArgumentError("a parameter cannot be quoted", item.span)
 
 
+def scope_include_parts(form: Form) -> tuple[Expression, Expression, Expression]:
+    match form.items:
+        case (_, scope, block, expression):
+            return scope, block, expression
+    raise _wrong(form, "(scope_include scope block expression)")
+
+
 def compile_scope_include(compiler: Compiler, form: Form, scope: Scope) -> Ref:
-    if len(form.items) != 4:
-        raise _wrong(form, "(scope_include scope block expression)")
-    name = scope_name(form.items[1])
-    block = compiler.compile(form.items[2], scope)
-    span = form.items[2].span
+    named, key, expression = scope_include_parts(form)
+    name = scope_name(named)
+    block = compiler.compile(key, scope)
+    span = key.span
     outer = compiler.regions
     compiler.regions = (*outer, Region(name, block, span, _is_fixed_key(block, scope.code, span)))
     try:
-        return compiler.compile(form.items[3], scope)
+        return compiler.compile(expression, scope)
     finally:
         compiler.regions = outer
 
@@ -309,9 +340,7 @@ SPECIAL_FORMS: dict[str, Callable[[Compiler, Form, Scope], Ref]] = {
     "lambda": compile_lambda,
     "mem": compile_mem,
     "if": compile_if,
-    "cond": compile_cond,
-    "and": compile_and,
-    "or": compile_or,
+    **dict.fromkeys(SUGAR, compile_sugar),
     "begin": compile_begin,
     "let": compile_let,
     "letrec": compile_letrec,

@@ -74,6 +74,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     run.add_argument("--chains", type=_positive, metavar="K", default=1, help="independent runs, in K processes")
     run.add_argument("--out", type=Path, metavar="FILE", help="write draws to a .npz, .csv or .nc file")
+    run.add_argument("--plots", type=Path, metavar="DIR", help="write what (plot ...) shows as pictures into a folder")
     run.add_argument(
         "--nested-calls", type=_positive, metavar="N", default=400_000, help="stop a deeper recursion (400000)"
     )
@@ -114,7 +115,7 @@ def _run(options: argparse.Namespace) -> int:
     from venture_lite.workers import Interrupted, ProgramFailed
 
     seed = int.from_bytes(os.urandom(4), "little") if options.seed is None else options.seed
-    printer = _Printer(options.json, options.out)
+    printer = _Printer(options.json, options.out, options.plots)
     try:
         _execute(options, seed, printer)
     except UsageError as error:
@@ -142,6 +143,10 @@ def _execute(options: argparse.Namespace, seed: int, printer: _Printer) -> None:
         from venture_lite.export import check_output
 
         check_output(options.out)
+    if options.plots is not None:
+        from venture_lite.pictures import check_available
+
+        check_available()
     job = Job(
         _read_program(options.file),
         _parameters(options),
@@ -198,10 +203,12 @@ def _parameters(options: argparse.Namespace) -> dict[str, Any]:
 class _Printer:
     """Writes values as they come. Mutable: it counts the sets of draws and remembers the warnings it has given."""
 
-    def __init__(self, as_json: bool, out: Path | None) -> None:
+    def __init__(self, as_json: bool, out: Path | None, plots: Path | None) -> None:
         self._as_json = as_json
         self._out = out
+        self._plots = plots
         self._draws_written = 0
+        self._pictures_written = 0
         self._tables_shown = 0
         self._warned: set[str] = set()
 
@@ -211,16 +218,23 @@ class _Printer:
             _say(f"warning: {text}")
 
     def report(self, report: Report) -> None:
+        """Show what a directive gave; of a loop what the directives in each of its passes gave."""
+        for leaf in report.leaves():
+            self._show(leaf)
+
+    def _show(self, report: Report) -> None:
         from venture_lite.draws import Draws
+        from venture_lite.plots import needs_plain
         from venture_lite.report import as_json, as_text
 
         draws = report.value if isinstance(report.value, Draws) else None
         file = self._save(draws) if draws else None
+        picture = self._draw(draws) if draws is not None else None
         if self._as_json:
-            text = as_json(report, file)
+            text = as_json(report, file, picture)
         else:
-            text = as_text(report)
-            if draws and text:
+            text = as_text(report, plain=needs_plain(sys.stdout.encoding))
+            if draws is not None and text:
                 text = "\n" * (self._tables_shown > 0) + text
                 self._tables_shown += 1
         if text is not None:
@@ -228,6 +242,18 @@ class _Printer:
         if draws is not None:
             for warning in draws.summary().warnings:
                 self.warn(warning)
+
+    def _draw(self, draws: Draws) -> Path | None:
+        """Write what was plotted to a picture in `--plots`."""
+        if self._plots is None or draws.plotted is None:
+            return None
+        from venture_lite.pictures import write
+
+        self._pictures_written += 1
+        path = self._plots / f"plot-{self._pictures_written}.png"
+        write(draws.plotted, path)
+        _say(f"picture written to {path}")
+        return path
 
     def _save(self, draws: Draws) -> Path | None:
         """Write draws to `--out`, the second set to FILE-2 and so on."""
@@ -243,7 +269,7 @@ class _Printer:
 
 def _keep_draws(draws: Draws | None, printer: _Printer) -> None:
     """What an interrupted inference had collected is shown and written like any other draws."""
-    if draws:
+    if draws or (draws is not None and draws.plotted is not None):
         from venture_lite.report import Report
 
         printer.report(Report("infer", None, None, draws, None))

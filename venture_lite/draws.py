@@ -19,6 +19,7 @@ from venture_lite.values import to_python
 if TYPE_CHECKING:
     from os import PathLike
 
+    from matplotlib.figure import Figure
     from xarray import DataTree
 
     from venture_lite.summary import Summary
@@ -42,12 +43,14 @@ class KernelStatistics:
 
 
 class DrawsBuilder:
-    """Draws of one chain while its inference program runs; `add` appends to one variable."""
+    """Draws of one chain while its inference program runs; `add` and `add_plotted` append to one variable."""
 
-    __slots__ = ("statistics", "values")
+    __slots__ = ("plotted", "statistics", "values")
 
     def __init__(self) -> None:
         self.values: dict[str, list[Any]] = {}
+        # what `plot` keeps, apart from the draws
+        self.plotted: dict[str, list[Any]] = {}
         self.statistics: list[KernelStatistics] = []
 
     def add(self, name: str, value: Any) -> None:
@@ -57,9 +60,18 @@ class DrawsBuilder:
             column = self.values[name] = []
         column.append(value)
 
+    def add_plotted(self, name: str, value: Any) -> None:
+        """One more draw of a variable for its picture."""
+        self.plotted.setdefault(name, []).append(value)
+
     def finish(self) -> Draws:
         """The draws so far, as a set with one chain."""
-        return Draws([{name: column_array(column) for name, column in self.values.items()}], self.statistics)
+        plotted = Draws([_arrays(self.plotted)]) if self.plotted else None
+        return Draws([_arrays(self.values)], self.statistics, plotted)
+
+
+def _arrays(columns: Mapping[str, list[Any]]) -> dict[str, np.ndarray]:
+    return {name: column_array(column) for name, column in columns.items()}
 
 
 class Draws(Mapping[str, np.ndarray]):
@@ -70,9 +82,16 @@ class Draws(Mapping[str, np.ndarray]):
     an object array (chains,) of arrays.
     """
 
-    def __init__(self, chains: Sequence[Mapping[str, np.ndarray]], statistics: Iterable[KernelStatistics] = ()) -> None:
+    def __init__(
+        self,
+        chains: Sequence[Mapping[str, np.ndarray]],
+        statistics: Iterable[KernelStatistics] = (),
+        plotted: Draws | None = None,
+    ) -> None:
         self._chains = tuple(dict(chain) for chain in chains)
         self.statistics: tuple[KernelStatistics, ...] = tuple(statistics)
+        # what `(plot ...)` kept, for `plots.text` and `figure`; None where the program has no plot
+        self.plotted = plotted
         self._stacked: dict[str, np.ndarray] = {}
 
     @classmethod
@@ -83,13 +102,14 @@ class Draws(Mapping[str, np.ndarray]):
         for part in parts:
             statistics.extend(replace(row, chain=row.chain + len(chains)) for row in part.statistics)
             chains.extend(part._chains)
-        return cls(chains, statistics)
+        plotted = [part.plotted for part in parts if part.plotted is not None]
+        return cls(chains, statistics, cls.merge(plotted) if plotted else None)
 
     def cut_to_shortest(self) -> Draws:
         """Each variable with as many draws a chain as its shortest chain has: what an interruption leaves is uneven."""
         shortest = {name: min(map(len, self.by_chain(name))) for name in self.names}
         chains = [{name: chain[name][:length] for name, length in shortest.items() if length} for chain in self._chains]
-        return Draws(chains, self.statistics)
+        return Draws(chains, self.statistics, self.plotted.cut_to_shortest() if self.plotted is not None else None)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -128,6 +148,12 @@ class Draws(Mapping[str, np.ndarray]):
         from venture_lite.export import save
 
         save(self, path)
+
+    def figure(self) -> Figure:
+        """A histogram and a trace of every variable as a matplotlib figure; see `pictures.figure`."""
+        from venture_lite.pictures import figure
+
+        return figure(self)
 
     def __getitem__(self, name: str) -> np.ndarray:
         if name not in self._stacked:

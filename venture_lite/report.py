@@ -1,17 +1,24 @@
-"""What a directive of a program gave, shown to a person or as a line of JSON."""
+"""What a directive of a program gave, shown to a person or as a line of JSON.
+
+A loop that runs pass by pass gives a report for each directive of each pass, `Report.leaves`.
+"""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from venture_lite import plots, syntax
 from venture_lite.draws import Draws
+from venture_lite.errors import VentureError
+from venture_lite.parameters import constant_index
+from venture_lite.presentation import WIDTH, cut, present, table
 from venture_lite.values import Symbol, show, to_python
 
 if TYPE_CHECKING:
@@ -19,7 +26,8 @@ if TYPE_CHECKING:
 
 # the directives that a person ran in order to see their values
 SHOWN = frozenset({"predict", "sample", "report", "get_logscore", "list_directives"})
-LINE_WIDTH = 100
+# the directives whose value is one for each chain
+BY_CHAIN = frozenset({"assume", "observe", "predict", "sample", "report", "get_logscore", "infer"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +44,20 @@ class Report:
     line: int | None
     # whether `value` is a list with one value for each of several chains
     by_chain: bool = False
+    # the variables of the loops around it that ran pass by pass, outermost first
+    passes: tuple[tuple[str, int], ...] = ()
+    # of a loop that ran pass by pass: what its directives gave, in order; its own value is then None
+    inner: tuple[Report, ...] = ()
 
     @classmethod
-    def of(cls, result: DirectiveResult) -> Report:
-        return cls(result.kind, result.label, result.expression, _portable(result.value), result.line)
+    def of(cls, result: DirectiveResult, chains: int = 1) -> Report:
+        """The report of one directive that ran in so many chains of one process."""
+        directive, value = result.directive, result.value
+        if isinstance(directive, syntax.Loop) and isinstance(value, list):
+            inner = tuple(_of_passes(directive, value, {}, chains))
+            return cls(result.kind, result.label, None, None, result.line, inner=inner)
+        by_chain = chains > 1 and result.kind in BY_CHAIN and isinstance(value, list) and len(value) == chains
+        return cls(result.kind, result.label, result.expression, _portable(value), result.line, by_chain)
 
     @classmethod
     def merge(cls, reports: Sequence[Report]) -> Report:
@@ -47,37 +65,106 @@ class Report:
         first = reports[0]
         if len(reports) == 1:
             return first
+        if first.inner:
+            parts = zip(*(report.inner for report in reports), strict=True)
+            return replace(first, inner=tuple(map(cls.merge, parts)))
         values = [report.value for report in reports]
         if all(isinstance(value, Draws) for value in values):
             return replace(first, value=Draws.merge(values))
-        if all(value is None for value in values):
+        if first.kind not in BY_CHAIN or all(value is None for value in values):
             return first
         return replace(first, value=values, by_chain=True)
 
+    def leaves(self) -> Iterator[Report]:
+        """The reports of single directives: itself, or those inside a loop."""
+        if not self.inner:
+            yield self
+        for report in self.inner:
+            yield from report.leaves()
 
-def as_text(report: Report) -> str | None:
-    """What a person wants to see of a directive, or None."""
+    def name(self) -> str:
+        """What the value is called: the label or the expression, in a loop after the pass."""
+        name = self.label or self.expression or self.kind.replace("_", " ")
+        return f"{', '.join(f'{variable} = {at}' for variable, at in self.passes)}: {name}" if self.passes else name
+
+
+def _of_passes(loop: syntax.Loop, values: list[list[Any]], outer: Mapping[str, int], chains: int) -> Iterator[Report]:
+    """The reports of a loop that ran pass by pass; `values` holds a list for each pass, a value for each directive."""
+    from venture_lite.session.programs import result_of
+
+    try:
+        first = int(constant_index(loop.first, {}, outer))
+    except VentureError:
+        # the bounds are the caller's parameters: the passes are counted instead
+        first = 1
+    for at, given in enumerate(values, start=first):
+        inside = {**outer, loop.variable: at}
+        for directive, value in zip(loop.body, given, strict=True):
+            if isinstance(directive, syntax.Loop) and isinstance(value, list):
+                yield from _of_passes(directive, value, inside, chains)
+            else:
+                yield replace(Report.of(result_of(directive, value), chains), passes=tuple(inside.items()))
+
+
+def as_text(report: Report, width: int = WIDTH, plain: bool = False) -> str | None:
+    """What a person wants to see of a single directive, or None; `plain` draws plots in ASCII."""
     if isinstance(report.value, Draws):
-        return report.value.summary().body() or None
+        parts = [report.value.summary().body()]
+        if report.value.plotted is not None:
+            parts.append(plots.text(report.value.plotted, min(width, plots.WIDTH), plain))
+        body = "\n".join(part for part in parts if part)
+        return f"{report.name()}\n{body}" if body and report.passes else body or None
     if report.kind not in SHOWN or report.value is None:
         return None
-    name = report.label or report.expression or report.kind.replace("_", " ")
-    shown = [_show(value) for value in report.value] if report.by_chain else [_show(report.value)]
+    if report.kind == "list_directives":
+        return directive_table(report.value, width)
+    return named_value(report, width)
+
+
+def named_value(report: Report, width: int = WIDTH) -> str:
+    """`NAME = VALUE`; of several chains in one line while they fit, of a matrix from a line of its own."""
+    name = report.name()
+    values = report.value if report.by_chain else [report.value]
+    shown = [present(value, width - 2) for value in values]
     line = f"{name} = {', '.join(shown)}"
-    if len(shown) == 1 or (len(line) <= LINE_WIDTH and "\n" not in line):
+    if "\n" not in line and (len(shown) == 1 or len(line) <= width):
         return line + (" (a value for each chain)" if report.by_chain else "")
-    return "\n".join([f"{name} =", *(f"  chain {chain}: {value}" for chain, value in enumerate(shown))])
+    if not report.by_chain:
+        return f"{name} =\n" + _indented(shown[0])
+    blocks = [f"  chain {chain}:" + (f" {one}" if "\n" not in one else "\n" + _indented(one, "    "))
+              for chain, one in enumerate(shown)]  # fmt: skip
+    return "\n".join([f"{name} =", *blocks])
 
 
-def as_json(report: Report, file: Path | None) -> str | None:
-    """One line of JSON for a directive that has a value; `file` is where its draws were written.
+def _indented(text: str, margin: str = "  ") -> str:
+    return "\n".join(margin + line for line in text.split("\n"))
+
+
+def directive_table(directives: Sequence[Mapping[str, Any]], width: int = WIDTH) -> str:
+    """What is in force, a line for each directive; a long one is cut."""
+    if not directives:
+        return "no directives"
+    lines = [
+        (str(entry["id"]), entry["label"] or "", entry["directive"], " ".join(str(entry["text"]).split()))
+        for entry in directives
+    ]
+    header = ("id", "label", "directive", "text")
+    if not any(label for _, label, _, _ in lines):
+        lines, header = [(number, kind, text) for number, _, kind, text in lines], ("id", "directive", "text")  # type: ignore[misc, assignment]
+    return "\n".join(cut(line, width) for line in table(header, lines, right=lambda column: column == 0).split("\n"))
+
+
+def as_json(report: Report, file: Path | None, picture: Path | None = None) -> str | None:
+    """One line of JSON for a directive that has a value; `file` is where its draws were written, `picture` its plots.
 
     JSON has no numbers for infinity and NaN: values are then the strings "inf", "-inf" and "nan"; diagnostics that
     are undefined are null.
     """
     if report.value is None:
         return None
-    head = {"directive": report.kind, "label": report.label, "expression": report.expression}
+    head: dict[str, Any] = {"directive": report.kind, "label": report.label, "expression": report.expression}
+    if report.passes:
+        head["passes"] = dict(report.passes)
     if isinstance(report.value, Draws):
         summary = report.value.summary()
         body: dict[str, Any] = {
@@ -85,6 +172,8 @@ def as_json(report: Report, file: Path | None) -> str | None:
             "warnings": list(summary.warnings),
             "file": str(file) if file else None,
         }
+        if picture is not None:
+            body["picture"] = str(picture)
     else:
         body = {"value": _json_value(report.value)}
     return json.dumps({**head, **body, "line": report.line}, allow_nan=False)
@@ -102,10 +191,6 @@ def _portable(value: Any) -> Any:
         case dict():
             return {str(key): _portable(item) for key, item in value.items()}
     return show(value)
-
-
-def _show(value: Any) -> str:
-    return value if isinstance(value, str) else show(value)
 
 
 def _json_value(value: Any) -> Any:

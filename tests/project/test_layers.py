@@ -15,9 +15,9 @@ import pytest
 PACKAGE = Path(__file__).parents[2] / "venture_lite"
 LAYERS = (
     ("errors",),
-    ("collector", "syntax", "values", "diagnostics", "progress", "tables"),
+    ("collector", "syntax", "values", "diagnostics", "presentation", "progress", "tables"),
     ("directives", "refusals", "nesting", "parse", "data"),
-    ("procedures", "draws", "summary", "export"),
+    ("procedures", "draws", "summary", "plots", "pictures", "export"),
     ("code", "parameters"),
     ("lift", "compiler", "analyze", "forms"),
     ("trace",),

@@ -5,9 +5,9 @@ from __future__ import annotations
 from venture_lite.inference.combinators import CYCLE, DO, MIXTURE, REPEAT
 from venture_lite.inference.gibbs import GIBBS
 from venture_lite.inference.mh import MH
-from venture_lite.inference.output import COLLECT, LABELLED, PRINT
+from venture_lite.inference.output import COLLECT, LABELLED, PLOT, PRINT
 from venture_lite.inference.program import Action
 
-RECORDS: tuple[Action, ...] = (MH, GIBBS, CYCLE, MIXTURE, REPEAT, DO, COLLECT, LABELLED, PRINT)
+RECORDS: tuple[Action, ...] = (MH, GIBBS, CYCLE, MIXTURE, REPEAT, DO, COLLECT, LABELLED, PRINT, PLOT)
 
 ACTIONS: dict[str, Action] = {record.name: record for record in RECORDS}

@@ -1,4 +1,5 @@
-"""Actions that make something of the present state: `collect` and `labelled` keep draws, `print` shows values."""
+"""Actions that make something of the present state: `collect` and `labelled` keep draws, `plot` keeps them for a
+picture, `print` shows values."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ from typing import Any
 
 from venture_lite.errors import ArgumentError
 from venture_lite.inference.program import Action, InferenceProgram, Kernel
+from venture_lite.inference.reading import parts_of
 from venture_lite.syntax import Expression, Form, Literal, Name, Quote
 from venture_lite.values import Symbol, show, to_python
 
@@ -47,6 +49,16 @@ def _compile_print(program: InferenceProgram, form: Form) -> Kernel:
     return run
 
 
+def _compile_plot(program: InferenceProgram, form: Form) -> Kernel:
+    variables = [_named(program, item) for item in parts_of(form, 1, PLOT.usage[0])]
+
+    def run() -> None:
+        for name, sample in variables:
+            program.draws.add_plotted(name, to_python(sample()))
+
+    return run
+
+
 COLLECT = Action(
     "collect", ("(collect EXPR ...)",), "Adds one draw of each expression to the result.", _compile_collect
 )
@@ -55,3 +67,8 @@ LABELLED = Action(
     _compile_labelled,
 )  # fmt: skip
 PRINT = Action("print", ("(print EXPR ...)",), "Prints the present value of each expression.", _compile_print)
+PLOT = Action(
+    "plot", ("(plot EXPR ...)",),
+    "Keeps one draw of each expression for a plot at the end of the program: a histogram and a trace of numbers, bars "
+    "of what has few values.", _compile_plot,
+)  # fmt: skip

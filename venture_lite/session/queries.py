@@ -138,8 +138,8 @@ def infer(chains: Chains, expression: Expression, given: Given) -> Any:
 
 
 def _finished(program: InferenceProgram, chain: int) -> Draws:
-    collected = program.draws.finish()
-    return Draws([{name: collected.by_chain(name)[0] for name in collected}], program.statistics(chain))
+    program.draws.statistics = program.statistics(chain)
+    return program.draws.finish()
 
 
 def _warn_impossible(model: Model, chain: int | None) -> None:

@@ -62,10 +62,23 @@ class Analyzer:
             raise VentureError(f"{name} is already assumed; names are never rebound", span, "choose another name")
 
     def refuse_registration(self, name: str) -> None:
+        """Raises ArgumentError where a procedure from Python cannot take the name.
+
+        One that is registered again is the new one in text that follows.
+        """
         from venture_lite.forms import SPECIAL_FORMS
 
-        if name in registry.PROCEDURES or name in SPECIAL_FORMS:
+        library = self.library.names if self.library is not None else ()
+        if name in registry.PROCEDURES or name in SPECIAL_FORMS or name in library:
             raise ArgumentError(f"{name} is a procedure of the language already", hint="register it under another name")
+        if name in self.globals:
+            hint = "register it under another name, or forget the assume"
+            raise ArgumentError(f"{name} is assumed already; names are never rebound", hint=hint)
+        if name in self.forward:
+            where = self.forward[name].span
+            at = f" at {where.place()}" if where else ""
+            hint = "register procedures before the text that uses them (clear and run it again)"
+            raise ArgumentError(f"text that was run{at} waits for an assume of {name}", hint=hint)
 
     def new_global(self, name: str, span: Span | None) -> Global:
         self.refuse_binding(name, span)

@@ -1,109 +1,252 @@
-"""Procedures that a user registers from Python, with what they return checked."""
+"""Procedures that a user registers from Python: records like all others, made of functions whose results are checked.
+
+The functions see values as the trace holds them: numbers, booleans and strings, `Symbol`s, lists as tuples, vectors and
+matrices as read-only float arrays. They must be functions of what they are given alone.
+"""
 
 from __future__ import annotations
 
-import inspect
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from venture_lite.errors import ArgumentError, VentureError
-from venture_lite.procedures.domains import ANY
-from venture_lite.procedures.record import REQUIRED, Argument, Random
-from venture_lite.procedures.transforms import Transform
-from venture_lite.values import Symbol, from_python
+from venture_lite.errors import ArgumentError
+from venture_lite.procedures.columns import RowByRow
+from venture_lite.procedures.predictor import LinearPredictor
+from venture_lite.procedures.record import Columns, Deterministic, Gradient, Random
+from venture_lite.procedures.results import called, density_of, value_of, values_of
+from venture_lite.procedures.signatures import Arguments, arguments_of
+from venture_lite.procedures.value_domains import ValueDomain, value_domain
+
+SOURCE = "registered from Python"
+VALUE = "value"
+"""What a gradient calls the derivative with respect to the value."""
+TOLERANCE = 1e-6
+"""How far, relatively, a density in columns may be from the one of single values."""
 
 
 def user_random(
     name: str,
     simulate: Callable[..., Any],
     log_density: Callable[..., Any],
+    *,
+    arguments: Arguments | None = None,
+    domain: Any = None,
     support: Callable[..., Iterable[Any]] | None = None,
-    arguments: Sequence[Argument | str] | None = None,
-    transform: Transform | None = None,
-    summary: str = "A procedure registered from Python.",
+    log_density_columns: Callable[..., Any] | None = None,
+    gradient: Mapping[str, Callable[..., Any]] | None = None,
+    gradient_columns: Mapping[str, Callable[..., Any]] | None = None,
+    predictor: LinearPredictor | None = None,
+    summary: str = "A random procedure registered from Python.",
 ) -> Random:
-    """A record of `simulate(rng, *arguments)` and `log_density(value, *arguments)`.
+    """A record of `simulate(rng, *arguments)` and `log_density(value, *arguments)`; see `Venture.register`.
 
-    `arguments` are names or `Argument`s with domains; left out, they are read from the parameters of `log_density`.
-    Raises ArgumentError where they cannot be, and, when the record is used, for results that are not what they must be.
+    Raises ArgumentError where it cannot be made, and, when it is used, for results that are not what they must be.
     """
-    taken = _from_signature(name, log_density) if arguments is None else tuple(map(_argument, arguments))
+    _refuse_not_callable(name, simulate=simulate, log_density=log_density)
+    taken, rest = arguments_of(name, "log_density", log_density, arguments, skipped=1)
+    if rest is not None:
+        raise ArgumentError(
+            f"{name}: a random procedure takes a fixed number of arguments", hint="name them: arguments=[...]"
+        )
+    inside = value_domain(name, domain)
 
     def checked_simulate(rng: np.random.Generator, *args: Any) -> Any:
-        return _value(name, "simulate", _called(name, "simulate", simulate, rng, *args))
+        value = value_of(name, "simulate", called(name, "simulate", simulate, rng, *args))
+        if inside is not None and not inside.contains(value):
+            raise ArgumentError(f"{name}: its simulate returned {value!r}, but its values are {inside.phrase}")
+        return value
 
     def checked_density(value: Any, *args: Any) -> float:
-        return _density(name, _called(name, "log_density", log_density, value, *args))
+        if inside is not None and not inside.contains(value):
+            return -math.inf
+        return density_of(name, "log_density", called(name, "log_density", log_density, value, *args))
 
     def checked_support(*args: Any) -> Sequence[Any]:
         assert support is not None
-        values = _called(name, "support", support, *args)
-        try:
-            return tuple(_value(name, "support", value) for value in values)
-        except TypeError:
-            raise ArgumentError(f"{name}: its support returned {values!r}, not a list of values") from None
+        return values_of(name, "support", called(name, "support", support, *args))
 
+    columns = None
+    if log_density_columns is not None:
+        columns = _density_columns(name, log_density_columns, checked_density, inside)
     return Random(
         name,
         taken,
         summary,
         checked_simulate,
         checked_density,
+        columns,
         support=None if support is None else checked_support,
-        transform=transform,
-        source="registered from Python",
+        transform=None if inside is None else inside.transform,
+        source=SOURCE,
+        gradient=_gradient(name, [argument.name for argument in taken], gradient or {}, gradient_columns or {}),
+        predictor=predictor,
     )
 
 
-def _argument(given: Argument | str) -> Argument:
-    return Argument(given, ANY) if isinstance(given, str) else given
+def user_function(
+    name: str,
+    function: Callable[..., Any],
+    *,
+    arguments: Arguments | None = None,
+    columns: Callable[..., Any] | None = None,
+    summary: str = "A function registered from Python.",
+) -> Deterministic:
+    """A record of a deterministic function; see `Venture.register`."""
+    _refuse_not_callable(name, function=function)
+    taken, rest = arguments_of(name, "function", function, arguments, skipped=0)
+
+    def checked(*args: Any) -> Any:
+        return value_of(name, "function", called(name, "function", function, *args))
+
+    return Deterministic(name, taken, summary, checked, _function_columns(name, columns) if columns else None, rest)
 
 
-def _from_signature(name: str, log_density: Callable[..., Any]) -> tuple[Argument, ...]:
-    try:
-        parameters = list(inspect.signature(log_density).parameters.values())
-    except (TypeError, ValueError):
-        raise ArgumentError(f"{name}: the arguments of its log_density are not known", hint="name them") from None
-    if any(p.kind not in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters) or not parameters:
-        raise ArgumentError(f"{name}: log_density must take the value and then each argument", hint="name them")
-    return tuple(Argument(p.name, ANY, REQUIRED if p.default is p.empty else p.default) for p in parameters[1:])
+def _refuse_not_callable(name: str, **functions: Any) -> None:
+    for role, function in functions.items():
+        if not callable(function):
+            raise ArgumentError(f"{name}: its {role} must be a function, got {function!r}")
 
 
-def _called(name: str, role: str, function: Callable[..., Any], *args: Any) -> Any:
-    try:
-        return function(*args)
-    except VentureError:
-        raise
-    except Exception as error:
-        raise ArgumentError(f"{name}: its {role} raised {type(error).__name__}: {error}") from error
+# ------------------------------------------------------------------------------------------------------- columns
 
 
-def _value(name: str, role: str, given: Any) -> Any:
-    value = from_python(given)
-    if not _is_value(value):
-        raise ArgumentError(f"{name}: its {role} returned {given!r}, which is no value of the language")
-    return value
+def rows_first(lifted: tuple[bool, ...], arguments: tuple[Any, ...]) -> list[np.ndarray]:
+    """Every argument as a read-only array whose first axis is the rows; what all rows share is repeated, not copied."""
+    count = next((len(value) for value, up in zip(arguments, lifted, strict=True) if up), None)
+    if count is None:
+        raise RowByRow
+    found = []
+    for value, up in zip(arguments, lifted, strict=True):
+        column = value if up else _repeated(value, count)
+        column = column.view()
+        column.flags.writeable = False
+        found.append(column)
+    return found
 
 
-def _is_value(value: Any) -> bool:
-    if isinstance(value, float):
-        return value == value
-    if isinstance(value, np.ndarray):
-        return not np.isnan(value).any()
-    if isinstance(value, tuple):
-        return all(map(_is_value, value))
-    return isinstance(value, (int, str, Symbol))
+def _repeated(value: Any, count: int) -> np.ndarray:
+    if isinstance(value, (int, float, np.ndarray)):
+        single = np.asarray(value)
+    else:
+        single = np.empty((), object)
+        single[()] = value
+    return np.broadcast_to(single, (count, *single.shape))
 
 
-def _density(name: str, given: Any) -> float:
-    if given.__class__ is not float:
-        number = from_python(given)
-        if isinstance(number, bool) or not isinstance(number, (int, float)):
-            raise ArgumentError(f"{name}: its log_density returned {given!r}, not a number")
-        given = float(number)
-    if not given < math.inf:
-        raise ArgumentError(f"{name}: its log_density returned {given}; it must be a finite number or minus infinity")
-    return given  # type: ignore[no-any-return]
+def _density_columns(
+    name: str, function: Callable[..., Any], density: Callable[..., float], inside: ValueDomain | None
+) -> Columns:
+    """The columns form of a density, held to the density of single values when it is first used."""
+    role = "log_density_columns"
+    compared = False
+
+    def columns(lifted: tuple[bool, ...], *arguments: Any) -> np.ndarray:
+        nonlocal compared
+        rows = rows_first(lifted, arguments)
+        terms = _column_of(name, role, called(name, role, function, *rows), len(rows[0]))
+        if inside is not None:
+            terms = np.where(inside.contains_rows(rows[0]), terms, -np.inf)
+        wrong = ~(terms < np.inf)
+        if wrong.any():
+            at = int(np.argmax(wrong))
+            raise ArgumentError(
+                f"{name}: its {role} returned {terms[at]} for the value {rows[0][at]}; "
+                "it must be a finite number or minus infinity"
+            )
+        if not compared:
+            for at in {0, len(terms) // 2, len(terms) - 1} if len(terms) else ():
+                _refuse_difference(name, density(*[_plain(row[at]) for row in rows]), float(terms[at]), rows[0][at])
+            compared = True
+        return terms
+
+    return columns
+
+
+def _column_of(name: str, role: str, given: Any, count: int) -> np.ndarray:
+    """Numbers, one for each row."""
+    column = np.asarray(given)
+    if column.shape != (count,) or column.dtype.kind not in "biuf":
+        what = f"an array of shape {column.shape}" if column.dtype.kind in "biuf" else repr(given)
+        raise ArgumentError(f"{name}: its {role} returned {what}, not one number for each of {count} rows")
+    return column.astype(np.float64)
+
+
+def _refuse_difference(name: str, single: float, together: float, value: Any) -> None:
+    if single == together or math.isclose(single, together, rel_tol=TOLERANCE, abs_tol=TOLERANCE):
+        return
+    raise ArgumentError(
+        f"{name}: its log_density gives {single:.10g} for the value {value}, its log_density_columns {together:.10g}",
+        hint="the two must be one function",
+    )
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _function_columns(name: str, function: Callable[..., Any]) -> Columns:
+    def columns(lifted: tuple[bool, ...], *arguments: Any) -> np.ndarray:
+        rows = rows_first(lifted, arguments)
+        result = np.asarray(called(name, "columns", function, *rows))
+        if result.dtype.kind not in "biuf" or result.shape[:1] != (len(rows[0]),):
+            what = f"an array of shape {result.shape}" if result.dtype.kind in "biuf" else repr(result)
+            raise ArgumentError(f"{name}: its columns returned {what}, not one value for each of {len(rows[0])} rows")
+        if result.dtype.kind == "f" and np.isnan(result).any():
+            raise ArgumentError(f"{name}: its columns returned NaN in row {int(np.argwhere(np.isnan(result))[0][0])}")
+        # a copy: what the function keeps of its result must not change the trace
+        return np.array(result)
+
+    return columns
+
+
+# ------------------------------------------------------------------------------------------------------ gradient
+
+
+def _gradient(
+    name: str,
+    arguments: list[str],
+    single: Mapping[str, Callable[..., Any]],
+    together: Mapping[str, Callable[..., Any]],
+) -> Gradient | None:
+    """The derivatives of a density by what they are taken in: VALUE, or the name of an argument."""
+    names = [VALUE, *arguments]
+    for given in (*single, *together):
+        if given not in names:
+            raise ArgumentError(
+                f"{name}: a gradient in {given}, which it does not take", hint=f"one of {', '.join(names)}"
+            )
+    if together.keys() - single.keys():
+        raise ArgumentError(f"{name}: gradient_columns goes with a gradient of single values", hint="give both")
+    if not single:
+        return None
+
+    def derivative(what: str, lifted: tuple[bool, ...], position: int, values: tuple[Any, ...]) -> Any:
+        role = f"gradient in {what}"
+        if not any(lifted):
+            return _derivative(name, role, called(name, role, single[what], *values), np.shape(values[position]))
+        if what not in together:
+            raise RowByRow
+        rows = rows_first(lifted, values)
+        found = _derivative(name, role, called(name, role, together[what], *rows), rows[position].shape)
+        return found if lifted[position] else found.sum(axis=0)
+
+    def evaluate(lifted: tuple[bool, ...], wanted: tuple[bool, ...], *values: Any) -> tuple[Any, ...]:
+        return tuple(
+            derivative(what, lifted, position, values) if want and what in single else None
+            for position, (what, want) in enumerate(zip(names, wanted, strict=True))
+        )
+
+    return Gradient(tuple(what in single for what in names), evaluate)
+
+
+def _derivative(name: str, role: str, given: Any, shape: tuple[int, ...]) -> Any:
+    found = np.asarray(given)
+    if found.dtype.kind not in "biuf" or found.shape != shape:
+        what = f"an array of shape {found.shape}" if found.dtype.kind in "biuf" else repr(given)
+        raise ArgumentError(f"{name}: its {role} returned {what}; it has the shape {shape} of what it is taken in")
+    if not np.isfinite(found).all():
+        raise ArgumentError(f"{name}: its {role} returned {given}, which is not finite")
+    return found.astype(np.float64) if shape else float(found)

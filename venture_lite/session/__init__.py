@@ -1,8 +1,8 @@
 """The embedding API: `Venture` runs directives on the traces of one program.
 
 `venture.py` is the door, `runner.py` runs what comes through it, `programs.py` reads programs; `chains.py` holds the
-traces, `live.py` the directives that are in force; `rows.py` loads them, and `queries.py` asks the traces without changing
-the model.
+traces, `live.py` the directives that are in force; `rows.py` loads them, and `queries.py` asks the traces without
+changing the model.
 """
 
 from __future__ import annotations

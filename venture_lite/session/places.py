@@ -21,7 +21,8 @@ class Shared:
 
 @contextlib.contextmanager
 def told_at(shared: Shared, expression: Expression) -> Iterator[None]:
-    """Errors that point into the expression of the Code point to the same part of this one, which has its shape."""
+    """Errors that point into the expression of the Code point to the same part of this one, which has its shape; those
+    that point nowhere, to the whole."""
     try:
         yield
     except VentureError as error:
@@ -31,6 +32,7 @@ def told_at(shared: Shared, expression: Expression) -> Iterator[None]:
             error.chain = tuple(
                 CallSite(site.name, places.get(site.span, site.span) if site.span else None) for site in error.chain
             )
+        error.at(expression.span)
         raise
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from venture_lite import syntax
-from venture_lite.errors import Source, Span, VentureError
+from venture_lite.errors import ArgumentError, Source, Span, VentureError
 from venture_lite.parse import parse_expression, parse_program
 from venture_lite.syntax import Directive, Expression
 
@@ -55,6 +55,18 @@ def read_source(path: Path, span: Span | None) -> Source:
 def expression_of(text: str) -> Expression:
     """One expression that a Python caller gave as text."""
     return parse_expression(Source("<input>", text))
+
+
+def name_of(text: str) -> str:
+    """A name that a Python caller gave, as the language spells it. Raises ArgumentError for what is none."""
+    try:
+        found = expression_of(text) if isinstance(text, str) else None
+    except VentureError:
+        found = None
+    if not isinstance(found, syntax.Name) or found.span.text != text:
+        hint = "a name has no spaces, brackets or quotes, and does not start with a digit"
+        raise ArgumentError(f"{text!r} is no name of the language", hint=hint)
+    return str(found.name)
 
 
 def reference_to(label: str | int, positions: tuple[int, ...] = ()) -> syntax.DirectiveReference:

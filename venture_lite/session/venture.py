@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from os import PathLike
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, overload
 
 import numpy as np
 
 from venture_lite import syntax
 from venture_lite.errors import ArgumentError, Source, Span
-from venture_lite.procedures.user import user_random
+from venture_lite.procedures.predictor import LinearPredictor
+from venture_lite.procedures.registration import user_procedure
+from venture_lite.procedures.signatures import Arguments
+from venture_lite.procedures.value_domains import ValueDomainLike
 from venture_lite.progress import Progress, Silent
 from venture_lite.session.chains import Chains, Given
-from venture_lite.session.programs import DirectiveResult, expression_of, read_source, reference_to
+from venture_lite.session.programs import DirectiveResult, expression_of, name_of, read_source, reference_to
 from venture_lite.session.runner import Runner
 from venture_lite.syntax import Quote
 from venture_lite.trace.directives import Model
@@ -88,7 +91,7 @@ class Venture:
     def assume(self, name: str, expression: str, label: str | None = None) -> Any:
         """Bind a name to an expression's value; returns the value."""
         parsed = expression_of(expression)
-        return self._execute(syntax.Assume(name, parsed, parsed.span, label))
+        return self._execute(syntax.Assume(name_of(name), parsed, parsed.span, label))
 
     def observe(self, expression: str, value: Any, label: str | None = None) -> Any:
         """Constrain the random choice that the expression's value is; returns its log density."""
@@ -143,22 +146,97 @@ class Venture:
 
     # ---------------------------------------------------------------------------------------------- procedures
 
+    @overload
     def register(
         self,
         name: str,
         *,
         simulate: Callable[..., Any],
         log_density: Callable[..., Any],
-        support: Callable[..., Any] | None = None,
-        transform: Any = None,
-    ) -> None:
-        """Make a random procedure of Python functions: `simulate(rng, *arguments)`, `log_density(value, *arguments)`.
+        arguments: Arguments | None = None,
+        domain: ValueDomainLike | None = None,
+        support: Callable[..., Iterable[Any]] | None = None,
+        log_density_columns: Callable[..., Any] | None = None,
+        gradient: Mapping[str, Callable[..., Any]] | None = None,
+        gradient_columns: Mapping[str, Callable[..., Any]] | None = None,
+        predictor: LinearPredictor | None = None,
+        summary: str = ...,
+    ) -> None: ...
 
-        Raises ArgumentError where the language has a procedure of that name. A name that is registered again means the
-        new procedure in all text that comes after.
+    @overload
+    def register(
+        self,
+        name: str,
+        *,
+        function: Callable[..., Any],
+        arguments: Arguments | None = None,
+        columns: Callable[..., Any] | None = None,
+        summary: str = ...,
+    ) -> None: ...
+
+    @overload
+    def register(
+        self,
+        name: str,
+        *,
+        make: Callable[..., Any],
+        arguments: Arguments | None = None,
+        applied: Arguments | None = None,
+        domain: ValueDomainLike | None = None,
+        summary: str = ...,
+    ) -> None: ...
+
+    def register(self, name: str, **fields: Any) -> None:
+        """Give the language a procedure of your own, made of Python functions.
+
+        It is a procedure like any other: it can be sampled, observed, memoized and passed as a value, and every engine
+        works on it that its fields allow. It is known to this `Venture` alone, in text that comes after; registered
+        again, it is the new one in text that comes after that. `clear` keeps it.
+
+        **Random**: `simulate(rng, *arguments)` draws a value, `log_density(value, *arguments)` is its log density or
+        log mass, normalised, minus infinity where it is zero. Optional:
+
+        - `domain`: where the values lie, "real", "positive", "unit", "angle", "simplex", "positive definite" or
+          `(low, high)`; `'drift` then moves them. Or of discrete values "integer", "count", "positive integer",
+          "boolean". Outside of it the density is zero, and `log_density` is not asked.
+        - `support(*arguments)`: the list of all values, where it is finite; `gibbs` then enumerates them.
+        - `log_density_columns(value, *arguments)`: the density of many rows in one call. Each argument is an array
+          whose first axis is the rows, the result has one number for each.
+        - `gradient`: the derivatives of `log_density` as functions of the same arguments, by what they are taken in:
+          `{"value": ..., "sd": ...}`; `gradient_columns` likewise for rows.
+        - `predictor`: for likelihoods of generalised linear models, a `procedures.predictor.LinearPredictor`, with
+          Taylor terms and lower bounds.
+
+        **Deterministic**: `function(*arguments)`, which must depend on nothing else. `columns` is its form for many
+        rows in one call, with arguments as above.
+
+        **Exchangeable**: `make(*arguments)`, a class whose objects keep the statistics of their applications, with
+        the methods
+
+        - `set_arguments(arguments)`: new parameters, the statistics kept;
+        - `simulate(rng)`, `log_predictive(value)`: of one further application, given those so far;
+        - `add(value)`, `remove(value)`: take an application in, or out again;
+        - `log_joint()`: the joint log density of all applications that are in, equal to the sum of their predictive
+          densities in any order;
+        - and if it likes `support()`, and faster ways than copying: `restore(token)`, which undoes the latest `add` or
+          `remove` exactly, given what that returned, and `recount(applications)`, from a list of `(value,)`;
+          `statistics()`, a dictionary for the checker.
+
+        Where an application is given something, as in `(f x)`, it comes after the value in each of these:
+        `log_predictive(value, x)`; `applied` names it.
+
+        `arguments` are names, or names with domains: `{"mean": "real", "sd": "positive", "n": int, "p": (0, 1)}`.
+        Left out, they are read from the signature of `log_density`, `function` or `make`, with type hints as domains
+        (`sd: Annotated[float, "positive"]`) and defaults.
+
+        Raises:
+            ArgumentError: the name is taken or no name of the language, or a field is not what it must be.
+                Nothing is registered then. What the functions return is checked whenever they are called; such an
+                error names the procedure and is one of the directive that called it.
         """
+        name = name_of(name)
         self.traces[0].trace.analyzer.refuse_registration(name)
-        self._runner.chains.registered[name] = user_random(name, simulate, log_density, support, transform=transform)
+        self._runner.chains.registered[name] = user_procedure(name, fields)
 
 
 def _nowhere() -> Span:

@@ -1,0 +1,59 @@
+"""What the functions of a registered procedure return, checked: an error names the procedure and its function."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from venture_lite.errors import ArgumentError, VentureError
+from venture_lite.values import from_python, is_value
+
+LONGEST_SUPPORT = 100_000
+"""Candidates beyond which no engine enumerates: an endless generator ends here."""
+
+
+def called(name: str, role: str, function: Callable[..., Any], *args: Any) -> Any:
+    """The function's result; its exceptions become errors that name the procedure, with the cause kept."""
+    try:
+        with np.errstate(all="ignore"):
+            return function(*args)
+    except VentureError:
+        raise
+    except Exception as error:
+        raise ArgumentError(f"{name}: its {role} raised {type(error).__name__}: {error}") from error
+
+
+def value_of(name: str, role: str, given: Any) -> Any:
+    """A value of the language."""
+    value = from_python(given)
+    if not is_value(value):
+        raise ArgumentError(f"{name}: its {role} returned {given!r}, which is no value of the language")
+    return value
+
+
+def density_of(name: str, role: str, given: Any) -> float:
+    """A log density: a finite number or minus infinity."""
+    if given.__class__ is not float:
+        number = from_python(given)
+        if isinstance(number, bool) or not isinstance(number, (int, float)):
+            raise ArgumentError(f"{name}: its {role} returned {given!r}, not a number")
+        given = float(number)
+    if not given < math.inf:
+        raise ArgumentError(f"{name}: its {role} returned {given}; it must be a finite number or minus infinity")
+    return given  # type: ignore[no-any-return]
+
+
+def values_of(name: str, role: str, given: Any) -> tuple[Any, ...]:
+    """A list of values, as a support is one."""
+    if isinstance(given, (str, Mapping)) or not isinstance(given, Iterable):
+        raise ArgumentError(f"{name}: its {role} returned {given!r}, not a list of values")
+    values = tuple(value_of(name, role, value) for value in itertools.islice(given, LONGEST_SUPPORT + 1))
+    if len(values) > LONGEST_SUPPORT:
+        raise ArgumentError(f"{name}: its {role} has more than {LONGEST_SUPPORT:,} values")
+    if not values:
+        raise ArgumentError(f"{name}: its {role} is empty")
+    return values

@@ -17,17 +17,24 @@ def check_arguments(record: Procedure, args: tuple[Any, ...], span: Span | None 
 
     Raises ArgumentError that names the procedure, the argument and what was given.
     """
-    arguments, rest = record.arguments, rest_of(record)
     check_count(record, len(args), span)
-    filled = args + tuple(argument.default for argument in arguments[len(args) :])
-    for argument, value in zip(arguments, filled, strict=False):
-        if not accepts(argument, value):
-            raise ArgumentError(_refusal(record.name, argument.name, argument.domain, value), span)
-    if rest is not None:
-        for position, value in enumerate(filled[len(arguments) :], len(arguments) + 1):
-            if not rest.contains(value):
-                raise ArgumentError(_refusal(record.name, f"argument {position}", rest, value), span)
+    filled = args + tuple(argument.default for argument in record.arguments[len(args) :])
+    for position, value in enumerate(filled):
+        if error := argument_error(record, position, value):
+            raise error.at(span)
     return filled
+
+
+def argument_error(record: Procedure, position: int, value: Any) -> ArgumentError | None:
+    """What is wrong with one argument of a call, counted from 0, if anything is."""
+    rest = rest_of(record)
+    if position < len(record.arguments):
+        argument = record.arguments[position]
+        if not accepts(argument, value):
+            return ArgumentError(_refusal(record.name, argument.name, argument.domain, value))
+    elif rest is not None and not rest.contains(value):
+        return ArgumentError(_refusal(record.name, f"argument {position + 1}", rest, value))
+    return None
 
 
 def check_count(record: Procedure, count: int, span: Span | None = None) -> None:

@@ -180,7 +180,7 @@ DETERMINISTIC: dict[str, list[tuple[tuple[Any, ...], Any]]] = {
     "ones": [((2,), vector(1, 1)), ((1, 2), matrix((1, 1)))],
     "zeros": [((2,), vector(0, 0)), ((1, 2), matrix((0, 0)))],
     "dot": [((V, W), 3.5), ((W, W), 17.25), (((1, 2, 3), W), 3.5), ((M, vector(1, 1)), vector(3, 7))],
-    "matmul": [((M, M), matrix((7, 10), (15, 22)))],
+    "matmul": [((M, M), matrix((7, 10), (15, 22))), ((M, vector(1, 1)), vector(3, 7)), ((vector(1, 1), M), vector(4, 6))],
     "transpose": [((M,), matrix((1, 3), (2, 4)))],
     "linear_logistic": [((V, W), 1 / (1 + math.exp(-3.5))), ((W, W), 1 / (1 + math.exp(-17.25)))],
     "sum": [(((1, 2, 3),), 6), ((V,), 6.0), ((M,), 10.0)],

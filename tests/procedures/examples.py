@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import stats
+from scipy import special, stats
 
 from venture_lite.values import Symbol, freeze
 
@@ -29,11 +29,18 @@ class RandomExample:
     reference: Callable[..., Any] | None = None
     # values outside the support or of the wrong kind
     outside: tuple[Any, ...] = ("text", Symbol("red"), math.nan)
-    # values are vectors
-    is_vector: bool = False
+    # values are vectors or matrices, continuous
+    is_array: bool = False
 
 
 CORRELATED = matrix((2.0, 0.3), (0.3, 0.5))
+WISHARTS: list[tuple[Any, ...]] = [
+    (1.5, matrix((2.0,))), (3.5, matrix((1.0, 0.0), (0.0, 1.0))), (9, ((2, 0.3), (0.3, 0.5))),
+]  # fmt: skip
+NOT_POSITIVE_DEFINITE = (
+    "t", 1.0, vector(1, 2), matrix((1, 2), (2, 1)), matrix((1, 0.5), (0.25, 1)), freeze(np.eye(3)),
+    matrix((math.nan, 0), (0, 1)), ((1, 0), (0,)),
+)  # fmt: skip
 
 RANDOM: dict[str, RandomExample] = {
     "flip": RandomExample([(0.5,), (0.1,), (1.0,), (0,)], lambda x, p: stats.bernoulli.logpmf(x, p), (2, 0.5, "t")),
@@ -44,6 +51,9 @@ RANDOM: dict[str, RandomExample] = {
     "binomial": RandomExample([(10, 0.3), (4.0, 1.0), (3, 0.0), (0, 0.5)], stats.binom.logpmf, (-1, 11, 2.5, "t")),
     "poisson": RandomExample([(0.3,), (4,), (30.5,)], stats.poisson.logpmf, (-1, 2.5, math.inf, math.nan, "t")),
     "geometric": RandomExample([(0.3,), (0.9,), (1,)], lambda x, p: stats.geom.logpmf(x + 1, p), (-1, 2.5, "t")),
+    "neg_binomial": RandomExample(
+        [(3, 0.4), (0.3, 0.2), (40.5, 0.9), (2, 1)], stats.nbinom.logpmf, (-1, 2.5, math.inf, math.nan, "t")
+    ),
     "uniform_discrete": RandomExample([(0, 5), (-3, 4.0), (2, 3)], stats.randint.logpmf, (-4, 7, 2.5, math.nan, "t")),
     "categorical": RandomExample(
         [
@@ -52,6 +62,11 @@ RANDOM: dict[str, RandomExample] = {
             ((0.5, 0.3, 0.2), (Symbol("a"), Symbol("b"), Symbol("a"))),
             (vector(0.5, 0.25, 0.25), (1, True, 2.5)),
         ],
+        outside=(-1, 3, 0.5, "a", math.nan),
+    ),
+    "softmax_categorical": RandomExample(
+        [(vector(0, 1, -2),), ((0.5, 3, -0.25),), (vector(-40, 700, 699),)],
+        lambda x, scores: special.log_softmax(scores)[x],
         outside=(-1, 3, 0.5, "a", math.nan),
     ),
     "normal": RandomExample([(0, 1), (-3.0, 0.25), (100.0, 20.0)], stats.norm.logpdf),
@@ -69,23 +84,61 @@ RANDOM: dict[str, RandomExample] = {
     "student_t": RandomExample([(1, 0.0, 1.0), (7.5, -2, 3.0)], stats.t.logpdf),
     "laplace": RandomExample([(0, 1), (-2.0, 3.0)], stats.laplace.logpdf),
     "cauchy": RandomExample([(0, 1), (-2.0, 3.0)], stats.cauchy.logpdf),
+    "logistic_dist": RandomExample([(0, 1), (-2.0, 3.0)], stats.logistic.logpdf),
+    "von_mises": RandomExample(
+        [(0, 1), (2.5, 4.0), (-20, 0), (3.0, 300.0)], lambda x, m, k: stats.vonmises.logpdf(x, k, m), (-3.2, 4, "t")
+    ),
+    "chi_sq": RandomExample([(1,), (0.6,), (30.5,)], stats.chi2.logpdf, (-1, math.inf, "t", math.nan)),
+    "inv_chi_sq": RandomExample(
+        [(1,), (2.6,), (30.5,)], lambda x, df: stats.invgamma.logpdf(x, df / 2, scale=0.5), (-1, 0, "t", math.nan)
+    ),
+    "half_normal": RandomExample(
+        [(1,), (0.02,)], lambda x, sd: stats.halfnorm.logpdf(x, scale=sd), (-1, math.inf, "t")
+    ),
+    "half_cauchy": RandomExample([(1,), (50.0,)], lambda x, s: stats.halfcauchy.logpdf(x, scale=s), (-1, "t")),
+    "lognormal": RandomExample(
+        [(0, 1), (-3.0, 0.25), (2, 4.0)], lambda x, m, s: stats.lognorm.logpdf(x, s, scale=math.exp(m)), (-1, 0, "t")
+    ),
+    "weibull": RandomExample(
+        [(1, 1), (0.4, 2.0), (7.5, 30)], lambda x, k, s: stats.weibull_min.logpdf(x, k, scale=s), (-1, math.inf, "t")
+    ),
+    "pareto": RandomExample(
+        [(1, 1), (0.5, 3.0), (20, 0.25)], lambda x, k, s: stats.pareto.logpdf(x, k, scale=s), (-1, 0.2, "t", math.nan)
+    ),
+    "multinomial": RandomExample(
+        [(4, vector(0.2, 0.5, 0.3)), (3, (0.5, 0.0, 0.5)), (0, vector(0.25, 0.25, 0.5)), (7, vector(0, 1, 0))],
+        lambda x, n, p: stats.multinomial.logpmf(x, n, p),
+        outside=(
+            "t",
+            3,
+            vector(1, 2),
+            vector(-1, 2, 3),
+            vector(2.5, 0.5, 1),
+            vector(9, 9, 9),
+            (1, "t", 2),
+            vector(math.nan, 1, 2),
+            vector(math.inf, 0, 0),
+        ),
+    ),
+    "wishart": RandomExample(WISHARTS, stats.wishart.logpdf, NOT_POSITIVE_DEFINITE, is_array=True),
+    "inv_wishart": RandomExample(WISHARTS, stats.invwishart.logpdf, NOT_POSITIVE_DEFINITE, is_array=True),
     "multivariate_normal": RandomExample(
         [(vector(0, 0), matrix((1, 0), (0, 1))), (vector(1, -2), CORRELATED), ((0, 1.5), ((1.0, 0.5), (0.5, 1)))],
         lambda x, m, c: stats.multivariate_normal.logpdf(x, m, c),
         outside=("t", 1.0, vector(1, 2, 3), vector(1, math.nan), (1, "t")),
-        is_vector=True,
+        is_array=True,
     ),
     "dirichlet": RandomExample(
         [(vector(1, 1, 1),), ((2.5, 1.5, 4),)],
         lambda x, a: stats.dirichlet.logpdf(x, a),
         outside=("t", 1.0, vector(0.5, 0.5), vector(0.5, 0.6, 0.2), vector(0.5, 0.6, -0.1)),
-        is_vector=True,
+        is_array=True,
     ),
     "symmetric_dirichlet": RandomExample(
         [(1.5, 3)],
         lambda x, a, n: stats.dirichlet.logpdf(x, [a] * n),
         outside=("t", 1.0, vector(0.5, 0.5)),
-        is_vector=True,
+        is_array=True,
     ),
 }
 

@@ -3,6 +3,7 @@ smooth and falls off: the free coordinate of the record's transform, stretched b
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -20,6 +21,10 @@ def line(
     log_density: Callable[[Any], float], transform: Transform, arguments: tuple[Any, ...], points: int = 20_001
 ) -> tuple[np.ndarray, np.ndarray]:
     """Values (points,) and the cumulative mass up to each."""
+    if transform is transforms.CIRCLE:
+        angles = np.linspace(-math.pi, math.pi, points)
+        mass = np.exp(list(map(log_density, angles.tolist()))) * (angles[1] - angles[0])
+        return angles, mass.cumsum() - 0.5 * (mass + mass[0])
     reach = 30.0 if transform is transforms.REAL else 6.5
     stretched = np.linspace(-reach, reach, points)
     step = stretched[1] - stretched[0]
@@ -33,14 +38,15 @@ def line(
     return np.array(values), mass.cumsum() - 0.5 * mass
 
 
-def plane(log_density: Callable[[Any], float], transform: Transform, arguments: tuple[Any, ...]) -> float:
-    """The integral over two free coordinates."""
+def volume(
+    log_density: Callable[[Any], float], transform: Transform, arguments: tuple[Any, ...], dimensions: int = 2
+) -> float:
+    """The integral over one or two free coordinates of an array."""
     stretched = np.linspace(-5.0, 5.0, 181)
     step = stretched[1] - stretched[0]
-    free, weight = np.sinh(stretched), np.cosh(stretched) * step
     total = 0.0
-    for x, wx in zip(free, weight, strict=True):
-        for y, wy in zip(free, weight, strict=True):
-            value = transform.from_free(np.array([x, y]), arguments)
-            total += wx * wy * math.exp(log_density(value) + transform.log_jacobian(value, arguments))
-    return total
+    for at in itertools.product(stretched.tolist(), repeat=dimensions):
+        value = transform.from_free(np.sinh(at), arguments)
+        stretch = math.prod(map(math.cosh, at))
+        total += stretch * math.exp(log_density(value) + transform.log_jacobian(value, arguments))
+    return total * float(step) ** dimensions

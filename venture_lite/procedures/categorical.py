@@ -1,4 +1,4 @@
-"""`categorical`: one of finitely many values."""
+"""One of finitely many values, by probabilities or by scores."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from venture_lite.errors import ArgumentError
 from venture_lite.procedures.columns import RowByRow
-from venture_lite.procedures.domains import LIST, PROBABILITY_VECTOR
+from venture_lite.procedures.domains import LIST, PROBABILITY_VECTOR, SCORES
 from venture_lite.procedures.record import Argument, Random
 from venture_lite.values import equal, key_of
 
@@ -39,9 +39,8 @@ def _simulate(rng: np.random.Generator, probs: Any, values: Any) -> Any:
 def _log_density(value: Any, probs: Any, values: Any = None) -> float:
     masses = _masses(probs, values)
     if values is None:
-        if not (isinstance(value, (int, float)) and 0 <= value < len(masses) and value % 1 == 0):
-            return -math.inf
-        mass = masses[int(value)]
+        position = _position(value, len(masses))
+        mass = 0.0 if position is None else masses[position]
     else:
         mass = math.fsum(m for m, other in zip(masses, values, strict=True) if equal(other, value))
     return math.log(mass) if mass > 0.0 else -math.inf
@@ -70,10 +69,53 @@ def _support(probs: Any, values: Any = None) -> Sequence[Any]:
     return tuple(possible.values())
 
 
+def _position(value: Any, size: int) -> int | None:
+    """A value as a position from 0 to size - 1, None where it is none."""
+    inside = isinstance(value, (int, float)) and 0 <= value < size and value % 1 == 0
+    return int(value) if inside else None
+
+
+def _simulate_softmax(rng: np.random.Generator, scores: Any) -> int:
+    given = np.asarray(scores, dtype=np.float64)
+    with np.errstate(over="ignore"):
+        reached = np.exp(given - given.max()).cumsum()
+    return int(np.searchsorted(reached[:-1], rng.random() * reached[-1], side="right"))
+
+
+def _log_softmax(value: Any, scores: Any) -> float:
+    position = _position(value, len(scores))
+    if position is None:
+        return -math.inf
+    given: list[float] = np.asarray(scores, dtype=np.float64).tolist()
+    top = max(given)
+    return (given[position] - top) - math.log(math.fsum(math.exp(score - top) for score in given))
+
+
+def _softmax_columns(lifted: tuple[bool, ...], value: Any, scores: Any) -> np.ndarray:
+    positions, given = np.asarray(value), np.asarray(scores)
+    for array, dimensions in ((positions, lifted[0]), (given, 1 + lifted[1])):
+        if array.ndim != dimensions or array.dtype.kind not in "fbiu":
+            raise RowByRow
+    with np.errstate(all="ignore"):
+        shifted = given - given.max(axis=-1, keepdims=True)
+        normaliser = np.log(np.exp(shifted).sum(axis=-1))
+        inside = (positions >= 0) & (positions < given.shape[-1]) & (np.mod(positions, 1) == 0)
+        chosen = np.where(inside, positions, 0).astype(np.int64)
+        taken = shifted[np.arange(len(shifted)), chosen] if lifted[1] else shifted[chosen]
+        return np.where(inside, taken - normaliser, -np.inf)
+
+
 CATEGORICAL = Random(
     "categorical", (Argument("probs", PROBABILITY_VECTOR), Argument("values", LIST, None)),
     "One of the values with the given probabilities; without values, a position counted from 0. Equal values add up.",
     _simulate, _log_density, _columns, support=_support, source="the sum of the probabilities of the equal values",
 )  # fmt: skip
 
-RECORDS = (CATEGORICAL,)
+SOFTMAX_CATEGORICAL = Random(
+    "softmax_categorical", (Argument("scores", SCORES),),
+    "A position counted from 0, with probabilities proportional to the exponentials of the scores.",
+    _simulate_softmax, _log_softmax, _softmax_columns, support=lambda scores: range(len(scores)),
+    source="exp(scores_k) / sum_j exp(scores_j)",
+)  # fmt: skip
+
+RECORDS = (CATEGORICAL, SOFTMAX_CATEGORICAL)

@@ -1,4 +1,4 @@
-"""Distributions over real numbers."""
+"""Distributions over the real line, an interval and the circle."""
 
 from __future__ import annotations
 
@@ -10,16 +10,22 @@ import numpy as np
 from venture_lite.errors import ArgumentError
 from venture_lite.procedures import transforms
 from venture_lite.procedures.density import random
-from venture_lite.procedures.domains import POSITIVE, REAL
+from venture_lite.procedures.domains import NON_NEGATIVE, POSITIVE, REAL
 from venture_lite.procedures.numeric import (
+    LOG_PI,
     LOG_TWO_PI,
     absolute,
+    exp,
+    i0e,
     inf,
-    lgamma,
     log,
+    log1p,
     log1p_square,
     log_beta,
+    log_cauchy,
+    log_rising,
     pi,
+    sin,
     sqrt,
     where,
     xlog1py,
@@ -29,11 +35,6 @@ from venture_lite.procedures.record import Argument
 from venture_lite.values import show
 
 HALF_LOG_TWO_PI = 0.5 * LOG_TWO_PI
-
-
-def _positive(value: float) -> float:
-    """A simulated value kept off 0 and infinity, where rounding may have put it and the density is not finite."""
-    return min(max(value, transforms.SMALLEST), transforms.LARGEST)
 
 
 def _between(value: float, low: float, high: float) -> float:
@@ -65,26 +66,10 @@ def _beta(value: float, a: float, b: float) -> float:
     return where(inside, xlogy(a - 1, x) + xlog1py(b - 1, -x) - log_beta(a, b), -inf)
 
 
-def _gamma(value: float, shape: float, rate: float) -> float:
-    inside = value >= 0
-    x = where(inside, value, 1.0)
-    return where(inside, shape * log(rate) - lgamma(shape) + xlogy(shape - 1, x) - rate * x, -inf)
-
-
-def _inv_gamma(value: float, shape: float, scale: float) -> float:
-    inside = value > 0
-    x = where(inside, value, 1.0)
-    return where(inside, shape * log(scale) - lgamma(shape) - (shape + 1) * log(x) - scale / x, -inf)
-
-
-def _expon(value: float, rate: float) -> float:
-    return where(value >= 0, log(rate) - rate * value, -inf)
-
-
 def _student_t(value: float, df: float, loc: float, scale: float) -> float:
     z = (value - loc) / scale
-    half = 0.5 * (df + 1)
-    return lgamma(half) - lgamma(0.5 * df) - 0.5 * log(df * pi) - log(scale) - half * log1p_square(z / sqrt(df))
+    tail = 0.5 * (df + 1) * log1p_square(z / sqrt(df))
+    return log_rising(0.5 * df, 0.5) - 0.5 * (LOG_PI + log(df)) - log(scale) - tail
 
 
 def _simulate_student_t(rng: np.random.Generator, df: float, loc: float, scale: float) -> float:
@@ -97,15 +82,31 @@ def _laplace(value: float, loc: float, scale: float) -> float:
 
 
 def _cauchy(value: float, loc: float, scale: float) -> float:
-    z = (value - loc) / scale
-    return -log1p_square(z) - log(pi * scale)
+    return log_cauchy(absolute(value - loc), scale)
+
+
+def _logistic_dist(value: float, loc: float, scale: float) -> float:
+    z = -absolute(value - loc) / scale
+    return z - log(scale) - 2.0 * log1p(exp(z))
+
+
+def _von_mises(value: float, mean: float, concentration: float) -> float:
+    # cos d - 1 = -2 sin^2(d / 2) keeps its digits where the concentration is large and d small
+    inside = (value >= -pi) & (value <= pi)
+    s = sin(0.5 * (where(inside, value, 0.0) - mean))
+    normaliser = LOG_TWO_PI + log(i0e(concentration))
+    return where(inside, -2.0 * concentration * (s * s) - normaliser, -inf)
+
+
+def _simulate_von_mises(rng: np.random.Generator, mean: float, concentration: float) -> float:
+    around = math.atan2(math.sin(mean), math.cos(mean))
+    return float(rng.vonmises(around, concentration))
 
 
 def _simulate_beta(rng: np.random.Generator, a: float, b: float) -> float:
     return _between(float(rng.beta(a, b)), 0.0, 1.0)
 
 
-_SHAPE_RATE = (Argument("shape", POSITIVE), Argument("rate", POSITIVE))
 _LOC_SCALE = (Argument("loc", REAL), Argument("scale", POSITIVE))
 
 NORMAL = random(
@@ -123,22 +124,6 @@ BETA = random(
     "beta", (Argument("a", POSITIVE), Argument("b", POSITIVE)), "A number between 0 and 1 with mean a / (a + b).",
     _simulate_beta, _beta, transform=transforms.UNIT,
     source="x^(a - 1) (1 - x)^(b - 1) / B(a, b)",
-)  # fmt: skip
-GAMMA = random(
-    "gamma", _SHAPE_RATE, "A positive number with mean shape / rate.",
-    lambda rng, shape, rate: _positive(rng.standard_gamma(shape) / rate), _gamma, transform=transforms.POSITIVE,
-    source="rate^shape x^(shape - 1) exp(-rate x) / Gamma(shape)",
-)  # fmt: skip
-INV_GAMMA = random(
-    "inv_gamma", (Argument("shape", POSITIVE), Argument("scale", POSITIVE)),
-    "A positive number whose reciprocal is gamma with this shape and rate scale.",
-    lambda rng, shape, scale: _positive(scale / _positive(rng.standard_gamma(shape))), _inv_gamma,
-    transform=transforms.POSITIVE, source="scale^shape x^(-shape - 1) exp(-scale / x) / Gamma(shape)",
-)  # fmt: skip
-EXPON = random(
-    "expon", (Argument("rate", POSITIVE),), "A positive number with mean 1 / rate.",
-    lambda rng, rate: _positive(rng.standard_exponential() / rate), _expon, transform=transforms.POSITIVE,
-    source="rate exp(-rate x)",
 )  # fmt: skip
 STUDENT_T = random(
     "student_t", (Argument("df", POSITIVE), Argument("loc", REAL, 0.0), Argument("scale", POSITIVE, 1.0)),
@@ -158,6 +143,19 @@ CAUCHY = random(
     source="1 / (pi scale (1 + z^2)), z = (x - loc) / scale",
 )  # fmt: skip
 
+LOGISTIC_DIST = random(
+    "logistic_dist", _LOC_SCALE, "A real number whose distribution function is logistic((x - loc) / scale).",
+    lambda rng, loc, scale: _finite(float(rng.logistic(loc, scale))), _logistic_dist, transform=transforms.REAL,
+    source="exp(-z) / (scale (1 + exp(-z))^2), z = (x - loc) / scale",
+)  # fmt: skip
+VON_MISES = random(
+    "von_mises", (Argument("mean", REAL), Argument("concentration", NON_NEGATIVE)),
+    "An angle from -pi to pi around the mean direction, uniform for concentration 0 and nearly normal with variance "
+    "1 / concentration where that is large. Angles beyond -pi to pi are impossible.",
+    _simulate_von_mises, _von_mises, transform=transforms.CIRCLE,
+    source="exp(concentration cos(x - mean)) / (2 pi I0(concentration)), I0 the modified Bessel function",
+)  # fmt: skip
+
 RECORDS: tuple[Any, ...] = (
-    NORMAL, UNIFORM_CONTINUOUS, BETA, GAMMA, INV_GAMMA, EXPON, STUDENT_T, LAPLACE, CAUCHY,
+    NORMAL, UNIFORM_CONTINUOUS, BETA, STUDENT_T, LAPLACE, CAUCHY, LOGISTIC_DIST, VON_MISES,
 )  # fmt: skip

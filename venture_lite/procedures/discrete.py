@@ -21,6 +21,9 @@ from venture_lite.procedures.numeric import (
     lgamma,
     log,
     log1p,
+    log_gamma_density,
+    log_rising,
+    maximum,
     minimum,
     where,
     xlog1py,
@@ -121,12 +124,21 @@ def _binomial(value: Any, n: float, p: float) -> float:
 def _poisson(value: Any, rate: float) -> float:
     inside = is_integral(value) & (value >= 0)
     k = where(inside, value, 0)
-    return where(inside, xlogy(k, rate) - rate - lgamma(k + 1), -inf)
+    return where(inside, log_gamma_density(k + 1.0, rate, log(rate)), -inf)
 
 
 def _geometric(value: Any, p: float) -> float:
     inside = is_integral(value) & (value >= 0)
     return where(inside, log(p) + xlog1py(where(inside, value, 0), -p), -inf)
+
+
+def _neg_binomial(value: Any, r: float, p: float) -> float:
+    inside = is_integral(value) & (value >= 0)
+    k = where(inside, value, 0)
+    # the number of ways, Gamma(k + r) / (k! Gamma(r)), by the ratio at the larger of k and r, which loses no digits
+    some = maximum(k, 1.0)
+    ways = where(k > r, log_rising(some, r) - log(some) - lgamma(r), log_rising(r, k) - lgamma(k + 1))
+    return where(inside, ways + r * log(p) + xlog1py(k, -p), -inf)
 
 
 def _uniform_discrete(value: Any, lo: float, hi: float) -> float:
@@ -145,6 +157,11 @@ def _simulate_poisson(rng: np.random.Generator, rate: float) -> int:
     if rate < 1e15:
         return int(rng.poisson(rate))
     return min(int(max(rng.normal(rate, math.sqrt(rate)), 0.0)), LARGEST_COUNT)
+
+
+def _simulate_neg_binomial(rng: np.random.Generator, r: float, p: float) -> int:
+    # a Poisson whose rate is gamma: exact also where the generator's own refuses (p far below 1 / r)
+    return _simulate_poisson(rng, min(rng.standard_gamma(r) * (1.0 - p) / p, LARGEST_COUNT))
 
 
 def _simulate_geometric(rng: np.random.Generator, p: float) -> int:
@@ -193,6 +210,12 @@ GEOMETRIC = random(
     "The number of failures before the first success (0, 1, ...), p the probability of success.",
     _simulate_geometric, _geometric, source="p (1 - p)^k",
 )  # fmt: skip
+NEG_BINOMIAL = random(
+    "neg_binomial", (Argument("r", POSITIVE), Argument("p", _POSITIVE_PROBABILITY)),
+    "The number of failures before the r-th success, p the probability of success; mean r (1 - p) / p. r need not be "
+    "whole.",
+    _simulate_neg_binomial, _neg_binomial, source="Gamma(k + r) / (k! Gamma(r)) p^r (1 - p)^k",
+)  # fmt: skip
 UNIFORM_DISCRETE = random(
     "uniform_discrete", (Argument("lo", INTEGER), Argument("hi", INTEGER)),
     "An integer from lo to hi - 1, each equally probable.",
@@ -200,4 +223,4 @@ UNIFORM_DISCRETE = random(
     support=lambda lo, hi: range(int(lo), int(hi)), source="1 / (hi - lo)",
 )  # fmt: skip
 
-RECORDS = (FLIP, BERNOULLI, BERNOULLI_LOGIT, BINOMIAL, POISSON, GEOMETRIC, UNIFORM_DISCRETE)
+RECORDS = (FLIP, BERNOULLI, BERNOULLI_LOGIT, BINOMIAL, POISSON, GEOMETRIC, NEG_BINOMIAL, UNIFORM_DISCRETE)

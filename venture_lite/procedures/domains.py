@@ -129,6 +129,9 @@ def _sums_to_one(vectors: np.ndarray) -> bool:
 
 
 VECTOR = _vectors("vector", "a vector of finite numbers", lambda v: bool(np.isfinite(v).all()))
+SCORES = _vectors(
+    "scores", "a vector of finite numbers, at least one", lambda v: v.size > 0 and bool(np.isfinite(v).all())
+)
 POSITIVE_VECTOR = _vectors(
     "positive vector", "a vector of positive numbers",
     lambda v: v.size > 0 and bool(v.min() > 0.0 and v.max() < math.inf),
@@ -153,6 +156,10 @@ def _are_matrices(column: np.ndarray) -> bool:
     return column.ndim == 3 and bool(np.isfinite(column).all())
 
 
+def _is_stochastic(value: Any) -> bool:
+    return _is_matrix(value) and _sums_to_one(np.array(value, dtype=np.float64))
+
+
 def _is_positive_definite(value: Any) -> bool:
     return cholesky_of(value) is not None if isinstance(value, np.ndarray) else _is_matrix_of_factor(value)
 
@@ -162,6 +169,10 @@ def _is_matrix_of_factor(value: Any) -> bool:
 
 
 MATRIX = Domain("matrix", "a matrix of finite numbers", _is_matrix, _are_matrices)
+STOCHASTIC_MATRIX = Domain(
+    "stochastic matrix", "a matrix of probabilities whose rows each sum to 1", _is_stochastic,
+    lambda column: all(map(_is_stochastic, column)),
+)  # fmt: skip
 POSITIVE_DEFINITE = Domain(
     "positive definite", "a symmetric positive definite matrix", _is_positive_definite, _each(_is_positive_definite)
 )

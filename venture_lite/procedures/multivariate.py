@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
+from itertools import combinations
+from math import comb
 from typing import Any
 
 import numpy as np
 
 from venture_lite.errors import ArgumentError
 from venture_lite.procedures import transforms
-from venture_lite.procedures.columns import RowByRow
-from venture_lite.procedures.domains import POSITIVE, POSITIVE_DEFINITE, POSITIVE_INTEGER, POSITIVE_VECTOR, VECTOR
+from venture_lite.procedures.columns import RowByRow, numeric
+from venture_lite.procedures.domains import (
+    COUNT,
+    POSITIVE,
+    POSITIVE_DEFINITE,
+    POSITIVE_INTEGER,
+    POSITIVE_VECTOR,
+    PROBABILITY_VECTOR,
+    VECTOR,
+)
 from venture_lite.procedures.factors import Factor, cholesky_of
-from venture_lite.procedures.numeric import LOG_TWO_PI
+from venture_lite.procedures.numeric import LOG_TWO_PI, xlogy
 from venture_lite.procedures.record import Argument, Random
 from venture_lite.values import freeze, show
 
@@ -105,6 +116,73 @@ def _symmetric(value: Any, a: float, n: float) -> float:
     return _dirichlet(value, np.full(int(n), a))
 
 
+MOST_EXACT = 2**53
+"""Counts are kept as floats, which are exact up to here."""
+MOST_COMPOSITIONS = 5_000
+"""A multinomial of more outcomes is not enumerated."""
+
+
+def _simulate_multinomial(rng: np.random.Generator, n: float, probs: Any) -> np.ndarray:
+    if n > MOST_EXACT:
+        raise ArgumentError(f"multinomial: n must be at most 2^53, got {show(n)}")
+    masses = np.asarray(probs, dtype=np.float64)
+    # the last outcome takes what rounding leaves over, so the most probable one comes last
+    order = masses.argsort(kind="stable")
+    counts = np.empty(len(masses))
+    counts[order] = rng.multinomial(int(n), masses[order] / masses.sum())
+    return freeze(counts)
+
+
+def _multinomial(value: Any, n: float, probs: Any) -> float:
+    counts = _vector(value)
+    if counts is None or len(counts) != len(probs):
+        return -math.inf
+    entries = counts.tolist()
+    if not all(0.0 <= k < math.inf and k % 1.0 == 0.0 for k in entries) or math.fsum(entries) != n:
+        return -math.inf
+    masses = np.asarray(probs, dtype=np.float64).tolist()
+    terms = (xlogy(k, p) - math.lgamma(k + 1.0) for k, p in zip(entries, masses, strict=True))
+    return math.lgamma(n + 1.0) + sum(terms)
+
+
+def _multinomial_columns(lifted: tuple[bool, ...], value: Any, n: Any, probs: Any) -> np.ndarray:
+    from scipy.special import gammaln, xlogy
+
+    counts, n, masses = np.asarray(value), numeric(n, lifted[1]), np.asarray(probs)
+    for vectors, up in ((counts, lifted[0]), (masses, lifted[2])):
+        if vectors.ndim != 1 + up or vectors.dtype.kind not in "fbiu":
+            raise RowByRow
+    if counts.shape[-1] != masses.shape[-1]:
+        raise RowByRow
+    with np.errstate(all="ignore"):
+        inside = ((counts >= 0) & (np.mod(counts, 1) == 0)).all(axis=-1) & (counts.sum(axis=-1) == n)
+        k = np.where(inside[..., None], counts, 0.0)
+        terms = (xlogy(k, masses) - gammaln(k + 1.0)).sum(axis=-1)
+        return np.where(inside, gammaln(np.add(n, 1.0)) + terms, -np.inf)
+
+
+def _support_multinomial(n: float, probs: Any) -> Any:
+    """Vectors of counts, or None where there are too many."""
+    possible = tuple(position for position, mass in enumerate(probs) if mass > 0.0)
+    bars = len(possible) - 1
+    if min(bars, n) > MOST_COMPOSITIONS or comb(int(n) + bars, bars) > MOST_COMPOSITIONS:
+        return None
+    return _compositions(int(n), len(probs), possible)
+
+
+@lru_cache(maxsize=16)
+def _compositions(n: int, size: int, possible: tuple[int, ...]) -> tuple[np.ndarray, ...]:
+    """Every vector of counts that sum to n with positive counts in the possible positions only: stars and bars."""
+    slots = n + len(possible) - 1
+    found = []
+    for bars in combinations(range(slots), len(possible) - 1):
+        edges = np.array((-1, *bars, slots))
+        counts = np.zeros(size)
+        counts[list(possible)] = np.diff(edges) - 1
+        found.append(freeze(counts))
+    return tuple(found)
+
+
 MULTIVARIATE_NORMAL = Random(
     "multivariate_normal", (Argument("mean", VECTOR), Argument("cov", POSITIVE_DEFINITE)),
     "A vector with the given mean and covariance matrix.", _simulate_normal, _normal, _normal_columns,
@@ -122,4 +200,12 @@ SYMMETRIC_DIRICHLET = Random(
     transform=transforms.SIMPLEX, source="dirichlet with alphas (a ... a)",
 )  # fmt: skip
 
-RECORDS = (MULTIVARIATE_NORMAL, DIRICHLET, SYMMETRIC_DIRICHLET)
+MULTINOMIAL = Random(
+    "multinomial", (Argument("n", COUNT), Argument("probs", PROBABILITY_VECTOR)),
+    "How often each outcome came up in n independent draws with the given probabilities: a vector of counts that sum "
+    "to n, positions counted from 0.",
+    _simulate_multinomial, _multinomial, _multinomial_columns, support=_support_multinomial,
+    source="n! / prod k_i! prod p_i^k_i",
+)  # fmt: skip
+
+RECORDS = (MULTIVARIATE_NORMAL, DIRICHLET, SYMMETRIC_DIRICHLET, MULTINOMIAL)

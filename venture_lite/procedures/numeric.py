@@ -18,6 +18,7 @@ import numpy as np
 inf = math.inf
 nan = math.nan
 pi = math.pi
+LOG_PI = math.log(math.pi)
 LOG_TWO_PI = math.log(2.0 * math.pi)
 
 
@@ -174,6 +175,15 @@ def log1p_square(z: float) -> float:
     """log(1 + z^2), also where z^2 is beyond the floats."""
     size = absolute(z)
     return where(size < 1e100, log1p(z * z), 2.0 * log(size))
+
+
+def log_cauchy(distance: float, scale: float) -> float:
+    """log of scale / (pi (scale^2 + distance^2)), where neither the squares nor their quotient overflow."""
+    # in this order a distance that is NaN comes through
+    large = maximum(scale, distance)
+    small = minimum(scale, distance)
+    quotient = small / large
+    return log(scale) - LOG_PI - 2.0 * log(large) - log1p(quotient * quotient)
 
 
 def log_beta(a: float, b: float) -> float:

@@ -16,8 +16,10 @@ from venture_lite.procedures import (
     multivariate,
     normal_inv_chi_sq,
     normal_inverse_wishart,
+    positive,
     predicates,
     vectors,
+    wishart,
 )
 from venture_lite.procedures.record import Procedure
 
@@ -31,7 +33,9 @@ FAMILIES: tuple[tuple[Procedure, ...], ...] = (
     discrete.RECORDS,
     categorical.RECORDS,
     continuous.RECORDS,
+    positive.RECORDS,
     multivariate.RECORDS,
+    wishart.RECORDS,
     crp.RECORDS,
     exchangeable.RECORDS,
     normal_inv_chi_sq.RECORDS,

@@ -14,7 +14,7 @@ import pytest
 from scipy import stats
 
 from tests.procedures.examples import CORRELATED, MAKERS, POINTS, vector
-from tests.procedures.integrals import COUNTS, line, plane
+from tests.procedures.integrals import COUNTS, line, volume
 from tests.procedures.test_random import FALSE_ALARM, chi_squared
 from venture_lite.errors import ArgumentError
 from venture_lite.procedures.crp import CrpState
@@ -52,7 +52,7 @@ def test_the_predictive_density_is_normalised(name: str, args: tuple[Any, ...]) 
             total = math.fsum(math.exp(state.log_predictive(x)) for x in state.support() or COUNTS)
             assert math.isclose(total, 1.0, rel_tol=1e-9)
         elif np.ndim(MAKERS[name].values[0]):
-            assert math.isclose(plane(state.log_predictive, record.transform, ()), 1.0, rel_tol=1e-4)
+            assert math.isclose(volume(state.log_predictive, record.transform, ()), 1.0, rel_tol=1e-4)
         else:
             assert math.isclose(line(state.log_predictive, record.transform, ())[1][-1], 1.0, rel_tol=1e-6)
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from venture_lite.errors import ArgumentError
+from venture_lite.procedures import pullbacks
 from venture_lite.procedures.columns import RowByRow, elementwise, folded
 from venture_lite.procedures.domains import NUMERIC, REAL
 from venture_lite.procedures.record import Argument, Deterministic
@@ -149,7 +150,14 @@ _fold_subtract = folded(operator.sub)
 _elementwise_divide = elementwise(_divide_columns)
 
 ADD = Deterministic(
-    "+", (), "The sum of its arguments; elementwise on vectors.", add, folded(operator.add), rest=NUMERIC, total=True
+    "+",
+    (),
+    "The sum of its arguments; elementwise on vectors.",
+    add,
+    folded(operator.add),
+    rest=NUMERIC,
+    total=True,
+    pullback=pullbacks.ADD,
 )
 MULTIPLY = Deterministic(
     "*",
@@ -159,15 +167,16 @@ MULTIPLY = Deterministic(
     multiply_columns,
     rest=NUMERIC,
     total=True,
+    pullback=pullbacks.MULTIPLY,
 )
 SUBTRACT = Deterministic(
     "-", (Argument("x", NUMERIC),), "The first argument less all others; of one argument, its negative.",
-    subtract, _subtract_columns, rest=NUMERIC, total=True,
+    subtract, _subtract_columns, rest=NUMERIC, total=True, pullback=pullbacks.SUBTRACT,
 )  # fmt: skip
 DIVIDE = Deterministic(
     "/", (Argument("x", NUMERIC),),
     "The first argument divided by all others, as a float; of one argument, its reciprocal. The divisor 0 is an error.",
-    divide, _quotient_columns, rest=NUMERIC,
+    divide, _quotient_columns, rest=NUMERIC, pullback=pullbacks.DIVIDE,
 )  # fmt: skip
 MODULO = Deterministic(
     "mod", (Argument("x", REAL), Argument("divisor", REAL)),

@@ -127,18 +127,18 @@ def sign(x: float) -> float:
 
 
 DERIVATIVES: dict[str, Callable[..., Any]] = {
-    "exp": lambda x, y: y,
-    "expm1": lambda x, y: y + 1.0,
-    "log": lambda x, y: divide(1.0, x),
-    "log1p": lambda x, y: divide(1.0, 1.0 + x),
-    "sqrt": lambda x, y: divide(0.5, y),
-    "lgamma": lambda x, y: digamma(x),
-    "sin": lambda x, y: cos(x),
-    "cos": lambda x, y: -sin(x),
-    "absolute": lambda x, y: sign(x),
-    "i0e": lambda x, y: i1e(x) - sign(x) * y,
+    "exp": lambda y, x: y,
+    "expm1": lambda y, x: y + 1.0,
+    "log": lambda y, x: divide(1.0, x),
+    "log1p": lambda y, x: divide(1.0, 1.0 + x),
+    "sqrt": lambda y, x: divide(0.5, y),
+    "lgamma": lambda y, x: digamma(x),
+    "sin": lambda y, x: cos(x),
+    "cos": lambda y, x: -sin(x),
+    "absolute": lambda y, x: sign(x),
+    "i0e": lambda y, x: i1e(x) - sign(x) * y,
 }
-"""The derivative of each smooth function of the numeric namespace, of its argument and its value; written over that
+"""The derivative of each smooth function of the numeric namespace, of its value y and its argument x; written over that
 namespace, as the densities are."""
 
 PAIRS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
@@ -159,7 +159,7 @@ def _of_one(name: str, derivative: Callable[..., Any]) -> Callable[..., Any]:
         if x.__class__ is not Dual:
             return function(x)
         y = function(x.value)
-        return Dual(y, _scaled(x.partials, derivative(x.value, y)))
+        return Dual(y, _scaled(x.partials, derivative(y, x.value)))
 
     return apply
 

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from venture_lite.errors import ArgumentError
-from venture_lite.procedures import numeric
+from venture_lite.procedures import numeric, pullbacks
 from venture_lite.procedures.columns import RowByRow, elementwise
 from venture_lite.procedures.columns import numeric as numeric_column
 from venture_lite.procedures.domains import NUMERIC, REAL, Domain
-from venture_lite.procedures.record import Argument, Columns, Deterministic
+from venture_lite.procedures.record import Argument, Columns, Deterministic, Pullback
 from venture_lite.values import freeze, show
 
 Function = Callable[[float], Any]
@@ -92,9 +92,11 @@ def _unary(
     summary: str,
     takes: str = "a number or a vector",
     total: bool = True,
+    pullback: Pullback | None = None,
 ) -> Deterministic:
     scalar = _elementwise(name, function, array, takes)
-    return Deterministic(name, (Argument("x", NUMERIC),), summary, scalar, elementwise(array), total=total)
+    columns = elementwise(array)
+    return Deterministic(name, (Argument("x", NUMERIC),), summary, scalar, columns, total=total, pullback=pullback)
 
 
 def power(base: Any, exponent: Any) -> Any:
@@ -204,33 +206,44 @@ _ANY_NUMBERS = Domain(
 _POSITIVE = "a number that is not negative"
 
 RECORDS = (
-    _unary("exp", numeric.exp, np.exp, "e to the power x."),
-    _unary("expm1", numeric.expm1, np.expm1, "exp(x) - 1, without loss of digits near 0."),
-    _unary("log", numeric.log, np.log, "The natural logarithm; of 0, minus infinity.", _POSITIVE, total=False),
-    _unary("log1p", numeric.log1p, np.log1p, "log(1 + x), exact near 0.", "a number of -1 or more", total=False),
-    _unary("sqrt", numeric.sqrt, np.sqrt, "The square root.", _POSITIVE, total=False),
-    _unary("abs", abs, np.abs, "The absolute value."),
+    _unary("exp", numeric.exp, np.exp, "e to the power x.", pullback=pullbacks.EXP),
+    _unary("expm1", numeric.expm1, np.expm1, "exp(x) - 1, without loss of digits near 0.", pullback=pullbacks.EXPM1),
+    _unary("log", numeric.log, np.log, "The natural logarithm; of 0, minus infinity.", _POSITIVE, total=False,
+           pullback=pullbacks.LOG),
+    _unary("log1p", numeric.log1p, np.log1p, "log(1 + x), exact near 0.", "a number of -1 or more", total=False,
+           pullback=pullbacks.LOG1P),
+    _unary("sqrt", numeric.sqrt, np.sqrt, "The square root.", _POSITIVE, total=False, pullback=pullbacks.SQRT),
+    _unary("abs", abs, np.abs, "The absolute value.", pullback=pullbacks.ABSOLUTE),
     _unary("floor", _floor, np.floor, "The largest integer that is not above x."),
     _unary("round", _round, np.round, "The nearest integer; halves go to the even one."),
-    _unary("sin", _sin, np.sin, "The sine, x in radians.", "a finite number", total=False),
-    _unary("cos", numeric.cos, np.cos, "The cosine, x in radians.", "a finite number", total=False),
-    _unary("tan", _tan, np.tan, "The tangent, x in radians.", "a finite number", total=False),
-    _unary("logistic", logistic, logistic_array, "1 / (1 + exp(-x)), a number between 0 and 1."),
-    _unary("logit", _logit, _logit_array, "log(x / (1 - x)), the inverse of logistic.", "between 0 and 1", total=False),
+    _unary("sin", _sin, np.sin, "The sine, x in radians.", "a finite number", total=False,
+           pullback=pullbacks.SIN),
+    _unary("cos", numeric.cos, np.cos, "The cosine, x in radians.", "a finite number", total=False,
+           pullback=pullbacks.COS),
+    _unary("tan", _tan, np.tan, "The tangent, x in radians.", "a finite number", total=False,
+           pullback=pullbacks.TAN),
+    _unary("logistic", logistic, logistic_array, "1 / (1 + exp(-x)), a number between 0 and 1.",
+           pullback=pullbacks.LOGISTIC),
+    _unary("logit", _logit, _logit_array, "log(x / (1 - x)), the inverse of logistic.", "between 0 and 1", total=False,
+           pullback=pullbacks.LOGIT),
     _unary("lgamma", numeric.lgamma, _lgamma_array, "The logarithm of the absolute value of the gamma function.",
-           total=False),
-    _unary("erf", math.erf, _erf_array, "The error function."),
+           total=False, pullback=pullbacks.LGAMMA),
+    _unary("erf", math.erf, _erf_array, "The error function.", pullback=pullbacks.ERF),
     Deterministic("pow", (Argument("base", NUMERIC), Argument("exponent", NUMERIC)),
-                  "The base to the power of the exponent, as a float.", power, elementwise(_power_array)),
+                  "The base to the power of the exponent, as a float.", power, elementwise(_power_array),
+                  pullback=pullbacks.POWER),
     Deterministic("atan2", (Argument("y", REAL), Argument("x", REAL)),
-                  "The angle of the point (x, y), between -pi and pi.", atan2, elementwise(np.arctan2), total=True),
+                  "The angle of the point (x, y), between -pi and pi.", atan2, elementwise(np.arctan2), total=True,
+                  pullback=pullbacks.ATAN2),
     Deterministic("min", (Argument("x", _ANY_NUMBERS),),
                   "The least of its arguments, elementwise among vectors; or the least entry of one list.",
-                  _extreme("min", min, np.minimum), _extreme_columns(np.minimum), rest=NUMERIC),
+                  _extreme("min", min, np.minimum), _extreme_columns(np.minimum), rest=NUMERIC,
+                  pullback=pullbacks.extreme),
     Deterministic("max", (Argument("x", _ANY_NUMBERS),),
                   "The greatest of its arguments, elementwise among vectors; or the greatest entry of one list.",
-                  _extreme("max", max, np.maximum), _extreme_columns(np.maximum), rest=NUMERIC),
+                  _extreme("max", max, np.maximum), _extreme_columns(np.maximum), rest=NUMERIC,
+                  pullback=pullbacks.extreme),
     Deterministic("logsumexp", (Argument("x", _ANY_NUMBERS),),
                   "log of the sum of the exponentials of its arguments, or of the entries of one list or vector.",
-                  logsumexp, _logsumexp_columns, rest=REAL),
+                  logsumexp, _logsumexp_columns, rest=REAL, pullback=pullbacks.log_sum),
 )  # fmt: skip

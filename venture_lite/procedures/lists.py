@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 
 from venture_lite.errors import ArgumentError
+from venture_lite.procedures import array_pullbacks as pullbacks
 from venture_lite.procedures.columns import RowByRow
 from venture_lite.procedures.domains import ANY, INTEGER, LIST, Domain
+from venture_lite.procedures.pullbacks import LOCALLY_CONSTANT
 from venture_lite.procedures.record import Argument, Deterministic
 from venture_lite.values import equal, freeze, show
 
@@ -177,25 +179,32 @@ def to_list(items: Any) -> tuple[Any, ...]:
 _ITEMS = (Argument("items", SEQUENCE),)
 
 RECORDS = (
-    Deterministic("list", (), "A list of its arguments.", make_list, rest=ANY),
-    Deterministic("pair", (Argument("first", ANY), Argument("rest", LIST)), "A list with one more first entry.", pair),
-    Deterministic("first", _ITEMS, "The first entry of a list or vector.", first),
-    Deterministic("second", _ITEMS, "The second entry of a list or vector.", second),
-    Deterministic("rest", _ITEMS, "A list or vector without its first entry.", rest),
-    Deterministic("is_pair", (Argument("value", ANY),), "Whether it is a list with an entry.", is_pair, total=True),
-    Deterministic("is_empty", (Argument("items", ANY),), "Whether a list, vector or string has no entry.", is_empty),
+    Deterministic("list", (), "A list of its arguments.", make_list, rest=ANY, pullback=pullbacks.LIST),
+    Deterministic("pair", (Argument("first", ANY), Argument("rest", LIST)), "A list with one more first entry.", pair,
+                  pullback=pullbacks.PAIR),
+    Deterministic("first", _ITEMS, "The first entry of a list or vector.", first, pullback=pullbacks.nth(0)),
+    Deterministic("second", _ITEMS, "The second entry of a list or vector.", second, pullback=pullbacks.nth(1)),
+    Deterministic("rest", _ITEMS, "A list or vector without its first entry.", rest, pullback=pullbacks.REST),
+    Deterministic("is_pair", (Argument("value", ANY),), "Whether it is a list with an entry.", is_pair, total=True,
+                  pullback=LOCALLY_CONSTANT),
+    Deterministic("is_empty", (Argument("items", ANY),), "Whether a list, vector or string has no entry.", is_empty,
+                  pullback=LOCALLY_CONSTANT),
     Deterministic("size", (Argument("items", ANY),),
-                  "The number of entries of a list or vector, of rows of a matrix, of characters of a string.", size),
-    Deterministic("append", (), "The entries of several lists, or of several vectors.", append, rest=SEQUENCE),
-    Deterministic("reverse", _ITEMS, "A list or vector from its last entry to its first.", reverse),
+                  "The number of entries of a list or vector, of rows of a matrix, of characters of a string.", size,
+                  pullback=LOCALLY_CONSTANT),
+    Deterministic("append", (), "The entries of several lists, or of several vectors.", append, rest=SEQUENCE,
+                  pullback=pullbacks.APPEND),
+    Deterministic("reverse", _ITEMS, "A list or vector from its last entry to its first.", reverse,
+                  pullback=pullbacks.REVERSE),
     Deterministic("range", (Argument("start", INTEGER), Argument("stop", INTEGER, None), Argument("step", INTEGER, 1)),
                   "The integers from start up to, not including, stop; of one argument, from 0 on.", make_range),
     Deterministic("contains", (Argument("items", SEQUENCE), Argument("value", ANY)),
                   "Whether an entry of the list or vector equals the value.", contains),
     Deterministic("lookup", (Argument("collection", SEQUENCE), Argument("index", INTEGER)),
                   "The entry of a list or vector, or the row of a matrix, at a position counted from 0.",
-                  lookup, _lookup_columns),
+                  lookup, _lookup_columns, pullback=pullbacks.lookup),
     Deterministic("zip", (), "A list of lists: the first entries of all arguments, the second, up to the shortest.",
-                  make_zip, rest=SEQUENCE),
-    Deterministic("to_list", _ITEMS, "The entries of a vector, or the rows of a matrix, as a list.", to_list),
+                  make_zip, rest=SEQUENCE, pullback=pullbacks.ZIP),
+    Deterministic("to_list", _ITEMS, "The entries of a vector, or the rows of a matrix, as a list.", to_list,
+                  pullback=pullbacks.TO_LIST),
 )  # fmt: skip

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from venture_lite.procedures.domains import ANY, INTEGER
+from venture_lite.procedures.pullbacks import LOCALLY_CONSTANT
 from venture_lite.procedures.record import Argument, Deterministic
 from venture_lite.values import Symbol, is_number
 
@@ -37,13 +39,18 @@ def is_matrix(value: Any) -> bool:
 
 _VALUE = (Argument("value", ANY),)
 
+
+def _kind(name: str, summary: str, test: Callable[[Any], bool]) -> Deterministic:
+    return Deterministic(name, _VALUE, summary, test, total=True, pullback=LOCALLY_CONSTANT)
+
+
 RECORDS = (
-    Deterministic("is_number", _VALUE, "Whether it is a number; booleans count as 0 and 1.", is_number, total=True),
-    Deterministic("is_boolean", _VALUE, "Whether the value is true or false.", is_boolean, total=True),
-    Deterministic("is_symbol", _VALUE, "Whether the value is a symbol.", is_symbol, total=True),
-    Deterministic("is_string", _VALUE, "Whether the value is a string.", is_string, total=True),
-    Deterministic("is_list", _VALUE, "Whether the value is a list, also an empty one.", is_list, total=True),
-    Deterministic("is_vector", _VALUE, "Whether the value is a vector.", is_vector, total=True),
-    Deterministic("is_matrix", _VALUE, "Whether the value is a matrix.", is_matrix, total=True),
+    _kind("is_number", "Whether it is a number; booleans count as 0 and 1.", is_number),
+    _kind("is_boolean", "Whether the value is true or false.", is_boolean),
+    _kind("is_symbol", "Whether the value is a symbol.", is_symbol),
+    _kind("is_string", "Whether the value is a string.", is_string),
+    _kind("is_list", "Whether the value is a list, also an empty one.", is_list),
+    _kind("is_vector", "Whether the value is a vector.", is_vector),
+    _kind("is_matrix", "Whether the value is a matrix.", is_matrix),
     Deterministic("is_integer", _VALUE, "Whether the value is a whole number; 2.0 is.", INTEGER.contains, total=True),
-)  # fmt: skip
+)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from venture_lite.errors import ArgumentError
+from venture_lite.procedures import array_pullbacks as pullbacks
 from venture_lite.procedures.columns import RowByRow, numeric
 from venture_lite.procedures.domains import ANY, COUNT, NUMERIC, VECTOR
 from venture_lite.procedures.elementary import logistic, logistic_array
@@ -130,6 +131,20 @@ def dot_columns(lifted: tuple[bool, ...], left: Any, right: Any) -> np.ndarray:
         return np.asarray(left @ right if lifted[0] else right @ left)
 
 
+def _matmul_columns(lifted: tuple[bool, ...], left: Any, right: Any) -> np.ndarray:
+    """One matrix times the vector of each row, or each row's times one: the scores of a softmax regression."""
+    if lifted == (False, True) and np.ndim(left) == 2:
+        matrix, rows = np.transpose(left), _column(right, True)
+    elif lifted == (True, False) and np.ndim(right) == 2:
+        matrix, rows = right, _column(left, True)
+    else:
+        return dot_columns(lifted, left, right)
+    if not isinstance(matrix, np.ndarray) or len(matrix) != rows.shape[1]:
+        raise RowByRow
+    with np.errstate(all="ignore"):
+        return np.asarray(rows @ matrix)
+
+
 def _column(argument: Any, lifted: bool) -> np.ndarray:
     if isinstance(argument, tuple):
         argument = np.asarray(argument, dtype=np.float64) if _are_numbers(argument) else None
@@ -178,17 +193,27 @@ _PAIR = (Argument("left", SEQUENCE), Argument("right", SEQUENCE))
 _ITEMS = (Argument("items", SEQUENCE),)
 
 RECORDS = (
-    Deterministic("vector", (), "A vector of its arguments, as floats.", make_vector, _vector_columns, rest=NUMERIC),
-    Deterministic("matrix", (), "A matrix from its rows, or from one list of rows.", make_matrix, rest=SEQUENCE),
-    Deterministic("to_vector", _ITEMS, "The numbers of a list as a vector.", to_vector),
+    Deterministic("vector", (), "A vector of its arguments, as floats.", make_vector, _vector_columns, rest=NUMERIC,
+                  pullback=pullbacks.vector),
+    Deterministic("matrix", (), "A matrix from its rows, or from one list of rows.", make_matrix, rest=SEQUENCE,
+                  pullback=pullbacks.MATRIX),
+    Deterministic("to_vector", _ITEMS, "The numbers of a list as a vector.", to_vector,
+                  pullback=pullbacks.TO_VECTOR),
     Deterministic("ones", (Argument("rows", COUNT),), "A vector of ones; of two sizes, a matrix.", ones, rest=COUNT),
     Deterministic("zeros", (Argument("rows", COUNT),), "A vector of zeros; of two sizes, a matrix.", zeros, rest=COUNT),
-    Deterministic("dot", _PAIR, "The inner product of two vectors; of matrices, their product.", dot, dot_columns),
-    Deterministic("matmul", _PAIR, "The product of two matrices, or of a matrix and a vector.", matmul),
-    Deterministic("transpose", (Argument("matrix", ANY),), "A matrix with its rows as columns.", transpose),
+    Deterministic("dot", _PAIR, "The inner product of two vectors; of matrices, their product.", dot, dot_columns,
+                  pullback=pullbacks.dot),
+    Deterministic("matmul", _PAIR, "The product of two matrices, or of a matrix and a vector.", matmul,
+                  _matmul_columns, pullback=pullbacks.dot),
+    Deterministic("transpose", (Argument("matrix", ANY),), "A matrix with its rows as columns.", transpose,
+                  pullback=pullbacks.TRANSPOSE),
     Deterministic("linear_logistic", (Argument("weights", VECTOR), Argument("inputs", VECTOR)),
-                  "logistic of the inner product of two vectors.", linear_logistic, _linear_logistic_columns),
-    Deterministic("sum", _ITEMS, "The sum of the entries of a list, vector or matrix.", total),
-    Deterministic("prod", _ITEMS, "The product of the entries of a list, vector or matrix.", product),
-    Deterministic("mean", _ITEMS, "The mean of the entries of a list, vector or matrix.", mean),
+                  "logistic of the inner product of two vectors.", linear_logistic, _linear_logistic_columns,
+                  pullback=pullbacks.linear_logistic),
+    Deterministic("sum", _ITEMS, "The sum of the entries of a list, vector or matrix.", total,
+                  pullback=pullbacks.SUM),
+    Deterministic("prod", _ITEMS, "The product of the entries of a list, vector or matrix.", product,
+                  pullback=pullbacks.PRODUCT),
+    Deterministic("mean", _ITEMS, "The mean of the entries of a list, vector or matrix.", mean,
+                  pullback=pullbacks.MEAN),
 )  # fmt: skip

@@ -1,0 +1,196 @@
+"""Reverse accumulation through single procedures: elementwise arithmetic and functions.
+
+A pullback takes the cotangent of a call's value, the derivatives of some total with respect to it, to the cotangents of
+its arguments; `record.py` says with which shapes. The derivative of an elementwise function is written once, over the
+numeric namespace, as a function of its value and its arguments.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from venture_lite.procedures.columns import RowByRow, aligned
+from venture_lite.procedures.derivatives import DERIVATIVES
+from venture_lite.procedures.numeric import divide, exp, log, on_columns, where
+from venture_lite.procedures.record import Pullback
+
+Cotangents = tuple[Any, ...]
+
+TWO_OVER_SQRT_PI = 2.0 / math.sqrt(math.pi)
+
+
+def LOCALLY_CONSTANT(
+    lifted: tuple[bool, ...], wanted: tuple[bool, ...], cotangent: Any, result: Any, *arguments: Any
+) -> Cotangents:
+    """The pullback of a value that depends on the types and sizes of the arguments, not on the numbers in them."""
+    return (None,) * len(arguments)
+
+
+def gathered(contribution: Any, lifted: tuple[bool, ...], position: int, argument: Any) -> Any:
+    """A contribution that has the shape of the whole result, summed over what shares the argument: the rows where it is
+    uniform, the entries where it is one number among arrays."""
+    if not isinstance(contribution, np.ndarray):
+        return contribution
+    up = lifted[position]
+    first = int(any(lifted))
+    axes = () if np.ndim(argument) > up else tuple(range(first, contribution.ndim))
+    if first and not up:
+        axes = (0, *axes)
+    if not axes:
+        return contribution
+    total = contribution.sum(axis=axes)
+    return total if np.ndim(total) else float(total)
+
+
+def accumulated(left: Any, right: Any) -> Any:
+    """The sum of two cotangents of one value; None stands for zero, tuples are lists' cotangents."""
+    if left is None or right is None:
+        return right if left is None else left
+    if isinstance(left, tuple) or isinstance(right, tuple):
+        return tuple(accumulated(one, other) for one, other in zip(left, right, strict=True))
+    return left + right
+
+
+def elementwise(*slopes: Callable[..., Any]) -> Pullback:
+    """From the derivative with respect to each argument, a function of (value, *arguments)."""
+    forms = [(slope, on_columns(slope)) for slope in slopes]
+
+    def pullback(
+        lifted: tuple[bool, ...], wanted: tuple[bool, ...], cotangent: Any, result: Any, *arguments: Any
+    ) -> Cotangents:
+        inputs = aligned(lifted, arguments)
+        columns = isinstance(cotangent, np.ndarray)
+        with np.errstate(all="ignore"):
+            return tuple(
+                gathered(cotangent * forms[i][columns](result, *inputs), lifted, i, argument) if wanted[i] else None
+                for i, argument in enumerate(arguments)
+            )
+
+    return pullback
+
+
+def _terms(
+    contribution: Callable[[int, Any, Any, list[Any]], Any],
+) -> Pullback:
+    """For any number of arguments: `contribution(position, cotangent, result, arguments)`, of the result's shape."""
+
+    def pullback(
+        lifted: tuple[bool, ...], wanted: tuple[bool, ...], cotangent: Any, result: Any, *arguments: Any
+    ) -> Cotangents:
+        inputs = aligned(lifted, arguments)
+        with np.errstate(all="ignore"):
+            return tuple(
+                gathered(contribution(i, cotangent, result, inputs), lifted, i, argument) if wanted[i] else None
+                for i, argument in enumerate(arguments)
+            )
+
+    return pullback
+
+
+def _of_product(position: int, cotangent: Any, result: Any, factors: list[Any]) -> Any:
+    # not the result divided by the factor, which may be 0
+    for i, factor in enumerate(factors):
+        if i != position:
+            cotangent = cotangent * factor
+    return cotangent
+
+
+def _of_difference(position: int, cotangent: Any, result: Any, terms: list[Any]) -> Any:
+    return cotangent if position == 0 and len(terms) > 1 else -cotangent
+
+
+def _of_quotient(position: int, cotangent: Any, result: Any, numbers: list[Any]) -> Any:
+    if position or len(numbers) == 1:
+        return -cotangent * result / numbers[position]
+    for divisor in numbers[1:]:
+        cotangent = cotangent / divisor
+    return cotangent
+
+
+ADD = _terms(lambda position, cotangent, result, terms: cotangent)
+SUBTRACT = _terms(_of_difference)
+MULTIPLY = _terms(_of_product)
+DIVIDE = _terms(_of_quotient)
+
+EXP = elementwise(DERIVATIVES["exp"])
+EXPM1 = elementwise(DERIVATIVES["expm1"])
+LOG = elementwise(DERIVATIVES["log"])
+LOG1P = elementwise(DERIVATIVES["log1p"])
+SQRT = elementwise(DERIVATIVES["sqrt"])
+ABSOLUTE = elementwise(DERIVATIVES["absolute"])
+SIN = elementwise(DERIVATIVES["sin"])
+COS = elementwise(DERIVATIVES["cos"])
+TAN = elementwise(lambda y, x: 1.0 + y * y)
+LOGISTIC = elementwise(lambda y, x: y * (1.0 - y))
+LOGIT = elementwise(lambda y, x: divide(1.0, x * (1.0 - x)))
+LGAMMA = elementwise(DERIVATIVES["lgamma"])
+ERF = elementwise(lambda y, x: TWO_OVER_SQRT_PI * exp(-x * x))
+ATAN2 = elementwise(
+    lambda angle, y, x: divide(x, x * x + y * y),
+    lambda angle, y, x: -divide(y, x * x + y * y),
+)
+
+
+def _by_base(result: float, base: float, exponent: float) -> float:
+    # of result / base only the limit is left where the base is 0
+    at_zero = where(exponent == 1, 1.0, where(exponent > 1, 0.0, divide(1.0, 0.0)))
+    away = where(base == 0, at_zero, exponent * divide(result, where(base == 0, 1.0, base)))
+    return where(exponent == 0, 0.0, away)
+
+
+def _by_exponent(result: float, base: float, exponent: float) -> float:
+    return where(base == 0, 0.0, result * log(base))
+
+
+POWER = elementwise(_by_base, _by_exponent)
+
+
+def extreme(
+    lifted: tuple[bool, ...], wanted: tuple[bool, ...], cotangent: Any, result: Any, *arguments: Any
+) -> Cotangents:
+    """Of `min` and `max`: to the argument, or the entry of the only argument, that was taken; the first of equals."""
+    if len(arguments) == 1:
+        entries = _entries(lifted, arguments[0])
+        chosen = np.zeros(entries.shape)
+        chosen.flat[int(np.argmax(entries == result))] = cotangent
+        return (chosen if wanted[0] else None,)
+    free: Any = True
+    cotangents = []
+    for i, number in enumerate(aligned(lifted, arguments)):
+        taken = free & np.equal(number, result)
+        free = free & ~taken
+        share = np.where(taken, cotangent, 0.0)
+        cotangents.append(gathered(share if share.ndim else float(share), lifted, i, arguments[i]))
+    return tuple(share if want else None for share, want in zip(cotangents, wanted, strict=True))
+
+
+def log_sum(
+    lifted: tuple[bool, ...], wanted: tuple[bool, ...], cotangent: Any, result: Any, *arguments: Any
+) -> Cotangents:
+    """Of `logsumexp`: the derivatives are the exponentials' shares of their sum."""
+    with np.errstate(all="ignore"):
+        if len(arguments) == 1 and lifted[0]:
+            shares = np.exp(arguments[0] - result[:, None]) * cotangent[:, None]
+        elif len(arguments) == 1:
+            shares = np.exp(_entries(lifted, arguments[0]) - result) * cotangent
+        else:
+            inputs = aligned(lifted, arguments)
+            return tuple(
+                gathered(_number(np.exp(x - result) * cotangent), lifted, i, arguments[i]) if wanted[i] else None
+                for i, x in enumerate(inputs)
+            )
+    return (shares if wanted[0] else None,)
+
+
+def _entries(lifted: tuple[bool, ...], items: Any) -> np.ndarray:
+    if lifted[0]:
+        raise RowByRow
+    return np.asarray(items, dtype=np.float64)
+
+
+def _number(x: Any) -> Any:
+    return x if np.ndim(x) else float(x)

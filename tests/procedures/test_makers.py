@@ -128,7 +128,7 @@ def test_statistics_equal_a_recount(name: str, args: tuple[Any, ...]) -> None:
             present.append(values[rng.integers(len(values))])
             state.add(present[-1])
     other = made(name, args)
-    other.recount(present)
+    other.recount([(value,) for value in present])
     assert state.count == other.count == len(present)
     assert close(state.statistics(), other.statistics())
     assert math.isclose(state.log_joint(), other.log_joint(), rel_tol=1e-9, abs_tol=1e-9)
@@ -256,7 +256,7 @@ def test_a_large_common_offset_costs_no_digits() -> None:
     points = [x + 1e6 for x in rng.normal(size=200).tolist()]
     state = made("make_normal_inv_chi_sq", (1e6, 1.0, 3.0, 1.0), points)
     other = made("make_normal_inv_chi_sq", (1e6, 1.0, 3.0, 1.0))
-    other.recount(points)
+    other.recount([(point,) for point in points])
     assert close(state.statistics(), other.statistics())
 
 

@@ -139,7 +139,7 @@ def leave_rows_dead(patch: Patch) -> None:
 
 
 def keep_statistics(patch: Patch) -> None:
-    patch.setattr(Statistics, "incorporate", lambda self, procedure, value: procedure.state.add(value))
+    patch.setattr(Statistics, "incorporate", lambda self, procedure, value, inputs: procedure.state.add(value, *inputs))
 
 
 def keep_blocks(patch: Patch) -> None:

@@ -138,7 +138,7 @@ class Enumeration:
 
 def support_of(operator: Any, arguments: tuple[Any, ...]) -> Sequence[Any] | None:
     if isinstance(operator, Exchangeable):
-        return operator.state.support()
+        return operator.state.support(*arguments)
     return None if operator.support is None else operator.support(*arguments)
 
 

@@ -52,7 +52,7 @@ class Gibbs:
         journal = model.trace.journal
         self.check(self.model, list(principals))
         mark = journal.mark()
-        scaffold = Builder(model.trace, None).build(principals)
+        scaffold = Builder(model.trace).build(principals)
         enumeration = Enumeration(model, self._membership(key), self._current(scaffold))
         current = self._present_weight(scaffold, key)
         mark_detached = journal.mark()
@@ -112,7 +112,7 @@ class Gibbs:
             if in_block(*model.trace.decode(node)):
                 weight.add(density_of(model.trace, node >> 32, node & ROW_MASK, operator, arguments, value))
             if isinstance(operator, Exchangeable):
-                model.trace.statistics.incorporate(operator, value)
+                model.trace.statistics.incorporate(operator, value, arguments)
         model.trace.journal.rollback(mark)
         weight.plus(blocks)
         return weight

@@ -80,7 +80,7 @@ class Transitions:
         mark = journal.mark()
         try:
             before = self.block_count() if self.block_count else 0
-            scaffold = Builder(model.trace, known_values(model, block, proposal)).build(block)
+            scaffold = Builder(model.trace).build(block)
             proposal.prepare(model.trace, scaffold.principals)
             old = model.regenerator.detach(scaffold, proposal.counts)
             new = model.regenerator.regenerate(scaffold, proposal)
@@ -97,12 +97,6 @@ class Transitions:
         else:
             journal.rollback(mark)
         return accepted
-
-
-def known_values(model: Model, block: tuple[int, ...], proposal: Proposal) -> dict[int, Any] | None:
-    """The principals' new values where the proposal fixes them beforehand."""
-    foresee = getattr(proposal, "foresee", None)
-    return None if foresee is None else foresee(model, block)
 
 
 def propose_and_reject(trace: Any, scope: Any, block: Any, proposal: str | None) -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 from venture_lite.errors import ArgumentError, Span
 from venture_lite.procedures.domains import Domain
-from venture_lite.procedures.record import REQUIRED, Argument, Procedure
+from venture_lite.procedures.record import REQUIRED, Argument, Deterministic, Maker, Procedure
 from venture_lite.values import show
 
 
@@ -44,6 +45,12 @@ def check_count(record: Procedure, count: int, span: Span | None = None) -> None
         raise ArgumentError(f"{record.name} takes {_taken(record, required)}, got {count}", span)
 
 
+@cache
+def application_of(maker: Maker) -> Deterministic:
+    """A record that says what each application of a made procedure is given, for the checks here."""
+    return Deterministic(f"the procedure that {maker.name} made", maker.applied, "", maker.make)
+
+
 def rest_of(record: Procedure) -> Domain | None:
     """The domain of further arguments, for records that take any number."""
     return getattr(record, "rest", None)
@@ -69,7 +76,7 @@ def _taken(record: Procedure, required: int) -> str:
     if rest_of(record) is not None:
         count = f"at least {required}"
     else:
-        count = str(most) if required == most else f"{required} to {most}"
+        count = str(most or "no") if required == most else f"{required} to {most}"
     noun = "argument" if count in ("1", "at least 1") else "arguments"
     shown = signature(record)
     return f"{count} {noun} ({shown})" if shown else f"{count} {noun}"

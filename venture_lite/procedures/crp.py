@@ -125,10 +125,10 @@ class CrpState:
         else:
             del self.sizes[size]
 
-    def recount(self, values: Iterable[Any]) -> None:
+    def recount(self, applications: Iterable[tuple[Any, ...]]) -> None:
         self.count, self.tables, self.seated, self.sizes = 0, [], {}, {}
         self._log_factorials = None
-        for value in values:
+        for (value,) in applications:
             self.add(value)
 
     def statistics(self) -> dict[int, int]:
@@ -146,6 +146,7 @@ MAKE_CRP = Maker(
     CrpState,
     source="an occupied table of n: (n - discount) / (N + alpha); a fresh one: (alpha + discount K) / (N + alpha), "
     "with K tables and N applications so far (Pitman and Yor 1997)",
+    labels=True,
 )  # fmt: skip
 
 RECORDS = (MAKE_CRP,)

@@ -72,9 +72,9 @@ class BetaBernoulliState:
         self.successes += successes
         return (-draws, -successes)
 
-    def recount(self, values: Iterable[Any]) -> None:
+    def recount(self, applications: Iterable[tuple[Any, ...]]) -> None:
         self.count = self.successes = 0
-        for value in values:
+        for (value,) in applications:
             self.add(value)
 
     def statistics(self) -> dict[str, int]:
@@ -139,9 +139,9 @@ class DirichletMultinomialState:
             del self.counts[outcome]
         return (outcome, -change)
 
-    def recount(self, values: Iterable[Any]) -> None:
+    def recount(self, applications: Iterable[tuple[Any, ...]]) -> None:
         self.count, self.counts = 0, {}
-        for value in values:
+        for (value,) in applications:
             self.add(value)
 
     def statistics(self) -> dict[int, int]:
@@ -205,10 +205,10 @@ class GammaPoissonState:
             del self.counts[value]
         return (value, -change)
 
-    def recount(self, values: Iterable[Any]) -> None:
+    def recount(self, applications: Iterable[tuple[Any, ...]]) -> None:
         self.count, self.total, self.counts = 0, 0, {}
         self._log_factorials = None
-        for value in values:
+        for (value,) in applications:
             self.add(value)
 
     def statistics(self) -> dict[int, int]:

@@ -96,8 +96,8 @@ class NormalInvChiSqState:
         self.count, self._mean, self._scatter = token
         self._predictive = None
 
-    def recount(self, values: Iterable[Any]) -> None:
-        drawn = [float(value) for value in values]
+    def recount(self, applications: Iterable[tuple[Any, ...]]) -> None:
+        drawn = [float(value) for (value,) in applications]
         mean = math.fsum(drawn) / len(drawn) if drawn else 0.0
         self.restore((len(drawn), mean, math.fsum((value - mean) ** 2 for value in drawn)))
 

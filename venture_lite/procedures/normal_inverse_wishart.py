@@ -111,8 +111,8 @@ class NormalInverseWishartState:
         self.count = token.count
         self._predictive = None
 
-    def recount(self, values: Iterable[Any]) -> None:
-        points = np.array([np.asarray(value, dtype=np.float64) for value in values]).reshape(-1, self._size)
+    def recount(self, applications: Iterable[tuple[Any, ...]]) -> None:
+        points = np.array([np.asarray(value, dtype=np.float64) for (value,) in applications]).reshape(-1, self._size)
         if not len(points):
             self.restore(self._algebra.empty())
             return

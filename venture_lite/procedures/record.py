@@ -30,6 +30,9 @@ from venture_lite.procedures.transforms import Transform
 REQUIRED: Any = object()
 """The default of an argument that must be given."""
 
+UNKNOWN: Any = object()
+"""For `Random.log_bound`: an argument that may have any value."""
+
 Columns = Callable[..., np.ndarray]
 """`(lifted: tuple[bool, ...], *arguments) -> ndarray` with one entry, along the first axis, for each row."""
 
@@ -106,13 +109,17 @@ class Random:
     gradient: Gradient | None = None
     # for likelihoods of generalised linear models: the argument that is the linear predictor, and what is known along it
     predictor: LinearPredictor | None = None
+    # (value, *arguments) -> an upper bound of log_density at the value, over all that the arguments given as UNKNOWN can
+    # be; inf where there is none. None stands for 0 where `support` shows that the values have probabilities, else inf
+    log_bound: Callable[..., float] | None = None
 
 
 class MakerState(Protocol):
     """An exchangeable procedure at run time: its parameters and the sufficient statistics of its applications.
 
     Applications are exchangeable: `log_joint()` equals the sum of predictive densities in any order of the
-    applications.
+    applications. `inputs` are what an application is given, as in `(f x)`; a state whose maker has no `applied`
+    arguments takes none, and leaves them out of its methods.
     """
 
     arguments: tuple[Any, ...]
@@ -122,29 +129,29 @@ class MakerState(Protocol):
     def set_arguments(self, arguments: tuple[Any, ...]) -> None:
         """New parameters, the statistics kept."""
 
-    def simulate(self, rng: np.random.Generator) -> Any:
+    def simulate(self, rng: np.random.Generator, *inputs: Any, **nothing: Any) -> Any:
         """A draw from the predictive distribution given the applications so far; changes nothing."""
 
-    def log_predictive(self, value: Any) -> float:
+    def log_predictive(self, value: Any, *inputs: Any, **nothing: Any) -> float:
         """Log density of one further application; -inf outside the support; changes nothing."""
 
     def log_joint(self) -> float:
         """Log joint density of all incorporated applications under the present parameters."""
 
-    def support(self) -> Sequence[Any] | None:
+    def support(self, *inputs: Any, **nothing: Any) -> Sequence[Any] | None:
         """Every value that a further application can take, where that is a finite list. A fresh table is one entry."""
 
-    def add(self, value: Any) -> Any:
+    def add(self, value: Any, *inputs: Any, **nothing: Any) -> Any:
         """Incorporate an application; returns a token for `restore`."""
 
-    def remove(self, value: Any) -> Any:
+    def remove(self, value: Any, *inputs: Any, **nothing: Any) -> Any:
         """Take an application out; returns a token for `restore`. Exactly empty when the count reaches 0."""
 
     def restore(self, token: Any) -> None:
         """Undo the latest `add` or `remove` not yet undone, bit for bit."""
 
-    def recount(self, values: Iterable[Any]) -> None:
-        """Rebuild the statistics from all applications; removes what rounding left in them."""
+    def recount(self, applications: Iterable[tuple[Any, ...]]) -> None:
+        """Rebuild the statistics from all applications, each `(value, *inputs)`; removes what rounding left in them."""
 
     def statistics(self) -> Any:
         """The statistics as plain numbers, arrays and dictionaries, for comparison with a recount."""
@@ -152,7 +159,7 @@ class MakerState(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Maker:
-    """A procedure that returns an exchangeable random procedure of no arguments."""
+    """A procedure that returns an exchangeable random procedure."""
 
     name: str
     arguments: tuple[Argument, ...]
@@ -162,6 +169,10 @@ class Maker:
     # how a continuous application is moved by drift; None for discrete ones
     transform: Transform | None = None
     source: str = ""
+    # what each application is given
+    applied: tuple[Argument, ...] = ()
+    # whether values are labels that mean nothing but equality: all unused ones share one probability
+    labels: bool = False
 
 
 Procedure = Deterministic | Random | Maker

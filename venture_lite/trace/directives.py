@@ -231,7 +231,7 @@ class Model:
 
     def put_value(self, node: int, value: Any) -> Weight:
         """Give a choice a value and bring what depends on it up to date; returns the change of the log weight."""
-        scaffold = Builder(self.trace, None).build([node])
+        scaffold = Builder(self.trace).build([node])
         if node not in scaffold.principals:
             raise InternalError("a choice cannot lie in its own brush")
         before = self.regenerator.detach(scaffold, counts=True)
@@ -288,7 +288,7 @@ class Model:
         for step in code.steps:
             if code.slots[step].kind in (Kind.CALL, Kind.IF):
                 scaffold.structural[(code.first_site + step) << 32 | row] = None
-        builder = Builder(trace, None)
+        builder = Builder(trace)
         builder.scaffold = scaffold
         builder.grow_brush()
         scaffold.structural.clear()

@@ -8,7 +8,7 @@ from venture_lite.code import Code, Kind, Slot
 from venture_lite.compiler import wrong_count
 from venture_lite.errors import ArgumentError, InternalError, VentureError
 from venture_lite.forms import truth
-from venture_lite.procedures.checks import check_arguments
+from venture_lite.procedures.checks import application_of, check_arguments
 from venture_lite.procedures.record import Deterministic, Maker, Random
 from venture_lite.trace.bags import Bag
 from venture_lite.trace.carry import deterministic_evidence
@@ -88,7 +88,7 @@ class Evaluator(Machine):
         value = self.draw(node, operator, values)
         self._store(frame, index, value)
         if isinstance(operator, Exchangeable):
-            trace.statistics.incorporate(operator, value)
+            trace.statistics.incorporate(operator, value, values)
         trace.register(code, index, row)
 
     def draw(self, node: int, operator: Any, values: tuple[Any, ...]) -> Any:
@@ -102,7 +102,7 @@ class Evaluator(Machine):
     def simulate(self, node: int, operator: Any, values: tuple[Any, ...]) -> Any:
         try:
             if isinstance(operator, Exchangeable):
-                return operator.state.simulate(self.trace.rng)
+                return operator.state.simulate(self.trace.rng, *values)
             return operator.simulate(self.trace.rng, *values)
         except VentureError as error:
             code, slot, row = self.trace.decode(node)
@@ -111,13 +111,9 @@ class Evaluator(Machine):
     def check(self, operator: Any, values: tuple[Any, ...], code: Code, index: int, row: int) -> None:
         """Refuse arguments outside their domains."""
         if isinstance(operator, Exchangeable):
-            if values:
-                raise ArgumentError(
-                    f"the procedure that {operator.record.name} made takes no arguments, got {len(values)}",
-                    code.slots[index].span,
-                    chain=self.trace.call_chain(code, index, row),
-                )
-            return
+            if not values and not operator.record.applied:
+                return
+            operator = application_of(operator.record)
         try:
             fine = self.trace.valid(operator)(*values)
         except TypeError:

@@ -80,7 +80,7 @@ def never_possible(operator: Random | Exchangeable, arguments: tuple[Any, ...], 
     """Whether no parameters give the value positive density: it has none for any of a few typical ones."""
     if isinstance(operator, Exchangeable):
         fresh = operator.record.make(*operator.state.arguments)
-        return bool(fresh.log_predictive(value) == -np.inf)
+        return bool(fresh.log_predictive(value, *arguments) == -np.inf)
     choices = [
         (given, *PROBES.get(argument.domain.name, ()))
         for given, argument in zip(arguments, operator.arguments, strict=True)

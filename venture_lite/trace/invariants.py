@@ -137,7 +137,7 @@ class _Checker:
         if not self.trace.tables[code.index].is_observed(slot, row):
             self.free.append(node)
         if isinstance(record, Exchangeable):
-            self.applications.setdefault(record.node, []).append(value)
+            self.applications.setdefault(record.node, []).append((value, *arguments))
             self.expect(
                 self.trace.statistics.makers.get(record.node) is record, code, slot, row, "applies a maker that is gone"
             )
@@ -280,16 +280,16 @@ class _Checker:
 
     def statistics_of(self, maker: Exchangeable, code: Code, slot: int, row: int) -> None:
         where = (code, slot, row)
-        values = self.applications.get(maker.node, [])
+        applications = self.applications.get(maker.node, [])
         fresh = maker.record.make(*maker.state.arguments)
-        fresh.recount(values)
+        fresh.recount(applications)
         kept, counted = maker.state.statistics(), fresh.statistics()
-        count = maker.state.count == fresh.count == len(values)
+        count = maker.state.count == fresh.count == len(applications)
         right = count and same(kept, counted, STATISTICS, STATISTICS)
         self.expect(right, *where, f"statistics {kept}, a recount {counted}")
         self.score.add(fresh.log_joint())
-        for value in values[:10]:
-            mine, its = maker.state.log_predictive(value), fresh.log_predictive(value)
+        for application in applications[:10]:
+            mine, its = maker.state.log_predictive(*application), fresh.log_predictive(*application)
             self.expect(math.isclose(mine, its, rel_tol=1e-8, abs_tol=1e-8), *where, f"predicts {mine}, not {its}")
 
     # ----------------------------------------------------------------------------------------- users, children

@@ -14,7 +14,7 @@ from venture_lite.code import Kind
 from venture_lite.trace.dependence import source_nodes
 from venture_lite.trace.directives import Model
 from venture_lite.trace.regenerate import Proposal
-from venture_lite.trace.scaffold import Builder, Scaffold
+from venture_lite.trace.scaffold import Builder, Scaffold, is_maker_application
 from venture_lite.trace.table import RANDOM_EDGE, ROW_MASK, Column, Table
 from venture_lite.trace.weights import Weight, density_of, log_density
 
@@ -29,8 +29,10 @@ def make_plan(model: Model, block: tuple[int, ...], templates: Templates) -> Pla
     """A plan for a block, or None where a transition may change structure or statistics."""
     if len(block) == 1 and (shaped := templates.bind(model, block[0])) is not None:
         return Plan(model, [block[0]], *shaped, [])
-    builder = Builder(model.trace, None)
+    builder = Builder(model.trace)
     scaffold = builder.build(block)
+    if any(is_maker_application(model.trace, node) for node in scaffold.absorbing):
+        return None
     if scaffold.structural or scaffold.makers or scaffold.brush or len(scaffold.pending) > LONGEST:
         return None
     if not all(_is_distribution(model, node) for node in scaffold.principals):

@@ -55,6 +55,7 @@ class Regenerator:
         trace = self.trace
         weight = Weight()
         for node in scaffold.absorbing:
+            self._take_out(node)
             weight.add(log_density(trace, node >> 32, node & ROW_MASK))
         for site in scaffold.groups:
             weight.plus(self.kept.all_rows(site))
@@ -99,8 +100,8 @@ class Regenerator:
         trace = self.trace
         code, slot, row = trace.decode(node)
         if code.slots[slot].kind is Kind.CALL and trace.tables[code.index].edges[slot].view[row] == MAKER_EDGE:
-            operator = trace.read(node >> 32, row)[0]
-            trace.statistics.unincorporate(operator, trace.value(node))
+            operator, *inputs = trace.read(node >> 32, row)
+            trace.statistics.unincorporate(operator, trace.value(node), tuple(inputs))
 
     def _release(self, scaffold: Scaffold) -> None:
         """Let go of families: users leave memoized ones, and what nobody uses any more dies."""
@@ -162,7 +163,7 @@ class Regenerator:
             if proposal.counts:
                 weight.add(density_of(trace, node >> 32, node & ROW_MASK, operator, arguments, value))
             if isinstance(operator, Exchangeable):
-                trace.statistics.incorporate(operator, value)
+                trace.statistics.incorporate(operator, value, arguments)
             return value
 
         machine.renew_choice = renew
@@ -175,8 +176,8 @@ class Regenerator:
             for node in scaffold.pending:
                 machine.renew(node)
             self.weigh_constrained(weight)
-            for node in scaffold.absorbing:
-                weight.add(log_density(trace, node >> 32, node & ROW_MASK))
+            for node in reversed(scaffold.absorbing):
+                self._absorb(node, weight)
             for site in scaffold.groups:
                 weight.plus(self.kept.all_rows(site))
         finally:
@@ -185,12 +186,15 @@ class Regenerator:
 
     def weigh_constrained(self, weight: Weight) -> None:
         """Count and incorporate the constrained choices that evaluation made."""
-        trace = self.trace
         for node in self.machine.constrained:
-            site, row = node >> 32, node & ROW_MASK
-            operator, arguments = trace.application(site, row)
-            value = trace.value(node)
-            weight.add(density_of(trace, site, row, operator, arguments, value))
-            if isinstance(operator, Exchangeable):
-                trace.statistics.incorporate(operator, value)
+            self._absorb(node, weight)
         self.machine.constrained.clear()
+
+    def _absorb(self, node: int, weight: Weight) -> None:
+        """Weigh a choice whose value stays; an application enters the statistics of its maker."""
+        trace = self.trace
+        operator, arguments = trace.application(node >> 32, node & ROW_MASK)
+        value = trace.value(node)
+        weight.add(density_of(trace, node >> 32, node & ROW_MASK, operator, arguments, value))
+        if isinstance(operator, Exchangeable):
+            trace.statistics.incorporate(operator, value, arguments)

@@ -8,17 +8,12 @@ whatever its width.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 from venture_lite.code import KEY, OPERATOR, RESULT, Code, Kind
-from venture_lite.errors import KernelError, VentureError
-from venture_lite.forms import truth
-from venture_lite.trace.dependence import source_nodes
-from venture_lite.trace.runtime import Memo
+from venture_lite.errors import KernelError
 from venture_lite.trace.table import MAKER_EDGE, PRIMITIVE_EDGE, RANDOM_EDGE, ROW_MASK
 from venture_lite.trace.trace import Trace
-from venture_lite.values import key_of
 
 WIDE = 8
 """From this many rows on, the absorbing readers of a global are kept as one group."""
@@ -52,15 +47,10 @@ class Scaffold:
 
 
 class Builder:
-    """Builds one scaffold.
+    """Builds one scaffold."""
 
-    `known` holds the principals' new values, where they are known beforehand: then a predicate or key that they do not
-    change leaves the structure as it is.
-    """
-
-    def __init__(self, trace: Trace, known: Mapping[int, Any] | None = None) -> None:
+    def __init__(self, trace: Trace) -> None:
         self.trace = trace
-        self.known = known
         self.scaffold = Scaffold()
         self._todo: list[int] = []
         # how each node was found: (node that it reads, hop, nodes); None where some hop depends on more than sites
@@ -167,8 +157,7 @@ class Builder:
             case Kind.MEM:
                 self._restructure(node, code, slot, row)
             case Kind.IF:
-                if self._may_change(code, slot, row):
-                    self._restructure(node, code, slot, row)
+                self._restructure(node, code, slot, row)
             case Kind.CALL:
                 self._call_reads(node, code, slot, row, role)
 
@@ -176,9 +165,8 @@ class Builder:
         packed = self.trace.tables[code.index].edges[slot].view[row]
         self.route = None
         if role == OPERATOR:
-            if packed < 0 or self._may_change(code, slot, row):
-                self._restructure(node, code, slot, row)
-        elif packed == RANDOM_EDGE:
+            self._restructure(node, code, slot, row)
+        elif packed in (RANDOM_EDGE, MAKER_EDGE):
             if node not in self.scaffold.principals:
                 self.scaffold.absorbing[node] = None
         elif packed == PRIMITIVE_EDGE:
@@ -187,8 +175,7 @@ class Builder:
             inner = self.trace.program.codes[packed >> 32]
             memos = self.trace.tables[inner.index].memos
             if memos is not None and memos[packed & ROW_MASK] is not None:
-                if self._may_change(code, slot, row):
-                    self._restructure(node, code, slot, row)
+                self._restructure(node, code, slot, row)
             else:
                 self._renew((inner.first_site + role) << 32 | packed & ROW_MASK)
 
@@ -206,50 +193,6 @@ class Builder:
         self.scaffold.structural[node] = None
         self.scaffold.principals.pop(node, None)
         self._renew(node)
-
-    def _may_change(self, code: Code, slot: int, row: int) -> bool:
-        """Whether operator, predicate or key may come out different; certain only where all that it reads is known."""
-        known = self.known
-        if known is None:
-            return True
-        trace = self.trace
-        item = code.slots[slot]
-        refs = [item.operator] if item.kind is Kind.IF else [item.operator, *item.arguments]
-        changed = []
-        for ref in refs:
-            for source in source_nodes(trace, code, row, ref):  # type: ignore[arg-type]
-                if source in self.scaffold.pending:
-                    return True
-                if source in self.scaffold.principals:
-                    if source not in known:
-                        return True
-                    changed.append(source)
-        site = code.first_site + slot
-        try:
-            before = self._structure(item.kind, trace.read(site, row))
-            after = self._structure(item.kind, self._read_with_known(site, row, changed))
-        except (VentureError, TypeError):
-            return True
-        return before is None or bool(before != after)
-
-    def _read_with_known(self, site: int, row: int, changed: list[int]) -> tuple[Any, ...]:
-        assert self.known is not None
-        trace = self.trace
-        kept = [(trace.column(node >> 32), node & ROW_MASK, self.known[node]) for node in changed]
-        mark = trace.journal.mark()
-        try:
-            for column, at, value in kept:
-                trace.journal.put(column, at, value)
-            return trace.read(site, row)
-        finally:
-            trace.journal.rollback(mark)
-
-    @staticmethod
-    def _structure(kind: Kind, values: tuple[Any, ...]) -> Any:
-        if kind is Kind.IF:
-            return truth(values[0])
-        operator = values[0]
-        return (operator, tuple(map(key_of, values[1:]))) if isinstance(operator, Memo) else operator
 
     # -------------------------------------------------------------------------------------------------- brush
 

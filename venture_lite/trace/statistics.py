@@ -21,19 +21,19 @@ class Statistics:
         # changes since the statistics were last recomputed from the applications
         self.updates = 0
 
-    def incorporate(self, procedure: Exchangeable, value: Any) -> None:
+    def incorporate(self, procedure: Exchangeable, value: Any, inputs: tuple[Any, ...]) -> None:
         if self.loading is not None:
             # a long load is taken back as a whole or not at all: one copy of the state before it says it all
             if procedure not in self.loading:
                 self.loading.add(procedure)
                 self.journal.note(Exchangeable.put_state, procedure, copy.deepcopy(procedure.state))
-            procedure.state.add(value)
+            procedure.state.add(value, *inputs)
         else:
-            self.journal.note(Exchangeable.restore, procedure, procedure.state.add(value))
+            self.journal.note(Exchangeable.restore, procedure, procedure.state.add(value, *inputs))
         self.updates += 1
 
-    def unincorporate(self, procedure: Exchangeable, value: Any) -> None:
-        token = procedure.state.remove(value)
+    def unincorporate(self, procedure: Exchangeable, value: Any, inputs: tuple[Any, ...]) -> None:
+        token = procedure.state.remove(value, *inputs)
         self.updates += 1
         self.journal.note(Exchangeable.restore, procedure, token)
 

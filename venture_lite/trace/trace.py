@@ -213,7 +213,7 @@ class Trace:
 
     def recount(self) -> None:
         """Recompute all makers' statistics from their applications: removes what rounding left in them."""
-        values: dict[Exchangeable, list[Any]] = {maker: [] for maker in self.statistics.makers.values()}
+        applications: dict[Exchangeable, list[Any]] = {maker: [] for maker in self.statistics.makers.values()}
         for table in self.tables:
             for slot, edges in table.edges.items():
                 if table.code.slots[slot].kind is Kind.CALL and table.count:
@@ -221,8 +221,9 @@ class Trace:
                     column = self.column(site).view
                     for row in np.flatnonzero(edges.array[: table.count] == MAKER_EDGE).tolist():
                         if table.live[row]:
-                            values[self.read(site, row)[0]].append(column[row])
-        for maker, drawn in values.items():
+                            maker, *inputs = self.read(site, row)
+                            applications[maker].append((column[row], *inputs))
+        for maker, drawn in applications.items():
             maker.state.recount(drawn)
         self.statistics.updates = 0
 

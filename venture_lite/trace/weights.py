@@ -14,10 +14,10 @@ import numpy as np
 
 from venture_lite.code import Code, Kind
 from venture_lite.errors import InternalError, VentureError
-from venture_lite.procedures.checks import check_arguments
+from venture_lite.procedures.checks import application_of, check_arguments
 from venture_lite.procedures.columns import RowByRow
 from venture_lite.procedures.domains import ANY, REAL, VECTOR
-from venture_lite.procedures.record import Random
+from venture_lite.procedures.record import Procedure, Random
 from venture_lite.trace.emit import columns_reader
 from venture_lite.trace.runtime import Exchangeable
 from venture_lite.trace.table import Column, NotColumnar
@@ -81,7 +81,9 @@ def density_of(
     trace: Trace, site: int, row: int, operator: Random | Exchangeable, values: tuple[Any, ...], value: Any
 ) -> float:
     if isinstance(operator, Exchangeable):
-        term = operator.state.log_predictive(value)
+        if values and not trace.valid(application_of(operator.record))(*values):
+            refuse_arguments(trace, site, row, application_of(operator.record), values)
+        term = operator.state.log_predictive(value, *values)
     else:
         if not _fits(trace, operator, values):
             refuse_arguments(trace, site, row, operator, values)
@@ -108,7 +110,7 @@ def _fits(trace: Trace, record: Random, values: tuple[Any, ...]) -> bool:
     return fits
 
 
-def refuse_arguments(trace: Trace, site: int, row: int, record: Random, values: tuple[Any, ...]) -> None:
+def refuse_arguments(trace: Trace, site: int, row: int, record: Procedure, values: tuple[Any, ...]) -> None:
     """Raise the located error for arguments outside their domains."""
     span, chain = _place(trace, site, row)
     try:

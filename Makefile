@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: run test setup test-slow bench lint
+.PHONY: run test setup test-slow bench lint docs
 
 run: $(STAMP)
 	$(BIN)/python programs/digits.py
@@ -19,6 +19,10 @@ test-slow: $(STAMP)
 
 bench: $(STAMP)
 	$(BIN)/python -m tests.benchmarks
+
+docs: $(STAMP)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo build/site/index.html
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

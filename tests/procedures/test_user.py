@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import pytest
 
 from venture_lite.errors import ArgumentError
 from venture_lite.procedures.checks import check_arguments
+from venture_lite.procedures.columns import RowByRow
 from venture_lite.procedures.domains import POSITIVE
 from venture_lite.procedures.record import Argument
 from venture_lite.procedures.user import user_random
+from venture_lite.procedures.value_domains import value_domain
 
 RNG = np.random.default_rng(1)
 
@@ -74,3 +76,89 @@ def test_a_support_is_a_list_of_values() -> None:
     assert triangular(support=lambda width: np.arange(3)).support(1.0) == (0, 1, 2)
     with pytest.raises(ArgumentError, match="its support returned 3, not a list"):
         triangular(support=lambda width: 3).support(1.0)
+
+
+# ---------------------------------------------------------------------------------------------- arguments, gradient
+
+
+@pytest.mark.parametrize(
+    "arguments", [["width"], {"width": "positive"}, {"width": (0, 9)}, {"width": float}, [Argument("width", POSITIVE)]]
+)
+def test_arguments_are_named_in_several_ways(arguments: Any) -> None:
+    record = triangular(arguments=arguments)
+    assert [argument.name for argument in record.arguments] == ["width"]
+    assert check_arguments(record, (3.0,)) == (3.0,)
+
+
+def test_a_hint_that_names_nothing_here_says_nothing() -> None:
+    def log_density(value: Any, width: "Unheard") -> float:  # type: ignore[name-defined]  # noqa: F821, UP037
+        return 0.0
+
+    assert check_arguments(triangular(log_density=log_density), ("any",)) == ("any",)
+
+
+@pytest.mark.parametrize("hint", [float | None, Annotated[float | None, "real"], Any, list[float], Annotated[int, 7]])
+def test_hints_of_every_form_are_read(hint: Any) -> None:
+    def log_density(value, a):  # type: ignore[no-untyped-def]
+        return 0.0
+
+    log_density.__annotations__ = {"a": hint}
+    assert triangular(log_density=log_density).arguments[0].domain.contains((1.0,) if hint == list[float] else 1)
+
+
+def square(value: Any, width: Any) -> Any:
+    return -((value / width) ** 2)
+
+
+def with_gradient(**changed: Any) -> Any:
+    given = {
+        "log_density": square,
+        "gradient": {"value": lambda v, w: -2 * v / w**2, "width": lambda v, w: 2 * v**2 / w**3},
+        "gradient_columns": {"width": lambda v, w: 2 * v**2 / w**3},
+    }
+    return triangular(**{**given, **changed})
+
+
+def test_a_gradient_is_asked_for_what_is_wanted() -> None:
+    gradient = with_gradient().gradient
+    assert gradient.exists == (True, True)
+    assert gradient.evaluate((False, False), (True, True), 3.0, 2.0) == (-1.5, 2.25)
+    assert gradient.evaluate((False, False), (False, True), 3.0, 2.0) == (None, 2.25)
+    assert with_gradient(gradient={"value": square}, gradient_columns={}).gradient.exists == (True, False)
+
+
+def test_a_gradient_over_rows_has_the_shape_of_what_it_is_taken_in() -> None:
+    gradient = with_gradient().gradient
+    values, widths = np.array([1.0, 2.0, 3.0]), np.array([1.0, 2.0, 4.0])
+    _, apart = gradient.evaluate((True, True), (False, True), values, widths)
+    assert apart.tolist() == (2 * values**2 / widths**3).tolist()
+    _, together = gradient.evaluate((True, False), (False, True), values, 2.0)
+    assert together == pytest.approx(2 * (values**2).sum() / 8)
+    with pytest.raises(RowByRow):
+        gradient.evaluate((True, False), (True, False), values, 2.0)
+
+
+@pytest.mark.parametrize("result", [math.nan, np.zeros(2), "steep", None])
+def test_a_gradient_that_is_wrong_names_the_procedure(result: Any) -> None:
+    gradient = with_gradient(gradient={"value": lambda v, w: result}, gradient_columns={}).gradient
+    with pytest.raises(ArgumentError, match="triangular: its gradient in value returned"):
+        gradient.evaluate((False, False), (True, False), 3.0, 2.0)
+
+
+@pytest.mark.parametrize("given", [{1: 2}.keys(), "ab", {}, iter(int, 1), [[math.nan]]])
+def test_a_support_that_is_no_list_of_values_is_an_error(given: Any) -> None:
+    with pytest.raises(ArgumentError, match="triangular: its support"):
+        triangular(support=lambda width: (x for x in [math.nan]) if given == {1: 2}.keys() else given).support(1.0)
+
+
+def test_bounds_on_one_side_are_walked_in_the_logarithm_of_the_distance() -> None:
+    for domain, inside in (((2.0, math.inf), 3.5), ((-math.inf, 2.0), -3.5)):
+        within: Any = value_domain("f", domain)
+        transform = within.transform
+        for value in (inside, np.array([inside, inside - 1e-3])):
+            free = transform.to_free(value, ())
+            assert np.allclose(transform.from_free(free, ()), value)
+            step = 1e-6
+            slope = (transform.from_free(free + step, ()) - transform.from_free(free - step, ())) / (2 * step)
+            assert transform.log_jacobian(value, ()) == pytest.approx(float(np.log(np.abs(slope)).sum()), abs=1e-6)
+        assert within.contains(transform.from_free(-800.0, ()))

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from venture_lite.errors import ArgumentError
+from venture_lite.procedures.checks import check_arguments, columns_valid, record_valid
 from venture_lite.procedures.columns import RowByRow
 from venture_lite.procedures.predictor import LinearPredictor
 from venture_lite.procedures.record import Columns, Deterministic, Gradient, Random
@@ -99,9 +100,20 @@ def user_function(
     taken, rest = arguments_of(name, "function", function, arguments, skipped=0)
 
     def checked(*args: Any) -> Any:
+        # the trace asks no domain before it calls a function: those of the language fail by themselves
+        if not valid(*args):
+            check_arguments(record, args)
         return value_of(name, "function", called(name, "function", function, *args))
 
-    return Deterministic(name, taken, summary, checked, _function_columns(name, columns) if columns else None, rest)
+    def checked_columns(lifted: tuple[bool, ...], *args: Any) -> np.ndarray:
+        if not columns_valid(record, lifted, args):
+            raise RowByRow
+        assert columns is not None
+        return _function_columns(name, columns, lifted, args)
+
+    record = Deterministic(name, taken, summary, checked, checked_columns if columns else None, rest)
+    valid = record_valid(record)
+    return record
 
 
 def _refuse_not_callable(name: str, **functions: Any) -> None:
@@ -187,19 +199,18 @@ def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def _function_columns(name: str, function: Callable[..., Any]) -> Columns:
-    def columns(lifted: tuple[bool, ...], *arguments: Any) -> np.ndarray:
-        rows = rows_first(lifted, arguments)
-        result = np.asarray(called(name, "columns", function, *rows))
-        if result.dtype.kind not in "biuf" or result.shape[:1] != (len(rows[0]),):
-            what = f"an array of shape {result.shape}" if result.dtype.kind in "biuf" else repr(result)
-            raise ArgumentError(f"{name}: its columns returned {what}, not one value for each of {len(rows[0])} rows")
-        if result.dtype.kind == "f" and np.isnan(result).any():
-            raise ArgumentError(f"{name}: its columns returned NaN in row {int(np.argwhere(np.isnan(result))[0][0])}")
-        # a copy: what the function keeps of its result must not change the trace
-        return np.array(result)
-
-    return columns
+def _function_columns(
+    name: str, function: Callable[..., Any], lifted: tuple[bool, ...], arguments: tuple[Any, ...]
+) -> np.ndarray:
+    rows = rows_first(lifted, arguments)
+    result = np.asarray(called(name, "columns", function, *rows))
+    if result.dtype.kind not in "biuf" or result.shape[:1] != (len(rows[0]),):
+        what = f"an array of shape {result.shape}" if result.dtype.kind in "biuf" else repr(result)
+        raise ArgumentError(f"{name}: its columns returned {what}, not one value for each of {len(rows[0])} rows")
+    if result.dtype.kind == "f" and np.isnan(result).any():
+        raise ArgumentError(f"{name}: its columns returned NaN in row {int(np.argwhere(np.isnan(result))[0][0])}")
+    # a copy: what the function keeps of its result must not change the trace
+    return np.array(result)
 
 
 # ------------------------------------------------------------------------------------------------------ gradient

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from tests.procedures.examples import CORRELATED, RANDOM, vector
+from tests.procedures.examples import CORRELATED, RANDOM, matrix, vector
 from tests.procedures.integrals import COUNTS, line, volume
 from tests.procedures.test_deterministic import column
 from venture_lite.errors import ArgumentError
@@ -120,6 +120,25 @@ def test_simulated_vectors_agree_with_their_marginals() -> None:
             assert distance < 0.04  # 2 exp(-2 n d^2) is below 1e-6
 
 
+def test_simulated_matrices_agree_with_their_marginals() -> None:
+    """v' X v / v' S v is chi-squared with df for a wishart, as is v' X^-1 v / v' S^-1 v for an inv_wishart, where
+    v' S v / v' X v is chi-squared with df - 1; determinants are products of chi-squareds with df and df - 1."""
+    df = 3.5
+    drawn, inverse = (np.array(draws(name, (df, CORRELATED), 5000)) for name in ("wishart", "inv_wishart"))
+    for direction in np.array([(1, 0), (0, 1), (1, 1), (1, -2)], dtype=float):
+        ratio = np.einsum("i,nij,j->n", direction, drawn, direction) / (direction @ CORRELATED @ direction)
+        assert stats.kstest(ratio, stats.chi2(df).cdf).pvalue > FALSE_ALARM
+        precision = np.einsum("i,nij,j->n", direction, np.linalg.inv(inverse), direction)
+        ratio = precision / (direction @ np.linalg.inv(CORRELATED) @ direction)
+        assert stats.kstest(ratio, stats.chi2(df).cdf).pvalue > FALSE_ALARM
+        ratio = (direction @ CORRELATED @ direction) / np.einsum("i,nij,j->n", direction, inverse, direction)
+        assert stats.kstest(ratio, stats.chi2(df - 1).cdf).pvalue > FALSE_ALARM
+    rng = np.random.default_rng(1)
+    products = rng.chisquare(df, 5000) * rng.chisquare(df - 1, 5000) * np.linalg.det(CORRELATED)
+    for determinants in (np.linalg.det(drawn), np.linalg.det(CORRELATED) ** 2 / np.linalg.det(inverse)):
+        assert stats.ks_2samp(determinants, products).pvalue > FALSE_ALARM
+
+
 @pytest.mark.parametrize(("name", "args"), [call for call in CALLS if RANDOM[call[0]].reference is not None])
 def test_scipy_agrees(name: str, args: tuple[Any, ...]) -> None:
     reference = RANDOM[name].reference
@@ -154,6 +173,15 @@ def test_draws_are_values_of_positive_finite_density(name: str, args: tuple[Any,
         ("normal", (1e300, 1e300)), ("uniform_continuous", (1.0, math.nextafter(math.nextafter(1.0, 2.0), 2.0))),
         ("poisson", (1e-300,)), ("poisson", (1e17,)), ("geometric", (1e-300,)), ("bernoulli_logit", (-1e308,)),
         ("symmetric_dirichlet", (1e-6, 4)), ("dirichlet", (vector(1e-6, 1e6),)),
+        ("chi_sq", (1e-4,)), ("chi_sq", (1e12,)), ("inv_chi_sq", (1e-4,)), ("half_cauchy", (1e300,)),
+        ("half_normal", (1e-308,)), ("lognormal", (0.0, 1e3)), ("lognormal", (900.0, 1.0)), ("weibull", (1e-3, 1.0)),
+        ("weibull", (1e6, 1e300)), ("pareto", (1e-3, 1.0)), ("pareto", (1e17, 3.0)), ("pareto", (1.0, 1e308)),
+        ("logistic_dist", (0.0, 1e307)), ("von_mises", (3.1415926, 1e6)), ("von_mises", (-1e3, 1e18)),
+        ("von_mises", (0.0, 1e-300)), ("neg_binomial", (1e-300, 0.5)), ("neg_binomial", (5.0, 1e-300)),
+        ("neg_binomial", (1e15, 1e-3)), ("multinomial", (10**15, vector(1 / 3, 0.0, 2 / 3))),
+        ("softmax_categorical", (vector(-1e308, 1e308, 0),)),
+        ("wishart", (1.0001, CORRELATED)), ("wishart", (1e12, CORRELATED)), ("inv_wishart", (1.0001, CORRELATED)),
+        ("wishart", (2.5, matrix((1e200, 0.0, 0.0), (0.0, 1e-200, 0.0), (0.0, 0.0, 1.0)))),
     ],
 )  # fmt: skip
 def test_extreme_arguments_give_values_inside_the_support(name: str, args: tuple[Any, ...]) -> None:
@@ -224,9 +252,30 @@ def test_duplicated_values_of_categorical_add_up() -> None:
     assert record.support(vector(0.5, 0.25, 0.25), (1, True, 2.5)) == (1, 2.5)
 
 
+def test_compositions_are_listed_where_they_are_few() -> None:
+    support = record_of("multinomial").support
+    assert support is not None
+    listed = support(4, vector(0.25, 0.0, 0.5, 0.25))
+    assert len(listed) == math.comb(6, 2) == len(set(map(key_of, listed)))
+    assert all(counts.sum() == 4 and counts[1] == 0 for counts in listed)
+    assert list(map(key_of, support(0, (0.5, 0.5)))) == [key_of(vector(0, 0))]
+    for many in [(4999, (0.5, 0.5)), (10**300, vector(0, 1)), (1, vector(*[0.001] * 1000))]:
+        assert support(*many) is not None
+    for too_many in [
+        (5000, (0.5, 0.5)),
+        (40, vector(*[0.1] * 10)),
+        (10**300, (0.5, 0.5)),
+        (9, vector(*[1e-5] * 10**5)),
+    ]:
+        assert support(*too_many) is None
+
+
 @pytest.mark.parametrize(
     ("name", "args", "message"),
     [
+        ("wishart", (1, CORRELATED), "wishart: df must be above 1 where scale is 2 by 2, got 1"),
+        ("inv_wishart", (0.5, ((1, 0), (0, 1))), r"inv_wishart: df must be above 1 where scale is 2 by 2, got 0\.5"),
+        ("multinomial", (1e16, (0.5, 0.5)), r"multinomial: n must be at most 2\^53, got 1e\+16"),
         ("uniform_continuous", (1, 0), "uniform_continuous: lo must be less than hi, got 1 and 0"),
         ("uniform_discrete", (1, 1), "uniform_discrete: lo must be less than hi, got 1 and 1"),
         ("categorical", (vector(0.5, 0.5), (1,)), "categorical: 2 probabilities for 1 values"),

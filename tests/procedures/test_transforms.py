@@ -10,6 +10,7 @@ import pytest
 
 from tests.procedures.examples import RANDOM
 from venture_lite.procedures import transforms
+from venture_lite.procedures.factors import cholesky_of
 from venture_lite.procedures.record import Random
 from venture_lite.procedures.registry import PROCEDURES
 from venture_lite.procedures.transforms import Transform
@@ -19,6 +20,7 @@ SCALAR: list[tuple[Transform, tuple[Any, ...]]] = [
     (transforms.POSITIVE, ()),
     (transforms.UNIT, ()),
     (transforms.INTERVAL, (-3.0, 5)),
+    (transforms.ABOVE_SCALE, (2.0, 0.5)),
 ]
 FREE = [-30.0, -2.5, -0.1, 0.0, 0.3, 4.0, 12.0]
 
@@ -54,11 +56,74 @@ def test_vectors_go_coordinate_by_coordinate(transform: Transform, args: tuple[A
 
 @pytest.mark.parametrize(("transform", "args"), SCALAR[1:])
 def test_no_value_lies_on_the_boundary(transform: Transform, args: tuple[Any, ...]) -> None:
-    low, high = args or (0.0, math.inf if transform is transforms.POSITIVE else 1.0)
+    low, high = {
+        transforms.POSITIVE: (0.0, math.inf),
+        transforms.UNIT: (0.0, 1.0),
+        transforms.INTERVAL: (-3.0, 5.0),
+        transforms.ABOVE_SCALE: (0.5, math.inf),
+    }[transform]
     for free in (-1e308, -1000.0, -40.0, 40.0, 1000.0, 1e308):
         for value in (transform.from_free(free, args), transform.from_free(np.array([free]), args)[0]):
             assert low < value < high
             assert math.isfinite(transform.log_jacobian(float(value), args))
+
+
+def test_the_circle_is_rolled_up_without_a_seam() -> None:
+    turn = 2 * math.pi
+    for free in (-3.0, 0.0, 1.5, math.pi):
+        for turns in (-2, 0, 1, 5):
+            value = transforms.CIRCLE.from_free(free + turns * turn, ())
+            assert math.isclose(math.cos(value - free), 1.0, abs_tol=1e-12)
+            assert -math.pi <= value <= math.pi
+            assert transforms.CIRCLE.log_jacobian(value, ()) == 0.0
+    wide = [-1e308, -40.0, -math.pi, -0.1, 3.0, 3.2, 9.5, 1e308, math.inf]
+    rolled = [transforms.CIRCLE.from_free(free, ()) for free in wide]
+    assert np.allclose(transforms.CIRCLE.from_free(np.array(wide), ()), rolled, 0, 1e-14)
+    assert np.array_equal(transforms.CIRCLE.to_free(tuple(rolled), ()), rolled)
+
+
+def positive_definite(free: Any) -> np.ndarray:
+    matrix = transforms.POSITIVE_DEFINITE.from_free(np.asarray(free, dtype=np.float64), ())
+    assert isinstance(matrix, np.ndarray)
+    return matrix
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4])
+def test_positive_definite_matrices_go_there_and_back(size: int) -> None:
+    rng = np.random.default_rng(4)
+    for _ in range(10):
+        free = rng.normal(size=size * (size + 1) // 2)
+        matrix = positive_definite(free)
+        assert np.array_equal(matrix, matrix.T)
+        assert not matrix.flags.writeable
+        assert np.allclose(transforms.POSITIVE_DEFINITE.to_free(matrix, ()), free, 1e-9, 1e-9)
+        assert np.allclose(
+            transforms.POSITIVE_DEFINITE.to_free(tuple(map(tuple, matrix.tolist())), ()), free, 1e-9, 1e-9
+        )
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_the_jacobian_of_positive_definite_matrices(size: int) -> None:
+    rng = np.random.default_rng(5)
+    free, lower = rng.normal(size=size * (size + 1) // 2), np.tril_indices(size)
+    columns = [
+        (positive_definite(free + step) - positive_definite(free - step))[lower] / 2e-6
+        for step in np.eye(len(free)) * 1e-6
+    ]
+    exact = math.log(abs(np.linalg.det(np.array(columns))))
+    assert math.isclose(transforms.POSITIVE_DEFINITE.log_jacobian(positive_definite(free), ()), exact, abs_tol=1e-6)
+
+
+@pytest.mark.filterwarnings("error")
+def test_matrices_stay_positive_definite_whatever_the_free_coordinates() -> None:
+    rng = np.random.default_rng(6)
+    extreme = [[1e308, 0, -1e308], [-1000, 1, -1000], [0, 1e308, 0], [400, 1, -400], [-300, 1e9, 5]]
+    for free in [*extreme, *(rng.normal(size=10) * 10.0 ** rng.integers(0, 5) for _ in range(50))]:
+        matrix = positive_definite(free)
+        assert cholesky_of(matrix) is not None
+        assert np.isfinite(transforms.POSITIVE_DEFINITE.to_free(matrix, ())).all()
+        assert math.isfinite(transforms.POSITIVE_DEFINITE.log_jacobian(matrix, ()))
+    assert np.isnan(positive_definite([math.nan, 0, 0])).any()
 
 
 def test_the_simplex_round_trip_and_its_centre() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from itertools import combinations
+from itertools import combinations, pairwise
 from math import comb
 from typing import Any
 
@@ -174,11 +174,12 @@ def _support_multinomial(n: float, probs: Any) -> Any:
 def _compositions(n: int, size: int, possible: tuple[int, ...]) -> tuple[np.ndarray, ...]:
     """Every vector of counts that sum to n with positive counts in the possible positions only: stars and bars."""
     slots = n + len(possible) - 1
+    # a single outcome takes all, however many they are
+    places = range(slots) if len(possible) > 1 else ()
     found = []
-    for bars in combinations(range(slots), len(possible) - 1):
-        edges = np.array((-1, *bars, slots))
+    for bars in combinations(places, len(possible) - 1):
         counts = np.zeros(size)
-        counts[list(possible)] = np.diff(edges) - 1
+        counts[list(possible)] = [right - left - 1 for left, right in pairwise((-1, *bars, slots))]
         found.append(freeze(counts))
     return tuple(found)
 

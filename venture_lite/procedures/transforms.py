@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from venture_lite.procedures.factors import factor_of
+from venture_lite.procedures.factors import cholesky_of
 from venture_lite.values import freeze
 
 SMALLEST = math.ulp(0.0)
@@ -177,7 +177,7 @@ class CholeskyFactor:
     reads_arguments: ClassVar[bool] = False
 
     def to_free(self, value: Any, arguments: tuple[Any, ...]) -> Any:
-        lower = np.linalg.cholesky(_matrix(value))
+        lower = _lower(value).copy()
         np.fill_diagonal(lower, np.log(lower.diagonal()))
         return lower[np.tril_indices(len(lower))]
 
@@ -189,13 +189,15 @@ class CholeskyFactor:
         return matrix_of(lower)
 
     def log_jacobian(self, value: Any, arguments: tuple[Any, ...]) -> float:
-        logs = np.log(np.linalg.cholesky(_matrix(value)).diagonal())
+        logs = np.log(_lower(value).diagonal())
         size = len(logs)
         return size * math.log(2.0) + float(logs @ np.arange(size + 1, 1, -1))
 
 
-def _matrix(value: Any) -> np.ndarray:
-    return np.array([np.asarray(row) for row in value], dtype=np.float64) if isinstance(value, tuple) else value
+def _lower(value: Any) -> np.ndarray:
+    factor = cholesky_of(value)
+    assert factor is not None, "a choice's value lies in its support"
+    return factor.lower
 
 
 def matrix_of(lower: np.ndarray) -> np.ndarray:
@@ -207,9 +209,10 @@ def matrix_of(lower: np.ndarray) -> np.ndarray:
     least = 1e-7
     while True:
         np.fill_diagonal(lower, np.maximum(diagonal, np.maximum(least * rows, 1.0 / LARGEST_ROOT)))
-        matrix = lower @ lower.T
-        if factor_of(matrix) is not None:
-            return freeze(matrix)
+        matrix = freeze(lower @ lower.T)
+        # the density of the matrix finds the factor kept
+        if cholesky_of(matrix) is not None or np.isnan(matrix).any():
+            return matrix
         least *= 2.0
 
 

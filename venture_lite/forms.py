@@ -235,8 +235,8 @@ def compile_letrec(compiler: Compiler, form: Form, scope: Scope) -> Ref:
     inner = scope.inner({})
     waiting: list[tuple[Slot, Form, str]] = []
     for name, value in pairs:
-        text = value.items[1] if _is_form(value, "mem") and isinstance(value, Form) and len(value.items) == 2 else value
-        if not _is_form(text, "lambda") or not isinstance(text, Form):
+        text = procedure_text(value)
+        if text is None:
             continue
         slot = Slot(Kind.LAMBDA, text.span)
         ref: Ref = compiler.add(scope, slot)
@@ -252,19 +252,28 @@ def compile_letrec(compiler: Compiler, form: Form, scope: Scope) -> Ref:
     return compiler.body(body, inner, form.span)
 
 
-def _is_form(item: Expression, head: str) -> bool:
-    return (
-        isinstance(item, Form) and bool(item.items) and isinstance(item.items[0], Name) and item.items[0].name == head
-    )
+def procedure_text(value: Expression) -> Form | None:
+    """The lambda that the text of a value is, memoized or not."""
+    match value:
+        case Form(items=(Name(name="mem"), Form(items=(Name(name="lambda"), *_)) as text)):
+            return text
+        case Form(items=(Name(name="lambda"), *_)):
+            return value
+    return None
 
 
 # ----------------------------------------------------------------------------------------------- other forms
 
 
-def compile_quote(compiler: Compiler, form: Form, scope: Scope) -> Ref:
+def quoted(form: Form) -> Any:
+    """The value of a quoted datum."""
     if len(form.items) != 2:
         raise _wrong(form, "(quote datum)")
-    return Constant(_datum(form.items[1]))
+    return _datum(form.items[1])
+
+
+def compile_quote(compiler: Compiler, form: Form, scope: Scope) -> Ref:
+    return Constant(quoted(form))
 
 
 def _datum(item: Expression) -> Any:

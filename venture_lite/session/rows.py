@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import gc
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +11,7 @@ import numpy as np
 
 from venture_lite import syntax
 from venture_lite.code import Code, Global
+from venture_lite.collector import collector_paused
 from venture_lite.errors import ParameterError, VentureError
 from venture_lite.lift import Lifter, shape
 from venture_lite.parameters import constant_index, index_column
@@ -87,7 +87,7 @@ def load_leaf(chains: Chains, live: Live, directive: syntax.Observe | syntax.Pre
 def load_loop(chains: Chains, live: Live, loop: syntax.Loop, given: Given) -> None:
     """A loop that only observes and predicts: one directive, its rows loaded together."""
     leaves: list[Leaf] = []
-    _unroll(loop, given, given.arrays(), 1, leaves)
+    _unroll(loop, given, given.arrays(), leaves)
     for leaf in leaves:
         columns = [_compact(column) for column in leaf.variables.values()]
         live.parts.append(Part(leaf.directive.label, passes=Passes(tuple(leaf.variables), columns, leaf.count)))
@@ -115,18 +115,24 @@ def bounds(loop: syntax.Loop, given: Given, passes: Mapping[str, int]) -> range:
     return range(found[0], found[1] + 1)
 
 
-def _unroll(loop: syntax.Loop, given: Given, outer: Variables, count: int, leaves: list[Leaf]) -> None:
-    """The passes of a loop inside all passes of those around it, as arrays."""
+def passes_of(loop: syntax.Loop, given: Given, outer: Variables) -> dict[str, np.ndarray]:
+    """The variables of a loop and of those around it in every pass, as arrays."""
+    count = len(next(iter(outer.values()))) if outer else 1
     ranges = [bounds(loop, given, {name: int(column[i]) for name, column in outer.items()}) for i in range(count)]
     lengths = [len(values) for values in ranges]
     inner = {name: np.repeat(column, lengths) for name, column in outer.items()}
     inner[loop.variable] = np.concatenate([np.arange(r.start, r.stop) for r in ranges] or [np.zeros(0, np.int64)])
-    size = sum(lengths)
+    return inner
+
+
+def _unroll(loop: syntax.Loop, given: Given, outer: Variables, leaves: list[Leaf]) -> None:
+    """The leaves of a loop, with all passes of the loops around them."""
+    inner = passes_of(loop, given, outer)
     for directive in loop.body:
         if isinstance(directive, syntax.Loop):
-            _unroll(directive, given, inner, size, leaves)
+            _unroll(directive, given, inner, leaves)
         elif isinstance(directive, (syntax.Observe, syntax.Predict)):
-            leaves.append(Leaf(directive, inner, size))
+            leaves.append(Leaf(directive, inner, len(inner[loop.variable])))
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +189,7 @@ def _load_prepared(model: Model, prepared: list[_Prepared]) -> list[Rows]:
     counts = {item.leaf.count for item in prepared}
     together = len(counts) > 1 or len(prepared) == 1 or all(model.is_flat(item.shared.code) for item in prepared)
     made = []
-    with _without_garbage_collection():
+    with collector_paused():
         if together:
             for item in prepared:
                 with item.told():
@@ -231,15 +237,3 @@ def _evidence(chains: Chains, leaf: Leaf, given: Given) -> Any:
             error.position = position
             raise
     return found
-
-
-@contextlib.contextmanager
-def _without_garbage_collection() -> Iterator[None]:
-    """Loading makes many objects and no cycles: the collector would only look at them again and again."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()

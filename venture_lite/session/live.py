@@ -12,6 +12,7 @@ from venture_lite.errors import Span, VentureError, nearest
 from venture_lite.session.chains import Chains
 from venture_lite.syntax import DirectiveReference
 from venture_lite.trace.directives import Rows
+from venture_lite.trace.frozen import freeze_rows
 from venture_lite.values import to_python
 
 
@@ -198,6 +199,23 @@ class Directory:
                     model.trace.analyzer.unbind(item.live.name)
             if not reference.positions and item.part is None:
                 self.entries.pop(item.live.id, None)
+
+    # -------------------------------------------------------------------------------------------------- freeze
+
+    def freeze(self, reference: DirectiveReference) -> None:
+        """Make the present value of what a reference names a constant, in every chain."""
+        if reference.positions:
+            raise VentureError("freeze takes a whole directive", reference.span, "[freeze LABEL]")
+        parts = [part for found in self.find(reference) for part in found.parts()]
+        if any(rows.observed for part in parts for rows in part.rows):
+            raise VentureError("an observe cannot be frozen: its value is a constant already", reference.span)
+        frozen = []
+        for part in parts:
+            models = zip(self.chains.models, part.rows, strict=True)
+            frozen.append([freeze_rows(model, rows, part.left()) for model, rows in models])
+        self.chains.commit()
+        for part, rows in zip(parts, frozen, strict=True):
+            part.rows = rows
 
     def _refuse_used(self, live: Live, span: Span) -> None:
         assert live.name is not None

@@ -24,6 +24,7 @@ from venture_lite.session.programs import (
     refuse_in_loop,
     result_of,
 )
+from venture_lite.supplied import Parameters
 from venture_lite.syntax import Directive
 from venture_lite.trace.directives import Model
 from venture_lite.trace.runtime import Exchangeable
@@ -55,14 +56,14 @@ class Runner:
         )
 
     def _each(self, source: Source, parameters: Mapping[str, Any], run: Callable[[Directive, Given], None]) -> None:
-        program = parse_program(source)
+        program, known = parse_program(source), Parameters.of(parameters)
         path = Path(source.name)
         before = self._to_come
         self._running.append(path)
         self._to_come = (before or frozenset()) | assumed_names(program, path.parent, {path.resolve()})
         try:
             for directive in program:
-                run(directive, Given(parameters))
+                run(directive, Given(known))
         finally:
             self._running.pop()
             self._to_come = before
@@ -101,8 +102,8 @@ class Runner:
                 return self.chains.joined([model.log_score().value() for model in self.chains.models])
             case syntax.Load(path=path, span=span):
                 return self._load(path, span, given)
-            case syntax.Freeze():
-                raise VentureError("freeze is not there yet", directive.span, "observe the value instead")
+            case syntax.Freeze(reference=reference):
+                return self.directory.freeze(reference)
         raise VentureError("unknown directive", directive.span)
 
     def _load(self, name: str, span: Span, given: Given) -> list[Any]:

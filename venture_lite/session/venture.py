@@ -19,6 +19,7 @@ from venture_lite.progress import Progress, Silent
 from venture_lite.session.chains import Chains, Given
 from venture_lite.session.programs import DirectiveResult, expression_of, name_of, read_source, reference_to
 from venture_lite.session.runner import Runner
+from venture_lite.supplied import Parameters
 from venture_lite.syntax import Quote
 from venture_lite.trace.directives import Model
 from venture_lite.trace.machine import Limits
@@ -119,6 +120,11 @@ class Venture:
         reference = reference_to(label, positions)
         self._execute(syntax.Forget(reference, reference.span))
 
+    def freeze(self, label: str | int) -> None:
+        """Make the value of an assume or predict a constant; the choices that only it used leave the trace."""
+        reference = reference_to(label)
+        self._execute(syntax.Freeze(reference, reference.span))
+
     def report(self, label: str | int) -> Any:
         """A directive's present value."""
         reference = reference_to(label)
@@ -142,7 +148,7 @@ class Venture:
         return self._runner.directory.listed()
 
     def _execute(self, directive: syntax.Directive, parameters: Mapping[str, Any] | None = None) -> Any:
-        return self._runner.execute(directive, Given(parameters or {}))
+        return self._runner.execute(directive, Given(Parameters(parameters or {})))
 
     # ---------------------------------------------------------------------------------------------- procedures
 

@@ -15,7 +15,7 @@ from venture_lite.trace.evidence import evidence_path, refuse_impossible
 from venture_lite.trace.explain import explain_refs
 from venture_lite.trace.machine import NO_EVIDENCE, Limits
 from venture_lite.trace.regenerate import Regenerator
-from venture_lite.trace.scaffold import Builder, Scaffold
+from venture_lite.trace.scaffold import Builder, families_of
 from venture_lite.trace.score import impossible_choices, log_score
 from venture_lite.trace.table import Table
 from venture_lite.trace.trace import Trace
@@ -281,21 +281,12 @@ class Model:
 
     def remove_row(self, made: Rows, position: int) -> None:
         """Undo one row of a directive."""
-        trace, code, row = self.trace, made.code, int(made.rows[position])
         if made.observed:
-            self._unconstrain(code, row, made, position)
-        scaffold = Scaffold()
-        for step in code.steps:
-            if code.slots[step].kind in (Kind.CALL, Kind.IF):
-                scaffold.structural[(code.first_site + step) << 32 | row] = None
-        builder = Builder(trace)
-        builder.scaffold = scaffold
-        builder.grow_brush()
-        scaffold.structural.clear()
-        scaffold.brush = {(code, row): None, **scaffold.brush}
-        self.regenerator.detach(scaffold, counts=False)
+            self._unconstrain(made.code, int(made.rows[position]), made, position)
+        going = families_of(self.trace, made.code, int(made.rows[position]))
+        self.regenerator.detach(going, counts=False)
         if made.bound is not None:
-            trace.bindings.unbind(made.bound)
+            self.trace.bindings.unbind(made.bound)
 
     def _unconstrain(self, code: Code, row: int, made: Rows, position: int) -> None:
         """Evidence goes; a choice that is still used elsewhere stays with its value, back in its scopes."""

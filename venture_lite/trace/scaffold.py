@@ -247,3 +247,16 @@ class Builder:
 def is_maker_application(trace: Trace, node: int) -> bool:
     code, slot, row = trace.decode(node)
     return code.slots[slot].kind is Kind.CALL and trace.tables[code.index].edges[slot].view[row] == MAKER_EDGE
+
+
+def families_of(trace: Trace, code: Code, row: int) -> Scaffold:
+    """A row of a directive with the families that nothing else keeps alive, all of it brush."""
+    builder = Builder(trace)
+    scaffold = builder.scaffold
+    for step in code.steps:
+        if code.slots[step].kind in (Kind.CALL, Kind.IF):
+            scaffold.structural[(code.first_site + step) << 32 | row] = None
+    builder.grow_brush()
+    scaffold.structural.clear()
+    scaffold.brush = {(code, row): None, **scaffold.brush}
+    return scaffold

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from venture_lite.errors import ArgumentError
+from venture_lite.procedures import array_gradients, likelihoods
 from venture_lite.procedures.columns import RowByRow
 from venture_lite.procedures.domains import LIST, PROBABILITY_VECTOR, SCORES
 from venture_lite.procedures.record import Argument, Random
@@ -109,13 +110,15 @@ CATEGORICAL = Random(
     "categorical", (Argument("probs", PROBABILITY_VECTOR), Argument("values", LIST, None)),
     "One of the values with the given probabilities; without values, a position counted from 0. Equal values add up.",
     _simulate, _log_density, _columns, support=_support, source="the sum of the probabilities of the equal values",
+    gradient=array_gradients.CATEGORICAL,
 )  # fmt: skip
 
 SOFTMAX_CATEGORICAL = Random(
     "softmax_categorical", (Argument("scores", SCORES),),
     "A position counted from 0, with probabilities proportional to the exponentials of the scores.",
     _simulate_softmax, _log_softmax, _softmax_columns, support=lambda scores: range(len(scores)),
-    source="exp(scores_k) / sum_j exp(scores_j)",
+    source="exp(scores_k) / sum_j exp(scores_j)", gradient=array_gradients.SOFTMAX_CATEGORICAL,
+    predictor=likelihoods.SOFTMAX,
 )  # fmt: skip
 
 RECORDS = (CATEGORICAL, SOFTMAX_CATEGORICAL)

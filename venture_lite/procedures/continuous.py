@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from venture_lite.errors import ArgumentError
-from venture_lite.procedures import transforms
+from venture_lite.procedures import likelihoods, transforms
 from venture_lite.procedures.density import random
 from venture_lite.procedures.domains import NON_NEGATIVE, POSITIVE, REAL
 from venture_lite.procedures.numeric import (
@@ -113,7 +113,7 @@ NORMAL = random(
     "normal", (Argument("mean", REAL), Argument("sd", POSITIVE)),
     "A real number with the given mean and standard deviation.",
     lambda rng, mean, sd: _finite(mean + sd * rng.standard_normal()), _normal, transform=transforms.REAL,
-    source="exp(-((x - mean) / sd)^2 / 2) / (sd sqrt(2 pi))",
+    source="exp(-((x - mean) / sd)^2 / 2) / (sd sqrt(2 pi))", predictor=likelihoods.normal_predictor(_normal),
 )  # fmt: skip
 UNIFORM_CONTINUOUS = random(
     "uniform_continuous", (Argument("lo", REAL), Argument("hi", REAL)),
@@ -131,6 +131,7 @@ STUDENT_T = random(
     _simulate_student_t, _student_t, transform=transforms.REAL,
     source="Gamma((df + 1) / 2) / (Gamma(df / 2) sqrt(df pi) scale) (1 + z^2 / df)^(-(df + 1) / 2), z = (x - loc) / "
     "scale",
+    predictor=likelihoods.student_t_predictor(_student_t, 1),
 )  # fmt: skip
 LAPLACE = random(
     "laplace", _LOC_SCALE, "A real number with density falling exponentially on both sides of loc.",
@@ -141,6 +142,7 @@ CAUCHY = random(
     "cauchy", _LOC_SCALE, "A real number from the Cauchy distribution: no mean, median loc.",
     lambda rng, loc, scale: _finite(loc + scale * float(rng.standard_cauchy())), _cauchy, transform=transforms.REAL,
     source="1 / (pi scale (1 + z^2)), z = (x - loc) / scale",
+    predictor=likelihoods.student_t_predictor(_cauchy, 0, df=1.0),
 )  # fmt: skip
 
 LOGISTIC_DIST = random(

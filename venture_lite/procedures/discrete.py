@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from venture_lite.errors import ArgumentError
+from venture_lite.procedures import likelihoods
 from venture_lite.procedures.columns import RowByRow, numeric
 from venture_lite.procedures.density import random
 from venture_lite.procedures.domains import BOOLEAN_LIKE, COUNT, INTEGER, POSITIVE, PROBABILITY, REAL, Domain
@@ -183,16 +184,20 @@ BERNOULLI_LOGIT = random(
     _simulate_bernoulli_logit, _bernoulli_logit, columns=_bernoulli_logit_columns, total=_bernoulli_logit_total,
     support=lambda logit: (False, True),
     source="log logistic(s) = min(s, 0) - log(1 + exp(-|s|)), s the logit with the sign of the outcome",
+    gradient=likelihoods.BERNOULLI_LOGIT_GRADIENT,
+    predictor=likelihoods.logistic_predictor(_bernoulli, likelihoods.binary_counts, inverse_link=None),
 )  # fmt: skip
 BERNOULLI = random(
     "bernoulli", _P, "A boolean, true with probability p (default 1/2).",
     _simulate_bernoulli, _bernoulli, support=_support_bernoulli, logit_form=BERNOULLI_LOGIT,
     source="p^x (1 - p)^(1 - x)",
+    predictor=likelihoods.logistic_predictor(_bernoulli, likelihoods.binary_counts),
 )  # fmt: skip
 FLIP = random(
     "flip", _P, "A boolean, true with probability p (default 1/2); another name of bernoulli.",
     _simulate_bernoulli, _bernoulli, support=_support_bernoulli, logit_form=BERNOULLI_LOGIT,
     source="p^x (1 - p)^(1 - x)",
+    predictor=likelihoods.logistic_predictor(_bernoulli, likelihoods.binary_counts),
 )  # fmt: skip
 BINOMIAL = random(
     "binomial", (Argument("n", COUNT), Argument("p", PROBABILITY)),
@@ -200,21 +205,28 @@ BINOMIAL = random(
     lambda rng, n, p: int(rng.binomial(int(n), p)), _binomial,
     support=lambda n, p: range(int(n) + 1) if 0.0 < p < 1.0 else (int(n) if p else 0,),
     source="C(n, k) p^k (1 - p)^(n - k)",
+    predictor=likelihoods.logistic_predictor(_binomial, likelihoods.binomial_counts, 1),
 )  # fmt: skip
 POISSON = random(
     "poisson", (Argument("rate", POSITIVE),), "A count with the given mean.",
-    _simulate_poisson, _poisson, source="rate^k exp(-rate) / k!",
+    _simulate_poisson, _poisson, source="rate^k exp(-rate) / k!", predictor=likelihoods.poisson_predictor(_poisson),
 )  # fmt: skip
 GEOMETRIC = random(
     "geometric", (Argument("p", _POSITIVE_PROBABILITY),),
     "The number of failures before the first success (0, 1, ...), p the probability of success.",
     _simulate_geometric, _geometric, source="p (1 - p)^k",
+    predictor=likelihoods.logistic_predictor(
+        _geometric, likelihoods.geometric_counts, trials=lambda p, _: 1.0 / p
+    ),
 )  # fmt: skip
 NEG_BINOMIAL = random(
     "neg_binomial", (Argument("r", POSITIVE), Argument("p", _POSITIVE_PROBABILITY)),
     "The number of failures before the r-th success, p the probability of success; mean r (1 - p) / p. r need not be "
     "whole.",
     _simulate_neg_binomial, _neg_binomial, source="Gamma(k + r) / (k! Gamma(r)) p^r (1 - p)^k",
+    predictor=likelihoods.logistic_predictor(
+        _neg_binomial, likelihoods.neg_binomial_counts, 1, trials=lambda p, r, _: r / p
+    ),
 )  # fmt: skip
 UNIFORM_DISCRETE = random(
     "uniform_discrete", (Argument("lo", INTEGER), Argument("hi", INTEGER)),

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from venture_lite.errors import ArgumentError
-from venture_lite.procedures import transforms
+from venture_lite.procedures import array_gradients, transforms
 from venture_lite.procedures.columns import RowByRow, numeric
 from venture_lite.procedures.domains import (
     COUNT,
@@ -188,17 +188,20 @@ MULTIVARIATE_NORMAL = Random(
     "multivariate_normal", (Argument("mean", VECTOR), Argument("cov", POSITIVE_DEFINITE)),
     "A vector with the given mean and covariance matrix.", _simulate_normal, _normal, _normal_columns,
     transform=transforms.REAL, source="exp(-|z|^2 / 2) / (|L| (2 pi)^(D/2)), cov = L L', z = L^-1 (x - mean)",
+    gradient=array_gradients.MULTIVARIATE_NORMAL,
 )  # fmt: skip
 DIRICHLET = Random(
     "dirichlet", (Argument("alphas", POSITIVE_VECTOR),),
     "A vector of probabilities that sum to 1, with mean alphas / sum(alphas).", _simulate_dirichlet, _dirichlet,
     transform=transforms.SIMPLEX,
     source="Gamma(sum a) / prod Gamma(a_i) prod x_i^(a_i - 1), on the first n - 1 coordinates",
+    gradient=array_gradients.DIRICHLET,
 )  # fmt: skip
 SYMMETRIC_DIRICHLET = Random(
     "symmetric_dirichlet", (Argument("a", POSITIVE), Argument("n", POSITIVE_INTEGER)),
     "A vector of n probabilities, dirichlet with all alphas equal to a.", _simulate_symmetric, _symmetric,
     transform=transforms.SIMPLEX, source="dirichlet with alphas (a ... a)",
+    gradient=array_gradients.SYMMETRIC_DIRICHLET,
 )  # fmt: skip
 
 MULTINOMIAL = Random(
@@ -206,7 +209,7 @@ MULTINOMIAL = Random(
     "How often each outcome came up in n independent draws with the given probabilities: a vector of counts that sum "
     "to n, positions counted from 0.",
     _simulate_multinomial, _multinomial, _multinomial_columns, support=_support_multinomial,
-    source="n! / prod k_i! prod p_i^k_i",
+    source="n! / prod k_i! prod p_i^k_i", gradient=array_gradients.MULTINOMIAL,
 )  # fmt: skip
 
 RECORDS = (MULTIVARIATE_NORMAL, DIRICHLET, SYMMETRIC_DIRICHLET, MULTINOMIAL)

@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from venture_lite.procedures import numeric, transforms
+from venture_lite.procedures import likelihoods, numeric, transforms
 from venture_lite.procedures.density import random
 from venture_lite.procedures.domains import POSITIVE, REAL
 from venture_lite.procedures.numeric import (
@@ -147,6 +147,7 @@ LOGNORMAL = random(
     "A positive number whose logarithm is normal with mean mu and standard deviation sigma.",
     lambda rng, mu, sigma: _inside(numeric.exp(mu + sigma * rng.standard_normal())), _lognormal,
     transform=transforms.POSITIVE, source="exp(-((log x - mu) / sigma)^2 / 2) / (x sigma sqrt(2 pi))",
+    predictor=likelihoods.normal_predictor(_lognormal, np.log),
 )  # fmt: skip
 WEIBULL = random(
     "weibull", (_SHAPE, _SCALE), "A positive number; (x / scale)^shape is exponential with mean 1.",

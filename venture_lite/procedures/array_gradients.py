@@ -1,0 +1,197 @@
+"""Gradients of the densities of vectors and matrices, written by hand; `record.py` says what they are given and give.
+
+The derivative with respect to a symmetric matrix is the symmetric G with d log density = sum(G * dX) for symmetric dX;
+that with respect to a point of the simplex, and to a vector of probabilities, holds for changes that sum to 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from venture_lite.procedures.columns import RowByRow
+from venture_lite.procedures.domains import POSITIVE_DEFINITE
+from venture_lite.procedures.factors import Factor, cholesky_of
+from venture_lite.procedures.record import Gradient
+from venture_lite.procedures.straight_line import digamma
+from venture_lite.values import equal
+
+Flags = tuple[bool, ...]
+Derivatives = tuple[Any, ...]
+
+LOG_TWO = float(np.log(2.0))
+
+
+def shared(rows: Any, lifted: Flags, position: int) -> Any:
+    """Derivatives row by row as they are given back: summed where the argument is uniform."""
+    total = rows if lifted[position] or not any(lifted) else rows.sum(axis=0)
+    return total if np.ndim(total) else float(total)
+
+
+def _arrays(lifted: Flags, dimensions: tuple[int, ...], given: tuple[Any, ...]) -> list[np.ndarray]:
+    """As arrays of floats, each with the dimensions of one row and one more where it is lifted."""
+    arrays = [np.asarray(x) for x in given]
+    for array, up, dimension in zip(arrays, lifted, dimensions, strict=True):
+        if array.dtype.kind not in "fbiu" or array.ndim != dimension + up:
+            raise RowByRow
+    return [array.astype(np.float64, copy=False) for array in arrays]
+
+
+def _of_columns(rows: Callable[..., Derivatives], exists: tuple[bool, ...], dimensions: tuple[int, ...]) -> Gradient:
+    """From a function of arrays, one row or many, to the derivatives row by row, all cheap enough to give unasked.
+
+    A call whose arrays are not what they must be has density 0, and derivatives 0.
+    """
+
+    def evaluate(lifted: Flags, wanted: Flags, *given: Any) -> Derivatives:
+        try:
+            arrays = _arrays(lifted, dimensions, given)
+            with np.errstate(all="ignore"):
+                found = rows(*arrays)
+        except (RowByRow, ValueError, TypeError, IndexError):
+            if any(lifted):
+                raise RowByRow from None
+            found = tuple(np.zeros(np.shape(x)) if there else None for x, there in zip(given, exists, strict=True))
+        return tuple(shared(found[i], lifted, i) if wanted[i] and exists[i] else None for i in range(len(given)))
+
+    return Gradient(exists, evaluate)
+
+
+def _multivariate_normal(lifted: Flags, wanted: Flags, value: Any, mean: Any, cov: Any) -> Derivatives:
+    if lifted[2]:
+        raise RowByRow
+    factor = cholesky_of(cov)
+    if factor is None:
+        raise RowByRow
+    try:
+        point, center = _arrays(lifted[:2], (1, 1), (value, mean))
+        with np.errstate(all="ignore"):
+            slope = ((center - point) @ factor.whitening.T) @ factor.whitening
+    except (RowByRow, ValueError, TypeError):
+        if any(lifted):
+            raise RowByRow from None
+        return tuple(
+            np.zeros(np.shape(x)) if want else None for x, want in zip((value, mean, cov), wanted, strict=True)
+        )
+    return (
+        shared(slope, lifted, 0) if wanted[0] else None,
+        shared(-slope, lifted, 1) if wanted[1] else None,
+        _by_covariance(np.atleast_2d(slope), factor) if wanted[2] else None,
+    )
+
+
+def _by_covariance(slopes: np.ndarray, factor: Factor) -> np.ndarray:
+    precision = factor.whitening.T @ factor.whitening
+    return np.asarray(0.5 * (slopes.T @ slopes - len(slopes) * precision))
+
+
+def _on_simplex(points: np.ndarray) -> Any:
+    return (points >= 0.0).all(axis=-1) & (abs(points.sum(axis=-1) - 1.0) <= 1e-9)
+
+
+def _dirichlet(points: np.ndarray, alphas: np.ndarray) -> Derivatives:
+    inside = _on_simplex(points)[..., None]
+    by_point = np.where(inside & (alphas != 1.0), (alphas - 1.0) / points, 0.0)
+    by_alphas = digamma(alphas.sum(axis=-1, keepdims=True)) - digamma(alphas) + np.log(points)
+    return by_point, np.where(inside, by_alphas, 0.0)
+
+
+def _symmetric_dirichlet(points: np.ndarray, a: np.ndarray, n: np.ndarray) -> Derivatives:
+    size = points.shape[-1]
+    by_points, by_alphas = _dirichlet(points, np.broadcast_to(a[..., None], (*a.shape, size)))
+    fits = n == size
+    return np.where(fits[..., None], by_points, 0.0), np.where(fits, by_alphas.sum(axis=-1), 0.0), None
+
+
+def _categorical(lifted: Flags, wanted: Flags, value: Any, probs: Any, values: Any = None) -> Derivatives:
+    if values is None:
+        taken = _chosen.evaluate(lifted[:2], wanted[:2], value, probs)
+        return (*taken, None)
+    if any(lifted):
+        raise RowByRow
+    same = np.array([equal(other, value) for other in values], dtype=np.float64)
+    mass = float(same @ np.asarray(probs, dtype=np.float64))
+    return (None, same / mass if mass > 0.0 else np.zeros(len(same)), None) if wanted[1] else (None, None, None)
+
+
+def indicators(positions: Any, size: int) -> np.ndarray:
+    """1 at the positions, (..., size); all 0 where a position is none of 0 ... size - 1."""
+    return np.asarray(np.equal(np.asarray(positions)[..., None], np.arange(size)), dtype=np.float64)
+
+
+def _chosen_position(positions: np.ndarray, probs: np.ndarray) -> Derivatives:
+    taken = indicators(positions, probs.shape[-1])
+    return None, np.where((taken > 0.0) & (probs > 0.0), taken / probs, 0.0)
+
+
+_chosen = _of_columns(_chosen_position, (False, True), (0, 1))
+
+
+def _softmax(positions: np.ndarray, scores: np.ndarray) -> Derivatives:
+    taken = indicators(positions, scores.shape[-1])
+    return None, taken - softmax(scores) * taken.sum(axis=-1, keepdims=True)
+
+
+def softmax(scores: Any) -> Any:
+    grown = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    return grown / grown.sum(axis=-1, keepdims=True)
+
+
+def _multinomial(counts: np.ndarray, n: np.ndarray, probs: np.ndarray) -> Derivatives:
+    inside = ((counts >= 0.0) & (np.mod(counts, 1.0) == 0.0) & ((probs > 0.0) | (counts == 0.0))).all(axis=-1)
+    inside = inside & (counts.sum(axis=-1) == n)
+    return None, None, np.where(inside[..., None] & (counts > 0.0), counts / probs, 0.0)
+
+
+def _wishart(df: float, value: Factor, scale: Factor) -> Derivatives:
+    size = len(scale.lower)
+    value_inverse, scale_inverse = value.whitening.T @ value.whitening, scale.whitening.T @ scale.whitening
+    root = scale_inverse @ value.lower
+    return (
+        0.5 * ((df - size - 1) * value_inverse - scale_inverse),
+        0.5 * (value.log_determinant - scale.log_determinant) - _digammas(df, size),
+        0.5 * (root @ root.T - df * scale_inverse),
+    )
+
+
+def _inv_wishart(df: float, value: Factor, scale: Factor) -> Derivatives:
+    size = len(scale.lower)
+    value_inverse, scale_inverse = value.whitening.T @ value.whitening, scale.whitening.T @ scale.whitening
+    root = value_inverse @ scale.lower
+    return (
+        0.5 * (root @ root.T - (df + size + 1) * value_inverse),
+        0.5 * (scale.log_determinant - value.log_determinant) - _digammas(df, size),
+        0.5 * (df * scale_inverse - value_inverse),
+    )
+
+
+def _digammas(df: float, size: int) -> float:
+    """The derivative of log(2^(df D/2) Gamma_D(df/2)), the product of D gamma functions, apart from its constant."""
+    return 0.5 * (size * LOG_TWO + float(digamma(0.5 * (df - np.arange(size))).sum()))
+
+
+def _of_matrices(derivatives: Callable[[float, Factor, Factor], Derivatives]) -> Gradient:
+    def evaluate(lifted: Flags, wanted: Flags, value: Any, df: Any, scale: Any) -> Derivatives:
+        if any(lifted):
+            raise RowByRow
+        of_value = cholesky_of(value) if POSITIVE_DEFINITE.contains(value) else None
+        of_scale = cholesky_of(scale)
+        if of_value is None or of_scale is None or of_value.lower.shape != of_scale.lower.shape:
+            found: Derivatives = (np.zeros(np.shape(value)), 0.0, np.zeros(np.shape(scale)))
+        else:
+            found = derivatives(df, of_value, of_scale)
+        return tuple(part if want else None for part, want in zip(found, wanted, strict=True))
+
+    return Gradient((True, True, True), evaluate)
+
+
+MULTIVARIATE_NORMAL = Gradient((True, True, True), _multivariate_normal)
+DIRICHLET = _of_columns(_dirichlet, (True, True), (1, 1))
+SYMMETRIC_DIRICHLET = _of_columns(_symmetric_dirichlet, (True, True, False), (1, 0, 0))
+CATEGORICAL = Gradient((False, True, False), _categorical)
+SOFTMAX_CATEGORICAL = _of_columns(_softmax, (False, True), (0, 1))
+MULTINOMIAL = _of_columns(_multinomial, (False, False, True), (1, 0, 1))
+WISHART = _of_matrices(_wishart)
+INV_WISHART = _of_matrices(_inv_wishart)

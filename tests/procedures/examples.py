@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import special, stats
 
+from venture_lite.procedures.covariances import Covariance, Mean
 from venture_lite.values import Symbol, freeze
 
 
@@ -159,6 +160,9 @@ MAKERS: dict[str, MakerExample] = {
     ),
     "make_beta_bernoulli": MakerExample([(1.0, 1.0), (0.3, 20_000.0)], [True, False, 1, 1.0, 0], ("t", 2, 0.5)),
     "make_sym_dir_mult": MakerExample([(1.0, 4), (0.05, 9.0)], [0, 3, 3.0, 1, True], ("t", -1, 9, 0.5, math.nan)),
+    "make_dir_mult": MakerExample(
+        [(vector(1.0, 0.5, 30.0, 1e-3),), ((2, 0.1, 5, 20_000.0),)], [0, 3, 3.0, 1, True], ("t", -1, 4, 0.5, math.nan)
+    ),
     "make_gamma_poisson": MakerExample([(1.0, 1.0), (0.3, 2.5)], [0, 3, 3.0, 1, 12], ("t", -1, 0.5, math.inf)),
     "make_normal_inv_chi_sq": MakerExample(
         [(0.0, 1.0, 3.0, 1.0), (-2, 0.1, 8.0, 4.0)], [0.5, -1.5, 3, 0.25, 2.75], ("t", math.inf, math.nan)
@@ -172,6 +176,14 @@ MAKERS: dict[str, MakerExample] = {
         ("t", 1.0, vector(1, 2, 3), vector(1, math.nan), vector(1, math.inf)),
     ),
 }
+
+SMOOTH = Covariance("gp_squared_exponential", (1.5, 0.5))
+
+APPLIED: dict[str, list[tuple[Any, ...]]] = {
+    "make_gp": [(0, SMOOTH), (Mean("gp_linear_mean", (1.0, 0.0)), Covariance("gp_noise", (2.0,)))],
+    "make_lazy_hmm": [((0.5, 0.5), matrix((0.5, 0.5), (1, 0)), ((0.25, 0.75, 0), (0, 0, 1)))],
+}
+"""Arguments of makers whose applications are given inputs; `test_processes.py` applies them."""
 
 V = vector(1, 2, 3)
 W = vector(4, -1, 0.5)
@@ -233,12 +245,26 @@ DETERMINISTIC: dict[str, list[tuple[tuple[Any, ...], Any]]] = {
     "ones": [((2,), vector(1, 1)), ((1, 2), matrix((1, 1)))],
     "zeros": [((2,), vector(0, 0)), ((1, 2), matrix((0, 0)))],
     "dot": [((V, W), 3.5), ((W, W), 17.25), (((1, 2, 3), W), 3.5), ((M, vector(1, 1)), vector(3, 7))],
-    "matmul": [((M, M), matrix((7, 10), (15, 22))), ((M, vector(1, 1)), vector(3, 7)), ((vector(1, 1), M), vector(4, 6))],
+    "matmul": [
+        ((M, M), matrix((7, 10), (15, 22))),
+        ((M, vector(1, 1)), vector(3, 7)),
+        ((vector(1, 1), M), vector(4, 6)),
+    ],
     "transpose": [((M,), matrix((1, 3), (2, 4)))],
     "linear_logistic": [((V, W), 1 / (1 + math.exp(-3.5))), ((W, W), 1 / (1 + math.exp(-17.25)))],
     "sum": [(((1, 2, 3),), 6), ((V,), 6.0), ((M,), 10.0)],
     "prod": [(((1, 2, 3),), 6), ((V,), 6.0), ((M,), 24.0)],
     "mean": [(((1, 2, 3),), 2.0), ((V,), 2.0), ((M,), 2.5)],
+    "gp_squared_exponential": [((1.5, 0.5), SMOOTH), ((1, vector(1, 2)), Covariance(SMOOTH.name, (1.0, (1.0, 2.0))))],
+    "gp_matern": [((1, 2, 1.5), Covariance("gp_matern", (1.0, 2.0, 1.5)))],
+    "gp_rational_quadratic": [((1, (2, 3), 0.5), Covariance("gp_rational_quadratic", (1.0, (2.0, 3.0), 0.5)))],
+    "gp_periodic": [((1, 2, 3), Covariance("gp_periodic", (1.0, 2.0, 3.0)))],
+    "gp_linear": [((2, 0.5), Covariance("gp_linear", (2.0, 0.5))), ((2, (1,)), Covariance("gp_linear", (2.0, (1.0,))))],
+    "gp_constant": [((2,), Covariance("gp_constant", (2.0,)))],
+    "gp_noise": [((0.5,), Covariance("gp_noise", (0.5,)))],
+    "gp_linear_mean": [((2, 3), Mean("gp_linear_mean", (2.0, 3.0))), (((1,), 1), Mean("gp_linear_mean", ((1.0,), 1)))],
+    "gp_sum": [((SMOOTH, SMOOTH), Covariance("gp_sum", (SMOOTH, SMOOTH))), ((1, 2.5), Mean("gp_sum", (1.0, 2.5)))],
+    "gp_product": [((SMOOTH,), Covariance("gp_product", (SMOOTH,))), ((1, 2), Mean("gp_product", (1.0, 2.0)))],
     "is_number": [((1,), True), ((0.5,), True), (("1",), False), ((V,), False)],
     "is_boolean": [((1,), False), ((True,), True)],
     "is_symbol": [((RED,), True), (("red",), False)],

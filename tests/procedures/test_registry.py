@@ -10,13 +10,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.procedures.examples import DETERMINISTIC, MAKERS, RANDOM, RED, M, V, vector
+from tests.procedures.examples import APPLIED, DETERMINISTIC, MAKERS, RANDOM, RED, M, V, vector
 from venture_lite.errors import ArgumentError, NameUnknown
 from venture_lite.procedures.checks import check_arguments, columns_valid, record_valid
 from venture_lite.procedures.record import REQUIRED, Deterministic, Maker, Random
 from venture_lite.procedures.registry import FAMILIES, PROCEDURES, lookup
 
-KINDS: list[tuple[type, dict[str, Any]]] = [(Deterministic, DETERMINISTIC), (Random, RANDOM), (Maker, MAKERS)]
+KINDS: list[tuple[type, dict[str, Any]]] = [
+    (Deterministic, DETERMINISTIC),
+    (Random, RANDOM),
+    (Maker, MAKERS | APPLIED),
+]
 
 
 @pytest.mark.parametrize(("kind", "examples"), KINDS)
@@ -42,6 +46,8 @@ def test_the_summary_is_a_sentence_and_the_source_of_a_density_is_named(record: 
 def _calls(name: str) -> list[tuple[Any, ...]]:
     if name in DETERMINISTIC:
         return [args for args, _ in DETERMINISTIC[name]]
+    if name in APPLIED:
+        return APPLIED[name]
     return RANDOM[name].arguments if name in RANDOM else MAKERS[name].arguments
 
 

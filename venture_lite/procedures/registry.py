@@ -8,10 +8,13 @@ from venture_lite.procedures import (
     categorical,
     comparison,
     continuous,
+    covariances,
     crp,
     discrete,
     elementary,
     exchangeable,
+    gaussian_process,
+    hidden_markov,
     lists,
     multivariate,
     normal_inv_chi_sq,
@@ -40,6 +43,9 @@ FAMILIES: tuple[tuple[Procedure, ...], ...] = (
     exchangeable.RECORDS,
     normal_inv_chi_sq.RECORDS,
     normal_inverse_wishart.RECORDS,
+    covariances.RECORDS,
+    gaussian_process.RECORDS,
+    hidden_markov.RECORDS,
 )
 
 PROCEDURES: dict[str, Procedure] = {record.name: record for family in FAMILIES for record in family}

@@ -1,0 +1,298 @@
+"""Mean and covariance functions of Gaussian processes, as values.
+
+A covariance is a name and its parameters, sums and products of others among them; it is immutable, equal by content
+and printed as it is written. It is no lambda: its parameters are then ordinary parents in the trace, so that a change
+of a length scale reaches the process, and one call of `gram` covers all pairs of points.
+
+Two applications at one point share what the smooth parts give and differ by their white noise; the two are kept apart
+(`variances`), because what is shared at one point makes equal values, and what is not does not.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any, TypeVar
+
+import numpy as np
+
+from venture_lite.errors import ArgumentError
+from venture_lite.procedures.checks import check_arguments
+from venture_lite.procedures.domains import POSITIVE, POSITIVE_VECTOR, REAL, VECTOR, Domain
+from venture_lite.procedures.record import Argument, Deterministic
+from venture_lite.values import is_number, show
+
+Array = np.ndarray
+MATERN_ORDERS = (0.5, 1.5, 2.5)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Covariance:
+    """What two applications of a process have in common, by where they are; points are rows (n, dims)."""
+
+    name: str
+    # numbers, tuples of numbers with one entry for each coordinate, or covariances
+    arguments: tuple[Any, ...]
+
+    def gram(self, left: Array, right: Array) -> Array:
+        """Covariances (n, m) of one application at each of `left` (n, dims) with another at each of `right` (m, dims).
+
+        Raises ArgumentError where a parameter has not as many entries as the points have coordinates.
+        """
+        return _GRAMS[self.name](left, right, *self.arguments)
+
+    def variances(self, points: Array) -> tuple[Array, Array]:
+        """(n,) and (n,): the variance that applications at a point share, and that of each one's own noise."""
+        none = np.zeros(len(points))
+        parts: Iterator[tuple[Array, Array]]
+        match self.name:
+            case "gp_noise":
+                return none, none + _square(self.arguments[0])
+            case "gp_sum":
+                parts = (part.variances(points) for part in self.arguments)
+                return reduce(_added, parts)
+            case "gp_product":
+                parts = (part.variances(points) for part in self.arguments)
+                return reduce(_multiplied, parts)
+            case "gp_linear":
+                amplitude, center = self.arguments
+                return _square(amplitude) * _square(_from(points, center)).sum(axis=1), none
+        # the stationary ones
+        return none + _square(self.arguments[0]), none
+
+    @property
+    def noisy(self) -> bool:
+        """Whether applications at one point differ."""
+        if self.name in ("gp_sum", "gp_product"):
+            return any(part.noisy for part in self.arguments)
+        return self.name == "gp_noise"
+
+    def __repr__(self) -> str:
+        return _written(self.name, self.arguments)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Mean:
+    """The expected value of an application, by where it is."""
+
+    name: str
+    arguments: tuple[Any, ...]
+
+    def at(self, points: Array) -> Array:
+        """(n,) at points (n, dims)."""
+        match self.name:
+            case "gp_linear_mean":
+                slope, intercept = self.arguments
+                _check_dimensions(points, slope, "gp_linear_mean: slope")
+                line: Array = intercept + (points * np.asarray(slope)).sum(axis=1)
+                return line
+            case "gp_sum":
+                return reduce(np.add, (mean_of(part).at(points) for part in self.arguments))
+            case "gp_product":
+                return reduce(np.multiply, (mean_of(part).at(points) for part in self.arguments))
+        return np.full(len(points), self.arguments[0])
+
+    def __repr__(self) -> str:
+        return _written(self.name, self.arguments)
+
+
+def mean_of(argument: Any) -> Mean:
+    """A number is a constant mean."""
+    return argument if isinstance(argument, Mean) else Mean("gp_constant_mean", (float(argument),))
+
+
+def _written(name: str, arguments: tuple[Any, ...]) -> str:
+    shown = [f"(vector {' '.join(map(show, a))})" if isinstance(a, tuple) else show(a) for a in arguments]
+    return f"({name} {' '.join(shown)})"
+
+
+# ------------------------------------------------------------------------------------------------------- the functions
+
+
+Number = TypeVar("Number", float, Array)
+
+
+def _square(x: Number) -> Number:
+    """Beyond the floats an infinity, where `**` would raise an error of its own."""
+    square: Number = x * x
+    return square
+
+
+def _added(left: tuple[Array, Array], right: tuple[Array, Array]) -> tuple[Array, Array]:
+    return left[0] + right[0], left[1] + right[1]
+
+
+def _multiplied(left: tuple[Array, Array], right: tuple[Array, Array]) -> tuple[Array, Array]:
+    """Of (shared + own) (shared + own), what is not the product of the shared ones."""
+    return left[0] * right[0], left[1] * (right[0] + right[1]) + left[0] * right[1]
+
+
+def _check_dimensions(points: Array, parameter: Any, what: str) -> None:
+    if isinstance(parameter, tuple) and len(parameter) != points.shape[1]:
+        raise ArgumentError(f"{what} has {len(parameter)} entries, but the points have {points.shape[1]}")
+
+
+def _from(points: Array, center: Any) -> Array:
+    _check_dimensions(points, center, "gp_linear: center")
+    away: Array = points - np.asarray(center)
+    return away
+
+
+def _scaled_squares(left: Array, right: Array, length: Any, of: Callable[[Array], Array] = _square) -> Array:
+    """(n, m): the sum over coordinates of `of` the differences, in lengths; exactly symmetric, without cancellation."""
+    _check_dimensions(left, length, "length")
+    lengths = np.broadcast_to(np.asarray(length), left.shape[1:])
+    total = np.zeros((len(left), len(right)))
+    for coordinate, scale in enumerate(lengths.tolist()):
+        difference = left[:, coordinate, None] - right[None, :, coordinate]
+        total += of(difference) / _square(scale)
+    return total
+
+
+def _squared_exponential(left: Array, right: Array, amplitude: float, length: Any) -> Array:
+    return _square(amplitude) * np.exp(-0.5 * _scaled_squares(left, right, length))
+
+
+def _matern(left: Array, right: Array, amplitude: float, length: Any, order: float) -> Array:
+    distance = np.sqrt(2.0 * order * _scaled_squares(left, right, length))
+    falling = _square(amplitude) * np.exp(-distance)
+    if order == 0.5:
+        return falling
+    return falling * (1.0 + distance if order == 1.5 else 1.0 + distance + distance * distance / 3.0)
+
+
+def _rational_quadratic(left: Array, right: Array, amplitude: float, length: Any, mixture: float) -> Array:
+    squares = _scaled_squares(left, right, length)
+    return _square(amplitude) * np.exp(-mixture * np.log1p(squares / (2.0 * mixture)))
+
+
+def _periodic(left: Array, right: Array, amplitude: float, length: Any, period: float) -> Array:
+    def waves(difference: Array) -> Array:
+        return _square(np.sin(math.pi * difference / period))
+
+    return _square(amplitude) * np.exp(-2.0 * _scaled_squares(left, right, length, waves))
+
+
+def _linear(left: Array, right: Array, amplitude: float, center: Any) -> Array:
+    gram: Array = _square(amplitude) * (_from(left, center) @ _from(right, center).T)
+    return gram
+
+
+def _constant(left: Array, right: Array, amplitude: float) -> Array:
+    return np.full((len(left), len(right)), _square(amplitude))
+
+
+def _noise(left: Array, right: Array, sd: float) -> Array:
+    return np.zeros((len(left), len(right)))
+
+
+def _sum(left: Array, right: Array, *parts: Covariance) -> Array:
+    return reduce(np.add, (part.gram(left, right) for part in parts))
+
+
+def _product(left: Array, right: Array, *parts: Covariance) -> Array:
+    return reduce(np.multiply, (part.gram(left, right) for part in parts))
+
+
+_GRAMS: dict[str, Callable[..., Array]] = {
+    "gp_squared_exponential": _squared_exponential,
+    "gp_matern": _matern,
+    "gp_rational_quadratic": _rational_quadratic,
+    "gp_periodic": _periodic,
+    "gp_linear": _linear,
+    "gp_constant": _constant,
+    "gp_noise": _noise,
+    "gp_sum": _sum,
+    "gp_product": _product,
+}
+
+
+# -------------------------------------------------------------------------------------------------------- the records
+
+
+def _one_of(name: str, phrase: str, contains: Callable[[Any], bool]) -> Domain:
+    return Domain(name, phrase, contains, lambda column: all(map(contains, column.tolist())))
+
+
+def _either(name: str, phrase: str, one: Domain, several: Domain) -> Domain:
+    """A number, or a vector with an entry for each coordinate of the points."""
+    return Domain(
+        name, phrase,
+        lambda value: one.contains(value) or several.contains(value),
+        lambda column: one.contains_all(column) if column.ndim == 1 else several.contains_all(column),
+    )  # fmt: skip
+
+
+LENGTH = _either("length", "a positive number, or a vector of them for each coordinate", POSITIVE, POSITIVE_VECTOR)
+COORDINATES = _either("coordinates", "a finite number, or a vector of them for each coordinate", REAL, VECTOR)
+ORDER = _one_of("order", "0.5, 1.5 or 2.5", lambda value: is_number(value) and value in MATERN_ORDERS)
+_WHY = "a lambda cannot be one, since a change of what it reads would not reach the process"
+COVARIANCE = _one_of(
+    "covariance",
+    f"a covariance made by {', '.join(_GRAMS)} ({_WHY})",
+    lambda value: isinstance(value, Covariance),
+)
+MEAN = _one_of(
+    "mean function",
+    f"a number or a mean made by gp_linear_mean, gp_sum, gp_product ({_WHY})",
+    lambda value: isinstance(value, Mean) or REAL.contains(value),
+)
+PART = _one_of(
+    "part", f"a covariance, or a mean ({_WHY})", lambda value: isinstance(value, Covariance) or MEAN.contains(value)
+)
+
+
+def _plain(argument: Any) -> Any:
+    """Parameters as floats and tuples of floats, so that equal functions are equal values."""
+    if isinstance(argument, (np.ndarray, tuple)):
+        return tuple(map(float, argument))
+    return float(argument) if is_number(argument) else argument
+
+
+def _function(
+    of: Callable[..., Any], name: str, arguments: tuple[Argument, ...], summary: str, rest: Domain | None = None
+) -> Deterministic:
+    def make(*given: Any) -> Any:
+        return of(name, tuple(map(_plain, check_arguments(record, given))))
+
+    record = Deterministic(name, arguments, summary, make, rest=rest)
+    return record
+
+
+def _combined(name: str, parts: tuple[Any, ...]) -> Covariance | Mean:
+    covariances = [isinstance(part, Covariance) for part in parts]
+    if any(covariances) and not all(covariances):
+        shown = " ".join(map(show, parts))
+        raise ArgumentError(f"{name} takes covariances alone, or means and numbers alone, got {shown}")
+    return Covariance(name, parts) if all(covariances) else Mean(name, parts)
+
+
+_AMPLITUDE = Argument("amplitude", POSITIVE)
+_SMOOTH = (_AMPLITUDE, Argument("length", LENGTH))
+_PARTS = (Argument("part", PART),)
+
+RECORDS = (
+    _function(Covariance, "gp_squared_exponential", _SMOOTH,
+              "Covariance amplitude^2 exp(-d^2 / (2 length^2)) at distance d: very smooth functions that vary by about "
+              "amplitude over about length; a vector gives each coordinate of the points its own length."),
+    _function(Covariance, "gp_matern", (*_SMOOTH, Argument("order", ORDER)),
+              "Matern covariance of order 0.5 (rough), 1.5 or 2.5 (twice differentiable functions)."),
+    _function(Covariance, "gp_rational_quadratic", (*_SMOOTH, Argument("mixture", POSITIVE)),
+              "Covariance amplitude^2 (1 + d^2 / (2 mixture length^2))^-mixture at distance d: a mixture of squared "
+              "exponentials of many lengths."),
+    _function(Covariance, "gp_periodic", (*_SMOOTH, Argument("period", POSITIVE)),
+              "Covariance amplitude^2 exp(-2 sin(pi d / period)^2 / length^2): functions that repeat with the period."),
+    _function(Covariance, "gp_linear", (_AMPLITUDE, Argument("center", COORDINATES, 0.0)),
+              "Covariance amplitude^2 (x - center)(z - center): straight lines through 0 at the center, with slopes "
+              "normal(0, amplitude)."),
+    _function(Covariance, "gp_constant", (_AMPLITUDE,),
+              "Covariance amplitude^2 everywhere: constant functions, normal(0, amplitude)."),
+    _function(Covariance, "gp_noise", (Argument("sd", POSITIVE),),
+              "White noise: each application adds its own normal(0, sd)."),
+    _function(Mean, "gp_linear_mean", (Argument("slope", COORDINATES), Argument("intercept", REAL, 0.0)),
+              "The mean intercept + slope x; a vector of slopes for vectors x."),
+    _function(_combined, "gp_sum", _PARTS, "The sum of covariances, or of means and numbers.", rest=PART),
+    _function(_combined, "gp_product", _PARTS, "The product of covariances, or of means and numbers.", rest=PART),
+)  # fmt: skip

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from venture_lite.procedures.domains import POSITIVE, Domain, numbers
-from venture_lite.procedures.exchangeable import log_rising
+from venture_lite.procedures.numeric import log_rising
 from venture_lite.procedures.record import Argument, Maker
 
 

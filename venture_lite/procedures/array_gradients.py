@@ -39,6 +39,14 @@ def _arrays(lifted: Flags, dimensions: tuple[int, ...], given: tuple[Any, ...]) 
     return [array.astype(np.float64, copy=False) for array in arrays]
 
 
+def _zeros(x: Any) -> Any:
+    """Of the shape of what has one."""
+    try:
+        return np.zeros(np.shape(x))
+    except ValueError:
+        return 0.0
+
+
 def _of_columns(rows: Callable[..., Derivatives], exists: tuple[bool, ...], dimensions: tuple[int, ...]) -> Gradient:
     """From a function of arrays, one row or many, to the derivatives row by row, all cheap enough to give unasked.
 
@@ -53,7 +61,7 @@ def _of_columns(rows: Callable[..., Derivatives], exists: tuple[bool, ...], dime
         except (RowByRow, ValueError, TypeError, IndexError):
             if any(lifted):
                 raise RowByRow from None
-            found = tuple(np.zeros(np.shape(x)) if there else None for x, there in zip(given, exists, strict=True))
+            found = tuple(_zeros(x) if there else None for x, there in zip(given, exists, strict=True))
         return tuple(shared(found[i], lifted, i) if wanted[i] and exists[i] else None for i in range(len(given)))
 
     return Gradient(exists, evaluate)
@@ -68,23 +76,23 @@ def _multivariate_normal(lifted: Flags, wanted: Flags, value: Any, mean: Any, co
     try:
         point, center = _arrays(lifted[:2], (1, 1), (value, mean))
         with np.errstate(all="ignore"):
-            slope = ((center - point) @ factor.whitening.T) @ factor.whitening
+            away = center - point
+            possible = np.isfinite(away).all(axis=-1, keepdims=True)
+            slope = np.where(possible, (away @ factor.whitening.T) @ factor.whitening, 0.0)
     except (RowByRow, ValueError, TypeError):
         if any(lifted):
             raise RowByRow from None
-        return tuple(
-            np.zeros(np.shape(x)) if want else None for x, want in zip((value, mean, cov), wanted, strict=True)
-        )
+        return tuple(_zeros(x) if want else None for x, want in zip((value, mean, cov), wanted, strict=True))
     return (
         shared(slope, lifted, 0) if wanted[0] else None,
         shared(-slope, lifted, 1) if wanted[1] else None,
-        _by_covariance(np.atleast_2d(slope), factor) if wanted[2] else None,
+        _by_covariance(np.atleast_2d(slope), int(possible.sum()), factor) if wanted[2] else None,
     )
 
 
-def _by_covariance(slopes: np.ndarray, factor: Factor) -> np.ndarray:
+def _by_covariance(slopes: np.ndarray, count: int, factor: Factor) -> np.ndarray:
     precision = factor.whitening.T @ factor.whitening
-    return np.asarray(0.5 * (slopes.T @ slopes - len(slopes) * precision))
+    return np.asarray(0.5 * (slopes.T @ slopes - count * precision))
 
 
 def _on_simplex(points: np.ndarray) -> Any:
@@ -179,7 +187,7 @@ def _of_matrices(derivatives: Callable[[float, Factor, Factor], Derivatives]) ->
         of_value = cholesky_of(value) if POSITIVE_DEFINITE.contains(value) else None
         of_scale = cholesky_of(scale)
         if of_value is None or of_scale is None or of_value.lower.shape != of_scale.lower.shape:
-            found: Derivatives = (np.zeros(np.shape(value)), 0.0, np.zeros(np.shape(scale)))
+            found: Derivatives = (_zeros(value), 0.0, _zeros(scale))
         else:
             found = derivatives(df, of_value, of_scale)
         return tuple(part if want else None for part, want in zip(found, wanted, strict=True))

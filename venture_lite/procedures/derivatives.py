@@ -143,6 +143,7 @@ namespace, as the densities are."""
 
 PAIRS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
     "divide": (lambda x, y: divide(1.0, y), lambda x, y: -divide(divide(x, y), y)),
+    "times": (lambda x, y: y, lambda x, y: x),
     "xlogy": (lambda x, y: log(y), lambda x, y: where(x == 0, 0.0, divide(x, y))),
     "xlog1py": (lambda x, y: log1p(y), lambda x, y: where(x == 0, 0.0, divide(x, 1.0 + y))),
 }
@@ -203,11 +204,15 @@ def _minimum(x: Any, y: Any) -> Any:
     return _where(x <= y, x, y)
 
 
+CHOICES: dict[str, Callable[..., Any]] = {"where": _where, "maximum": _maximum, "minimum": _minimum}
+"""Functions whose value is one of their arguments."""
+
+
 @functools.cache
 def _names() -> dict[str, Any]:
     """The numeric namespace over duals."""
     plain = {name: recorded(name) for name in SCALAR_NAMES}
-    names: dict[str, Any] = {"where": _where, "maximum": _maximum, "minimum": _minimum}
+    names: dict[str, Any] = dict(CHOICES)
     for name, derivative in DERIVATIVES.items():
         names[name] = _of_one(name, rebound(derivative, plain))
     for name, (by_left, by_right) in PAIRS.items():

@@ -40,7 +40,6 @@ STUDENT_THIRD = (3.0 + 2.0 * math.sqrt(2.0)) / 4.0
 
 Density = Callable[..., Any]
 
-quietly = np.errstate(all="ignore")
 quadratic_limits = (math.inf, 0.0)
 """Of a log density that is quadratic: no largest slope, no third derivative."""
 
@@ -64,7 +63,7 @@ def logistic_predictor(
         return (*arguments[:argument], p, *arguments[argument + 1 :])
 
     def taylor(value: Any, *arguments: Any) -> Terms:
-        with quietly:
+        with np.errstate(all="ignore"):
             eta, (successes, failures) = arguments[argument], counts(value, *arguments)
             p, q, log_p, log_q = _logistic(eta)
             # the constant, or -inf, is what the density has at 1/2 beside its powers of 1/2
@@ -131,7 +130,7 @@ def bernoulli_logit_gradient(
     value, logit = numeric_column(value, lifted[0]), numeric_column(logit, lifted[1])
     if np.ndim(value) > 1 or np.ndim(logit) > 1:
         raise RowByRow
-    with quietly:
+    with np.errstate(all="ignore"):
         slope = value - 1.0 / (1.0 + np.exp(-logit))
     if not (BOOLEAN_LIKE.contains_all(value) if lifted[0] else BOOLEAN_LIKE.contains(value)):
         slope = np.where(np.equal(value, 1) | np.equal(value, 0), slope, 0.0)
@@ -147,7 +146,7 @@ def poisson_predictor(density: Density) -> LinearPredictor:
     on_arrays = on_columns(density)
 
     def taylor(value: Any, eta: Any) -> Terms:
-        with quietly:
+        with np.errstate(all="ignore"):
             rate = np.exp(eta)
             # at rate 1 the density is exp(-1) / value!, or 0
             return on_arrays(value, 1.0) + 1.0 + value * eta - rate, value - rate, -rate
@@ -167,7 +166,7 @@ def normal_predictor(density: Density, scaled: Callable[[Any], Any] = lambda val
     on_arrays = on_columns(density)
 
     def taylor(value: Any, mean: Any, sd: Any) -> Terms:
-        with quietly:
+        with np.errstate(all="ignore"):
             log_density = on_arrays(value, mean, sd)
             return log_density, (scaled(value) - mean) / sd / sd, -1.0 / sd / sd
 
@@ -193,7 +192,7 @@ def student_t_predictor(density: Density, argument: int, df: float | None = None
         return freedom, scale, z, 1.0 / (freedom + z * z)
 
     def taylor(value: Any, *arguments: Any) -> Terms:
-        with quietly:
+        with np.errstate(all="ignore"):
             freedom, scale, z, weight = standardised(value, arguments)
             first = (freedom + 1.0) * z * weight / scale
             second = (freedom + 1.0) * weight * (1.0 - 2.0 * freedom * weight) / scale / scale
@@ -204,7 +203,7 @@ def student_t_predictor(density: Density, argument: int, df: float | None = None
         return (freedom + 1.0) / (freedom + 3.0) / scale / scale
 
     def curvature(value: Any, *arguments: Any) -> Any:
-        with quietly:
+        with np.errstate(all="ignore"):
             freedom, scale, _, weight = standardised(value, arguments)
             return -(freedom + 1.0) * weight / scale / scale
 
@@ -223,7 +222,7 @@ def student_t_predictor(density: Density, argument: int, df: float | None = None
 
 
 def _softmax_taylor(value: Any, scores: Any) -> Terms:
-    with quietly:
+    with np.errstate(all="ignore"):
         scores = np.asarray(scores, dtype=np.float64)
         taken, p = indicators(value, scores.shape[-1]), softmax(scores)
         top = scores.max(axis=-1)

@@ -125,6 +125,11 @@ def is_integral(x: float) -> bool:
     return x % 1 == 0
 
 
+def times(x: float, y: float) -> float:
+    """x y, and 0 where x is 0 whatever y is."""
+    return 0.0 if x == 0 else x * y
+
+
 def xlogy(x: float, y: float) -> float:
     """x log y, and 0 where x is 0 whatever y is."""
     return 0.0 if x == 0 else x * log(y)
@@ -167,7 +172,7 @@ def log_gamma_density(shape: float, x: float, log_x: float) -> float:
     away = (x - m) / m
     series = (1.0 - 1.0 / (30.0 * m * m)) / (12.0 * m)
     saddle = m * (log1p(away) - away) - 0.5 * (LOG_TWO_PI + log(m)) - series
-    power = where(shape == 1.0, 0.0, (shape - 1.0) * log_x)
+    power = times(shape - 1.0, log_x)
     return where(large, saddle, power - x - lgamma(shape))
 
 
@@ -207,6 +212,10 @@ def _is_integral_columns(x: Any) -> Any:
     return np.mod(x, 1) == 0
 
 
+def _times_of_columns(x: Any, y: Any) -> Any:
+    return np.where(x == 0, 0.0, x * y)
+
+
 def _xlogy_of_columns(x: Any, y: Any) -> Any:
     return np.where(x == 0, 0.0, x * np.log(y))
 
@@ -233,6 +242,7 @@ COLUMNS: dict[str, Any] = {
     "minimum": np.minimum,
     "isfinite": np.isfinite,
     "is_integral": _is_integral_columns,
+    "times": _times_of_columns,
     "xlogy": _xlogy_of_columns,
     "xlog1py": _xlog1py_of_columns,
 }

@@ -23,6 +23,7 @@ from venture_lite.procedures.numeric import (
     log_gamma_density,
     log_ratio,
     pi,
+    times,
     where,
 )
 from venture_lite.procedures.record import Argument
@@ -79,7 +80,7 @@ def _lognormal(value: float, mu: float, sigma: float) -> float:
 def _weibull(value: float, shape: float, scale: float) -> float:
     inside = value >= 0
     log_z = log_ratio(where(inside, value, 1.0), scale)
-    power = where(shape == 1.0, 0.0, (shape - 1.0) * log_z)
+    power = times(shape - 1.0, log_z)
     return where(inside, log(shape) - log(scale) + power - exp(shape * log_z), -inf)
 
 

@@ -64,61 +64,71 @@ class Node:
         self.operation = operation
         self.operands = operands
 
+    def _with(self, operation: str, other: Any) -> Any:
+        return self.recording.record(operation, self, other) if _is_operand(other) else NotImplemented
+
+    def _after(self, operation: str, other: Any) -> Any:
+        return self.recording.record(operation, other, self) if _is_operand(other) else NotImplemented
+
     def __add__(self, other: Any) -> Any:
-        return self if _is(other, 0.0) else self.recording.record("+", self, other)
+        return self if _is(other, 0.0) else self._with("+", other)
 
     def __radd__(self, other: Any) -> Any:
-        return self if _is(other, 0.0) else self.recording.record("+", other, self)
+        return self if _is(other, 0.0) else self._after("+", other)
 
     def __sub__(self, other: Any) -> Any:
-        return self if _is(other, 0.0) else self.recording.record("-", self, other)
+        return self if _is(other, 0.0) else self._with("-", other)
 
     def __rsub__(self, other: Any) -> Any:
-        return -self if _is(other, 0.0) else self.recording.record("-", other, self)
+        return -self if _is(other, 0.0) else self._after("-", other)
 
     def __mul__(self, other: Any) -> Any:
-        return self if _is(other, 1.0) else -self if _is(other, -1.0) else self.recording.record("*", self, other)
+        return self if _is(other, 1.0) else -self if _is(other, -1.0) else self._with("*", other)
 
     def __rmul__(self, other: Any) -> Any:
-        return self if _is(other, 1.0) else -self if _is(other, -1.0) else self.recording.record("*", other, self)
+        return self if _is(other, 1.0) else -self if _is(other, -1.0) else self._after("*", other)
 
     def __truediv__(self, other: Any) -> Any:
-        return self if _is(other, 1.0) else self.recording.record("/", self, other)
+        return self if _is(other, 1.0) else self._with("/", other)
 
     def __rtruediv__(self, other: Any) -> Any:
-        return self.recording.record("/", other, self)
+        return self._after("/", other)
 
     def __neg__(self) -> Any:
         return self.operands[0] if self.operation == "negative" else self.recording.record("negative", self)
 
     def __lt__(self, other: Any) -> Any:
-        return self.recording.record("<", self, other)
+        return self._with("<", other)
 
     def __le__(self, other: Any) -> Any:
-        return self.recording.record("<=", self, other)
+        return self._with("<=", other)
 
     def __gt__(self, other: Any) -> Any:
-        return self.recording.record(">", self, other)
+        return self._with(">", other)
 
     def __ge__(self, other: Any) -> Any:
-        return self.recording.record(">=", self, other)
+        return self._with(">=", other)
 
     def __eq__(self, other: object) -> Any:
-        return self.recording.record("==", self, other)
+        return self._with("==", other)
 
     def __ne__(self, other: object) -> Any:
-        return self.recording.record("!=", self, other)
+        return self._with("!=", other)
 
     def __and__(self, other: Any) -> Any:
-        return self.recording.record("&", self, other)
+        return self._with("&", other)
 
     def __or__(self, other: Any) -> Any:
-        return self.recording.record("|", self, other)
+        return self._with("|", other)
 
     def __bool__(self) -> bool:
         raise InternalError("a density has no `if`, `and` or `or`: it uses `where`, `&` and `|`")
 
     __hash__ = None  # type: ignore[assignment]
+
+
+def _is_operand(other: Any) -> bool:
+    return other.__class__ is Node or isinstance(other, (int, float))
 
 
 def _is(other: Any, number: float) -> bool:

@@ -36,6 +36,8 @@ CAPABILITIES: dict[str, Callable[[Any], bool]] = {
     "gibbs": lambda record: record.support is not None,
     "drift": lambda record: record.transform is not None,
     "columns": lambda record: record.log_density_columns is not None,
+    "derivative": lambda record: record.gradient is not None,
+    "bound": lambda record: record.predictor is not None and bool(record.predictor.bounds),
 }
 """What engines can do with a random procedure, by the fields of its record."""
 
@@ -61,8 +63,30 @@ def random() -> str:
             for record in records
         ]
         parts += [f"## {heading}", table(["procedure", *CAPABILITIES], rows)]
-        parts += [entry(record, f"Density or mass: `{record.source}`") for record in records]
+        parts += [
+            entry(record, f"Density or mass: `{record.source}`", derivatives(record), predictor(record))
+            for record in records
+        ]
     return "\n\n".join(parts)
+
+
+def derivatives(record: Random) -> str:
+    if record.gradient is None:
+        return ""
+    names = ["the value", *(f"`{argument.name}`" for argument in record.arguments)]
+    known = [name for name, exists in zip(names, record.gradient.exists, strict=True) if exists]
+    return f"Its derivative is known with respect to {', '.join(known)}."
+
+
+def predictor(record: Random) -> str:
+    """What is known of a likelihood along its linear predictor."""
+    if record.predictor is None:
+        return ""
+    name, link = record.arguments[record.predictor.argument].name, record.predictor.inverse_link
+    parts = [f"Linear predictor: eta in `{name}` = `({link} eta)`." if link else f"Linear predictor: `{name}`."]
+    parts += ["The log density is quadratic in it."] * record.predictor.is_quadratic
+    parts += [f"Lower bound `{bound.name}`: {bound.source}." for bound in record.predictor.bounds]
+    return " ".join(parts)
 
 
 def makers() -> str:

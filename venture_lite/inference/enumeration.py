@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from venture_lite.errors import KernelError
-from venture_lite.inference.mh import name_of
+from venture_lite.inference.distributions import name_of
 from venture_lite.trace.addresses import address
 from venture_lite.trace.directives import Model
 from venture_lite.trace.machine import NO_EVIDENCE

@@ -1,4 +1,5 @@
-"""`mh`: Metropolis-Hastings on a block, by resimulation from the prior or by a Gaussian random walk.
+"""`mh`: Metropolis-Hastings on a block, by resimulation from the prior, by a Gaussian random walk, or by a procedure of
+the user's (`own_proposal.py`).
 
 Resimulation proposes a choice from its own distribution, so that its density cancels. `'drift SIGMA` walks in the
 unconstrained coordinate of each choice, with the Jacobian of its transform.
@@ -6,23 +7,26 @@ unconstrained coordinate of each choice, with the Jacobian of its transform.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
-from venture_lite.code import Kind
 from venture_lite.errors import ArgumentError, KernelError
 from venture_lite.forms import scope_name
+from venture_lite.inference.distributions import name_of, reads_arguments, refuse_discrete, transform_of
 from venture_lite.inference.inspection import inspected_first
+from venture_lite.inference.own_proposal import OwnProposal, refuse_labels
 from venture_lite.inference.program import Action, InferenceProgram, Kernel
+from venture_lite.inference.proposal import Density
 from venture_lite.inference.reading import is_symbol, parts_of
+from venture_lite.inference.replay import Procedure
 from venture_lite.inference.transitions import Transitions
 from venture_lite.procedures.record import Random
-from venture_lite.procedures.transforms import REAL, Transform
-from venture_lite.syntax import Form
+from venture_lite.procedures.transforms import REAL
+from venture_lite.syntax import Form, Quote
 from venture_lite.trace.directives import Model
-from venture_lite.trace.runtime import Exchangeable
+from venture_lite.trace.regenerate import Proposal
 from venture_lite.trace.trace import Trace
 from venture_lite.values import freeze
 
@@ -89,62 +93,48 @@ class Drift:
         return value, transform.log_jacobian(value, arguments) - transform.log_jacobian(old, before)
 
 
-def transform_of(operator: Random | Exchangeable) -> Transform | None:
-    return operator.transform if isinstance(operator, Random) else operator.record.transform
+class Moves:
+    """Transitions of one action by one kind of proposal."""
 
+    def __init__(self, model: Model, block_count: Callable[[], int] | None, proposal: Proposal) -> None:
+        self.transitions = Transitions(model, block_count)
+        self.proposal = proposal
 
-def reads_arguments(transform: Transform | None) -> bool:
-    return transform is not None and transform.reads_arguments
+    @property
+    def rows(self) -> int:
+        return self.transitions.rows
 
-
-def name_of(operator: Random | Exchangeable) -> str:
-    return operator.name if isinstance(operator, Random) else f"a draw of {operator.record.name}"
-
-
-def refuse_discrete(model: Model, nodes: list[int]) -> None:
-    """Raises KernelError, before anything moves, where drift meets a discrete choice."""
-    for node in nodes:
-        code, slot, row = model.trace.decode(node)
-        item = code.slots[slot]
-        operator = item.record if item.kind is Kind.RANDOM else model.trace.application(node >> 32, row)[0]
-        assert isinstance(operator, (Random, Exchangeable))
-        if transform_of(operator) is None:
-            raise KernelError(
-                f"'drift moves continuous choices; {name_of(operator)} is discrete",
-                item.span,
-                "gibbs, or mh without 'drift",
-                model.trace.call_chain(code, slot, row),
-            )
+    def step(self, nodes: list[int], key: Any) -> bool:
+        return self.transitions.step(nodes, self.proposal)
 
 
 def _compile_mh(program: InferenceProgram, form: Form) -> Kernel:
     usage = " or ".join(MH.usage)
     parts = parts_of(form, 3, usage)
     scope, selector = scope_name(parts[0]), program.selector(parts[1])
-    model = program.model
-    transitions = Transitions(model, program.block_counter(scope, selector))
+    block_count = program.block_counter(scope, selector)
+    model, count = program.model, program.count(parts[-1], "T")
+    engine: Moves | OwnProposal
+    refuse: Callable[[Model, list[int]], None] | None = None
     if len(parts) == 3:
-        proposal: Any = Resimulation(model)
+        engine = Moves(model, block_count, Resimulation(model))
     elif len(parts) == 5 and is_symbol(parts[2], "drift"):
-        sigma = program.value(parts[3])
-        if not isinstance(sigma, (int, float)) or not 0 < sigma < float("inf"):
-            raise ArgumentError(f"the drift's SIGMA must be a positive number, got {sigma}", parts[3].span)
-        proposal = Drift(model.trace.rng, float(sigma))
+        sigma = program.positive(parts[3], "the drift's SIGMA")
+        engine = Moves(model, block_count, Drift(model.trace.rng, sigma))
+        refuse = refuse_discrete("'drift", "gibbs, or mh without 'drift")
+    elif len(parts) == 4 and not isinstance(parts[2], Quote) and not is_symbol(parts[2], "drift"):
+        density = Density(Procedure(program, program.procedure(parts[2], "PROPOSAL")))
+        engine = OwnProposal(density, scope, block_count, program.warn)
+        refuse = refuse_labels
     else:
         raise ArgumentError(f"mh is written {usage}", form.span)
-    count = program.count(parts[-1], "T")
-
-    def step(nodes: list[int], key: Any) -> bool:
-        return transitions.step(nodes, proposal)
-
-    run = program.kernel(form, scope, selector, count, step, transitions)
-    if isinstance(proposal, Drift):
-        return inspected_first(program, scope, selector, form, run, refuse_discrete)
-    return run
+    run = program.kernel(form, scope, selector, count, engine.step, engine)
+    return run if refuse is None else inspected_first(program, scope, selector, form, run, refuse)
 
 
 MH = Action(
-    "mh", ("(mh SCOPE BLOCK T)", "(mh SCOPE BLOCK 'drift SIGMA T)"),
-    "T Metropolis-Hastings transitions: proposals from the prior, or with 'drift a Gaussian random walk of standard "
-    "deviation SIGMA.", _compile_mh,
+    "mh", ("(mh SCOPE BLOCK T)", "(mh SCOPE BLOCK 'drift SIGMA T)", "(mh SCOPE BLOCK PROPOSAL T)"),
+    "T Metropolis-Hastings transitions: proposals from the prior; with 'drift a Gaussian random walk of standard "
+    "deviation SIGMA; or by PROPOSAL, a procedure from the block's values to new ones whose random choices give its "
+    "density.", _compile_mh,
 )  # fmt: skip

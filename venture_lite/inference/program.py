@@ -6,6 +6,7 @@ procedures. An action is recognised by its name; `actions.py` holds them all.
 
 from __future__ import annotations
 
+import math
 import time
 import warnings
 from collections.abc import Callable, Mapping
@@ -15,6 +16,7 @@ from typing import Any
 from venture_lite.draws import DrawsBuilder, KernelStatistics
 from venture_lite.errors import ArgumentError, CallSite, NameUnknown, Span, VentureError, VentureWarning, nearest
 from venture_lite.forms import truth
+from venture_lite.inference.lambdas import Lambda, closed
 from venture_lite.inference.selection import Selector, all_members, scope_of, sweep
 from venture_lite.parameters import constant_index
 from venture_lite.procedures import registry
@@ -24,7 +26,7 @@ from venture_lite.syntax import Expression, Form, Literal, Name, Parameter, Quot
 from venture_lite.trace.directives import Model
 from venture_lite.trace.explain import apply_checked
 from venture_lite.trace.scopes import DefaultScope
-from venture_lite.values import Symbol
+from venture_lite.values import Symbol, show
 
 Kernel = Callable[[], None]
 
@@ -118,6 +120,8 @@ class InferenceProgram:
                 raise NameUnknown(f"unknown name {name}", span, hint)
             case Form(items=(Name(name="if"), predicate, consequent, alternative)):
                 return self.value(consequent if truth(self.value(predicate)) else alternative)
+            case Form(items=(Name(name="lambda"), Form(), _, *_)):
+                return Lambda(closed(item, {**self.defined, **(self.passes or {})}, self._constant))
             case Form(items=(Name(name=head, span=span), *rest)):
                 record = registry.PROCEDURES.get(head)
                 if isinstance(record, Deterministic):
@@ -128,11 +132,30 @@ class InferenceProgram:
                 raise NameUnknown(f"unknown inference action {head}", span, nearest(head, known))
         raise ArgumentError("not an inference expression", item.span)
 
+    def _constant(self, item: Parameter) -> Expression:
+        return Quote(constant_index(item.index, self.parameters, self.passes), item.span)
+
     def count(self, item: Expression, what: str) -> int:
         value = self.value(item)
-        if not isinstance(value, (int, float)) or value != int(value) or value < 0:
-            raise ArgumentError(f"{what} must be a whole number, 0 or more, got {value}", item.span)
+        if not isinstance(value, (int, float)) or not math.isfinite(value) or value != int(value) or value < 0:
+            raise ArgumentError(f"{what} must be a whole number, 0 or more, got {show(value)}", item.span)
         return int(value)
+
+    def positive(self, item: Expression, what: str) -> float:
+        value = self.value(item)
+        if not isinstance(value, (int, float)) or not 0 < value < math.inf:
+            raise ArgumentError(f"{what} must be a positive number, got {show(value)}", item.span)
+        return float(value)
+
+    def procedure(self, item: Expression, what: str) -> Expression:
+        """An expression for the model to evaluate, refused where it certainly denotes no procedure."""
+        known = {**self.defined, **(self.passes or {})}
+        if isinstance(item, Form) or (isinstance(item, Name) and item.name not in known):
+            return item
+        value = self.value(item)
+        if not isinstance(value, Lambda):
+            raise ArgumentError(f"{what} must be a procedure, got {show(value)}", item.span)
+        return item
 
     def _is_action(self, item: Expression) -> bool:
         return (

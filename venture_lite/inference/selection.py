@@ -57,6 +57,24 @@ def all_members(scope: DefaultScope | Scope) -> list[int]:
     return scope.everything()
 
 
+def members_now(model: Model, name: Any, key: Any) -> list[int]:
+    """The choices of a block in the state at hand; `key` is as kernels are given it, 'all' for the whole scope."""
+    scope = scope_of(model, name)
+    if scope is None:
+        return []
+    return all_members(scope) if key == "all" else scope.members(key)
+
+
+def order_of(model: Model, node: int) -> tuple[Any, ...]:
+    """Sorts choices by address: directive, place in the text, call path."""
+    return sort_key(address(model.trace, node))
+
+
+def in_order(model: Model, nodes: list[int]) -> list[int]:
+    """The choices of a block in the order of their addresses, which does not depend on how they came to be."""
+    return sorted(nodes, key=lambda node: order_of(model, node)) if len(nodes) > 1 else nodes
+
+
 def sort_key(value: Any) -> tuple[Any, ...]:
     """A total order over block keys of any kind: numbers, then names and strings, then lists, then the rest."""
     if isinstance(value, (bool, int, float)):

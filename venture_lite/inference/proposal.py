@@ -1,0 +1,215 @@
+"""The density of a proposal that is a procedure of the user's, taken from the random choices that it makes.
+
+The procedure is applied to the block's values x and gives new ones y. Entries of y that are its own random choices have
+their densities; an entry that is computed has the probability of the choices that lead to it. Of all other choices on
+the way, those of finite support are summed over: so the forward density is q(y | x) in the state at hand, the reverse
+one q(x | y) in the proposed state. Those without finite support, s, are drawn, and kept for the reverse move: its ratio
+is p(s) q(x | y, s) at y over p(s) q(y | x, s) at x, which is exact, for s is drawn anew from its distribution given x
+before each move (an auxiliary variable; Storvik 2011, On the flexibility of Metropolis-Hastings acceptance
+probabilities in auxiliary variable proposal generation). A run that makes other choices than s has density 0.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from venture_lite.errors import KernelError
+from venture_lite.inference.enumeration import support_of
+from venture_lite.inference.replay import WHOLE, Procedure
+from venture_lite.procedures.record import Maker, Random
+from venture_lite.trace.runtime import Exchangeable
+from venture_lite.trace.table import ROW_MASK
+from venture_lite.trace.weights import density_of
+from venture_lite.values import equal, freeze, show
+
+MOST_BRANCHES = 1000
+"""Auxiliary choices of more values are kept, not summed over."""
+MOST_PATHS = 10_000
+"""Runs of a procedure, one for each combination of auxiliary choices, that a density may take."""
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """What a procedure made of a block's values."""
+
+    values: tuple[Any, ...]
+    # of the values and what was kept; -inf where they could not come about
+    log_density: float
+    # auxiliary choices without finite support: (what drew it, value)
+    kept: tuple[tuple[Any, Any], ...]
+    # positions of values that are no random choices of the procedure's own
+    computed: frozenset[int]
+    # whether the procedure made any random choice
+    is_random: bool
+
+
+class _DeadEnd(Exception):
+    """The run cannot end in the values that are wanted."""
+
+
+class Density:
+    """How probable it is that a procedure gives certain values."""
+
+    def __init__(self, procedure: Procedure) -> None:
+        self.procedure = procedure
+        self.model = procedure.model
+        self.text = " ".join(procedure.span.text.split())
+
+    def error(self, what: str, hint: str | None = None) -> KernelError:
+        return KernelError(f"the proposal {self.text} {what}", self.procedure.span, hint)
+
+    def draw(self, start: tuple[Any, ...], discrete: frozenset[int]) -> Drawn:
+        """Apply the procedure. `discrete` are the positions at which a computed value has a probability."""
+        total, is_random, branches = 0.0, False, False
+        kept: list[tuple[Any, Any]] = []
+        chosen: set[int] = set()
+
+        def choose(node: int, operator: Any, arguments: tuple[Any, ...]) -> Any:
+            nonlocal total, is_random, branches
+            is_random = True
+            value = self.model.machine.simulate(node, operator, arguments)
+            positions = self._positions(node, operator)
+            chosen.update(range(len(start)) if positions is WHOLE else positions)
+            if not positions and _finite(operator, arguments) is not None:
+                branches = True
+                return value
+            if not positions:
+                kept.append((_space(operator), value))
+            total += self._density(node, operator, arguments, value)
+            return value
+
+        values = self._spread(self.procedure(start, choose), start)
+        drawn = Drawn(values, total, tuple(kept), frozenset(range(len(start))) - chosen, is_random)
+        if not branches:
+            return drawn
+        return replace(drawn, log_density=self.log_density(start, values, drawn, discrete))
+
+    def log_density(
+        self, start: tuple[Any, ...], target: tuple[Any, ...], like: Drawn, discrete: frozenset[int]
+    ) -> float:
+        """That the procedure makes `target` of `start`, with the choices kept in `like` and the same values computed,
+        over all auxiliary choices of finite support."""
+        tape: list[list[Any]] = []
+        terms: list[float] = []
+        while True:
+            terms.append(self._path(start, target, like, discrete, tape))
+            while tape and tape[-1][1] + 1 == len(tape[-1][0]):
+                tape.pop()
+            if not tape:
+                return _log_sum(terms)
+            tape[-1][1] += 1
+            if len(terms) >= MOST_PATHS:
+                raise self.error(
+                    f"makes more than {MOST_PATHS:,} combinations of choices on the way to its value",
+                    "fewer choices that are no part of the value",
+                )
+
+    def _path(
+        self,
+        start: tuple[Any, ...],
+        target: tuple[Any, ...],
+        like: Drawn,
+        discrete: frozenset[int],
+        tape: list[list[Any]],
+    ) -> float:
+        """Log density along one path of auxiliary choices. `tape` holds (support, index) of each; it grows."""
+        kept = iter(like.kept)
+        total, at = 0.0, 0
+        chosen: set[int] = set()
+
+        def choose(node: int, operator: Any, arguments: tuple[Any, ...]) -> Any:
+            nonlocal total, at
+            if positions := self._positions(node, operator):
+                chosen.update(range(len(start)) if positions is WHOLE else positions)
+                value = _part(target, positions)
+            elif (support := _finite(operator, arguments)) is not None:
+                if at == len(tape):
+                    tape.append([support, 0])
+                value = tape[at][0][tape[at][1]]
+                at += 1
+            else:
+                space, value = next(kept, (None, None))
+                if space is not _space(operator):
+                    raise _DeadEnd
+            term = self._density(node, operator, arguments, value)
+            if term == -math.inf:
+                raise _DeadEnd
+            total += term
+            return value
+
+        try:
+            values = self._spread(self.procedure(start, choose), start)
+        except _DeadEnd:
+            return -math.inf
+        computed = frozenset(range(len(start))) - chosen
+        complete = next(kept, None) is None and computed - discrete == like.computed - discrete
+        return total if complete and all(equal(values[i], target[i]) for i in computed) else -math.inf
+
+    def _positions(self, node: int, operator: Any) -> tuple[int, ...]:
+        positions = self.procedure.positions(node)
+        if positions and isinstance(operator, Exchangeable) and operator.record.labels:
+            raise self.error(
+                f"takes its value from {operator.record.name}: a label means nothing but equality, and has no density"
+            )
+        return positions
+
+    def _density(self, node: int, operator: Any, arguments: tuple[Any, ...], value: Any) -> float:
+        return density_of(self.model.trace, node >> 32, node & ROW_MASK, operator, arguments, value)
+
+    def _spread(self, result: Any, start: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The procedure's result as one value for each choice of the block, of the kinds that these have."""
+        if len(start) == 1:
+            values: tuple[Any, ...] = (result,)
+        else:
+            values = tuple(result.tolist()) if isinstance(result, np.ndarray) and result.ndim == 1 else result
+            if not isinstance(values, tuple) or len(values) != len(start):
+                raise self.error(f"gave {show(result)}, which is no list of {len(start)} values", "one for each choice")
+        return tuple(map(self._fitted, values, start))
+
+    def _fitted(self, value: Any, old: Any) -> Any:
+        if isinstance(old, np.ndarray) and isinstance(value, tuple):
+            try:
+                value = freeze(np.array(value, dtype=np.float64))
+            except (TypeError, ValueError):
+                raise self.error(f"gave {show(value)}, where the choice is {show(old)}") from None
+        if _kind(value) != _kind(old):
+            raise self.error(f"gave {show(value)}, where the choice is {show(old)}")
+        if isinstance(value, (float, np.ndarray)) and np.isnan(value).any():
+            raise self.error("gave NaN")
+        return value
+
+
+def _kind(value: Any) -> Any:
+    """What a choice's value and the one proposed for it have in common."""
+    if isinstance(value, np.ndarray):
+        return value.shape
+    return "number" if isinstance(value, (int, float)) else "no number" if value is not None else "nothing"
+
+
+def _finite(operator: Random | Exchangeable, arguments: tuple[Any, ...]) -> Sequence[Any] | None:
+    support = support_of(operator, arguments)
+    return support if support is not None and len(support) <= MOST_BRANCHES else None
+
+
+def _space(operator: Random | Exchangeable) -> Random | Maker:
+    """Choices of one space have densities that can be compared."""
+    return operator if isinstance(operator, Random) else operator.record
+
+
+def _part(target: tuple[Any, ...], positions: Iterable[int]) -> Any:
+    if positions is WHOLE:
+        return target[0] if len(target) == 1 else freeze(np.array(target, dtype=np.float64))
+    first, *others = (target[position] for position in positions)
+    if not all(equal(first, other) for other in others):
+        raise _DeadEnd
+    return first
+
+
+def _log_sum(terms: list[float]) -> float:
+    largest = max(terms)
+    return largest if largest == -math.inf else largest + math.log(math.fsum(math.exp(t - largest) for t in terms))

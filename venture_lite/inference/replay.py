@@ -1,0 +1,124 @@
+"""A procedure of the user's, applied to values in the state at hand, choice by choice; nothing of it stays.
+
+Whoever applies it gives every random choice on the way its value. Which of them make up the procedure's value is known
+before they are made: a choice does if it is the result of the body that makes it, or an entry of the `list` or `vector`
+that is, and that body's result in turn is its caller's, up to the procedure itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from venture_lite.code import Code, Kind, SlotRef
+from venture_lite.errors import InternalError
+from venture_lite.inference.lambdas import closed
+from venture_lite.inference.program import InferenceProgram
+from venture_lite.lift import ARGUMENT_PREFIX, Lifter, shape
+from venture_lite.parameters import constant_index
+from venture_lite.syntax import Expression, Form, Name, Parameter
+
+Choose = Callable[[int, Any, tuple[Any, ...]], Any]
+"""(node, distribution, arguments) -> the value of a random choice."""
+
+WHOLE: tuple[int, ...] = (-1,)
+"""The positions of a choice that is the whole value."""
+
+
+class Procedure:
+    """An inference expression that denotes a procedure, as one model evaluates it."""
+
+    def __init__(self, program: InferenceProgram, item: Expression) -> None:
+        self.model = program.model
+        self.span = item.span
+        passes = program.passes or {}
+        names = {name: value for name, value in program.defined.items() if name not in passes}
+        lifted = Lifter(tuple(passes), program.parameters, lift_literals=False).lift(closed(item, names))
+        self._expression = lifted.expression
+        self._fixed = tuple(
+            constant_index(argument.index, program.parameters, passes)
+            for argument in lifted.arguments
+            if isinstance(argument, Parameter)
+        )
+        self._codes: dict[int, Code] = {}
+        self._positions: dict[Code, dict[int, tuple[int, ...]]] = {}
+        match self._expression:
+            case Form(items=(Name(name="lambda"), Form(items=variables), *_)):
+                # what is wrong with the text is said before anything moves
+                self._code(len(variables))
+
+    def _code(self, count: int) -> Code:
+        """The Code of the procedure's call with `count` values; one for all programs that hold this very text."""
+        found = self._codes.get(count)
+        if found is None:
+            first, analyzer = len(self._fixed), self.model.trace.analyzer
+            values = (Name(f"{ARGUMENT_PREFIX}{first + i}", self.span) for i in range(count))
+            call = Form((self._expression, *values), self.span)
+            key = ("procedure", shape(call), self.span, analyzer.meaning(call))
+            found = self.model.codes.get(key)
+            if found is None:
+                found = analyzer.directive("procedure", call, first + count, stored_result=False)
+                self.model.codes[key] = found
+                self.model.trace.grow_with_program()
+            self._codes[count] = found
+        return found
+
+    def __call__(self, values: tuple[Any, ...], choose: Choose) -> Any:
+        """The procedure's value; the trace is left as it was, in the middle of a transition too."""
+        model, journal = self.model, self.model.trace.journal
+        code = self._code(len(values))
+        mark, restructured = journal.mark(), journal.restructured
+        try:
+            table = model.trace.table(code)
+            row = journal.allocate(table)
+            for column, value in zip(table.columns, (*self._fixed, *values), strict=False):
+                column.fill(row, value)  # type: ignore[union-attr]
+            model.machine.choose = choose
+            model.machine.evaluate(code, row)
+            return model.read_result(code, row)
+        finally:
+            model.rollback(mark)
+            # rows that came and went again are no reason to prepare transitions anew
+            journal.restructured = restructured
+
+    def positions(self, node: int) -> tuple[int, ...]:
+        """Where in the procedure's value a choice stands: WHOLE, positions in a list, or nowhere."""
+        trace = self.model.trace
+        code, slot, row = trace.decode(node)
+        found = WHOLE
+        while True:
+            here = self._result_of(code).get(slot, ())
+            if not here or (found is not WHOLE and here is not WHOLE):
+                return ()
+            found = here if found is WHOLE else found
+            if code.kind == "directive":
+                return found
+            if code.kind == "branch":
+                environment = trace.tables[code.index].environment
+                if code.parent is None or environment is None:
+                    raise InternalError("a branch without a parent")
+                code, slot, row = code.parent, code.if_slot, environment.view[row]
+            else:
+                packed = trace.tables[code.index].user.view[row]
+                code, slot, row = trace.decode(packed)
+
+    def _result_of(self, code: Code) -> dict[int, tuple[int, ...]]:
+        """What of a body's result its slots are."""
+        found = self._positions.get(code)
+        if found is None:
+            found = self._positions[code] = _results(code)
+        return found
+
+
+def _results(code: Code) -> dict[int, tuple[int, ...]]:
+    match code.result:
+        case SlotRef(depth=0, slot=index):
+            slot = code.slots[index]
+            if slot.kind is not Kind.DETERMINISTIC or slot.record is None or slot.record.name not in ("list", "vector"):
+                return {index: WHOLE}
+            found: dict[int, tuple[int, ...]] = {}
+            for position, ref in enumerate(slot.arguments):
+                if isinstance(ref, SlotRef) and ref.depth == 0:
+                    found[ref.slot] = (*found.get(ref.slot, ()), position)
+            return found
+    return {}

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from venture_lite.errors import ParameterError, Span, nearest
+from venture_lite.supplied import Parameters
 from venture_lite.syntax import Index, IndexArithmetic, IndexName, IndexNumber, IndexOf
-from venture_lite.values import freeze, from_python
+from venture_lite.values import freeze, from_python, is_value
 
 Passes = Mapping[str, np.ndarray]
 """Loop variable -> its value in each pass, int64 of one length."""
@@ -117,8 +118,12 @@ def _place(positions: list[int]) -> str:
 
 def _listed(data: Any, positions: np.ndarray, index: IndexOf) -> np.ndarray | list[Any]:
     values = [from_python(data[p - 1]) for p in positions.tolist()]
-    for position, value in zip(positions.tolist(), values, strict=True):
-        refuse_missing(value, index.span, place=f"row {position}", name=_name(index))
+    for at, (position, value) in enumerate(zip(positions.tolist(), values, strict=True)):
+        try:
+            refuse_missing(value, index.span, place=f"row {position}", name=_name(index))
+        except ParameterError as error:
+            error.position = at
+            raise
     kinds = {type(value) for value in values}
     if len(kinds) == 1 and kinds <= {bool, int, float}:
         return np.array(values)
@@ -154,8 +159,16 @@ def refuse_missing(value: Any, span: Span, place: str = "", name: str = "") -> A
     if isinstance(value, tuple):
         for position, item in enumerate(value, start=1):
             refuse_missing(item, span, place=place or f"row {position}", name=name)
+    name = name or span.text.strip("{}")
     if missing:
-        raise _missing_value(name or span.text.strip("{}"), place, span)
+        raise _missing_value(name, place, span)
+    if not is_value(value):
+        where = f" in {place}" if place else ""
+        raise ParameterError(
+            f"the value of {name}{where} is a {type(value).__name__}, which the language has no values for",
+            span,
+            "pass numbers, strings, or lists of them",
+        )
     return value
 
 
@@ -163,7 +176,8 @@ def _missing_value(name: str, place: str, span: Span) -> ParameterError:
     return ParameterError(
         f"the value of {name}{' in ' + place if place else ''} is missing (NaN)",
         span,
-        "drop the row before you pass the data, or leave out its observe and predict the value instead",
+        "drop the row before you pass the data (pandas: df.dropna(), polars: df.drop_nulls(), NumPy: x[~np.isnan(x)]), "
+        "or leave out its observe and predict the value instead",
     )
 
 
@@ -177,11 +191,15 @@ def _raw(base: Index, parameters: Mapping[str, Any]) -> Any:
 
 def _parameter(name: str, parameters: Mapping[str, Any], span: Span) -> Any:
     if name not in parameters:
-        hint = (
-            nearest(name, parameters) or f"give it a value: {name}=... from Python, -p {name}=... on the command line"
-        )
+        hint = parameters.hint(name) if isinstance(parameters, Parameters) else None
+        hint = hint or nearest(name, parameters)
+        hint = hint or f"give it a value: {name}=... from Python, -p {name}=... on the command line"
         raise ParameterError(f"the program needs a parameter {name}", span, hint)
-    return parameters[name]
+    try:
+        return parameters[name]
+    except ParameterError as error:
+        error.at(span)
+        raise
 
 
 def _element(data: Any, position: int, index: IndexOf, written: Index) -> Any:

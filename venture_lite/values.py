@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable
+from decimal import Decimal
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -98,7 +100,10 @@ def from_python(value: Any) -> Any:
             return tuple(map(from_python, value.tolist()))
         case list() | tuple():
             return tuple(map(from_python, value))
-    return value
+        case Real() | Decimal():
+            return float(value)
+    # what pandas has for a missing value
+    return None if type(value).__name__ in ("NAType", "NaTType") else value
 
 
 def is_value(value: Any) -> bool:

@@ -18,7 +18,7 @@ LAYERS = (
     ("collector", "syntax", "values", "diagnostics", "presentation", "progress", "tables"),
     ("directives", "refusals", "nesting", "parse", "data"),
     ("procedures", "draws", "summary", "plots", "pictures", "export"),
-    ("code", "parameters"),
+    ("code", "supplied", "parameters"),
     ("lift", "compiler", "analyze", "forms"),
     ("trace",),
     ("kernels",),

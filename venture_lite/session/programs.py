@@ -8,9 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from venture_lite import syntax
-from venture_lite.errors import ArgumentError, Source, Span, VentureError
+from venture_lite.errors import ArgumentError, ParameterError, Source, Span, VentureError
+from venture_lite.parameters import refuse_missing
 from venture_lite.parse import parse_expression, parse_program
+from venture_lite.supplied import converted
 from venture_lite.syntax import Directive, Expression
+from venture_lite.values import from_python, show
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +72,27 @@ def name_of(text: str) -> str:
     return str(found.name)
 
 
+def constant_of(value: Any, expression: Expression) -> syntax.Quote:
+    """A value that a Python caller gave for an expression. Raises ParameterError for what is none, or is missing."""
+    told = " ".join(expression.span.text.split())
+    try:
+        given = from_python(converted(f"the value of {told}", value))
+    except ParameterError as error:
+        raise error.at(expression.span) from None
+    return syntax.Quote(refuse_missing(given, expression.span, name=told), expression.span)
+
+
+def written(keyword: str, *parts: str | syntax.Quote) -> Span:
+    """A directive that a Python caller made, as it would stand in a program."""
+    texts = [part if isinstance(part, str) else _literal(part.value) for part in parts]
+    source = Source("<input>", f"[{' '.join([keyword, *texts])}]")
+    return Span(source, 0, len(source.text))
+
+
+def _literal(value: Any) -> str:
+    return repr(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else show(value)
+
+
 def reference_to(label: str | int, positions: tuple[int, ...] = ()) -> syntax.DirectiveReference:
     """A directive that a Python caller named."""
     source = Source("<input>", str(label))
@@ -116,12 +140,20 @@ def labels_of(loop: syntax.Loop) -> list[str | None]:
 def refuse_in_loop(loop: syntax.Loop) -> None:
     """Raises VentureError for directives that no loop takes."""
     for directive in loop.body:
-        match directive:
-            case syntax.Assume():
-                hint = "assume a memoized procedure of the loop's variable: [assume x (mem (lambda (n) ...))]"
-                raise VentureError("assume cannot stand in a loop: names are never rebound", directive.span, hint)
-            case syntax.Clear() | syntax.Load():
-                keyword = "clear" if isinstance(directive, syntax.Clear) else "load"
-                raise VentureError(f"{keyword} cannot stand in a loop", directive.span)
-            case syntax.Loop():
-                refuse_in_loop(directive)
+        if error := refused_in_loop(directive):
+            raise error
+        if isinstance(directive, syntax.Loop):
+            refuse_in_loop(directive)
+
+
+def refused_in_loop(directive: Directive) -> VentureError | None:
+    """Why no loop takes a directive, if that is so."""
+    match directive:
+        case syntax.Assume(span=span):
+            hint = "assume a memoized procedure of the loop's variable: [assume x (mem (lambda (n) ...))]"
+            return VentureError("assume cannot stand in a loop: names are never rebound", span, hint)
+        case syntax.Clear(span=span):
+            return VentureError("clear cannot stand in a loop", span)
+        case syntax.Load(span=span):
+            return VentureError("load cannot stand in a loop", span)
+    return None

@@ -17,13 +17,19 @@ from venture_lite.procedures.signatures import Arguments
 from venture_lite.procedures.value_domains import ValueDomainLike
 from venture_lite.progress import Progress, Silent
 from venture_lite.session.chains import Chains, Given
-from venture_lite.session.programs import DirectiveResult, expression_of, name_of, read_source, reference_to
+from venture_lite.session.programs import (
+    DirectiveResult,
+    constant_of,
+    expression_of,
+    name_of,
+    read_source,
+    reference_to,
+    written,
+)
 from venture_lite.session.runner import Runner
 from venture_lite.supplied import Parameters
-from venture_lite.syntax import Quote
 from venture_lite.trace.directives import Model
 from venture_lite.trace.machine import Limits
-from venture_lite.values import from_python
 
 
 class Venture:
@@ -89,31 +95,35 @@ class Venture:
 
     # ---------------------------------------------------------------------------------------------- directives
 
-    def assume(self, name: str, expression: str, label: str | None = None) -> Any:
-        """Bind a name to an expression's value; returns the value."""
-        parsed = expression_of(expression)
-        return self._execute(syntax.Assume(name_of(name), parsed, parsed.span, label))
+    def assume(self, name: str, expression: str, /, label: str | None = None, **parameters: Any) -> Any:
+        """`[assume NAME EXPR]`: bind a name to an expression's value, which is returned."""
+        parsed, name = expression_of(expression), name_of(name)
+        return self._execute(syntax.Assume(name, parsed, written("assume", name, expression), label), parameters)
 
-    def observe(self, expression: str, value: Any, label: str | None = None) -> Any:
-        """Constrain the random choice that the expression's value is; returns its log density."""
-        parsed = expression_of(expression)
-        constant = Quote(from_python(value), parsed.span)
-        return self._execute(syntax.Observe(parsed, constant, parsed.span, label))
+    def observe(self, expression: str, value: Any, /, label: str | None = None, **parameters: Any) -> Any:
+        """`[observe EXPR VALUE]`: constrain the random choice that the expression's value is; returns its log density.
 
-    def predict(self, expression: str, label: str | None = None) -> Any:
-        """Evaluate an expression in the trace and keep it up to date; returns its value."""
+        Raises ParameterError for a value that is missing or none of the language.
+        """
         parsed = expression_of(expression)
-        return self._execute(syntax.Predict(parsed, parsed.span, label))
+        constant = constant_of(value, parsed)
+        span = written("observe", expression, constant)
+        return self._execute(syntax.Observe(parsed, constant, span, label), parameters)
 
-    def sample(self, expression: str) -> Any:
-        """Evaluate an expression against the current trace and keep nothing."""
+    def predict(self, expression: str, /, label: str | None = None, **parameters: Any) -> Any:
+        """`[predict EXPR]`: evaluate an expression in the trace and keep it up to date; returns its value."""
         parsed = expression_of(expression)
-        return self._execute(syntax.Sample(parsed, parsed.span))
+        return self._execute(syntax.Predict(parsed, written("predict", expression), label), parameters)
 
-    def force(self, expression: str, value: Any) -> Any:
-        """Set a random choice once, without constraining it."""
+    def sample(self, expression: str, /, **parameters: Any) -> Any:
+        """`[sample EXPR]`: evaluate an expression against the current trace and keep nothing."""
         parsed = expression_of(expression)
-        return self._execute(syntax.Force(parsed, Quote(from_python(value), parsed.span), parsed.span))
+        return self._execute(syntax.Sample(parsed, parsed.span), parameters)
+
+    def force(self, expression: str, value: Any, /, **parameters: Any) -> Any:
+        """`[force EXPR VALUE]`: set a random choice once, without constraining it; returns the value."""
+        parsed = expression_of(expression)
+        return self._execute(syntax.Force(parsed, constant_of(value, parsed), parsed.span), parameters)
 
     def forget(self, label: str | int, *positions: int) -> None:
         """Undo an assume, observe or predict; of a loop's data those of the pass with these loop variables."""

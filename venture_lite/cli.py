@@ -11,12 +11,11 @@ import argparse
 import contextlib
 import os
 import sys
-import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from venture_lite.errors import Source, VentureError, VentureWarning
+from venture_lite.errors import Source, VentureError
 
 if TYPE_CHECKING:
     from venture_lite.draws import Draws
@@ -31,6 +30,7 @@ examples:
   venture run model.vnt --seed 1
   venture run model.vnt -p sigma=0.5 -d y=data.csv:score --chains 4 --out draws.npz
   echo '[sample (normal 0 1)]' | venture run -
+  venture repl model.vnt
 """
 
 
@@ -41,7 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except SystemExit as stop:
         return int(stop.code or 0)
     try:
-        return _run(options)
+        return _repl(options) if options.command == "repl" else _run(options)
     except BrokenPipeError:
         _abandon_output()
         return FAILED
@@ -58,10 +58,23 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     run = commands.add_parser("run", help="run a program", epilog=EXAMPLES, formatter_class=_Formatter)
     run.add_argument("file", metavar="FILE", help="the program; - is standard input")
-    run.add_argument(
+    _add_common(run)
+    run.add_argument("--chains", type=_positive, metavar="K", default=1, help="independent runs, in K processes")
+    run.add_argument("--out", type=Path, metavar="FILE", help="write draws to a .npz, .csv or .nc file")
+    run.add_argument("--json", action="store_true", help="print one JSON object a line")
+    repl = commands.add_parser("repl", help="a prompt for directives", epilog=EXAMPLES, formatter_class=_Formatter)
+    repl.add_argument("file", metavar="FILE", nargs="?", type=Path, help="a program to run first")
+    _add_common(repl)
+    repl.add_argument("--chains", type=_positive, metavar="K", default=1, help="independent traces of the program")
+    return parser
+
+
+def _add_common(parser: argparse.ArgumentParser) -> None:
+    """The options of every command that runs directives."""
+    parser.add_argument(
         "-p", dest="values", metavar="NAME=VALUE", action="append", default=[], help="a parameter, its value as JSON"
     )
-    run.add_argument(
+    parser.add_argument(
         "-d",
         dest="data",
         metavar="NAME=PATH[:KEY]",
@@ -69,18 +82,16 @@ def _parser() -> argparse.ArgumentParser:
         default=[],
         help="a parameter read from a .npy, .npz, .csv or .csv.gz file; FILE.npz alone binds every array in it",
     )
-    run.add_argument(
+    parser.add_argument(
         "--seed", type=_natural, metavar="N", help="seed of the random numbers; the default is a fresh one"
     )
-    run.add_argument("--chains", type=_positive, metavar="K", default=1, help="independent runs, in K processes")
-    run.add_argument("--out", type=Path, metavar="FILE", help="write draws to a .npz, .csv or .nc file")
-    run.add_argument("--plots", type=Path, metavar="DIR", help="write what (plot ...) shows as pictures into a folder")
-    run.add_argument(
+    parser.add_argument(
+        "--plots", type=Path, metavar="DIR", help="write what (plot ...) shows as pictures into a folder"
+    )
+    parser.add_argument(
         "--nested-calls", type=_positive, metavar="N", default=400_000, help="stop a deeper recursion (400000)"
     )
-    run.add_argument("--memory-mb", type=_positive, metavar="M", help="stop a process that takes more memory")
-    run.add_argument("--json", action="store_true", help="print one JSON object a line")
-    return parser
+    parser.add_argument("--memory-mb", type=_positive, metavar="M", help="stop a process that takes more memory")
 
 
 class _Formatter(argparse.RawDescriptionHelpFormatter):
@@ -110,11 +121,38 @@ def _positive(text: str) -> int:
     return number
 
 
+def _seed(options: argparse.Namespace) -> int:
+    """The seed asked for, or a fresh one."""
+    return int.from_bytes(os.urandom(4), "little") if options.seed is None else int(options.seed)
+
+
+def _repl(options: argparse.Namespace) -> int:
+    from venture_lite import repl
+
+    settings = repl.Settings(
+        _seed(options),
+        options.chains,
+        options.nested_calls,
+        options.memory_mb,
+        tuple(options.values),
+        tuple(options.data),
+        options.plots,
+        repl.is_terminal(),
+    )
+    try:
+        return repl.start(settings, options.file)
+    except VentureError as error:
+        from venture_lite.data import UsageError
+
+        _say(str(error) if error.span or isinstance(error, UsageError) else f"error: {error}")
+        return USAGE if isinstance(error, UsageError) else FAILED
+
+
 def _run(options: argparse.Namespace) -> int:
     from venture_lite.data import UsageError
     from venture_lite.workers import Interrupted, ProgramFailed
 
-    seed = int.from_bytes(os.urandom(4), "little") if options.seed is None else options.seed
+    seed = _seed(options)
     printer = _Printer(options.json, options.out, options.plots)
     try:
         _execute(options, seed, printer)
@@ -137,6 +175,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _execute(options: argparse.Namespace, seed: int, printer: _Printer) -> None:
+    from venture_lite.report import warnings_to
     from venture_lite.workers import Interrupted, Job, run_chains, run_one
 
     if options.out is not None:
@@ -160,7 +199,7 @@ def _execute(options: argparse.Namespace, seed: int, printer: _Printer) -> None:
     if job.chains > 1:
         run_chains(job, printer.report, printer.warn)
         return
-    with _warnings_to(printer.warn):
+    with warnings_to(printer.warn):
         try:
             run_one(job, 0, printer.report)
         except KeyboardInterrupt as interrupt:
@@ -273,23 +312,6 @@ def _keep_draws(draws: Draws | None, printer: _Printer) -> None:
         from venture_lite.report import Report
 
         printer.report(Report("infer", None, None, draws, None))
-
-
-@contextlib.contextmanager
-def _warnings_to(show: Callable[[str], None]) -> Iterator[None]:
-    """Send the language's warnings to `show`; others go where they went before."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("always", VentureWarning)
-        before = warnings.showwarning
-
-        def shown(message: Any, category: type[Warning], *rest: Any, **named: Any) -> None:
-            if issubclass(category, VentureWarning):
-                show(str(message))
-            else:
-                before(message, category, *rest, **named)
-
-        warnings.showwarning = shown
-        yield
 
 
 def _say(text: str) -> None:

@@ -48,9 +48,9 @@ def number(value: float, digits: int = DIGITS) -> str:
     return "nan" if math.isnan(value) else f"{value:.{digits}g}"
 
 
-def counted(count: int, noun: str) -> str:
+def counted(count: int, noun: str, nouns: str | None = None) -> str:
     """`1 draw`, `1,000 draws`."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+    return f"{count:,} {noun if count == 1 else nouns or noun + 's'}"
 
 
 def cut(text: str, width: int) -> str:

@@ -5,9 +5,11 @@ A loop that runs pass by pass gives a report for each directive of each pass, `R
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,9 +18,10 @@ import numpy as np
 
 from venture_lite import plots, syntax
 from venture_lite.draws import Draws
-from venture_lite.errors import VentureError
+from venture_lite.errors import VentureError, VentureWarning
 from venture_lite.parameters import constant_index
 from venture_lite.presentation import WIDTH, cut, present, table
+from venture_lite.procedures.record import Deterministic, Maker, Random
 from venture_lite.values import Symbol, show, to_python
 
 if TYPE_CHECKING:
@@ -182,6 +185,8 @@ def as_json(report: Report, file: Path | None, picture: Path | None = None) -> s
 def _portable(value: Any) -> Any:
     """Plain data is kept; what lives in a trace (a procedure) becomes its text."""
     match value:
+        case Deterministic() | Random() | Maker():
+            return f"<procedure {value.name}>"
         case None | bool() | int() | float() | str() | Draws():
             return value
         case Symbol() | np.ndarray() | np.generic():
@@ -206,3 +211,20 @@ def _json_value(value: Any) -> Any:
         case None | bool() | int() | float() | str():
             return value
     return str(value)
+
+
+@contextlib.contextmanager
+def warnings_to(show: Callable[[str], None]) -> Iterator[None]:
+    """Send the language's warnings to `show`; others go where they went before."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", VentureWarning)
+        before = warnings.showwarning
+
+        def shown(message: Any, category: type[Warning], *rest: Any, **named: Any) -> None:
+            if issubclass(category, VentureWarning):
+                show(str(message))
+            else:
+                before(message, category, *rest, **named)
+
+        warnings.showwarning = shown
+        yield

@@ -1,0 +1,46 @@
+"""The prompt: `venture repl`.
+
+`conversation.py` is what becomes of an entry: run, shown (`reply.py`), recorded (`record.py`); `terminal.py` reads
+entries from a person at a terminal, `plain.py` from a pipe. `lexer.py`, `completion.py`, `names.py` and `help.py` know
+the language as a person types it, `commands.py` holds the prompt's own commands, `history.py` what was entered before.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from venture_lite.repl.conversation import Conversation, Settings
+
+__all__ = ["Conversation", "Settings", "start"]
+
+
+def start(settings: Settings, file: Path | None) -> int:
+    """Converse until the person leaves or the input ends; `file` is run first. Returns the exit status.
+
+    Raises:
+        UsageError, ParameterError: the parameters in the settings cannot be read.
+    """
+    conversation = Conversation(settings)
+    if settings.values or settings.data:
+        conversation.load()
+    if file is not None:
+        conversation.enter(f':load "{file}"')
+        conversation.number = 0
+    if settings.interactive:
+        from venture_lite.repl import terminal
+
+        return terminal.converse(conversation)
+    from venture_lite.repl import plain
+
+    return plain.converse(conversation)
+
+
+def is_terminal() -> bool:
+    """Whether a person sits at a terminal that can move its cursor."""
+    try:
+        seen = sys.stdin.isatty() and sys.stdout.isatty()
+    except (AttributeError, ValueError):
+        return False
+    return seen and (os.name == "nt" or os.environ.get("TERM", "") not in ("", "dumb", "unknown"))

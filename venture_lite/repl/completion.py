@@ -1,0 +1,171 @@
+"""What could stand where the cursor is, and what is being called there; knows nothing of terminals."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from venture_lite.inference.actions import ACTIONS
+from venture_lite.repl.commands import COMMANDS
+from venture_lite.repl.lexer import Call, open_calls, tokens
+from venture_lite.repl.names import BLOCKS, DEFAULT_SCOPE, DIRECTIVES, Entry, entries, scopes
+
+if TYPE_CHECKING:
+    from venture_lite.repl.conversation import Conversation
+
+WORD = re.compile(r"[^\s()\[\]{}'\"`;#:,]*$")
+_COMMAND = re.compile(r"\s*:(?P<begun>\w*)$")
+_HELP = re.compile(r"\s*(?:\?|:?help\s)\s*(?P<begun>\S*)$")
+_FILE = re.compile(
+    r"""(?:\s*:(?:load|save|data\s+\w+=|data)\s*|.*\[\s*load\s+")(?P<begun>[^"]*)$""", re.DOTALL | re.IGNORECASE
+)
+REFERRING = ("forget", "freeze", "report")
+# directives whose inside is inference
+INFERRING = ("infer", "define")
+MODEL_KINDS = ("special form", "assumed", "random procedure", "procedure")
+INFERENCE_KINDS = ("inference action", "defined", "procedure")
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """What may replace the last `replaced` characters."""
+
+    text: str
+    replaced: int
+    # how it is shown, and what is said of it
+    shown: str
+    meta: str
+
+
+def candidates(text: str, conversation: Conversation) -> list[Candidate]:
+    """Everything that could go on from a text that ends at the cursor, in the order in which it is offered."""
+    if match := _HELP.match(text):
+        return _of_entries(match["begun"], [found[0] for found in entries(conversation.session).values()])
+    if match := _COMMAND.match(text):
+        begun = match["begun"]
+        return [
+            _candidate(begun, command.name, command.usage, command.summary)
+            for command in COMMANDS
+            if command.name.startswith(begun)
+        ]
+    if match := _FILE.match(text):
+        return list(_paths(match["begun"]))
+    begun = WORD.search(text)[0]  # type: ignore[index]
+    before = text[: len(text) - len(begun)]
+    if _in_text(before):
+        return []
+    return _in_program(begun, before, conversation)
+
+
+def _in_program(begun: str, before: str, conversation: Conversation) -> list[Candidate]:
+    session = conversation.session
+    calls = open_calls(before)
+    if calls and calls[-1].opener.text == "{":
+        values = conversation.record.parameters.values
+        return [_candidate(begun, name, name, "parameter") for name in values if name.startswith(begun)]
+    known = entries(session)
+    if len(calls) == 1 and calls[0].opener.text == "[" and _is_head(calls[0]):
+        return _of_entries(begun, [known[name][0] for name in DIRECTIVES])
+    inferring = _is_inference(calls)
+    words: list[Candidate] = []
+    if calls and not _is_head(calls[-1]) and calls[-1].head:
+        words = _arguments(begun, calls[-1], [*_place(session)], before.endswith("'"))
+        if calls[-1].head.lower() in REFERRING:
+            labels = [entry for found in known.values() for entry in found if entry.kind in ("label", "assumed")]
+            return _of_entries(begun, labels)
+    kinds = (*INFERENCE_KINDS, *MODEL_KINDS) if inferring else MODEL_KINDS
+    chosen = [entry for found in known.values() for entry in found[:1] if entry.kind.startswith(kinds)]
+    chosen.sort(key=lambda entry: (entry.kind not in ("assumed", "defined"), entry.name))
+    return words + [candidate for candidate in _of_entries(begun, chosen) if not (words and not begun)]
+
+
+def _place(session: object) -> list[str]:
+    from venture_lite.session import Venture
+
+    assert isinstance(session, Venture)
+    return scopes(session)
+
+
+def _is_head(call: Call) -> bool:
+    return call.head is None and call.parts == 0
+
+
+def _is_inference(calls: list[Call]) -> bool:
+    """Whether the innermost bracket stands in an inference program: a bare expression, or `[infer ...]`."""
+    if not calls:
+        return False
+    return calls[0].opener.text == "(" or (calls[0].head or "").lower() in INFERRING
+
+
+def _arguments(begun: str, call: Call, scope_names: list[str], quoted: bool) -> list[Candidate]:
+    """What an action takes at this place: scopes, blocks, and the words of its usage."""
+    action = ACTIONS.get(call.head or "")
+    if action is None:
+        return []
+    found: dict[str, str] = {}
+    for usage in action.usage:
+        words = usage.strip("()").split()[1:]
+        word = words[call.parts] if call.parts < len(words) else ""
+        if word == "SCOPE":
+            found |= {name: "scope" if name != DEFAULT_SCOPE[0] else DEFAULT_SCOPE[1] for name in scope_names}
+        elif word in ("BLOCK", "BLOCKS"):
+            found |= BLOCKS
+        elif word.strip("[").startswith("'"):
+            found[word.strip("[]")] = usage
+    sign = "'" if quoted else ""
+    return [
+        _candidate(begun, name.removeprefix(sign), name, meta)
+        for name, meta in found.items()
+        if name.removeprefix(sign).startswith(begun) and not (quoted and not name.startswith("'") and name in BLOCKS)
+    ]
+
+
+def _of_entries(begun: str, found: Iterable[Entry]) -> list[Candidate]:
+    return [
+        _candidate(begun, entry.name, entry.usage[0], entry.summary or entry.kind)
+        for entry in found
+        if entry.name.startswith(begun)
+    ]
+
+
+def _candidate(begun: str, text: str, shown: str, meta: str) -> Candidate:
+    return Candidate(text, len(begun), shown, meta)
+
+
+def _paths(begun: str) -> Iterator[Candidate]:
+    """Files and folders whose path starts so."""
+    folder, _, name = begun.rpartition("/")
+    place = Path(f"{folder}/" if folder or begun.startswith("/") else ".").expanduser()
+    try:
+        found = sorted(place.iterdir())
+    except OSError:
+        return
+    for path in found:
+        if path.name.startswith(name) and (name or not path.name.startswith(".")):
+            text = path.name + "/" * path.is_dir()
+            yield Candidate(text, len(name), text, "folder" if path.is_dir() else "")
+
+
+def _in_text(before: str) -> bool:
+    """Whether the cursor stands in a string that is open, or in a comment."""
+    last = None
+    for token in tokens(before):
+        last = token
+    if last is None or last.end < len(before):
+        return False
+    return last.kind == "comment" or (last.kind == "string" and (len(last.text) < 2 or not last.text.endswith('"')))
+
+
+def signature(text: str, conversation: Conversation) -> tuple[str, str] | None:
+    """Usage and summary of the innermost call that is known, for a text that ends at the cursor."""
+    known = entries(conversation.session)
+    calls = open_calls(text)
+    for depth, call in reversed(list(enumerate(calls))):
+        for entry in known.get(call.head or "", ()) or known.get((call.head or "").lower(), ()):
+            directive = depth == 0 and call.opener.text == "["
+            if (entry.kind == "directive") == directive:
+                return " or ".join(entry.usage), entry.summary
+    return None

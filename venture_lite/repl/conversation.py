@@ -1,0 +1,298 @@
+"""What the prompt does with an entry: runs it, shows what it gave, records it, and goes on after every error.
+
+Terminal and pipe share this. Nothing of the language is imported before `load`, which a thread calls while the prompt
+is shown already.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+import threading
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from venture_lite.errors import InternalError, Source, VentureError
+
+if TYPE_CHECKING:
+    from venture_lite.draws import Draws
+    from venture_lite.repl.record import Parameters, Record
+    from venture_lite.session import DirectiveResult, Venture
+    from venture_lite.syntax import Directive
+
+TERMINAL_WIDTH = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How a session begins."""
+
+    seed: int
+    chains: int = 1
+    nested_calls: int = 400_000
+    memory_mb: float | None = None
+    # `NAME=VALUE` and `NAME=PATH[:KEY]`, as on the command line
+    values: tuple[str, ...] = ()
+    data: tuple[str, ...] = ()
+    # where pictures go; None for a folder of the session's own, made for the first one
+    plots: Path | None = None
+    # whether a person sits at a terminal
+    interactive: bool = True
+
+
+@dataclass(slots=True)
+class Conversation:
+    """One session at the prompt. Mutable: the model behind it, what is recorded, and how many entries failed."""
+
+    settings: Settings
+    # entries so far
+    number: int = 0
+    failures: int = 0
+    pictures: int = 0
+    ended: bool = False
+    _session: Venture | None = None
+    _record: Record | None = None
+    _loading: threading.Lock = field(default_factory=threading.Lock)
+    _pictures_folder: Path | None = None
+    # files that `:save` wrote
+    saved: set[Path] = field(default_factory=set)
+
+    # ------------------------------------------------------------------------------------------------ beginning
+
+    def load(self) -> None:
+        """Import the language and make the empty model; a second call does nothing."""
+        with self._loading:
+            if self._session is None:
+                self._load()
+
+    def _load(self) -> None:
+        from venture_lite import progress
+        from venture_lite.data import load_data, parse_parameter
+        from venture_lite.parse import parse_program
+        from venture_lite.repl.record import Parameters, Record
+        from venture_lite.session import Venture
+
+        settings = self.settings
+        session = Venture(
+            settings.seed,
+            settings.chains,
+            progress=progress.for_terminal() if settings.interactive else None,
+            nested_calls=settings.nested_calls,
+            memory_mb=settings.memory_mb,
+        )
+        parse_program(Source("", "[clear]"))
+        parameters = Parameters()
+        for text in settings.values:
+            name, value = parse_parameter(text)
+            parameters.set(name, value, "-p", text.partition("=")[2])
+        for text in settings.data:
+            self.add_data(parameters, text, load_data(text))
+        self._record = Record(parameters)
+        self._session = session
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether the language is there without waiting."""
+        return self._session is not None
+
+    @staticmethod
+    def add_data(parameters: Parameters, text: str, found: dict[str, Any]) -> None:
+        """Values that a file gave, each with the option that reads it again."""
+        for name, value in found.items():
+            alone = text.startswith(f"{name}=")
+            parameters.set(name, value, "-d", text.partition("=")[2] if alone else f"{text}:{name}")
+
+    @property
+    def session(self) -> Venture:
+        self.load()
+        assert self._session is not None
+        return self._session
+
+    @property
+    def record(self) -> Record:
+        self.load()
+        assert self._record is not None
+        return self._record
+
+    def restart(self, seed: int) -> None:
+        """An empty model with another seed; the parameters stay."""
+        from dataclasses import replace
+
+        parameters = self.record.parameters
+        self.settings = replace(self.settings, seed=seed, values=(), data=())
+        self._load()
+        assert self._record is not None
+        parameters.forget_uses()
+        self._record.parameters = parameters
+
+    # ------------------------------------------------------------------------------------------------- entries
+
+    def is_complete(self, text: str) -> bool:
+        """Whether an entry waits for no more lines."""
+        from venture_lite.repl import commands
+
+        if commands.is_command(text):
+            return True
+        self.load()
+        from venture_lite.parse import is_complete
+
+        return is_complete(text)
+
+    def enter(self, text: str) -> None:
+        """Run one entry and show what it gave. Whatever fails in it, the session goes on."""
+        if not text.strip():
+            return
+        from venture_lite.repl import commands
+        from venture_lite.report import warnings_to
+
+        self.number += 1
+        self._guarded(lambda: self._enter(text, commands.run), warnings_to)
+
+    def _enter(self, text: str, command: Callable[[Conversation, str], bool]) -> None:
+        self.load()
+        if not command(self, text):
+            self.run(Source(f"<{self.number}>", text))
+
+    def _guarded(self, action: Callable[[], None], warnings_to: Any) -> None:
+        try:
+            with warnings_to(lambda text: self.say(f"warning: {text}")):
+                action()
+        except VentureError as error:
+            self._failed(str(error) if error.span else f"error: {error}")
+        except KeyboardInterrupt:
+            self._failed("interrupted; the trace is kept")
+        except MemoryError:
+            self._failed("error: out of memory")
+        except (InternalError, RecursionError, ArithmeticError, LookupError, TypeError, ValueError, AssertionError):
+            self._failed(f"{traceback.format_exc()}a defect of venture_lite, not of the program; the session goes on")
+
+    def _failed(self, text: str) -> None:
+        self.failures += 1
+        self.say(text)
+
+    # --------------------------------------------------------------------------------------------------- running
+
+    def run(self, source: Source, plain_names: bool = True) -> None:
+        """Run a text; with `plain_names` a bare expression that is no inference is looked at, as `sample` does."""
+        from venture_lite.parse import parse_program
+        from venture_lite.repl.entry import as_samples
+
+        program = parse_program(source)
+        if plain_names:
+            defined = self.session.traces[0].trace.analyzer.defined
+            looked = as_samples(source, program, defined)
+            if looked is not source:
+                source, program = looked, parse_program(looked)
+        _Run(self, program).go(source)
+
+    def show(self, result: DirectiveResult, alone: bool) -> None:
+        """What a person wants to see of a directive; `alone`: its text stands right above."""
+        from venture_lite.repl.reply import reply
+        from venture_lite.report import Report
+
+        report = Report.of(result, self.settings.chains)
+        for leaf in report.leaves():
+            for line in reply(leaf, result.directive, alone, self.width(), self.needs_plain()):
+                self.print(line)
+            self.draw(leaf.value)
+
+    def draw(self, value: Any) -> None:
+        """Write what was plotted to a picture, where pictures can be made and are wanted."""
+        from venture_lite.draws import Draws
+
+        if not isinstance(value, Draws) or value.plotted is None:
+            return
+        from venture_lite import pictures
+
+        if self.settings.plots is None and not (self.settings.interactive and pictures.is_available()):
+            return
+        if self._pictures_folder is None:
+            self._pictures_folder = self.settings.plots or Path(tempfile.mkdtemp(prefix="venture-plots-"))
+        self.pictures += 1
+        path = self._pictures_folder / f"plot-{self.pictures}.png"
+        pictures.write(value.plotted, path)
+        self.say(f"picture: {path}")
+
+    def interrupted(self, draws: Draws | None) -> None:
+        """What an inference had collected until Ctrl-C."""
+        from venture_lite.repl.reply import of_draws
+
+        if draws is not None:
+            for line in of_draws(draws, self.width(), self.needs_plain()):
+                self.print(line)
+
+    # ---------------------------------------------------------------------------------------------------- output
+
+    def width(self) -> int:
+        columns = shutil.get_terminal_size((TERMINAL_WIDTH, 24)).columns
+        return max(40, min(columns, 120)) if self.settings.interactive else TERMINAL_WIDTH
+
+    def needs_plain(self) -> bool:
+        from venture_lite.plots import needs_plain
+
+        return needs_plain(sys.stdout.encoding)
+
+    def print(self, text: str) -> None:
+        """To standard output; what the output cannot show is escaped."""
+        encoding = sys.stdout.encoding or "utf-8"
+        print(text.encode(encoding, "backslashreplace").decode(encoding), flush=True)
+
+    def say(self, text: str) -> None:
+        """To standard error, where values do not go."""
+        encoding = sys.stderr.encoding or "utf-8"
+        print(text.encode(encoding, "backslashreplace").decode(encoding), file=sys.stderr, flush=True)
+
+
+class _Run:
+    """One text under way: which directive is next, and how the session was before it."""
+
+    def __init__(self, conversation: Conversation, program: tuple[Directive, ...]) -> None:
+        self.conversation = conversation
+        self.program = program
+        self.done = 0
+        self.generators = self._generators()
+        self.in_force = self._in_force()
+
+    def go(self, source: Source) -> None:
+        session = self.conversation.session
+        try:
+            session.run_source(source, self.conversation.record.parameters.values, self._on_value)
+        except (VentureError, KeyboardInterrupt, MemoryError) as error:
+            self._after_failure(isinstance(error, KeyboardInterrupt))
+            self.conversation.interrupted(getattr(error, "draws", None))
+            raise
+
+    def _on_value(self, result: DirectiveResult) -> None:
+        now = self._generators()
+        self.conversation.record.add(result, drew=now != self.generators)
+        self.done += 1
+        self.generators, self.in_force = now, self._in_force()
+        self.conversation.show(result, alone=len(self.program) == 1)
+
+    def _generators(self) -> list[Any]:
+        return [model.trace.rng.bit_generator.state for model in self.conversation.session.traces]
+
+    def _in_force(self) -> list[int]:
+        """The directives in force, where the next one may change that before it fails."""
+        from venture_lite.repl.entry import may_stop_halfway
+
+        if self.done == len(self.program) or not may_stop_halfway(self.program[self.done]):
+            return []
+        return [entry["id"] for entry in self.conversation.session.list_directives()]
+
+    def _after_failure(self, interrupted: bool) -> None:
+        """Give back what a directive drew that left nothing; record one that left something."""
+        from venture_lite.repl.entry import may_stop_halfway
+
+        if self.done == len(self.program):
+            return
+        directive = self.program[self.done]
+        if not may_stop_halfway(directive):
+            for model, state in zip(self.conversation.session.traces, self.generators, strict=True):
+                model.trace.rng.bit_generator.state = state
+        elif (self._generators(), self._in_force()) != (self.generators, self.in_force):
+            self.conversation.record.add_unfinished(directive, "was interrupted" if interrupted else "failed")

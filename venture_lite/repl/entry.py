@@ -1,0 +1,53 @@
+"""What the prompt reads into an entry, beyond what a file means."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+
+from venture_lite import syntax
+from venture_lite.errors import Source
+from venture_lite.inference.actions import ACTIONS
+from venture_lite.session.programs import only_rows
+from venture_lite.syntax import Directive, Expression, Form, Name
+
+
+def as_samples(source: Source, program: tuple[Directive, ...], defined: Container[str]) -> Source:
+    """The text with `[sample ...]` around each bare expression of the model.
+
+    In a file a bare expression is an inference expression. At a prompt one types `mu` to see its value: what names no
+    action and nothing that `define` bound is a question to the model.
+    """
+    text, moved = source.text, False
+    for directive in reversed(program):
+        if not isinstance(directive, syntax.Infer) or directive.label is not None:
+            continue
+        span = directive.expression.span
+        if (span.start, span.end) == (directive.span.start, directive.span.end) and _is_question(
+            directive.expression, defined
+        ):
+            text, moved = f"{text[: span.start]}[sample {span.text}]{text[span.end :]}", True
+    return Source(source.name, text) if moved else source
+
+
+def _is_question(expression: Expression, defined: Container[str]) -> bool:
+    match expression:
+        case Form(items=(Name(name=head), *_)) if head in ACTIONS:
+            return False
+    pending = [expression]
+    while pending:
+        match pending.pop():
+            case Form(items=items):
+                pending.extend(items)
+            case Name(name=name) if name in defined:
+                return False
+    return True
+
+
+def may_stop_halfway(directive: Directive) -> bool:
+    """Whether an error or Ctrl-C in a directive may leave part of its work behind."""
+    match directive:
+        case syntax.Infer() | syntax.Load():
+            return True
+        case syntax.Loop():
+            return not only_rows(directive)
+    return False

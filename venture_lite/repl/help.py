@@ -1,0 +1,73 @@
+"""`help`, `help NAME`: what the records say, for a person."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from venture_lite.errors import NameUnknown, nearest
+from venture_lite.inference.actions import ACTIONS
+from venture_lite.presentation import table
+from venture_lite.procedures import registry
+from venture_lite.procedures.record import Deterministic, Maker, Random
+from venture_lite.repl.commands import COMMANDS
+from venture_lite.repl.names import BLOCKS, DIRECTIVES, FORMS, KINDS, Entry, entries
+from venture_lite.standard import NAMES as STANDARD_NAMES
+
+if TYPE_CHECKING:
+    from venture_lite.session import Venture
+
+
+def overview(width: int) -> str:
+    """Every name of the language by kind, and the prompt's own commands."""
+    groups: list[tuple[str, Iterable[str]]] = [
+        ("directives", DIRECTIVES),
+        ("special forms", FORMS),
+        ("inference", ACTIONS),
+        ("blocks", BLOCKS),
+        *(
+            (f"{KINDS[kind]}s".replace("procedures procedures", "procedures"), _of_kind(kind))
+            for kind in (Random, Maker)
+        ),
+        ("procedures", (*_of_kind(Deterministic), *STANDARD_NAMES)),
+    ]
+    commands = table(("", ""), [(command.usage, command.summary) for command in COMMANDS]).split("\n")[1:]
+    lines = ["At the prompt:", *(f"  {line}" for line in commands)]
+    for title, names in groups:
+        lines += ["", f"{title}:", *_wrapped(names, width)]
+    lines += ["", "help NAME says more of one: help normal, help mh, help observe"]
+    return "\n".join(lines)
+
+
+def _of_kind(kind: type) -> list[str]:
+    return [name for name, record in registry.PROCEDURES.items() if isinstance(record, kind)]
+
+
+def _wrapped(names: Iterable[str], width: int) -> list[str]:
+    text = "  ".join(names)
+    return textwrap.wrap(text, width, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False)
+
+
+def about(name: str, session: Venture, width: int) -> str:
+    """Every meaning of a name. Raises NameUnknown with the nearest spelling."""
+    known = entries(session)
+    wanted = name.strip("[]()':")
+    found = known.get(wanted) or known.get(wanted.lower())
+    if not found:
+        raise NameUnknown(f"nothing is called {name}", hint=nearest(wanted, known) or "help, for a list of names")
+    return "\n\n".join(_told(entry, width) for entry in found)
+
+
+def _told(entry: Entry, width: int) -> str:
+    usage = "\n".join(entry.usage)
+    lines = [
+        f"{usage}  ({entry.kind})"
+        if len(entry.usage) == 1
+        else f"{entry.name}  ({entry.kind})\n{textwrap.indent(usage, '  ')}"
+    ]
+    if entry.summary:
+        lines += textwrap.wrap(entry.summary, width, initial_indent="  ", subsequent_indent="  ")
+    for detail in entry.details:
+        lines += [f"  {line}" for line in detail.split("\n")]
+    return "\n".join(lines)

@@ -1,0 +1,163 @@
+"""What stands behind a name at the prompt: one `Entry` for each, for help, completion and the line below the prompt.
+
+Procedures and actions describe themselves by their records; directives, special forms and the words of inference are
+described here, and the tests hold these tables to the language.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from venture_lite.inference.actions import ACTIONS
+from venture_lite.procedures import registry
+from venture_lite.procedures.record import REQUIRED, Argument, Deterministic, Maker, Procedure, Random
+from venture_lite.standard import NAMES as STANDARD_NAMES
+from venture_lite.standard import prelude
+from venture_lite.syntax import Expression, Form, Name
+from venture_lite.values import show
+
+if TYPE_CHECKING:
+    from venture_lite.session import Venture
+
+DIRECTIVES = {
+    "assume": ("[assume NAME EXPR]", "Evaluates EXPR in the trace and binds NAME to it for all that follows."),
+    "observe": ("[observe EXPR VALUE]", "Fixes the random choice that EXPR's value is; gives its log density."),
+    "predict": ("[predict EXPR]", "Evaluates EXPR in the trace and keeps it up to date."),
+    "infer": ("[infer INFERENCE]", "Runs an inference program, such as (mh default one 1000)."),
+    "sample": ("[sample EXPR]", "Evaluates EXPR against the present trace and keeps nothing of it."),
+    "force": ("[force EXPR VALUE]", "Sets a random choice once, without fixing it."),
+    "forget": ("[forget LABEL-OR-ID]", "Undoes an assume, an observe or a predict."),
+    "freeze": ("[freeze LABEL-OR-ID]", "Makes the present value of an assume or predict a constant."),
+    "report": ("[report LABEL-OR-ID]", "The present value of a directive."),
+    "define": ("[define NAME EXPR]", "Binds NAME for inference programs only."),
+    "list_directives": ("[list_directives]", "Every directive of the model, with its number and label."),
+    "clear": ("[clear]", "Forgets the model; the random numbers start again from the seed."),
+    "get_logscore": ("[get_logscore]", "The log joint density of the present trace."),
+    "load": ('[load "FILE"]', "Runs the directives of another file."),
+}
+FORMS = {
+    "lambda": ("(lambda (NAME ...) BODY)", "A procedure that closes over where it is made."),
+    "if": ("(if PREDICATE THEN ELSE)", "Evaluates one of two branches; the other one does not exist."),
+    "cond": ("(cond (PREDICATE EXPR) ... (else EXPR))", "The expression of the first predicate that holds."),
+    "let": ("(let ((NAME EXPR) ...) BODY)", "Binds names one after the other."),
+    "letrec": ("(letrec ((NAME EXPR) ...) BODY)", "Binds procedures that may refer to each other."),
+    "begin": ("(begin EXPR ...)", "The value of the last expression."),
+    "and": ("(and EXPR ...)", "True if all are, evaluated up to the first that is not."),
+    "or": ("(or EXPR ...)", "True if one is, evaluated up to the first that is."),
+    "quote": ("(quote DATUM), 'DATUM", "The text itself as a value: a symbol, or a list of them."),
+    "mem": ("(mem PROCEDURE)", "A procedure that draws once for each of its arguments and remembers."),
+    "scope_include": ("(scope_include SCOPE BLOCK EXPR)", "Tags the random choices of EXPR, for inference."),
+    "tag": ("(tag SCOPE BLOCK EXPR)", "Short for scope_include."),
+}
+BLOCKS = {
+    "one": "a block drawn at random",
+    "all": "all blocks together",
+    "each": "every block in turn",
+    "ordered": "every block, in the order of keys",
+}
+DEFAULT_SCOPE = ("default", "every random choice that is not observed")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One meaning of a name."""
+
+    name: str
+    # directive, special form, random procedure, ...
+    kind: str
+    usage: tuple[str, ...]
+    summary: str
+    # further lines of help
+    details: tuple[str, ...] = ()
+
+
+def entries(session: Venture | None = None) -> dict[str, list[Entry]]:
+    """Every name with its meanings: the language's, and what a session has bound."""
+    found: dict[str, list[Entry]] = {}
+    for entry in [*_language(), *(_bound(session) if session is not None else ())]:
+        found.setdefault(entry.name, []).append(entry)
+    return found
+
+
+def _language() -> list[Entry]:
+    return [
+        *(Entry(name, "directive", (usage,), summary) for name, (usage, summary) in DIRECTIVES.items()),
+        *(Entry(name, "special form", (usage,), summary) for name, (usage, summary) in FORMS.items()),
+        *map(of_procedure, registry.PROCEDURES.values()),
+        *(_of_standard(name) for name in STANDARD_NAMES),
+        *(Entry(action.name, "inference action", action.usage, action.summary) for action in ACTIONS.values()),
+        *(
+            Entry(name, "block", (f"(mh SCOPE {name} T)",), f"{text[0].upper()}{text[1:]}.")
+            for name, text in BLOCKS.items()
+        ),
+    ]
+
+
+def of_procedure(record: Procedure) -> Entry:
+    """What a record says of itself."""
+    words = [f"[{argument.name}]" if _is_optional(argument) else argument.name for argument in record.arguments]
+    if isinstance(record, Deterministic) and record.rest is not None:
+        words.append("...")
+    details = [_argument_line(argument) for argument in record.arguments]
+    if isinstance(record, (Random, Maker)):
+        if record.transform is not None:
+            details.append("continuous: 'drift moves it")
+        elif isinstance(record, Random) and record.support is not None:
+            details.append("finite support: gibbs enumerates it")
+        if record.source:
+            details.append(f"source: {record.source}")
+    return Entry(
+        record.name, KINDS[type(record)], (f"({' '.join([record.name, *words])})",), record.summary, tuple(details)
+    )
+
+
+KINDS: Mapping[type, str] = {
+    Deterministic: "procedure",
+    Random: "random procedure",
+    Maker: "maker of random procedures",
+}
+
+
+def _is_optional(argument: Argument) -> bool:
+    return argument.default is not REQUIRED
+
+
+def _argument_line(argument: Argument) -> str:
+    default = f", {show(argument.default)} if left out" if _is_optional(argument) else ""
+    return f"{argument.name}: {argument.domain.phrase}{default}"
+
+
+def _of_standard(name: str) -> Entry:
+    """A procedure that the standard library defines in the language: its arguments, and its text."""
+    expression: Expression = prelude()[name]
+    arguments = ""
+    match expression:
+        case Form((Name("lambda"), Form(items), *_)):
+            arguments = "".join(f" {item.span.text}" for item in items)
+    text = expression.span.text.replace("\n", "\n  ")
+    return Entry(name, "procedure of the standard library", (f"({name}{arguments})",), "", (text,))
+
+
+def _bound(session: Venture) -> list[Entry]:
+    """What the session's assumes and defines have bound."""
+    found = []
+    for directive in session.list_directives():
+        text = " ".join(directive["text"].split())
+        if directive["label"]:
+            found.append(Entry(directive["label"], "label", (f"[report {directive['label']}]",), text))
+    analyzer = session.traces[0].trace.analyzer
+    for name, target in analyzer.globals.items():
+        if target.span is not None:
+            found.append(Entry(name, "assumed", (name,), " ".join(target.span.text.split())))
+    found += [
+        Entry(name, "defined", (name,), f"= {show(value)}, for inference") for name, value in analyzer.defined.items()
+    ]
+    return found
+
+
+def scopes(session: Venture) -> list[str]:
+    """The names of the scopes that have choices now."""
+    found = session.traces[0].trace.scopes
+    return sorted(str(name) for name in found)

@@ -1,0 +1,65 @@
+"""`?`: the language in a screenful. Every line is run when it is asked for, in a model of its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from venture_lite.errors import Source
+from venture_lite.presentation import cut
+
+SEED = 1
+EXAMPLES = (
+    ("a model: names, random choices, procedures", (
+        "[assume mu (normal 0 10)]",
+        "[assume spread (gamma 2 1)]",
+        "[assume height (mem (lambda (who) (normal mu spread)))]",
+    )),
+    ("what was seen, and what to predict", (
+        "[observe (height 'ann) 1.8]",
+        "for n in 1...3: [observe (height n) {heights[n]}]",
+        "[predict (height 'bob)]",
+    )),
+    ("an inference program: 300 draws from the posterior", (
+        "(repeat 300 (do (mh default one 'drift 0.5 20) (collect mu)))",
+    )),
+    ("questions to the model", (
+        "mu",
+        "(+ mu 1)",
+        "[get_logscore]",
+    )),
+)  # fmt: skip
+PARAMETERS: dict[str, Any] = {"heights": [1.6, 1.9, 2.3]}
+
+
+def tour(width: int) -> str:
+    """The examples with what they gave."""
+    lines = ["help NAME explains a name, Tab completes one, ? is this page, Ctrl-D leaves.", ""]
+    for title, texts in EXAMPLES:
+        lines.append(f"; {title}")
+        for text in texts:
+            lines += [text, *(cut(f"    {line}", width) for line in _answers()[text])]
+    return "\n".join(lines)
+
+
+def _answers() -> dict[str, list[str]]:
+    """What the prompt answers to each example, one after the other."""
+    from venture_lite.parse import parse_program
+    from venture_lite.repl.entry import as_samples
+    from venture_lite.repl.reply import reply
+    from venture_lite.report import Report
+    from venture_lite.session import Venture
+
+    session = Venture(SEED)
+    found: dict[str, list[str]] = {}
+    for _, texts in EXAMPLES:
+        for text in texts:
+            lines: list[str] = []
+            source = Source("<tour>", text)
+
+            def answered(result: Any, lines: list[str] = lines) -> None:
+                for answer in reply(Report.of(result), result.directive, True, 80, True):
+                    lines.extend(answer.split("\n"))
+
+            session.run_source(as_samples(source, parse_program(source), ()), PARAMETERS, answered)
+            found[text] = lines
+    return found

@@ -24,6 +24,7 @@ NAMES = (
     "make_uc_sym_dir_mult",
     "make_uc_dir_mult",
     "make_uc_gamma_poisson",
+    "make_uc_normal_inv_chi_sq",
 )
 """What the prelude defines; known without reading it."""
 

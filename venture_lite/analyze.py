@@ -54,10 +54,9 @@ class Analyzer:
 
         The name of a procedure of the language may be bound; text that stands before keeps the procedure.
         """
-        from venture_lite.forms import SPECIAL_FORMS
+        from venture_lite.forms import refuse_as_name
 
-        if name in SPECIAL_FORMS or name == "else":
-            raise VentureError(f"{name} is a special form and cannot be assumed", span, "choose another name")
+        refuse_as_name(name, span)
         if name in self.globals:
             raise VentureError(f"{name} is already assumed; names are never rebound", span, "choose another name")
 

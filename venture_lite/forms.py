@@ -14,7 +14,7 @@ import numpy as np
 
 from venture_lite.code import Code, Constant, GlobalRef, Kind, Ref, Region, Slot, SlotRef
 from venture_lite.compiler import Compiler, Scope, parameter_names
-from venture_lite.errors import ArgumentError, Span
+from venture_lite.errors import ArgumentError, Span, VentureError
 from venture_lite.procedures import registry
 from venture_lite.procedures.domains import ANY
 from venture_lite.procedures.record import Argument, Deterministic
@@ -359,3 +359,9 @@ SPECIAL_FORMS: dict[str, Callable[[Compiler, Form, Scope], Ref]] = {
 }
 
 assert not SPECIAL_FORMS.keys() & registry.PROCEDURES.keys()
+
+
+def refuse_as_name(name: str, span: Span | None) -> None:
+    """Raises VentureError for what can be no name of the program's own."""
+    if name in SPECIAL_FORMS or name == "else":
+        raise VentureError(f"{name} is a special form and cannot be assumed", span, "choose another name")

@@ -77,7 +77,7 @@ def _parse(source: Source, rule: str, start: int, end: int) -> object:
     except ParseError as refused:
         error = refused
     except UnexpectedInput as refused:
-        error = _explained(source, refused, end)
+        error = _explained(source, refused, start, end)
     unbalanced = balance_of(source, start, end).error
     if unbalanced is not None and (_start(unbalanced) <= _start(error) or source.text.startswith('"', _start(error))):
         error = unbalanced
@@ -96,7 +96,7 @@ def _start(error: ParseError) -> int:
     return error.span.start if error.span else 0
 
 
-def _explained(source: Source, refused: UnexpectedInput, end: int) -> ParseError:
+def _explained(source: Source, refused: UnexpectedInput, first: int, end: int) -> ParseError:
     from lark import Token
 
     waiting = [
@@ -106,7 +106,7 @@ def _explained(source: Source, refused: UnexpectedInput, end: int) -> ParseError
     ]
     token = getattr(refused, "token", None)
     if token is not None and token.type == "$END":
-        text_end = len(source.text[:end].rstrip())
+        text_end = first + len(source.text[first:end].rstrip())
         return explain(source, waiting, "end", Span(source, text_end, end))
     start = refused.pos_in_stream or 0
     return explain(source, waiting, token.type if token else "", Span(source, start, start + len(token or " ")))

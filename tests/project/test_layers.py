@@ -16,7 +16,7 @@ PACKAGE = Path(__file__).parents[2] / "venture_lite"
 LAYERS = (
     ("errors",),
     ("collector", "syntax", "values", "diagnostics", "presentation", "progress", "tables"),
-    ("directives", "refusals", "nesting", "parse", "data"),
+    ("directives", "refusals", "nesting", "parse", "recovery", "data"),
     ("procedures", "draws", "summary", "plots", "pictures", "export"),
     ("code", "supplied", "parameters"),
     ("lift", "compiler", "analyze", "forms"),
@@ -25,6 +25,7 @@ LAYERS = (
     ("inference",),
     ("standard",),
     ("session",),
+    ("checker",),
     ("report", "workers", "cli", "repl", "notebook"),
     ("__main__", "__init__"),
 )

@@ -1,0 +1,119 @@
+"""What a check finds: diagnostics with their places, and the parameters that a program needs."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from venture_lite.errors import Span, VentureError
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """One thing that is wrong, and where."""
+
+    # "error": the program, or the directive, would be refused; "warning": it would run, but hardly as it was meant
+    severity: str
+    message: str
+    span: Span
+    hint: str | None = None
+
+    def __str__(self) -> str:
+        prefix = "" if self.severity == "error" else f"{self.severity}: "
+        return str(VentureError(prefix + self.message, self.span, self.hint))
+
+    def as_dict(self) -> dict[str, Any]:
+        """For editors: lines and columns count characters from 1, the end is the place just behind."""
+        (line, column), (end_line, end_column) = (
+            self.span.source.line_and_column(offset) for offset in (self.span.start, self.span.end)
+        )
+        return {
+            "file": self.span.source.name,
+            "line": line,
+            "column": column,
+            "end_line": end_line,
+            "end_column": end_column,
+            "severity": self.severity,
+            "message": self.message,
+            "hint": self.hint,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """The result of a check."""
+
+    # by file in the order of loading, then by place
+    diagnostics: tuple[Diagnostic, ...]
+    # the names of the parameters that the program needs, each with the places where it is used
+    parameters: dict[str, tuple[Span, ...]]
+
+    @property
+    def ok(self) -> bool:
+        """Whether there is no error; warnings do not count."""
+        return not self.count("error")
+
+    def count(self, severity: str) -> int:
+        return sum(diagnostic.severity == severity for diagnostic in self.diagnostics)
+
+    def __str__(self) -> str:
+        lines = [str(diagnostic) for diagnostic in self.diagnostics]
+        if self.parameters:
+            lines.append("parameters that the program needs:")
+            lines.extend(f"  {name} ({_places(spans)})" for name, spans in self.parameters.items())
+        totals = [_counted(self.count(severity), severity) for severity in ("error", "warning")]
+        return "\n".join([*lines, ", ".join(totals)])
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count or 'no'} {noun}{'' if count == 1 else 's'}"
+
+
+def _places(spans: tuple[Span, ...], shown: int = 3) -> str:
+    listed = ", ".join(span.place() for span in spans[:shown])
+    return listed + (f" and {len(spans) - shown} more" if len(spans) > shown else "")
+
+
+@dataclass(slots=True)
+class Findings:
+    """What was found so far. Mutable."""
+
+    # the names of the files, in the order in which they were met
+    files: list[str] = field(default_factory=list)
+    parameters: dict[str, list[Span]] = field(default_factory=dict)
+    _found: dict[tuple[str, int, str], Diagnostic] = field(default_factory=dict)
+
+    def error(self, error: VentureError, span: Span) -> None:
+        """An error as it would be raised; `span` is its place where it has none."""
+        self._add(Diagnostic("error", error.message, error.span or span, error.hint))
+
+    def warn(self, message: str, span: Span, hint: str | None = None) -> None:
+        self._add(Diagnostic("warning", message, span, hint))
+
+    def _add(self, found: Diagnostic) -> None:
+        """Each thing is told once at a place."""
+        self._found.setdefault((found.span.source.name, found.span.start, found.message), found)
+
+    @contextlib.contextmanager
+    def told(self, span: Span) -> Iterator[None]:
+        """An error that is raised in the block is found, and the rest of the block left out."""
+        try:
+            yield
+        except VentureError as error:
+            self.error(error, span)
+
+    def needs(self, name: str, span: Span) -> None:
+        self.parameters.setdefault(name, []).append(span)
+
+    def result(self) -> Checked:
+        order = {name: position for position, name in enumerate(self.files)}
+
+        def place(found: Diagnostic) -> tuple[int, int]:
+            return order.get(found.span.source.name, len(order)), found.span.start
+
+        return Checked(
+            tuple(sorted(self._found.values(), key=place)),
+            {name: tuple(spans) for name, spans in sorted(self.parameters.items())},
+        )

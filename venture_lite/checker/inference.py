@@ -1,0 +1,237 @@
+"""Looks through an inference expression: actions by their usage, their arguments by the kinds that the usage names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from venture_lite.checker.expressions import Expressions, Scope
+from venture_lite.checker.known import Computed, Constant, Drawn, Known, Primitive, refuse_count, value_of_call
+from venture_lite.checker.usage import matched
+from venture_lite.errors import ArgumentError, NameUnknown, VentureError, nearest
+from venture_lite.forms import if_parts, scope_name, truth
+from venture_lite.inference.actions import ACTIONS
+from venture_lite.inference.reading import is_symbol
+from venture_lite.procedures import registry
+from venture_lite.procedures.record import Deterministic
+from venture_lite.syntax import Expression, Form, Literal, Name, Parameter, Quote
+from venture_lite.values import Symbol, from_python, show
+
+SELECTORS = ("one", "all", "each", "ordered")
+
+
+class Inference:
+    """Checks the inference expressions of one program."""
+
+    def __init__(self, expressions: Expressions) -> None:
+        self.expressions = expressions
+        self.names = expressions.names
+        self.findings = expressions.findings
+        self.parameters = expressions.parameters
+        # whether the text at hand runs again after what stands below it
+        self.in_loop = False
+
+    def program(self, item: Expression) -> None:
+        """An expression that `infer` runs."""
+        if isinstance(item, Form) and item.items and isinstance(item.items[0], Name) and item.items[0].name in ACTIONS:
+            self.action(item)
+        else:
+            self.value(item)
+
+    def _tell(self, error: VentureError, item: Expression) -> None:
+        self.findings.error(error, item.span)
+
+    # ------------------------------------------------------------------------------------------------- values
+
+    def value(self, item: Expression) -> Known:
+        """An expression that is evaluated outside the model."""
+        match item:
+            case Literal(value=value):
+                return Constant(from_python(value))
+            case Quote(value=value):
+                return Constant(value)
+            case Parameter():
+                return self.parameters.read(item)
+            case Name():
+                return self._name(item)
+            case Form(items=(Name(name="if"), *_)):
+                return self._if(item)
+            case Form(items=(Name(name="lambda"), *_)):
+                return self._of_model(item)
+            case Form(items=(Name() as head, *rest)):
+                return self._call(item, head, tuple(rest))
+        self._tell(ArgumentError("not an inference expression"), item)
+        return None
+
+    def _name(self, item: Name) -> Known:
+        defined, name = self.names.defined, item.name
+        if name in self.parameters.variables:
+            return Computed()
+        if name in defined:
+            return defined[name]
+        if name not in self.names.doubtful and not self.names.incomplete:
+            hint = nearest(name, [*defined, *self.parameters.variables])
+            hint = hint or "inference expressions know numbers, parameters and what [define ...] binds"
+            self._tell(NameUnknown(f"unknown name {name}", hint=hint), item)
+        return None
+
+    def _if(self, item: Form) -> Known:
+        with self.findings.told(item.span):
+            condition, consequent, alternative = if_parts(item)
+            predicate = self.value(condition)
+            if isinstance(predicate, Constant):
+                truth(predicate.value)
+            self.value(consequent)
+            self.value(alternative)
+        return None
+
+    def _call(self, item: Form, head: Name, rest: tuple[Expression, ...]) -> Known:
+        record = registry.PROCEDURES.get(head.name)
+        if head.name in ACTIONS:
+            self._tell(ArgumentError(f"{head.name} is an action: it has no value"), item)
+        elif not isinstance(record, Deterministic):
+            deterministic = [name for name, known in registry.PROCEDURES.items() if isinstance(known, Deterministic)]
+            hint = nearest(head.name, [*ACTIONS, *deterministic])
+            self._tell(NameUnknown(f"unknown inference action {head.name}", hint=hint), head)
+        else:
+            arguments = tuple([self.value(part) for part in rest])
+            with self.findings.told(item.span):
+                refuse_count(Primitive(record), head.name, len(rest), item.span)
+                return value_of_call(Primitive(record), arguments, tuple(part.span for part in rest), item.span)
+        return None
+
+    # ------------------------------------------------------------------------------------------------ actions
+
+    def action(self, item: Expression) -> None:
+        """An action, and all inside it."""
+        if not isinstance(item, Form) or not item.items or not isinstance(item.items[0], Name):
+            self._tell(ArgumentError("an inference action is written (action argument ...)"), item)
+            return
+        head, *arguments = item.items
+        assert isinstance(head, Name)
+        action = ACTIONS.get(head.name)
+        if action is None:
+            self._tell(NameUnknown(f"unknown inference action {head.name}", hint=nearest(head.name, ACTIONS)), head)
+            return
+        found = matched(action.usage, tuple(arguments))
+        if found is None:
+            self._tell(ArgumentError(f"{head.name} is written {' or '.join(action.usage)}"), item)
+            self._inner_actions(arguments)
+            return
+        for role, argument in found:
+            check = ROLES.get(role)
+            if check is not None:
+                check(self, argument)
+        self._block_of_default(dict(found))
+
+    def _inner_actions(self, arguments: list[Expression]) -> None:
+        """Of an action that is written wrong: what stands in it may be wrong too."""
+        for argument in arguments:
+            match argument:
+                case Form(items=(Name(name=name), *_)) if name in ACTIONS:
+                    self.action(argument)
+                case Form(items=items):
+                    self._inner_actions(list(items))
+
+    def scope(self, item: Expression) -> None:
+        """A scope's name, which some `scope_include` must make."""
+        names = self.names
+        with self.findings.told(item.span):
+            name = scope_name(item)
+            if name in names.scopes or name in names.doubtful or names.incomplete:
+                return
+            if name not in names.all_scopes:
+                hint = nearest(str(name), map(str, {*names.scopes, *names.all_scopes}))
+                raise NameUnknown(f"no scope_include makes the scope {name}", item.span, hint or f"(tag {name} 1 ...)")
+            if not self.in_loop:
+                place = names.all_scopes[name].place()
+                self.findings.warn(f"the scope {name} is empty here: it is made further down, at {place}", item.span)
+
+    def block(self, item: Expression) -> None:
+        match item:
+            case Quote(value=Symbol()):
+                return
+            case Name(name=name) if name not in self.names.defined and name not in self.parameters.variables:
+                return
+            case Form(items=(Name(name="ordered_range"), *bounds)):
+                if len(bounds) != 2:
+                    self._tell(ArgumentError("ordered_range is written (ordered_range LO HI)"), item)
+                for bound in bounds:
+                    self.value(bound)
+                return
+        self.value(item)
+
+    def _block_of_default(self, found: dict[str, Expression]) -> None:
+        """The blocks of the scope `default` have no keys that a program could name."""
+        block = found.get("BLOCK") or found.get("BLOCKS")
+        if block is None or not is_symbol(found.get("SCOPE", block), "default"):
+            return
+        match block:
+            case Name(name=name) | Quote(value=Symbol(name=name)) if name in SELECTORS:
+                return
+            case Name(name=name) | Quote(value=Symbol(name=name)):
+                hint = nearest(name, SELECTORS)
+            case Literal() | Form(items=(Name(name="ordered_range"), *_)):
+                hint = None
+            case _:
+                return
+        hint = hint or "its blocks have no keys; tag the choices with scope_include"
+        self._tell(VentureError(f"the scope default has no block {block.span.text}", hint=hint), block)
+
+    def count(self, item: Expression) -> None:
+        value = self.value(item)
+        if isinstance(value, Constant):
+            number = value.value
+            if not isinstance(number, (int, float)) or number != number // 1 or number < 0:
+                self._tell(ArgumentError(f"a whole number, 0 or more, is needed here, got {show(number)}"), item)
+
+    def weight(self, item: Expression) -> None:
+        value = self.value(item)
+        if isinstance(value, Constant):
+            weight = value.value
+            if not isinstance(weight, (int, float)) or not 0 <= weight < float("inf"):
+                self._tell(ArgumentError(f"a weight must be a number that is not negative, got {show(weight)}"), item)
+
+    def sampled(self, item: Expression) -> None:
+        """An expression of the model, which may be labelled."""
+        match item:
+            case Form(items=(Name(name="labelled"), *_)):
+                self.action(item)
+            case _:
+                self.expressions.check(item, self.loop_scope())
+
+    def proposal(self, item: Expression) -> None:
+        """A procedure: an expression of the model, or a name that is defined."""
+        is_defined = isinstance(item, Name) and item.name in (self.names.defined.keys() | self.parameters.variables)
+        of_model = isinstance(item, Form) or (isinstance(item, Name) and not is_defined)
+        value = self._of_model(item) if of_model else self.value(item)
+        if isinstance(value, (Constant, Drawn)):
+            shown = show(value.value) if isinstance(value, Constant) else f"a draw from {value.record.name}"
+            self._tell(ArgumentError(f"PROPOSAL must be a procedure, got {shown}"), item)
+
+    def _of_model(self, item: Expression) -> Known:
+        """An expression of the model that inference hands over, with the names that `define` binds filled in."""
+        return self.expressions.check(item, Scope(dict(self.names.defined), self.loop_scope()))
+
+    def loop_scope(self) -> Scope:
+        return Scope(dict.fromkeys(self.parameters.variables, Computed()))
+
+    def label(self, item: Expression) -> None:
+        match item:
+            case Name() | Literal(value=str()) | Quote(value=Symbol()):
+                return
+        self._tell(ArgumentError("labelled is written (labelled EXPR NAME)"), item)
+
+
+ROLES: dict[str, Callable[[Inference, Expression], object]] = {
+    "SCOPE": Inference.scope,
+    "BLOCK": Inference.block,
+    "BLOCKS": Inference.block,
+    "KERNEL": Inference.action,
+    "EXPR": Inference.sampled,
+    "NAME": Inference.label,
+    "PROPOSAL": Inference.proposal,
+    "WEIGHT": Inference.weight,
+    **dict.fromkeys(("T", "P", "MAX-STEPS", "LEAPFROGS", "NBATCH"), Inference.count),
+    **dict.fromkeys(("SIGMA", "WIDTH", "STEP", "EPS"), Inference.value),
+}
+"""How an argument is checked, by the capitals of the usage; one of another kind is taken as it is."""

@@ -1,0 +1,156 @@
+"""What can be known of an expression's value without running it, and what follows for calls and observations."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from venture_lite.compiler import wrong_count
+from venture_lite.errors import ArgumentError, Span, VentureError
+from venture_lite.procedures import arithmetic, comparison, elementary, registry
+from venture_lite.procedures.checks import application_of, argument_error, check_arguments, check_count
+from venture_lite.procedures.record import Deterministic, Maker, Procedure, Random
+from venture_lite.trace.evidence import never_possible
+from venture_lite.values import show
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A value that is written down, or follows from such."""
+
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Primitive:
+    """A procedure of the language."""
+
+    record: Procedure
+
+
+@dataclass(frozen=True, slots=True)
+class Lambda:
+    """A procedure of the program; `memoized` as `mem` makes it."""
+
+    name: str
+    parameters: int
+    memoized: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What a maker returns: an exchangeable procedure."""
+
+    maker: Maker
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A draw from a distribution: never a procedure."""
+
+    record: Random
+    arguments: tuple[Known, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Computed:
+    """A value that is no random choice itself: of a deterministic call, a loop variable, a parameter."""
+
+
+Known = Constant | Primitive | Lambda | Made | Drawn | Computed | None
+
+FOLDED = frozenset(record.name for family in (arithmetic, comparison, elementary) for record in family.RECORDS) | {
+    "vector",
+    "list",
+    "matrix",
+}
+"""Procedures that are computed where all arguments are constants: cheap, and of the size of what they are given."""
+
+
+def refuse_count(called: Known, name: str, count: int, span: Span) -> None:
+    """Raises ArgumentError where what is called is no procedure, or takes another number of arguments."""
+    match called:
+        case Constant(value=value):
+            raise ArgumentError(f"{show(value)} is not a procedure", span)
+        case Drawn(record=record):
+            raise ArgumentError(f"a draw from {record.name} is not a procedure", span)
+        case Primitive(record=record):
+            check_count(record, count, span)
+        case Made(maker=maker):
+            check_count(application_of(maker), count, span)
+        case Lambda(parameters=parameters) if parameters != count:
+            raise wrong_count(called.name or name, parameters, count, span)
+
+
+def value_of_call(called: Known, arguments: tuple[Known, ...], spans: tuple[Span, ...], span: Span) -> Known:
+    """What is known of a call's value, its count being right.
+
+    Raises ArgumentError for a constant argument outside its domain, at the argument's own place.
+    """
+    if not isinstance(called, Primitive):
+        return None
+    record = called.record
+    for position, (argument, at) in enumerate(zip(arguments, spans, strict=True)):
+        if isinstance(argument, Constant) and (error := argument_error(record, position, argument.value)):
+            raise error.at(at)
+    match record:
+        case Random():
+            return Drawn(record, arguments)
+        case Maker():
+            return Made(record)
+        case Deterministic() if record.name in FOLDED:
+            return _folded(record, arguments, span)
+    return Computed()
+
+
+def _folded(record: Deterministic, arguments: tuple[Known, ...], span: Span) -> Known:
+    values = [argument.value for argument in arguments if isinstance(argument, Constant)]
+    if len(values) < len(arguments):
+        return Computed()
+    try:
+        return Constant(record.scalar(*check_arguments(record, tuple(values))))
+    except VentureError as error:
+        raise error.at(span) from error
+    except (ArithmeticError, TypeError, ValueError):
+        return Computed()
+
+
+def refuse_observation(observed: Known, value: Known, span: Span) -> str | None:
+    """Raises ArgumentError for a draw that can never take the value; a text says that it cannot with its arguments."""
+    if not isinstance(observed, Drawn) or not isinstance(value, Constant):
+        return None
+    record, arguments = observed.record, observed.arguments
+    given = tuple(argument.value for argument in arguments if isinstance(argument, Constant))
+    if len(given) < len(arguments):
+        return None
+    filled = check_arguments(record, given, span)
+    try:
+        if record.log_density(value.value, *filled) > -math.inf:
+            return None
+    except (VentureError, ArithmeticError, TypeError, ValueError):
+        return None
+    if never_possible(record, filled, value.value):
+        message = f"{show(value.value)} is impossible for {record.name}, whatever its parameters are"
+        raise ArgumentError(message, span)
+    return f"{show(value.value)} has probability zero under {span.text}"
+
+
+def refuse_memo(operator: Known, text: str, span: Span) -> None:
+    """Raises ArgumentError for what `mem` does not take."""
+    match operator:
+        case Primitive(record=record):
+            names = " ".join(argument.name for argument in record.arguments)
+            hint = f"(mem (lambda ({names}) ({text} {names})))"
+            raise ArgumentError(f"mem takes a procedure of the program, not {record.name} itself", span, hint)
+        case Made():
+            raise ArgumentError("mem takes a procedure of the program, not one that a maker made", span)
+        case Constant(value=value):
+            raise ArgumentError(f"mem takes a procedure of the program, got {show(value)}", span)
+        case Drawn(record=record):
+            raise ArgumentError(f"mem takes a procedure of the program, not a draw from {record.name}", span)
+
+
+def primitive(name: str) -> Primitive | None:
+    record = registry.PROCEDURES.get(name)
+    return None if record is None else Primitive(record)

@@ -1,0 +1,123 @@
+"""The directives that a program refers to by label, number or name, counted as the session counts them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from venture_lite.errors import VentureError, nearest
+from venture_lite.syntax import Assume, Directive, DirectiveReference, Loop, Observe
+
+
+@dataclass(slots=True)
+class Entry:
+    """A directive of the model. Mutable: parts of it are forgotten, and what is frozen uses nothing any more."""
+
+    number: int
+    directive: Directive
+    # names of the program that it refers to
+    uses: frozenset[str]
+    # the labelled directives inside a loop over data
+    parts: dict[str, Directive]
+
+    @property
+    def name(self) -> str | None:
+        """What an assume binds."""
+        return self.directive.name if isinstance(self.directive, Assume) else None
+
+    def labels(self) -> list[str]:
+        return [*([self.directive.label] if self.directive.label is not None else []), *self.parts]
+
+
+class Labels:
+    """The directives in force. Mutable: they come and go."""
+
+    def __init__(self) -> None:
+        self.entries: list[Entry] = []
+        self._next = 1
+        # whether the numbers depend on how often a loop runs, or on text that is missing
+        self.uncertain = False
+
+    def enter(self, directive: Directive, uses: set[str]) -> None:
+        """Raises VentureError where a label is taken already; the directive is entered all the same."""
+        taken = {label for entry in self.entries for label in entry.labels()}
+        labels = [*_labelled(directive)]
+        parts = {label: part for label, part in labels if part is not directive}
+        self.entries.append(Entry(self._next, directive, frozenset(uses), parts))
+        self._next += 1
+        for label, part in labels:
+            if label in taken:
+                hint = "choose another, or forget the directive that has it"
+                raise VentureError(f"the label {label} is taken", part.span, hint)
+            taken.add(label)
+
+    def find(self, reference: DirectiveReference) -> tuple[Entry, Directive] | None:
+        """The entry that a reference names, and which directive of it; None where that cannot be told.
+
+        Raises VentureError where there is nothing of that name.
+        """
+        target = reference.target
+        for entry in self.entries:
+            if target in entry.labels():
+                return entry, entry.parts.get(str(target), entry.directive)
+        for entry in self.entries:
+            if target == entry.name or (target == entry.number and not self.uncertain):
+                return entry, entry.directive
+        if self.uncertain and isinstance(target, int):
+            return None
+        known = [name for entry in self.entries for name in (*entry.labels(), entry.name) if name is not None]
+        hint = nearest(str(target), known) or "[list_directives] shows what there is"
+        raise VentureError(f"no directive is labelled or numbered {target}", reference.span, hint)
+
+    def forget(self, reference: DirectiveReference) -> str | None:
+        """Take out what a reference names; the name that is free again, if one is. Raises VentureError where it is
+        used."""
+        found = self.find(reference)
+        if found is None:
+            return None
+        entry, directive = found
+        if reference.positions:
+            if not isinstance(entry.directive, Loop):
+                raise VentureError("only the data of a loop are forgotten one by one", reference.span)
+            return None
+        if directive is not entry.directive:
+            entry.parts.pop(str(reference.target))
+            return None
+        for other in self.entries:
+            if entry.name is not None and other is not entry and entry.name in other.uses:
+                user = " ".join(other.directive.span.text.split())
+                raise VentureError(f"{entry.name} is used by {user}", reference.span, "forget that directive first")
+        self.entries.remove(entry)
+        return entry.name
+
+    def freeze(self, reference: DirectiveReference) -> str | None:
+        """Take note that a value is a constant from now on; the name of what is frozen, if it is an assume."""
+        found = self.find(reference)
+        if reference.positions:
+            raise VentureError("freeze takes a whole directive", reference.span, "[freeze LABEL]")
+        if found is None:
+            return None
+        entry, directive = found
+        if _observes(directive):
+            raise VentureError("an observe cannot be frozen: its value is a constant already", reference.span)
+        if directive is entry.directive:
+            entry.uses = frozenset()
+        return entry.name
+
+    def clear(self) -> None:
+        self.entries.clear()
+        self._next = 1
+        self.uncertain = False
+
+
+def _labelled(directive: Directive) -> Iterator[tuple[str, Directive]]:
+    """A directive and those inside it that have a label."""
+    if directive.label is not None:
+        yield directive.label, directive
+    if isinstance(directive, Loop):
+        for part in directive.body:
+            yield from _labelled(part)
+
+
+def _observes(directive: Directive) -> bool:
+    return isinstance(directive, Observe) or (isinstance(directive, Loop) and any(map(_observes, directive.body)))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from venture_lite.errors import ArgumentError
-from venture_lite.procedures import likelihoods, transforms
+from venture_lite.procedures import bounds, likelihoods, transforms
 from venture_lite.procedures.density import random
 from venture_lite.procedures.domains import NON_NEGATIVE, POSITIVE, REAL
 from venture_lite.procedures.numeric import (
@@ -114,16 +114,19 @@ NORMAL = random(
     "A real number with the given mean and standard deviation.",
     lambda rng, mean, sd: _finite(mean + sd * rng.standard_normal()), _normal, transform=transforms.REAL,
     source="exp(-((x - mean) / sd)^2 / 2) / (sd sqrt(2 pi))", predictor=likelihoods.normal_predictor(_normal),
+    most_likely=bounds.location_scale(),
 )  # fmt: skip
 UNIFORM_CONTINUOUS = random(
     "uniform_continuous", (Argument("lo", REAL), Argument("hi", REAL)),
     "A real number between lo and hi, with constant density.",
     _simulate_uniform, _uniform_continuous, transform=transforms.INTERVAL, source="1 / (hi - lo)",
+    most_likely=bounds.interval,
 )  # fmt: skip
 BETA = random(
     "beta", (Argument("a", POSITIVE), Argument("b", POSITIVE)), "A number between 0 and 1 with mean a / (a + b).",
     _simulate_beta, _beta, transform=transforms.UNIT,
     source="x^(a - 1) (1 - x)^(b - 1) / B(a, b)",
+    most_likely=bounds.beta,
 )  # fmt: skip
 STUDENT_T = random(
     "student_t", (Argument("df", POSITIVE), Argument("loc", REAL, 0.0), Argument("scale", POSITIVE, 1.0)),
@@ -132,23 +135,27 @@ STUDENT_T = random(
     source="Gamma((df + 1) / 2) / (Gamma(df / 2) sqrt(df pi) scale) (1 + z^2 / df)^(-(df + 1) / 2), z = (x - loc) / "
     "scale",
     predictor=likelihoods.student_t_predictor(_student_t, 1),
+    most_likely=bounds.location_scale(),
 )  # fmt: skip
 LAPLACE = random(
     "laplace", _LOC_SCALE, "A real number with density falling exponentially on both sides of loc.",
     lambda rng, loc, scale: _finite(float(rng.laplace(loc, scale))), _laplace, transform=transforms.REAL,
     source="exp(-|x - loc| / scale) / (2 scale)",
+    most_likely=bounds.location_scale(),
 )  # fmt: skip
 CAUCHY = random(
     "cauchy", _LOC_SCALE, "A real number from the Cauchy distribution: no mean, median loc.",
     lambda rng, loc, scale: _finite(loc + scale * float(rng.standard_cauchy())), _cauchy, transform=transforms.REAL,
     source="1 / (pi scale (1 + z^2)), z = (x - loc) / scale",
     predictor=likelihoods.student_t_predictor(_cauchy, 0, df=1.0),
+    most_likely=bounds.location_scale(),
 )  # fmt: skip
 
 LOGISTIC_DIST = random(
     "logistic_dist", _LOC_SCALE, "A real number whose distribution function is logistic((x - loc) / scale).",
     lambda rng, loc, scale: _finite(float(rng.logistic(loc, scale))), _logistic_dist, transform=transforms.REAL,
     source="exp(-z) / (scale (1 + exp(-z))^2), z = (x - loc) / scale",
+    most_likely=bounds.location_scale(lambda distance: abs(distance) / bounds.LOGISTIC_MODE),
 )  # fmt: skip
 VON_MISES = random(
     "von_mises", (Argument("mean", REAL), Argument("concentration", NON_NEGATIVE)),
@@ -156,6 +163,7 @@ VON_MISES = random(
     "1 / concentration where that is large. Angles beyond -pi to pi are impossible.",
     _simulate_von_mises, _von_mises, transform=transforms.CIRCLE,
     source="exp(concentration cos(x - mean)) / (2 pi I0(concentration)), I0 the modified Bessel function",
+    most_likely=bounds.direction,
 )  # fmt: skip
 
 RECORDS: tuple[Any, ...] = (

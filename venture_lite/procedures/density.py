@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from venture_lite.procedures.bounds import Maximisers, bound_at, certain
 from venture_lite.procedures.columns import RowByRow, numeric
 from venture_lite.procedures.derivatives import gradient_of
 from venture_lite.procedures.numeric import on_columns
@@ -74,20 +75,23 @@ def random(
     total: Callable[..., float] | None = None,
     gradient: Gradient | None = None,
     predictor: LinearPredictor | None = None,
+    most_likely: Maximisers | None = None,
 ) -> Random:
     """A record whose density is bound both ways, and differentiated; `columns` and `gradient` replace what is derived
-    from it."""
+    from it. `most_likely` gives the upper bound of a density; values without a transform have probabilities."""
     if columns is None:
         columns = column_density(density)
     exists = (transform is not None, *(not argument.domain.discrete for argument in arguments))
     if gradient is None and any(exists):
         gradient = gradient_of(density, exists)
+    scalar = scalar_density(density, len(arguments))
+    bound = None if most_likely is None else bound_at(scalar, most_likely)
     return Random(
         name,
         arguments,
         summary,
         simulate,
-        scalar_density(density, len(arguments)),
+        scalar,
         columns,
         support,
         transform,
@@ -96,4 +100,5 @@ def random(
         total,
         gradient,
         predictor,
+        certain if transform is None else bound,
     )

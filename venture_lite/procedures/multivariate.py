@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from venture_lite.errors import ArgumentError
-from venture_lite.procedures import array_gradients, transforms
+from venture_lite.procedures import array_gradients, bounds, transforms
 from venture_lite.procedures.columns import RowByRow, numeric
 from venture_lite.procedures.domains import (
     COUNT,
@@ -188,7 +188,7 @@ MULTIVARIATE_NORMAL = Random(
     "multivariate_normal", (Argument("mean", VECTOR), Argument("cov", POSITIVE_DEFINITE)),
     "A vector with the given mean and covariance matrix.", _simulate_normal, _normal, _normal_columns,
     transform=transforms.REAL, source="exp(-|z|^2 / 2) / (|L| (2 pi)^(D/2)), cov = L L', z = L^-1 (x - mean)",
-    gradient=array_gradients.MULTIVARIATE_NORMAL,
+    gradient=array_gradients.MULTIVARIATE_NORMAL, log_bound=bounds.bound_at(_normal, bounds.multivariate_normal),
 )  # fmt: skip
 DIRICHLET = Random(
     "dirichlet", (Argument("alphas", POSITIVE_VECTOR),),

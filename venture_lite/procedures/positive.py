@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from venture_lite.procedures import likelihoods, numeric, transforms
+from venture_lite.procedures import bounds, likelihoods, numeric, transforms
 from venture_lite.procedures.density import random
 from venture_lite.procedures.domains import POSITIVE, REAL
 from venture_lite.procedures.numeric import (
@@ -112,36 +112,43 @@ GAMMA = random(
     "gamma", (_SHAPE, Argument("rate", POSITIVE)), "A positive number with mean shape / rate.",
     lambda rng, shape, rate: _inside(rng.standard_gamma(shape) / rate), _gamma, transform=transforms.POSITIVE,
     source="rate^shape x^(shape - 1) exp(-rate x) / Gamma(shape)",
+    most_likely=bounds.gamma,
 )  # fmt: skip
 INV_GAMMA = random(
     "inv_gamma", (_SHAPE, _SCALE), "A positive number whose reciprocal is gamma with this shape and rate scale.",
     _simulate_inv_gamma, _inv_gamma, transform=transforms.POSITIVE,
     source="scale^shape x^(-shape - 1) exp(-scale / x) / Gamma(shape)",
+    most_likely=bounds.inv_gamma,
 )  # fmt: skip
 EXPON = random(
     "expon", (Argument("rate", POSITIVE),), "A positive number with mean 1 / rate.",
     lambda rng, rate: _inside(rng.standard_exponential() / rate), _expon, transform=transforms.POSITIVE,
     source="rate exp(-rate x)",
+    most_likely=bounds.scale_alone(lambda value: 1.0 / value if value else math.inf),
 )  # fmt: skip
 CHI_SQ = random(
     "chi_sq", _DF, "A positive number distributed as the sum of df squared standard normals; df need not be whole.",
     lambda rng, df: _inside(2.0 * rng.standard_gamma(0.5 * df)), _chi_sq, transform=transforms.POSITIVE,
     source="x^(df/2 - 1) exp(-x / 2) / (2^(df/2) Gamma(df/2)): gamma with shape df/2 and rate 1/2",
+    most_likely=bounds.chi_sq,
 )  # fmt: skip
 INV_CHI_SQ = random(
     "inv_chi_sq", _DF, "A positive number whose reciprocal is chi_sq with df degrees of freedom.",
     lambda rng, df: _simulate_inv_gamma(rng, 0.5 * df, 0.5), _inv_chi_sq, transform=transforms.POSITIVE,
     source="x^(-df/2 - 1) exp(-1 / (2 x)) / (2^(df/2) Gamma(df/2)): inv_gamma with shape df/2 and scale 1/2",
+    most_likely=bounds.inv_chi_sq,
 )  # fmt: skip
 HALF_NORMAL = random(
     "half_normal", (Argument("sd", POSITIVE),), "The size of a normal number with mean 0 and the given sd.",
     lambda rng, sd: _inside(sd * abs(rng.standard_normal())), _half_normal, transform=transforms.POSITIVE,
     source="sqrt(2 / pi) exp(-(x / sd)^2 / 2) / sd",
+    most_likely=bounds.scale_alone(),
 )  # fmt: skip
 HALF_CAUCHY = random(
     "half_cauchy", (_SCALE,), "The size of a Cauchy number with location 0: no mean, median scale.",
     lambda rng, scale: _inside(scale * abs(float(rng.standard_cauchy()))), _half_cauchy, transform=transforms.POSITIVE,
     source="2 / (pi scale (1 + (x / scale)^2))",
+    most_likely=bounds.scale_alone(),
 )  # fmt: skip
 LOGNORMAL = random(
     "lognormal", (Argument("mu", REAL), Argument("sigma", POSITIVE)),
@@ -149,15 +156,18 @@ LOGNORMAL = random(
     lambda rng, mu, sigma: _inside(numeric.exp(mu + sigma * rng.standard_normal())), _lognormal,
     transform=transforms.POSITIVE, source="exp(-((log x - mu) / sigma)^2 / 2) / (x sigma sqrt(2 pi))",
     predictor=likelihoods.normal_predictor(_lognormal, np.log),
+    most_likely=bounds.location_scale(coordinate=math.log),
 )  # fmt: skip
 WEIBULL = random(
     "weibull", (_SHAPE, _SCALE), "A positive number; (x / scale)^shape is exponential with mean 1.",
     _simulate_weibull, _weibull, transform=transforms.POSITIVE,
     source="shape / scale z^(shape - 1) exp(-z^shape), z = x / scale",
+    most_likely=bounds.weibull,
 )  # fmt: skip
 PARETO = random(
     "pareto", (_SHAPE, _SCALE), "A number above scale whose tail falls as a power: P(X > x) = (scale / x)^shape.",
     _simulate_pareto, _pareto, transform=transforms.ABOVE_SCALE, source="shape scale^shape / x^(shape + 1)",
+    most_likely=bounds.pareto,
 )  # fmt: skip
 
 RECORDS = (

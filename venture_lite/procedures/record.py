@@ -109,7 +109,7 @@ class Random:
     gradient: Gradient | None = None
     # for likelihoods of generalised linear models: the argument that is the linear predictor, and what is known along it
     predictor: LinearPredictor | None = None
-    # (value, *arguments) -> an upper bound of log_density at the value, over all that the arguments given as UNKNOWN can
+    # (value, *arguments) -> an upper bound of log_density at the value over all that the arguments given as UNKNOWN can
     # be; inf where there is none. None stands for 0 where `support` shows that the values have probabilities, else inf
     log_bound: Callable[..., float] | None = None
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from venture_lite.errors import ArgumentError
-from venture_lite.procedures import array_gradients, transforms
+from venture_lite.procedures import array_gradients, bounds, transforms
 from venture_lite.procedures.columns import RowByRow
 from venture_lite.procedures.domains import POSITIVE, POSITIVE_DEFINITE
 from venture_lite.procedures.factors import RELATIVE_ASYMMETRY, Factor, cholesky_of
@@ -141,7 +141,7 @@ WISHART = Random(
     "covariance scale. df, above D - 1 for D by D matrices, need not be whole.",
     _simulate_wishart, _WISHART[0], _WISHART[1], transform=transforms.POSITIVE_DEFINITE,
     source="|X|^((df - D - 1)/2) exp(-tr(scale^-1 X) / 2) / (2^(df D/2) |scale|^(df/2) Gamma_D(df/2))",
-    gradient=array_gradients.WISHART,
+    gradient=array_gradients.WISHART, log_bound=bounds.bound_at(_WISHART[0], bounds.wishart),
 )  # fmt: skip
 INV_WISHART = Random(
     "inv_wishart", _ARGUMENTS,
@@ -149,7 +149,7 @@ INV_WISHART = Random(
     "scale / (df - D - 1) for D by D matrices. df, above D - 1, need not be whole.",
     _simulate_inv_wishart, _INV_WISHART[0], _INV_WISHART[1], transform=transforms.POSITIVE_DEFINITE,
     source="|scale|^(df/2) |X|^(-(df + D + 1)/2) exp(-tr(scale X^-1) / 2) / (2^(df D/2) Gamma_D(df/2))",
-    gradient=array_gradients.INV_WISHART,
+    gradient=array_gradients.INV_WISHART, log_bound=bounds.bound_at(_INV_WISHART[0], bounds.inv_wishart),
 )  # fmt: skip
 
 RECORDS = (WISHART, INV_WISHART)

@@ -8,7 +8,7 @@ copy of what the trace held. How the draws are summed up is in `summary.py`, how
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -74,6 +74,19 @@ def _arrays(columns: Mapping[str, list[Any]]) -> dict[str, np.ndarray]:
     return {name: column_array(column) for name, column in columns.items()}
 
 
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where draws come from, for one who finds them later."""
+
+    seed: int
+    # the directives that were in force, as text
+    program: str
+    # the inference expression that was run
+    inference: str
+    # numbers that were observed, by name: (observations, ...), read-only
+    observed: Mapping[str, np.ndarray] = field(default_factory=dict)
+
+
 class Draws(Mapping[str, np.ndarray]):
     """Draws of named variables from one or more chains.
 
@@ -87,11 +100,14 @@ class Draws(Mapping[str, np.ndarray]):
         chains: Sequence[Mapping[str, np.ndarray]],
         statistics: Iterable[KernelStatistics] = (),
         plotted: Draws | None = None,
+        origin: Origin | None = None,
     ) -> None:
         self._chains = tuple(dict(chain) for chain in chains)
         self.statistics: tuple[KernelStatistics, ...] = tuple(statistics)
         # what `(plot ...)` kept, for `plots.text` and `figure`; None where the program has no plot
         self.plotted = plotted
+        # None for draws that no session made
+        self.origin = origin
         self._stacked: dict[str, np.ndarray] = {}
 
     @classmethod
@@ -103,13 +119,15 @@ class Draws(Mapping[str, np.ndarray]):
             statistics.extend(replace(row, chain=row.chain + len(chains)) for row in part.statistics)
             chains.extend(part._chains)
         plotted = [part.plotted for part in parts if part.plotted is not None]
-        return cls(chains, statistics, cls.merge(plotted) if plotted else None)
+        origins = [part.origin for part in parts if part.origin is not None]
+        return cls(chains, statistics, cls.merge(plotted) if plotted else None, next(iter(origins), None))
 
     def cut_to_shortest(self) -> Draws:
         """Each variable with as many draws a chain as its shortest chain has: what an interruption leaves is uneven."""
         shortest = {name: min(map(len, self.by_chain(name))) for name in self.names}
         chains = [{name: chain[name][:length] for name, length in shortest.items() if length} for chain in self._chains]
-        return Draws(chains, self.statistics, self.plotted.cut_to_shortest() if self.plotted is not None else None)
+        plotted = self.plotted.cut_to_shortest() if self.plotted is not None else None
+        return Draws(chains, self.statistics, plotted, self.origin)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -138,8 +156,8 @@ class Draws(Mapping[str, np.ndarray]):
         return summarize(self)
 
     def to_datatree(self) -> DataTree:
-        """An `xarray.DataTree` as ArviZ reads it; see `export.to_datatree`."""
-        from venture_lite.export import to_datatree
+        """An `xarray.DataTree` as ArviZ reads it; see `datatree.to_datatree`."""
+        from venture_lite.datatree import to_datatree
 
         return to_datatree(self)
 

@@ -1,4 +1,4 @@
-"""Draws in other people's formats: .npz, .csv, netCDF, and the xarray tree that ArviZ reads."""
+"""Draws in other people's formats: .npz, .csv, and netCDF of the tree that ArviZ reads (`datatree.py`)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import importlib.util
 import itertools
 import json
 import zipfile
-from collections import defaultdict
 from collections.abc import Iterator
 from os import PathLike
 from pathlib import Path
@@ -19,8 +18,6 @@ from venture_lite.errors import VentureError
 from venture_lite.summary import coordinates
 
 if TYPE_CHECKING:
-    from xarray import DataTree
-
     from venture_lite.draws import Draws
 
 SUFFIXES = (".npz", ".csv", ".nc")
@@ -44,6 +41,8 @@ def save(draws: Draws, path: str | PathLike[str]) -> None:
             case ".csv":
                 _save_csv(draws, path)
             case _:
+                from venture_lite.datatree import to_datatree
+
                 to_datatree(draws).to_netcdf(path, engine=_netcdf_engine())
     except OSError as error:
         raise VentureError(f"cannot write {path}: {error.strerror or error}") from error
@@ -62,26 +61,6 @@ def check_output(path: Path) -> None:
             "no netCDF library is installed, so .nc files cannot be written",
             hint="pip install 'venture-lite[netcdf]', or write .npz or .csv",
         )
-
-
-def to_datatree(draws: Draws) -> DataTree:
-    """Numeric variables as an `xarray.DataTree` with dimensions chain, draw and the variable's own.
-
-    Variables of the commonest length are in group `posterior`; others, which cannot share its `draw` dimension, in
-    `posterior_LENGTH`. A slash in a name, which a tree reads as a path, becomes a division sign.
-    """
-    from arviz_base import from_dict
-
-    by_length: dict[int, dict[str, np.ndarray]] = defaultdict(dict)
-    for name in draws.names:
-        if draws.is_numeric(name):
-            by_length[draws[name].shape[1]][name.replace("/", "\N{DIVISION SIGN}")] = draws[name]
-    main = max(by_length, key=lambda length: len(by_length[length]), default=0)
-    groups = {
-        "posterior" if length == main else f"posterior_{length}": variables for length, variables in by_length.items()
-    }
-    tree: DataTree = from_dict(groups or {"posterior": {}}, check_conventions=False)
-    return tree
 
 
 def _netcdf_engine() -> Literal["h5netcdf", "netcdf4"] | None:

@@ -16,8 +16,8 @@ PACKAGE = Path(__file__).parents[2] / "venture_lite"
 LAYERS = (
     ("errors",),
     ("collector", "syntax", "values", "diagnostics", "presentation", "progress", "tables"),
-    ("directives", "refusals", "nesting", "parse", "recovery", "data"),
-    ("procedures", "draws", "summary", "plots", "pictures", "export"),
+    ("directives", "refusals", "nesting", "parse", "recovery", "source_files", "data"),
+    ("procedures", "draws", "summary", "plots", "pictures", "datatree", "export"),
     ("code", "supplied", "parameters"),
     ("lift", "compiler", "analyze", "forms"),
     ("trace",),
@@ -26,7 +26,7 @@ LAYERS = (
     ("standard",),
     ("session",),
     ("checker",),
-    ("report", "workers", "cli", "repl", "notebook"),
+    ("report", "workers", "printer", "cli", "repl", "notebook"),
     ("__main__", "__init__"),
 )
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}

@@ -15,19 +15,23 @@ from venture_lite.directives import DIRECTIVES
 from venture_lite.inference.actions import RECORDS as ACTIONS
 from venture_lite.procedures import registry
 from venture_lite.procedures.record import REQUIRED, Argument, Deterministic, Maker, Procedure, Random
+from venture_lite.repl.commands import COMMANDS
 from venture_lite.standard import NAMES, prelude
 from venture_lite.syntax import Expression, Form, Name
 from venture_lite.values import show
 
 PLACE = re.compile(r"^<!-- manual: (\w+) -->$", re.MULTILINE)
 # how the languages of fenced blocks are called by the highlighter; `output` is nobody's language
-HIGHLIGHTED = {"venture": "scheme", "output": "text"}
+HIGHLIGHTED = {"venture": "scheme", "output": "text", "prompt": "text"}
+FENCE = re.compile(rf"^```({'|'.join(HIGHLIGHTED)})\b", re.MULTILINE)
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
     """A page's text as the site shows it."""
     markdown = PLACE.sub(lambda place: PARTS[place[1]](), markdown)
-    return re.sub(r"^```(venture|output)\b", lambda fence: "```" + HIGHLIGHTED[fence[1]], markdown, flags=re.MULTILINE)
+    return re.sub(
+        r"^```(venture|output|prompt)\b", lambda fence: "```" + HIGHLIGHTED[fence[1]], markdown, flags=re.MULTILINE
+    )
 
 
 # ------------------------------------------------------------------------------------------------- procedures
@@ -185,6 +189,11 @@ def directives() -> str:
     return table(["directive", "takes", "for example"], rows)
 
 
+def prompt() -> str:
+    """The prompt's own commands."""
+    return table(["command", ""], [[f"`{command.usage}`", command.summary] for command in COMMANDS])
+
+
 # -------------------------------------------------------------------------------------------------- Markdown
 
 
@@ -213,4 +222,5 @@ PARTS: dict[str, Callable[[], str]] = {
     "standard": standard,
     "actions": actions,
     "directives": directives,
+    "prompt": prompt,
 }

@@ -3,6 +3,9 @@
 - A `venture` block is a program of its own, run as `venture run - --seed 1`.
 - The `python` blocks of one document share their names, so that a later one goes on where an earlier one stopped.
 - A `console` block is a session: each line that starts with `$ ` is a command, the lines below are what it prints.
+- A `prompt` block is a session of `venture repl --seed 1 --plots pictures`, which later ones of the document go on
+  with. Each line that starts with a number and `> ` is an entry, the lines that start with `.. ` are more of it, the
+  others what it gives.
 - A block with `title="FILE"` is a file that later commands find in their folder; it is run only if an output follows.
 
 What a `venture` or `python` block prints stands in an `output` block directly below it. The folder in which a
@@ -13,15 +16,23 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 import re
 import shlex
 import subprocess
 import sys
+import warnings
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
+from venture_lite import workers
 from venture_lite.cli import main
+from venture_lite.errors import VentureWarning
+from venture_lite.repl import Conversation, Settings
+from venture_lite.report import Report
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [
@@ -34,7 +45,14 @@ DOCUMENTS = [
 ]
 FENCE = re.compile(r"^```(\w*)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 TITLE = re.compile(r'title="([^"]+)"')
-RUN = ("python", "venture", "console")
+RUN = ("python", "venture", "console", "prompt")
+# blocks that hold what they print
+SESSIONS = ("console", "prompt")
+ENTRY = re.compile(r"^\d+> [^\n]*\n(?: *\.\. [^\n]*\n)*", re.MULTILINE)
+# how long a kernel took, which no document shows
+SECONDS = re.compile(r"(?<=% accepted), [\d.]+ s$", re.MULTILINE)
+# how wide the terminal is taken to be
+WIDTH = "100"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +69,8 @@ class Block:
 
     @property
     def shown(self) -> str | None:
-        """What the document shows of a run: the output, or a whole console session."""
-        return self.text if self.language == "console" else self.output
+        """What the document shows of a run: the output, or a whole session."""
+        return self.text if self.language in SESSIONS else self.output
 
 
 def blocks(text: str) -> list[Block]:
@@ -65,7 +83,7 @@ def blocks(text: str) -> list[Block]:
         output = following if following is not None and following[1] == "output" else None
         if language not in RUN and title is None:
             continue
-        span = fence.span(3) if language == "console" else output.span(3) if output else None
+        span = fence.span(3) if language in SESSIONS else output.span(3) if output else None
         line = text.count("\n", 0, fence.start()) + 1
         found.append(Block(language, fence[3], title[1] if title else None, output[3] if output else None, line, span))
     return found
@@ -78,12 +96,13 @@ class Runner:
     # also the working directory, which the caller enters
     folder: Path
     names: dict[str, Any] = field(default_factory=dict)
+    conversation: Conversation = field(default_factory=lambda: Conversation(Settings(1, plots=Path("pictures"))))
 
     def __post_init__(self) -> None:
         (self.folder / "programs").symlink_to(ROOT / "programs")
 
     def run(self, block: Block) -> str | None:
-        """What the block prints (a whole session for a console), or None for a file that is not run."""
+        """What the block prints (of a session, all of it), or None for a file that is not run."""
         if block.title is not None:
             (self.folder / block.title).write_text(block.text, encoding="utf-8")
             if block.output is None:
@@ -93,15 +112,33 @@ class Runner:
                 return _command("venture run - --seed 1", stdin=block.text)
             case "console":
                 return "".join(f"$ {command}\n{_command(command)}" for command in _commands(block.text))
+            case "prompt":
+                return "".join(entry + self._entry(entry) for entry in ENTRY.findall(block.text))
             case "python":
                 return self._python(block.text)
         return None
 
+    def _entry(self, shown: str) -> str:
+        with _printed() as printed:
+            self.conversation.enter(re.sub(r"^(?:\d+>| *\.\.) ", "", shown, flags=re.MULTILINE).rstrip("\n"))
+        return SECONDS.sub("", printed.getvalue())
+
     def _python(self, text: str) -> str:
-        shown = io.StringIO()
-        with contextlib.redirect_stdout(shown), contextlib.redirect_stderr(shown):
+        with _printed() as printed:
             exec(compile(text, "<document>", "exec"), self.names)
-        return shown.getvalue()
+        return printed.getvalue()
+
+
+@contextlib.contextmanager
+def _printed() -> Iterator[io.StringIO]:
+    """What goes to standard output and standard error meanwhile, together."""
+    shown = io.StringIO()
+    with (
+        contextlib.redirect_stdout(shown),
+        contextlib.redirect_stderr(shown),
+        patch.dict(os.environ, {"COLUMNS": WIDTH}),
+    ):
+        yield shown
 
 
 def _commands(session: str) -> list[str]:
@@ -118,11 +155,28 @@ def _command(command: str, stdin: str = "") -> str:
             command, shell=True, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env={"PATH": path}
         )
         return done.stdout
-    shown = io.StringIO()
-    with contextlib.redirect_stdout(shown), contextlib.redirect_stderr(shown):
-        before, sys.stdin = sys.stdin, io.StringIO(stdin)
-        try:
-            main(words[1:])
-        finally:
-            sys.stdin = before
+    with (
+        _printed() as shown,
+        patch.object(sys, "stdin", io.StringIO(stdin)),
+        patch("venture_lite.workers.run_chains", _chains_in_this_process),
+    ):
+        main(words[1:])
     return shown.getvalue()
+
+
+def _chains_in_this_process(
+    job: workers.Job, on_report: Callable[[Report], None], on_warning: Callable[[str], None]
+) -> None:
+    """As `run_chains`, without its processes, which take longer to start than the documents' programs to run.
+
+    That the draws are the same is tested in `tests/cli/test_chains.py`.
+    """
+    reports: list[list[Report]] = [[] for _ in range(job.chains)]
+    with warnings.catch_warnings(record=True) as given:
+        warnings.simplefilter("always", VentureWarning)
+        for chain, found in enumerate(reports):
+            workers.run_one(job, chain, found.append)
+    for warning in given:
+        on_warning(str(warning.message))
+    for together in zip(*reports, strict=True):
+        on_report(Report.merge(together))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,14 +14,24 @@ from tests.docs.blocks import DOCUMENTS, FENCE, ROOT, Runner, blocks
 from venture_lite.errors import Source
 from venture_lite.inference import actions
 from venture_lite.parse import parse_program
+from venture_lite.procedures import registry
 
 NAMES = [str(path.relative_to(ROOT)) for path in DOCUMENTS]
 
 
+@pytest.fixture(autouse=True)
+def registries_are_put_back() -> Iterator[None]:
+    """Two documents add a procedure and an engine, which other tests should not see."""
+    registries: tuple[dict[str, Any], ...] = (registry.PROCEDURES, actions.ACTIONS)
+    before = [dict(known) for known in registries]
+    yield
+    for known, kept in zip(registries, before, strict=True):
+        known.clear()
+        known.update(kept)
+
+
 @pytest.mark.parametrize("document", DOCUMENTS, ids=NAMES)
 def test_what_a_document_shows_runs(document: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # the tutorial on engines adds one, which the other tests should not see
-    monkeypatch.setattr(actions, "ACTIONS", dict(actions.ACTIONS))
     monkeypatch.chdir(tmp_path)
     runner = Runner(tmp_path)
     for block in blocks(document.read_text(encoding="utf-8")):

@@ -15,6 +15,7 @@ from venture_lite.directives import DIRECTIVES
 from venture_lite.inference.actions import RECORDS
 from venture_lite.procedures.record import Deterministic, Maker, Random
 from venture_lite.procedures.registry import PROCEDURES
+from venture_lite.repl.commands import COMMANDS
 from venture_lite.standard import NAMES
 
 
@@ -45,6 +46,7 @@ def test_the_manual_has_every_definition_action_and_directive(manual: ModuleType
         for name in names:
             assert f"### `{name}`" in text
     assert all(f"| `{name}` |" in manual.PARTS["directives"]() for name in DIRECTIVES)
+    assert all(command.usage in manual.PARTS["prompt"]() for command in COMMANDS)
 
 
 def test_no_two_names_share_a_place_on_a_page(manual: ModuleType) -> None:

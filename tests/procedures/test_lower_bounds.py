@@ -81,6 +81,19 @@ def test_the_bound_touches_with_its_slope(name: str, setting: tuple[Any, ...], b
         assert np.all(np.abs(quadratic.gradient(column) - slope) <= allowed(slope))
 
 
+@pytest.mark.parametrize(("name", "setting", "bound"), CASES)
+def test_the_gradient_of_a_bound_is_that_of_its_values(name: str, setting: tuple[Any, ...], bound: Bound) -> None:
+    """A central difference of a quadratic has no error but rounding."""
+    rng = np.random.default_rng(6)
+    for column in predictors(name, setting, rng, 30):
+        quadratic = bound.touching(*placed(name, setting, column[0]))
+        away, step = column[0] + rng.normal(size=column.shape), rng.normal(size=column.shape)
+        difference = (quadratic.at(away + step) - quadratic.at(away - step)) / 2.0
+        along = quadratic.gradient(away) * step
+        expected = along.sum(axis=-1) if predictor_of(name).is_vector else along
+        assert np.allclose(difference, expected, 1e-8, 1e-8)
+
+
 @pytest.mark.parametrize(("name", "setting", "bound"), [c for c in CASES if not predictor_of(c[0]).is_vector])
 def test_a_bound_in_the_square_touches_on_both_sides(name: str, setting: tuple[Any, ...], bound: Bound) -> None:
     center, away = centers(name, setting), np.array([0.25, 1.5, 6.0, 20.0])

@@ -18,7 +18,7 @@ from venture_lite.checker.names import Names
 from venture_lite.checker.parameters import Parameters
 from venture_lite.checker.program import ProgramCheck
 from venture_lite.errors import Source, Span, VentureError
-from venture_lite.session import read_source
+from venture_lite.source_files import read_source
 
 __all__ = ["Checked", "Diagnostic", "check", "check_file", "check_source"]
 

@@ -16,7 +16,8 @@ from venture_lite.checker.parameters import Parameters
 from venture_lite.errors import EvidenceError, LimitError, Source, Span, VentureError
 from venture_lite.forms import refuse_as_name
 from venture_lite.recovery import parse_on
-from venture_lite.session.programs import only_rows, read_source, refused_in_loop
+from venture_lite.session.programs import only_rows, refused_in_loop
+from venture_lite.source_files import read_source
 from venture_lite.syntax import Directive, Expression
 
 
@@ -56,7 +57,8 @@ class ProgramCheck:
             with self.findings.told(directive.span):
                 self._dispatch(directive)
         except RecursionError:
-            self.findings.error(LimitError("the expression is nested too deeply"), directive.span)
+            hint = "give parts of it names by assume or define"
+            self.findings.error(LimitError("the expression is nested too deeply", hint=hint), directive.span)
         self.names.scopes.update(name for name, _ in tags_of(directive))
 
     def _dispatch(self, directive: Directive) -> None:

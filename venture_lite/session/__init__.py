@@ -7,7 +7,8 @@ changing the model.
 
 from __future__ import annotations
 
-from venture_lite.session.programs import DirectiveResult, read_source
+from venture_lite.session.programs import DirectiveResult
 from venture_lite.session.venture import Venture
+from venture_lite.source_files import read_source
 
 __all__ = ["DirectiveResult", "Venture", "read_source"]

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from venture_lite.errors import VentureError
+from venture_lite.errors import LimitError, VentureError
 from venture_lite.procedures.record import Procedure
 from venture_lite.progress import Progress
 from venture_lite.standard import StandardLibrary
@@ -105,7 +105,8 @@ class Chains:
             yield
         except RecursionError:
             self.rollback()
-            raise VentureError("the expression is nested too deeply") from None
+            hint = "give parts of it names by assume or define"
+            raise LimitError("the expression is nested too deeply", hint=hint) from None
         except BaseException:
             self.rollback()
             raise

@@ -11,6 +11,7 @@ from venture_lite import syntax
 from venture_lite.errors import ArgumentError, ParameterError, Source, Span, VentureError
 from venture_lite.parameters import refuse_missing
 from venture_lite.parse import parse_expression, parse_program
+from venture_lite.source_files import read_source
 from venture_lite.supplied import converted
 from venture_lite.syntax import Directive, Expression
 from venture_lite.values import from_python, show
@@ -43,16 +44,6 @@ def result_of(directive: Directive, value: Any) -> DirectiveResult:
 
 
 _KIND = {syntax.ListDirectives: "list_directives", syntax.GetLogScore: "get_logscore"}
-
-
-def read_source(path: Path, span: Span | None) -> Source:
-    """A program file's text. Raises VentureError for what is no such file."""
-    try:
-        return Source(str(path), path.read_text(encoding="utf-8-sig"))
-    except UnicodeDecodeError as error:
-        raise VentureError(f"{path} is not a text in UTF-8", span) from error
-    except OSError as error:
-        raise VentureError(f"cannot read {path}: {error.strerror or error}", span) from error
 
 
 def expression_of(text: str) -> Expression:

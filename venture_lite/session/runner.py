@@ -9,23 +9,25 @@ from typing import Any
 
 from venture_lite import syntax
 from venture_lite.analyze import inlinable
+from venture_lite.draws import Draws
 from venture_lite.errors import Source, Span, VentureError, VentureWarning
 from venture_lite.lift import Lifter
 from venture_lite.parse import parse_program
 from venture_lite.session import queries, rows
 from venture_lite.session.chains import Chains, Given
 from venture_lite.session.live import Directory, Live, Part
+from venture_lite.session.origin import Origins
 from venture_lite.session.programs import (
     DirectiveResult,
     assumed_names,
     labels_of,
     only_rows,
-    read_source,
     refuse_in_loop,
     result_of,
 )
+from venture_lite.source_files import read_source
 from venture_lite.supplied import Parameters
-from venture_lite.syntax import Directive
+from venture_lite.syntax import Directive, Expression
 from venture_lite.trace.directives import Model
 from venture_lite.trace.runtime import Exchangeable
 from venture_lite.trace.table import ROW_MASK
@@ -39,8 +41,9 @@ class Runner:
     A directive runs in every chain before it is made final in any, so that an error in one leaves all as they were.
     """
 
-    def __init__(self, chains: Chains) -> None:
+    def __init__(self, chains: Chains, seed: int) -> None:
         self.chains = chains
+        self._origins = Origins(seed)
         self.directory = Directory(chains)
         # the program files that are being run, innermost last
         self._running: list[Path] = []
@@ -69,9 +72,16 @@ class Runner:
             self._to_come = before
 
     def execute(self, directive: Directive, given: Given) -> Any:
-        """Run one directive; after an error the traces are as they were."""
-        with self.chains.guarded():
-            return self._dispatch(directive, given)
+        """Run one directive; after an error the traces are as they were.
+
+        Raises VentureError at its own place, or at the directive's where it has none.
+        """
+        try:
+            with self.chains.guarded():
+                return self._dispatch(directive, given)
+        except VentureError as error:
+            error.at(directive.span)
+            raise
 
     def _dispatch(self, directive: Directive, given: Given) -> Any:
         match directive:
@@ -82,7 +92,7 @@ class Runner:
             case syntax.Loop():
                 return self._loop(directive, given)
             case syntax.Infer(expression=expression):
-                return queries.infer(self.chains, expression, given)
+                return self._infer(expression, given)
             case syntax.Sample(expression=expression):
                 return queries.sample(self.chains, expression, given)
             case syntax.Force():
@@ -105,6 +115,19 @@ class Runner:
             case syntax.Freeze(reference=reference):
                 return self.directory.freeze(reference)
         raise VentureError("unknown directive", directive.span)
+
+    def _infer(self, expression: Expression, given: Given) -> Any:
+        # in a loop that runs pass by pass, the observations of every pass would be gathered anew in each
+        origin = self._origins.of(self.directory, expression) if given.run is None else None
+        try:
+            value = queries.infer(self.chains, expression, given)
+        except (KeyboardInterrupt, VentureError) as error:
+            if isinstance(draws := getattr(error, "draws", None), Draws):
+                draws.origin = origin
+            raise
+        if isinstance(value, Draws):
+            value.origin = origin
+        return value
 
     def _load(self, name: str, span: Span, given: Given) -> list[Any]:
         folder = self._running[-1].parent if self._running else Path()

@@ -22,11 +22,11 @@ from venture_lite.session.programs import (
     constant_of,
     expression_of,
     name_of,
-    read_source,
     reference_to,
     written,
 )
 from venture_lite.session.runner import Runner
+from venture_lite.source_files import read_source
 from venture_lite.supplied import Parameters
 from venture_lite.trace.directives import Model
 from venture_lite.trace.machine import Limits
@@ -59,7 +59,7 @@ class Venture:
         seeds = root.spawn(chains)
         seeds = seeds if only_chain is None else [seeds[only_chain]]
         limits = Limits(nested_calls, memory_mb)
-        self._runner = Runner(Chains(seeds, only_chain or 0, limits, progress or Silent()))
+        self._runner = Runner(Chains(seeds, only_chain or 0, limits, progress or Silent()), self.seed)
 
     @property
     def traces(self) -> list[Model]:

@@ -7,8 +7,9 @@ from venture_lite.inference.gibbs import GIBBS
 from venture_lite.inference.mh import MH
 from venture_lite.inference.output import COLLECT, LABELLED, PLOT, PRINT
 from venture_lite.inference.program import Action
+from venture_lite.inference.rejection import REJECTION
 from venture_lite.inference.slice import SLICE
 
-RECORDS: tuple[Action, ...] = (MH, GIBBS, SLICE, CYCLE, MIXTURE, REPEAT, DO, COLLECT, LABELLED, PRINT, PLOT)
+RECORDS: tuple[Action, ...] = (MH, GIBBS, SLICE, REJECTION, CYCLE, MIXTURE, REPEAT, DO, COLLECT, LABELLED, PRINT, PLOT)
 
 ACTIONS: dict[str, Action] = {record.name: record for record in RECORDS}

@@ -11,6 +11,7 @@ from venture_lite.inference.program import InferenceProgram, Kernel, located
 from venture_lite.inference.selection import Selector, all_members, members_of_key, scope_of
 from venture_lite.syntax import Form
 from venture_lite.trace.directives import Model
+from venture_lite.trace.scopes import DefaultScope, Scope
 
 
 def inspected_first(
@@ -20,23 +21,41 @@ def inspected_first(
     form: Form,
     run: Kernel,
     refuse: Callable[[Model, list[int]], None],
+    by_block: bool = False,
 ) -> Kernel:
-    """Look at every choice that the kernel may move before its first transition."""
+    """Look at every choice that the kernel may move before its first transition: at all together, or block by block."""
     checked = False
 
     def checked_run() -> None:
         nonlocal checked
         found = scope_of(program.model, scope)
         if not checked and found is not None:
-            nodes = members_of_key(found, selector.key) if selector.kind == "key" else all_members(found)
             try:
-                refuse(program.model, one_of_each_kind(program.model, nodes))
+                for nodes in _blocks(program.model, found, selector) if by_block else [_everything(found, selector)]:
+                    refuse(program.model, nodes if by_block else one_of_each_kind(program.model, nodes))
             except VentureError as error:
                 raise located(error, form.span) from error
             checked = True
         run()
 
     return checked_run
+
+
+def _everything(scope: DefaultScope | Scope, selector: Selector) -> list[int]:
+    return members_of_key(scope, selector.key) if selector.kind == "key" else all_members(scope)
+
+
+def _blocks(model: Model, scope: DefaultScope | Scope, selector: Selector) -> list[list[int]]:
+    """The blocks that a kernel may move, one for each combination of sites."""
+    if selector.kind in ("key", "all"):
+        return [_everything(scope, selector)]
+    if isinstance(scope, DefaultScope):
+        return [[node] for node in one_of_each_kind(model, all_members(scope))]
+    kinds: dict[tuple[int, ...], list[int]] = {}
+    for key in scope.all_keys():
+        nodes = scope.members(key)
+        kinds.setdefault(tuple(sorted(node >> 32 for node in nodes)), nodes)
+    return list(kinds.values())
 
 
 def one_of_each_kind(model: Model, nodes: list[int]) -> list[int]:

@@ -140,6 +140,13 @@ def test_a_function_is_applied_wherever_procedures_are() -> None:
     check(venture.traces[0])
 
 
+def test_a_function_is_applied_in_inference_expressions() -> None:
+    venture = with_gauss()
+    venture.register("steps", function=lambda n: 2 * n)
+    venture.execute("[assume x (gauss 0 1)] [define n (steps 3)]")
+    assert venture.infer("(mh default one (steps n))").statistics[0].transitions == 12
+
+
 def test_the_argument_count_is_read_from_the_signature() -> None:
     venture = Venture(seed=1)
     venture.register("f", function=lambda a, b=1: a)

@@ -93,9 +93,9 @@ class InferenceProgram:
             return None
         return self.value(expression)
 
-    def statistics(self, chain: int) -> list[KernelStatistics]:
+    def statistics(self) -> list[KernelStatistics]:
         return [
-            KernelStatistics(row.kernel, row.transitions, row.accepted, row.rows, row.seconds, chain)
+            KernelStatistics(row.kernel, row.transitions, row.accepted, row.rows, row.seconds)
             for row in self.rows.values()
         ]
 
@@ -123,7 +123,7 @@ class InferenceProgram:
             case Form(items=(Name(name="lambda"), Form(), _, *_)):
                 return Lambda(closed(item, {**self.defined, **(self.passes or {})}, self._constant))
             case Form(items=(Name(name=head, span=span), *rest)):
-                record = registry.PROCEDURES.get(head)
+                record = self.model.trace.analyzer.procedure(head)
                 if isinstance(record, Deterministic):
                     return apply_checked(record, tuple(map(self.value, rest)), item.span)
                 if head in self.actions:

@@ -50,6 +50,9 @@ class Part:
     passes: Passes | None = None
     # positions of forgotten passes
     forgotten: set[int] = field(default_factory=set)
+    # of an observe: what its values are called, and the values, one a pass, as the trace was given them
+    data_name: str | None = None
+    evidence: Any = None
 
     def left(self) -> list[int]:
         """Positions that are not forgotten."""
@@ -95,6 +98,8 @@ class Directory:
         self.chains = chains
         self.entries: dict[int, Live] = {}
         self.next_id = 1
+        # counts the changes of what is in force
+        self.revision = 0
 
     def __iter__(self) -> Iterator[Live]:
         return iter(self.entries.values())
@@ -104,6 +109,7 @@ class Directory:
         self.chains.commit()
         self.entries[live.id] = live
         self.next_id = live.id + 1
+        self.revision += 1
 
     def listed(self) -> list[dict[str, Any]]:
         """For a person: id, label, kind and text of each."""
@@ -187,6 +193,7 @@ class Directory:
                 for position in reversed(positions):
                     model.remove_row(rows, position)
         self.chains.commit()
+        self.revision += 1
         for item, part, positions in chosen:
             part.forgotten.update(positions)
             if not part.left():

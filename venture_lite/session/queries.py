@@ -126,19 +126,20 @@ def infer(chains: Chains, expression: Expression, given: Given) -> Any:
                 values.append(to_python(program.run(expression)))
             except (KeyboardInterrupt, VentureError) as error:
                 model.rollback()
-                parts.append(_finished(program, chains.first + index))
+                parts.append(_finished(program))
                 error.draws = Draws.merge(parts)  # type: ignore[union-attr]
                 raise
             model.commit()
-            parts.append(_finished(program, chains.first + index))
+            parts.append(_finished(program))
             _warn_impossible(model, chains.first + index if len(chains.models) > 1 else None)
     if any(value is not None for value in values):
         return chains.joined(values)
     return Draws.merge(parts)
 
 
-def _finished(program: InferenceProgram, chain: int) -> Draws:
-    program.draws.statistics = program.statistics(chain)
+def _finished(program: InferenceProgram) -> Draws:
+    """The draws of one chain; merging numbers it among the others."""
+    program.draws.statistics = program.statistics()
     return program.draws.finish()
 
 

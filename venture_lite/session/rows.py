@@ -17,12 +17,16 @@ from venture_lite.lift import Lifter, shape
 from venture_lite.parameters import constant_index, index_column
 from venture_lite.session.chains import Chains, Given
 from venture_lite.session.live import Live, Part, Passes
+from venture_lite.session.origin import name_of_data
 from venture_lite.session.places import Shared, told_at
 from venture_lite.session.queries import evaluator
 from venture_lite.syntax import Expression, Literal, Parameter, Quote
 from venture_lite.trace.directives import Model, Rows
 from venture_lite.trace.machine import NO_EVIDENCE
 from venture_lite.values import from_python
+
+REMEMBERED = 1_000_000
+"""Numbers observed in one loop beyond which draws do not carry them along: whoever has so many has them in a file."""
 
 Variables = Mapping[str, np.ndarray]
 """Loop variable -> its value in each pass, outermost loop first."""
@@ -166,11 +170,23 @@ def _load(chains: Chains, parts: list[Part], leaves: list[Leaf], given: Given) -
                 shared, columns = lowered(model, leaf.directive.expression, given, leaf.variables or None)
                 if position == len(data):
                     data.append((columns, _evidence(chains, leaf, given)))
+                    _remember(part, leaf, data[position][1])
             prepared.append(_Prepared(part, leaf, shared, *data[position]))
         for item, rows in zip(prepared, _load_prepared(model, prepared), strict=True):
             item.part.rows.append(rows)
             with item.told():
                 _read_predictions(model, rows)
+
+
+def _remember(part: Part, leaf: Leaf, evidence: Any) -> None:
+    """Keep an observe's values for the origin of draws, copied: the trace may take the array over and write to it."""
+    if isinstance(leaf.directive, syntax.Observe) and _size(evidence) <= REMEMBERED:
+        part.data_name = name_of_data(leaf.directive)
+        part.evidence = np.array(evidence) if isinstance(evidence, np.ndarray) else evidence
+
+
+def _size(evidence: Any) -> int:
+    return evidence.size if isinstance(evidence, np.ndarray) else len(evidence)
 
 
 def _read_predictions(model: Model, rows: Rows) -> None:

@@ -1,0 +1,83 @@
+"""What draws remember of the session that made them: seed, program, observed numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from venture_lite.draws import Origin, column_array
+from venture_lite.session.live import Directory, Live, Part
+from venture_lite.syntax import Expression, IndexName, IndexOf, Observe, Parameter
+from venture_lite.values import freeze
+
+
+class Origins:
+    """Makes the origin of draws; keeps what it made while the directives stay the same."""
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+        self._known: tuple[Directory, int, str, dict[str, np.ndarray]] | None = None
+
+    def of(self, directory: Directory, expression: Expression) -> Origin:
+        if self._known is None or self._known[:2] != (directory, directory.revision):
+            self._known = (directory, directory.revision, _program(directory), _observed(directory))
+        *_, program, observed = self._known
+        return Origin(self.seed, program, expression.span.text, observed)
+
+
+def name_of_data(directive: Observe) -> str | None:
+    """What the observed values of a directive go by: its label, or the parameter that holds them."""
+    match directive.value:
+        case _ if directive.label is not None:
+            return directive.label
+        case Parameter(index=IndexOf(base=IndexName(name=name)) | IndexName(name=name)):
+            return name
+    return None
+
+
+def _program(directory: Directory) -> str:
+    """The text of every directive in force; the passes of a loop share theirs."""
+    seen: set[tuple[int, int]] = set()
+    lines = []
+    for live in directory:
+        place = (id(live.run), live.span.start)
+        if live.run is None or place not in seen:
+            seen.add(place)
+            lines.append(f"{live.label}: {live.text}" if live.label is not None else live.text)
+    return "\n".join(lines)
+
+
+def _observed(directory: Directory) -> dict[str, np.ndarray]:
+    """The observed numbers by name; passes of one loop, and those left of it, joined."""
+    found: dict[tuple[str, int], list[np.ndarray]] = {}
+    for live in directory:
+        for name, part in _named_parts(live):
+            values = column_array(part.evidence)
+            if part.forgotten:
+                values = values[part.left()]
+            found.setdefault((name, id(live.run or live)), []).append(values)
+    observed: dict[str, np.ndarray] = {}
+    for (name, _), parts in found.items():
+        shapes = {values.shape[1:] for values in parts if values.dtype != object}
+        if len(shapes) == 1 and all(values.dtype != object for values in parts):
+            observed[_unused(name, observed)] = freeze(np.concatenate(parts))
+    return observed
+
+
+def _named_parts(live: Live) -> Iterator[tuple[str, Part]]:
+    """The observing parts of a directive; a loop that observes once may lend its label."""
+    observing = [part for part in live.parts if part.evidence is not None]
+    for part in observing:
+        name = part.data_name or (live.label if len(observing) == 1 else None)
+        if name is not None:
+            yield name, part
+
+
+def _unused(name: str, taken: dict[str, Any]) -> str:
+    candidate, count = name, 1
+    while candidate in taken:
+        count += 1
+        candidate = f"{name}_{count}"
+    return candidate

@@ -6,6 +6,7 @@ from tests.posterior import (
     cases_blocks,
     cases_branches,
     cases_conjugate,
+    cases_families,
     cases_makers,
     cases_memo,
     cases_mixtures,
@@ -16,6 +17,7 @@ from tests.posterior.case import Case
 CASES: tuple[Case, ...] = (
     *cases_conjugate.CASES,
     *cases_branches.CASES,
+    *cases_families.CASES,
     *cases_recursion.CASES,
     *cases_memo.CASES,
     *cases_blocks.CASES,

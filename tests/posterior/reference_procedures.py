@@ -117,6 +117,45 @@ RANDOM: dict[str, Random] = {
         lambda rng, df, loc=0.0, scale=1.0: loc + scale * rng.standard_t(df),
         lambda x, df, loc=0.0, scale=1.0: float(stats.t.logpdf(x, df, loc, scale)),
     ),
+    "neg_binomial": Random(
+        lambda rng, r, p: int(rng.negative_binomial(r, p)), lambda x, r, p: float(stats.nbinom.logpmf(x, r, p))
+    ),
+    "softmax_categorical": Random(
+        lambda rng, scores: int(rng.choice(len(scores), p=special.softmax(scores))),
+        lambda x, scores: float(special.log_softmax(scores)[int(x)]),
+    ),
+    "half_normal": Random(
+        lambda rng, sd: abs(rng.normal(0.0, sd)), lambda x, sd: float(stats.halfnorm.logpdf(x, 0, sd))
+    ),
+    "lognormal": Random(
+        lambda rng, mu, sigma: rng.lognormal(mu, sigma),
+        lambda x, mu, sigma: float(stats.lognorm.logpdf(x, sigma, scale=math.exp(mu))),
+    ),
+    "inv_chi_sq": Random(
+        lambda rng, df: 1 / rng.chisquare(df), lambda x, df: float(stats.invgamma.logpdf(x, df / 2, scale=0.5))
+    ),
+    "weibull": Random(
+        lambda rng, shape, scale: scale * rng.weibull(shape),
+        lambda x, shape, scale: float(stats.weibull_min.logpdf(x, shape, scale=scale)),
+    ),
+    "pareto": Random(
+        lambda rng, shape, scale: scale * (1 + rng.pareto(shape)),
+        lambda x, shape, scale: float(stats.pareto.logpdf(x, shape, scale=scale)),
+    ),
+    "von_mises": Random(
+        lambda rng, mean, k: rng.vonmises(mean, k), lambda x, mean, k: float(stats.vonmises.logpdf(x, k, mean))
+    ),
+    "multinomial": Random(
+        lambda rng, n, p: rng.multinomial(int(n), p), lambda x, n, p: float(stats.multinomial.logpmf(x, n, p))
+    ),
+    "wishart": Random(
+        lambda rng, df, scale: np.atleast_2d(stats.wishart.rvs(df, scale, random_state=rng)),
+        frozen(stats.wishart.logpdf),
+    ),
+    "inv_wishart": Random(
+        lambda rng, df, scale: np.atleast_2d(stats.invwishart.rvs(df, scale, random_state=rng)),
+        frozen(stats.invwishart.logpdf),
+    ),
     "multivariate_normal": Random(
         lambda rng, mean, cov: rng.multivariate_normal(mean, cov), frozen(stats.multivariate_normal.logpdf)
     ),
@@ -160,6 +199,10 @@ def sym_dir_mult(values: list[Any], a: float, n: int) -> Any:
     return discrete(list(range(int(n))), [a + values.count(k) for k in range(int(n))])
 
 
+def dir_mult(values: list[Any], alphas: Any) -> Any:
+    return discrete(list(range(len(alphas))), [a + values.count(k) for k, a in enumerate(alphas)])
+
+
 def gamma_poisson(values: list[Any], shape: float, rate: float) -> Any:
     r, p = shape + sum(values), (rate + len(values)) / (rate + len(values) + 1)
     return lambda rng: int(rng.negative_binomial(r, p)), lambda x: float(stats.nbinom.logpmf(x, r, p))
@@ -185,14 +228,30 @@ def collapsed_multivariate_normal(values: list[Any], m: Any, k: float, v: float,
     return lambda rng: t.rvs(random_state=rng), lambda x: float(t.logpdf(x))
 
 
+# the variance and the mean, as one pair
+mean_and_variance = Random(
+    lambda rng, mean, kappa, nu, var: (v := nu * var / rng.chisquare(nu), rng.normal(mean, math.sqrt(v / kappa))),
+    lambda pair, mean, kappa, nu, var: (
+        float(stats.invgamma.logpdf(pair[0], nu / 2, scale=nu * var / 2))
+        + normal_log_density(pair[1], mean, math.sqrt(pair[0] / kappa))
+    ),
+)
+normal_of_pair = Random(
+    lambda rng, pair: rng.normal(pair[1], math.sqrt(pair[0])),
+    lambda x, pair: normal_log_density(x, pair[1], math.sqrt(pair[0])),
+)
+
 MAKERS: dict[str, Maker | UncollapsedMaker] = {
     "make_crp": Maker(crp),
     "make_beta_bernoulli": Maker(beta_bernoulli),
     "make_sym_dir_mult": Maker(sym_dir_mult),
+    "make_dir_mult": Maker(dir_mult),
     "make_gamma_poisson": Maker(gamma_poisson),
     "make_normal_inv_chi_sq": Maker(normal_inv_chi_sq),
     "make_collapsed_multivariate_normal": Maker(collapsed_multivariate_normal),
     "make_uc_beta_bernoulli": UncollapsedMaker(lambda a, b: (RANDOM["beta"], (a, b)), flip),
+    "make_uc_dir_mult": UncollapsedMaker(lambda alphas: (RANDOM["dirichlet"], (alphas,)), RANDOM["categorical"]),
+    "make_uc_normal_inv_chi_sq": UncollapsedMaker(lambda *prior: (mean_and_variance, prior), normal_of_pair),
 }
 
 DETERMINISTIC: dict[str, Callable[..., Any]] = {

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from venture_lite.procedures import maker_gradients
 from venture_lite.procedures.domains import POSITIVE, Domain, numbers
 from venture_lite.procedures.numeric import log_rising
 from venture_lite.procedures.record import Argument, Maker
@@ -146,6 +147,7 @@ MAKE_CRP = Maker(
     CrpState,
     source="an occupied table of n: (n - discount) / (N + alpha); a fresh one: (alpha + discount K) / (N + alpha), "
     "with K tables and N applications so far (Pitman and Yor 1997)",
+    gradient=maker_gradients.CRP,
     labels=True,
 )  # fmt: skip
 

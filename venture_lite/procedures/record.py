@@ -11,8 +11,8 @@ argument by argument. A record without `columns` is evaluated row by row.
 which derivatives are asked for; the others, and those that do not exist, are None in the answer. A derivative has the
 shape of its argument *as given*: a lifted argument has one for each row, a uniform one has the sum over the rows that
 share it. (An argument that is uniform can be given as lifted, broadcast, where its rows are wanted apart.) The
-derivative of a list is an array or a tuple of its entries' derivatives, with None for entries that have none. A function
-that cannot do all rows at once raises RowByRow.
+derivative of a list is an array or a tuple of its entries' derivatives, with None for entries that have none. A
+function that cannot do all rows at once raises RowByRow.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ class Random:
     log_density_total: Callable[..., float] | None = None
     # the derivatives of log_density; None where it has none at all
     gradient: Gradient | None = None
-    # for likelihoods of generalised linear models: the argument that is the linear predictor, and what is known along it
+    # for likelihoods of generalised linear models: which argument is the linear predictor, and what is known along it
     predictor: LinearPredictor | None = None
     # (value, *arguments) -> an upper bound of log_density at the value over all that the arguments given as UNKNOWN can
     # be; inf where there is none. None stands for 0 where `support` shows that the values have probabilities, else inf
@@ -158,6 +158,18 @@ class MakerState(Protocol):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class JointGradient:
+    """The derivatives of the joint density of a maker's applications, in the shapes of what they are taken by."""
+
+    # with respect to which of the maker's arguments there is one
+    exists: tuple[bool, ...]
+    # state -> the derivatives of log_joint by the arguments; None where there is none
+    of_arguments: Callable[[MakerState], tuple[Any, ...]]
+    # (state, value) -> the derivative of log_joint by the value of one incorporated application; None for discrete ones
+    of_application: Callable[[MakerState, Any], Any] | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Maker:
     """A procedure that returns an exchangeable random procedure."""
 
@@ -173,6 +185,7 @@ class Maker:
     applied: tuple[Argument, ...] = ()
     # whether values are labels that mean nothing but equality: all unused ones share one probability
     labels: bool = False
+    gradient: JointGradient | None = None
 
 
 Procedure = Deterministic | Random | Maker

@@ -7,6 +7,7 @@ it.
 from __future__ import annotations
 
 import math
+import threading
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +30,8 @@ class Factor:
 
 
 _kept: dict[int, tuple[Any, Factor | None]] = {}
+# sessions in other threads share what is kept
+_changing = threading.Lock()
 
 
 def cholesky_of(matrix: Any) -> Factor | None:
@@ -38,9 +41,10 @@ def cholesky_of(matrix: Any) -> Factor | None:
         return entry[1]
     factor = factor_of(np.asarray(matrix, dtype=np.float64))
     if not (isinstance(matrix, np.ndarray) and matrix.flags.writeable):
-        while len(_kept) >= KEPT:
-            _kept.pop(next(iter(_kept)), None)
-        _kept[id(matrix)] = (matrix, factor)
+        with _changing:
+            while len(_kept) >= KEPT:
+                _kept.pop(next(iter(_kept)), None)
+            _kept[id(matrix)] = (matrix, factor)
     return factor
 
 

@@ -16,7 +16,7 @@ from venture_lite.errors import ArgumentError
 from venture_lite.procedures.checks import check_arguments, columns_valid, record_valid
 from venture_lite.procedures.columns import RowByRow
 from venture_lite.procedures.predictor import LinearPredictor
-from venture_lite.procedures.record import Columns, Deterministic, Gradient, Random
+from venture_lite.procedures.record import UNKNOWN, Columns, Deterministic, Gradient, Random
 from venture_lite.procedures.results import called, density_of, value_of, values_of
 from venture_lite.procedures.signatures import Arguments, arguments_of
 from venture_lite.procedures.value_domains import ValueDomain, value_domain
@@ -40,6 +40,7 @@ def user_random(
     gradient: Mapping[str, Callable[..., Any]] | None = None,
     gradient_columns: Mapping[str, Callable[..., Any]] | None = None,
     predictor: LinearPredictor | None = None,
+    log_bound: float | Callable[..., float] | None = None,
     summary: str = "A random procedure registered from Python.",
 ) -> Random:
     """A record of `simulate(rng, *arguments)` and `log_density(value, *arguments)`; see `Venture.register`.
@@ -84,6 +85,7 @@ def user_random(
         source=SOURCE,
         gradient=_gradient(name, [argument.name for argument in taken], gradient or {}, gradient_columns or {}),
         predictor=predictor,
+        log_bound=_bound(name, log_bound),
     )
 
 
@@ -120,6 +122,22 @@ def _refuse_not_callable(name: str, **functions: Any) -> None:
     for role, function in functions.items():
         if not callable(function):
             raise ArgumentError(f"{name}: its {role} must be a function, got {function!r}")
+
+
+def _bound(name: str, given: float | Callable[..., float] | None) -> Callable[..., float] | None:
+    """The bound as a function of the value and the arguments, where None stands for what is not known."""
+    if given is None:
+        return None
+    if not callable(given):
+        number = float(density_of(name, "log_bound", given))
+        return lambda value, *args: number
+
+    def bound(value: Any, *args: Any) -> float:
+        known = [None if argument is UNKNOWN else argument for argument in args]
+        found = called(name, "log_bound", given, value, *known)
+        return found if found == math.inf else density_of(name, "log_bound", found)
+
+    return bound
 
 
 # ------------------------------------------------------------------------------------------------------- columns

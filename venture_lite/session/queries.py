@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -111,7 +112,7 @@ def infer(chains: Chains, expression: Expression, given: Given) -> Any:
     parts: list[Draws] = []
     values: list[Any] = []
     warned: set[str] = set()
-    with _one_blas_thread():
+    with _BLAS_THREADS.one():
         for index, model in enumerate(chains.models):
             program = InferenceProgram(
                 model,
@@ -161,10 +162,33 @@ def _warn_impossible(model: Model, chain: int | None) -> None:
     warnings.warn(text, VentureWarning, stacklevel=4)
 
 
-@contextlib.contextmanager
-def _one_blas_thread() -> Iterator[None]:
-    """Transitions are many and small: BLAS threads would cost more than they bring."""
-    from threadpoolctl import threadpool_limits
+class _BlasThreads:
+    """The BLAS library's number of threads, which the whole process shares: one while any thread infers.
 
-    with threadpool_limits(1, user_api="blas"):
-        yield
+    Each thread that limited it for itself would put back, at its end, what another had set.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._users = 0
+        self._limit: Any = None
+
+    @contextlib.contextmanager
+    def one(self) -> Iterator[None]:
+        """Transitions are many and small: BLAS threads would cost more than they bring."""
+        from threadpoolctl import threadpool_limits
+
+        with self._lock:
+            if not self._users:
+                self._limit = threadpool_limits(1, user_api="blas")
+            self._users += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._users -= 1
+                if not self._users:
+                    self._limit.restore_original_limits()
+
+
+_BLAS_THREADS = _BlasThreads()

@@ -176,6 +176,7 @@ class Venture:
         gradient: Mapping[str, Callable[..., Any]] | None = None,
         gradient_columns: Mapping[str, Callable[..., Any]] | None = None,
         predictor: LinearPredictor | None = None,
+        log_bound: float | Callable[..., float] | None = None,
         summary: str = ...,
     ) -> None: ...
 
@@ -222,6 +223,8 @@ class Venture:
           `{"value": ..., "sd": ...}`; `gradient_columns` likewise for rows.
         - `predictor`: for likelihoods of generalised linear models, a `procedures.predictor.LinearPredictor`, with
           Taylor terms and lower bounds.
+        - `log_bound`: the largest that `log_density` can be, for `rejection`; a number, or a function of the same
+          arguments, in which None stands for one that can change.
 
         **Deterministic**: `function(*arguments)`, which must depend on nothing else. `columns` is its form for many
         rows in one call, with arguments as above.

@@ -13,6 +13,7 @@ from tests.procedures.differences import agree, derivative, is_sharp
 from tests.procedures.examples import CORRELATED, RANDOM, vector
 from tests.procedures.test_deterministic import column
 from tests.procedures.test_random import draws, record_of
+from venture_lite.errors import InternalError
 from venture_lite.procedures import derivatives
 from venture_lite.procedures.columns import RowByRow
 from venture_lite.procedures.density import random
@@ -204,6 +205,36 @@ def test_beyond_the_floats_a_derivative_has_its_limit() -> None:
     """z^2 overflows, the derivative does not."""
     assert single(record_of("student_t"), 1e200, 4.0, 0.0, 1.0)[0] == pytest.approx(-5e-200)
     assert single(record_of("cauchy"), -1e250, 0.0, 1.0)[0] == pytest.approx(2e-250)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    ("name", "args"),
+    [
+        ("gamma", (1e-4, 1e300)), ("gamma", (1e12, 3.0)), ("inv_gamma", (1e-4, 1.0)), ("beta", (1e-5, 1e-5)),
+        ("beta", (1e8, 1e8)), ("expon", (1e308,)), ("expon", (1e-308,)), ("cauchy", (0, 1e300)),
+        ("student_t", (1e-3, 0.0, 1.0)), ("normal", (1e300, 1e300)), ("poisson", (1e-300,)), ("poisson", (1e17,)),
+        ("geometric", (1e-300,)), ("bernoulli_logit", (-1e308,)), ("bernoulli_logit", (1e308,)), ("weibull", (1e-2, 1)),
+        ("pareto", (1e-2, 1.0)), ("lognormal", (0, 100.0)), ("von_mises", (0, 1e6)), ("chi_sq", (1e-3,)),
+        ("neg_binomial", (1e6, 0.5)), ("logistic_dist", (0, 1e-300)), ("symmetric_dirichlet", (1e-6, 4)),
+        ("softmax_categorical", (vector(-1e308, 0.0, 1e308),)), ("binomial", (10**9, 0.3)), *CALLS,
+    ],
+)  # fmt: skip
+def test_at_its_own_draws_a_gradient_is_never_nan(name: str, args: tuple[Any, ...]) -> None:
+    """It may be infinite: (shape - 1) / x is, at the smallest float."""
+    record = record_of(name)
+    for value in draws(name, args, 50) if record.gradient is not None else ():
+        for part in single(record, value, *args):
+            assert part is None or not np.isnan(part).any(), (value, part)
+
+
+def test_a_density_with_an_if_is_refused() -> None:
+    record = random(
+        "with_if", (Argument("rate", POSITIVE),), "", lambda rng, rate: 1.0,
+        lambda value, rate: -rate * value if value > 0 else -inf, transform=record_of("normal").transform,
+    )  # fmt: skip
+    with pytest.raises(InternalError, match="a density has no `if`"):
+        single(record, 1.0, 2.0)
 
 
 def test_rows_share_a_covariance() -> None:

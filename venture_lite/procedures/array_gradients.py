@@ -6,6 +6,7 @@ that with respect to a point of the simplex, and to a vector of probabilities, h
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -21,7 +22,7 @@ from venture_lite.values import equal
 Flags = tuple[bool, ...]
 Derivatives = tuple[Any, ...]
 
-LOG_TWO = float(np.log(2.0))
+LOG_TWO = math.log(2.0)
 
 
 def shared(rows: Any, lifted: Flags, position: int) -> Any:

@@ -173,6 +173,10 @@ class Draws(Mapping[str, np.ndarray]):
 
         return figure(self)
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the summary."""
+        return self.summary()._repr_html_()
+
     def __getitem__(self, name: str) -> np.ndarray:
         if name not in self._stacked:
             self._stacked[name] = _stack(self.by_chain(name))

@@ -63,29 +63,41 @@ class Summary:
         """Plain numbers by coordinate, for JSON: `{"mu": {"mean": 9.99, ...}}`; None for what is undefined."""
         return {row.name: {key: _or_none(value) for key, value in _columns(row).items()} for row in self.rows}
 
+    def cells(self) -> list[tuple[str, ...]]:
+        """The header and a line for each coordinate that is printed."""
+        return [HEADER, *(_cells(row) for group in self._groups() for row in group[:COORDINATES_SHOWN])]
+
+    def notes(self) -> list[str]:
+        """What the cells leave out, a line for each variable with more than twelve coordinates."""
+        return [_note(group) for group in self._groups() if len(group) > COORDINATES_SHOWN]
+
+    def made_from(self) -> list[str]:
+        """How many draws there are, and which variables have no summary."""
+        lines = [_size_line(self.sizes)]
+        if self.left_out:
+            lines.append(f"not summarized (not numbers of one shape): {', '.join(self.left_out)}")
+        return [line for line in lines if line]
+
+    def _groups(self) -> list[list[SummaryRow]]:
+        return [list(group) for _, group in itertools.groupby(self.rows, key=lambda row: row.variable)]
+
     def table(self) -> str:
         """The rows alone, aligned; a variable's coordinates beyond twelve are summed up in one line."""
         if not self.rows:
             return ""
-        lines: list[tuple[str, ...]] = [HEADER]
-        notes: list[str] = []
-        for _, group in itertools.groupby(self.rows, key=lambda row: row.variable):
-            rows = list(group)
-            lines += [_cells(row) for row in rows[:COORDINATES_SHOWN]]
-            if len(rows) > COORDINATES_SHOWN:
-                notes.append(_note(rows))
+        lines = self.cells()
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         text = ["  ".join([line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])]).rstrip() for line in lines]
-        return "\n".join(text + notes)
+        return "\n".join(text + self.notes())
 
     def body(self) -> str:
         """The table and what it is made from, without the warnings."""
-        parts = [self.table()]
-        if sizes := _size_line(self.sizes):
-            parts.append(sizes)
-        if self.left_out:
-            parts.append(f"not summarized (not numbers of one shape): {', '.join(self.left_out)}")
-        return "\n".join(part for part in parts if part)
+        return "\n".join(part for part in (self.table(), *self.made_from()) if part)
+
+    def _repr_html_(self) -> str:
+        from venture_lite.markup import summary_html
+
+        return summary_html(self)
 
     def __str__(self) -> str:
         parts = [self.body(), *(f"warning: {warning}" for warning in self.warnings)]

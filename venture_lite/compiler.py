@@ -82,6 +82,8 @@ class Compiler:
         self.regions: tuple[Region, ...] = ()
         self.inlined: tuple[CallSite, ...] = ()
         self.inlining: tuple[Global, ...] = ()
+        # whether the text is part of a primitive procedure's argument: its value is all that matters
+        self.in_argument = False
         # every global that the text refers to, inlined text included
         self.used: set[Global] = set()
 
@@ -170,7 +172,11 @@ class Compiler:
         return scope.code.add(slot)
 
     def _primitive(self, record: Procedure, form: Form, scope: Scope) -> Ref:
-        arguments = tuple(self.compile(part, scope) for part in form.items[1:])
+        outer, self.in_argument = self.in_argument, True
+        try:
+            arguments = tuple(self.compile(part, scope) for part in form.items[1:])
+        finally:
+            self.in_argument = outer
         check_count(record, len(arguments), form.span)
         arguments += tuple(Constant(a.default) for a in record.arguments[len(arguments) :])
         match record:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from venture_lite.code import Code, Constant, GlobalRef, Kind, Ref, Region, Slot, SlotRef
+from venture_lite.code import Code, Constant, Global, GlobalRef, Kind, Ref, Region, Slot, SlotRef
 from venture_lite.compiler import Compiler, Scope, parameter_names
 from venture_lite.errors import ArgumentError, Span, VentureError
 from venture_lite.procedures import registry
@@ -47,6 +47,14 @@ def lambda_parts(form: Form) -> tuple[tuple[Expression, ...], list[str], tuple[E
 
 
 def lambda_code(compiler: Compiler, form: Form, scope: Scope, name: str) -> Code:
+    outer, compiler.in_argument = compiler.in_argument, False
+    try:
+        return _lambda_code(compiler, form, scope, name)
+    finally:
+        compiler.in_argument = outer
+
+
+def _lambda_code(compiler: Compiler, form: Form, scope: Scope, name: str) -> Code:
     parameters, names, body = lambda_parts(form)
     code = Code("lambda", name, scope.code, len(names), form.span)
     scope.code.inner.append(code)
@@ -119,7 +127,7 @@ def if_parts(form: Form) -> tuple[Expression, Expression, Expression]:
 def compile_if(compiler: Compiler, form: Form, scope: Scope) -> Ref:
     condition, consequent, alternative = if_parts(form)
     predicate = compiler.compile(condition, scope)
-    if _is_cheap(consequent, scope, 4) and _is_cheap(alternative, scope, 4):
+    if _is_at_hand(compiler, consequent, scope) and _is_at_hand(compiler, alternative, scope):
         arguments = (predicate, compiler.compile(consequent, scope), compiler.compile(alternative, scope))
         return compiler.add(scope, Slot(Kind.DETERMINISTIC, form.span, SELECT, arguments=arguments))
     slot = Slot(Kind.IF, form.span, operator=predicate, stored=True)
@@ -136,14 +144,30 @@ def compile_if(compiler: Compiler, form: Form, scope: Scope) -> Ref:
     return ref
 
 
-def _is_cheap(item: Expression, scope: Scope, budget: int) -> bool:
-    """Whether evaluating the text in any case costs next to nothing and cannot fail: numbers that are at hand."""
+def _is_at_hand(compiler: Compiler, item: Expression, scope: Scope) -> bool:
+    """Whether evaluating the text in any case costs next to nothing and cannot fail: a number that is there already.
+
+    A global counts in an argument only: elsewhere evidence may be on its way to the choice that it names.
+    """
     match item:
         case Literal() | Quote():
             return not isinstance(item.value, Symbol)
         case Name(name=name):
             found = scope.find(name)
-            return isinstance(found, SlotRef) and found.depth == 0 and _is_number_slot(scope.code.slots[found.slot])
+            if isinstance(found, SlotRef):
+                return found.depth == 0 and _is_number_slot(scope.code.slots[found.slot])
+            return compiler.in_argument and _is_number_global(compiler.analyzer.globals.get(name), scope.horizon)
+    return False
+
+
+def _is_number_global(target: Global | None, horizon: int) -> bool:
+    if target is None or target.code is None or target.order > horizon:
+        return False
+    match target.code.result:
+        case Constant(value=value):
+            return isinstance(value, (int, float))
+        case SlotRef(depth=0, slot=index):
+            return _is_number_slot(target.code.slots[index])
     return False
 
 

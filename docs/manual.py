@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -20,6 +21,7 @@ from venture_lite.standard import NAMES, prelude
 from venture_lite.syntax import Expression, Form, Name
 from venture_lite.values import show
 
+PROGRAMS = Path(__file__).parents[1] / "programs"
 PLACE = re.compile(r"^<!-- manual: (\w+) -->$", re.MULTILINE)
 # how the languages of fenced blocks are called by the highlighter; `output` is nobody's language
 HIGHLIGHTED = {"venture": "scheme", "output": "text", "prompt": "text"}
@@ -194,6 +196,16 @@ def prompt() -> str:
     return table(["command", ""], [[f"`{command.usage}`", command.summary] for command in COMMANDS])
 
 
+def programs() -> str:
+    """Every example with its text; the comments that it begins with, as a paragraph."""
+    parts = []
+    for path in sorted(PROGRAMS.glob("*.vnt")):
+        comments, program = re.fullmatch(r"((?:;[^\n]*\n)*)\n*(.*)", path.read_text("utf-8"), re.DOTALL).groups()  # type: ignore[union-attr]
+        said = " ".join(line.lstrip("; ") for line in comments.splitlines())
+        parts += [f"## `{path.name}`", said, f"```scheme\n{program}```"]
+    return "\n\n".join(parts)
+
+
 # -------------------------------------------------------------------------------------------------- Markdown
 
 
@@ -223,4 +235,5 @@ PARTS: dict[str, Callable[[], str]] = {
     "actions": actions,
     "directives": directives,
     "prompt": prompt,
+    "programs": programs,
 }

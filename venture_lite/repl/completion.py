@@ -78,7 +78,8 @@ def _in_program(begun: str, before: str, conversation: Conversation) -> list[Can
             return _of_entries(begun, labels)
     kinds = (*INFERENCE_KINDS, *MODEL_KINDS) if inferring else MODEL_KINDS
     chosen = [entry for found in known.values() for entry in found[:1] if entry.kind.startswith(kinds)]
-    chosen.sort(key=lambda entry: (entry.kind not in ("assumed", "defined"), entry.name))
+    # the session's own names first, the signs of arithmetic last
+    chosen.sort(key=lambda entry: (entry.kind not in ("assumed", "defined"), not entry.name[0].isalpha(), entry.name))
     return words + [candidate for candidate in _of_entries(begun, chosen) if not (words and not begun)]
 
 
@@ -90,7 +91,7 @@ def _place(session: object) -> list[str]:
 
 
 def _is_head(call: Call) -> bool:
-    return call.head is None and call.parts == 0
+    return call.parts == 0
 
 
 def _is_inference(calls: list[Call]) -> bool:
@@ -107,7 +108,7 @@ def _arguments(begun: str, call: Call, scope_names: list[str], quoted: bool) -> 
         return []
     found: dict[str, str] = {}
     for usage in action.usage:
-        words = usage.strip("()").split()[1:]
+        words = usage.strip("()").split()
         word = words[call.parts] if call.parts < len(words) else ""
         if word == "SCOPE":
             found |= {name: "scope" if name != DEFAULT_SCOPE[0] else DEFAULT_SCOPE[1] for name in scope_names}
@@ -167,5 +168,5 @@ def signature(text: str, conversation: Conversation) -> tuple[str, str] | None:
         for entry in known.get(call.head or "", ()) or known.get((call.head or "").lower(), ()):
             directive = depth == 0 and call.opener.text == "["
             if (entry.kind == "directive") == directive:
-                return " or ".join(entry.usage), entry.summary
+                return "  or  ".join(entry.usage), entry.summary if len(entry.usage) == 1 else ""
     return None

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from venture_lite.errors import InternalError, Source, VentureError
+from venture_lite.errors import Source, VentureError
 
 if TYPE_CHECKING:
     from venture_lite.draws import Draws
@@ -167,8 +167,14 @@ class Conversation:
             self._failed("interrupted; the trace is kept")
         except MemoryError:
             self._failed("error: out of memory")
-        except (InternalError, RecursionError, ArithmeticError, LookupError, TypeError, ValueError, AssertionError):
-            self._failed(f"{traceback.format_exc()}a defect of venture_lite, not of the program; the session goes on")
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            self._failed(f"error: {error}")
+        except Exception:
+            self._failed(
+                f"{traceback.format_exc()}this is a defect of venture_lite, not of the program; the session goes on"
+            )
 
     def _failed(self, text: str) -> None:
         self.failures += 1
@@ -183,10 +189,7 @@ class Conversation:
 
         program = parse_program(source)
         if plain_names:
-            defined = self.session.traces[0].trace.analyzer.defined
-            looked = as_samples(source, program, defined)
-            if looked is not source:
-                source, program = looked, parse_program(looked)
+            program = as_samples(program, self.session.traces[0].trace.analyzer.defined)
         _Run(self, program).go(source)
 
     def show(self, result: DirectiveResult, alone: bool) -> None:
@@ -260,8 +263,8 @@ class _Run:
     def go(self, source: Source) -> None:
         session = self.conversation.session
         try:
-            session.run_source(source, self.conversation.record.parameters.values, self._on_value)
-        except (VentureError, KeyboardInterrupt, MemoryError) as error:
+            session.run_source(source, self.conversation.record.parameters.values, self._on_value, self.program)
+        except (Exception, KeyboardInterrupt) as error:
             self._after_failure(isinstance(error, KeyboardInterrupt))
             self.conversation.interrupted(getattr(error, "draws", None))
             raise

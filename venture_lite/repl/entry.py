@@ -5,28 +5,28 @@ from __future__ import annotations
 from collections.abc import Container
 
 from venture_lite import syntax
-from venture_lite.errors import Source
 from venture_lite.inference.actions import ACTIONS
 from venture_lite.session.programs import only_rows
 from venture_lite.syntax import Directive, Expression, Form, Name
 
 
-def as_samples(source: Source, program: tuple[Directive, ...], defined: Container[str]) -> Source:
-    """The text with `[sample ...]` around each bare expression of the model.
+def as_samples(program: tuple[Directive, ...], defined: Container[str]) -> tuple[Directive, ...]:
+    """The program with a `sample` in place of each bare expression of the model.
 
     In a file a bare expression is an inference expression. At a prompt one types `mu` to see its value: what names no
     action and nothing that `define` bound is a question to the model.
     """
-    text, moved = source.text, False
-    for directive in reversed(program):
-        if not isinstance(directive, syntax.Infer) or directive.label is not None:
-            continue
-        span = directive.expression.span
-        if (span.start, span.end) == (directive.span.start, directive.span.end) and _is_question(
-            directive.expression, defined
-        ):
-            text, moved = f"{text[: span.start]}[sample {span.text}]{text[span.end :]}", True
-    return Source(source.name, text) if moved else source
+    return tuple(
+        syntax.Sample(directive.expression, directive.span, directive.label)
+        if isinstance(directive, syntax.Infer) and is_bare(directive) and _is_question(directive.expression, defined)
+        else directive
+        for directive in program
+    )
+
+
+def is_bare(directive: syntax.Infer | syntax.Sample) -> bool:
+    """Whether the directive is its expression alone, without a keyword."""
+    return directive.expression.span == directive.span
 
 
 def _is_question(expression: Expression, defined: Container[str]) -> bool:

@@ -36,7 +36,7 @@ def overview(width: int) -> str:
     lines = ["At the prompt:", *(f"  {line}" for line in commands)]
     for title, names in groups:
         lines += ["", f"{title}:", *_wrapped(names, width)]
-    lines += ["", "help NAME says more of one: help normal, help mh, help observe"]
+    lines += ["", "help NAME says more: help normal, help mh, help observe"]
     return "\n".join(lines)
 
 

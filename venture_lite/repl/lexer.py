@@ -44,6 +44,7 @@ _INDEX = re.compile(
     """,
     re.VERBOSE,
 )
+_LABELS = re.compile(r"\s*:")
 
 
 class State(NamedTuple):
@@ -115,7 +116,7 @@ def _in_place(kind: str, text: str, before: list[Token], state: State, line: str
         return "constant", state
     if last is not None and last.kind == "opener" and last.end == end - len(text):
         return "head", state
-    if re.match(r"[^\S\n]*:", line[end:]):
+    if _LABELS.match(line, end):
         return "label", state
     return kind, state
 
@@ -157,9 +158,9 @@ class Call:
 
     # the bracket
     opener: Token
-    # its first token, if that is a name
+    # its first part, if that is a name
     head: str | None
-    # how many parts are complete or begun behind the head
+    # how many parts stand in it, the head among them
     parts: int
 
 
@@ -176,7 +177,7 @@ def open_calls(text: str) -> list[Call]:
             stack.append((token, []))
         elif stack and token.kind not in ("comment", "quote"):
             stack[-1][1].append(token)
-    return [Call(opener, _head(parts), max(0, len(parts) - 1)) for opener, parts in stack]
+    return [Call(opener, _head(parts), len(parts)) for opener, parts in stack]
 
 
 def _head(parts: list[Token]) -> str | None:

@@ -5,6 +5,7 @@ Where standard input is a terminal that cannot move its cursor, prompts are show
 
 from __future__ import annotations
 
+import io
 import sys
 from collections.abc import Iterator
 from typing import TextIO
@@ -18,15 +19,14 @@ FAILED = 1
 def converse(conversation: Conversation, stream: TextIO | None = None) -> int:
     """Run every entry of the stream; 1 if one of them failed."""
     stream = sys.stdin if stream is None else stream
+    if isinstance(stream, io.TextIOWrapper):
+        # bytes that are no text become characters that the parser refuses at their place
+        stream.reconfigure(errors="surrogateescape")
     prompts = stream.isatty()
-    try:
-        for entry in entries(stream, conversation, prompts):
-            conversation.enter(entry)
-            if conversation.ended:
-                break
-    except UnicodeDecodeError:
-        conversation.say("error: standard input is not a text in UTF-8")
-        return FAILED
+    for entry in entries(stream, conversation, prompts):
+        conversation.enter(entry)
+        if conversation.ended:
+            break
     return FAILED if conversation.failures and not prompts else 0
 
 

@@ -19,6 +19,7 @@ from typing import Any
 from venture_lite import syntax
 from venture_lite.errors import VentureError
 from venture_lite.parse import parse_program
+from venture_lite.repl.entry import is_bare
 from venture_lite.repl.lexer import tokens
 from venture_lite.session import DirectiveResult, read_source
 from venture_lite.syntax import Directive
@@ -148,6 +149,8 @@ def text_of(directive: Directive) -> str:
     column = span.source.line_and_column(span.start)[1] - 1
     before = span.source.text[span.start - column : span.start]
     text = span.text if before.strip() else textwrap.dedent(before + span.text)
+    if isinstance(directive, syntax.Sample) and is_bare(directive):
+        text = f"[sample {text}]"
     return f"{directive.label}: {text}" if directive.label else text
 
 

@@ -13,7 +13,8 @@ from typing import Any
 
 from prompt_toolkit import PromptSession
 from prompt_toolkit.application import get_app
-from prompt_toolkit.completion import CompleteEvent, Completer, Completion
+from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion, get_common_complete_suffix
 from prompt_toolkit.document import Document
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.history import History
@@ -30,6 +31,8 @@ from venture_lite.repl.history import HistoryFile, default_path
 
 # used by many programs, and slow to import: loaded while nobody waits
 LATER = ("scipy.special", "scipy.linalg", "threadpoolctl", "venture_lite.summary", "venture_lite.repl.completion")
+# a longer entry was pasted: colours and signatures would cost more at each key than they bring
+LONGEST_COLOURED = 50_000
 HINT = "? tour   help NAME   Tab completes   Ctrl-D leaves"
 STYLE = Style.from_dict(
     {
@@ -60,7 +63,8 @@ def converse(conversation: Conversation) -> int:
     _load_after_first_render(prompt, conversation)
     while not conversation.ended:
         try:
-            text = prompt.prompt(f"{conversation.number + 1}> ")
+            # Ctrl-C is a key here; as a signal it only comes between two prompts, where it must not reach this one
+            text = prompt.prompt(f"{conversation.number + 1}> ", handle_sigint=False)
         except KeyboardInterrupt:
             continue
         except EOFError:
@@ -111,6 +115,8 @@ def _keys(conversation: Conversation) -> KeyBindings:
         if buffer.complete_state is not None and buffer.complete_state.current_completion is not None:
             buffer.complete_state = None
         elif conversation.is_complete(buffer.text):
+            # the empty line that ended a loop is no part of it
+            buffer.text = buffer.text.rstrip()
             buffer.validate_and_handle()
         else:
             _new_line(event)
@@ -124,12 +130,25 @@ def _keys(conversation: Conversation) -> KeyBindings:
     def _tab(event: KeyPressEvent) -> None:
         """Indent an empty line, else complete."""
         buffer = event.current_buffer
-        if buffer.document.on_first_line or buffer.document.current_line_before_cursor.strip():
-            buffer.complete_next() if buffer.complete_state else buffer.start_completion(insert_common_part=True)
+        if buffer.complete_state is not None:
+            buffer.complete_next()
+        elif buffer.document.on_first_line or buffer.document.current_line_before_cursor.strip():
+            _complete(buffer)
         else:
             buffer.insert_text("  ")
 
     return keys
+
+
+def _complete(buffer: Buffer) -> None:
+    """Insert what all candidates have in common, at once: keys typed ahead find it; a menu where they differ."""
+    assert buffer.completer is not None
+    found = list(buffer.completer.get_completions(buffer.document, CompleteEvent(completion_requested=True)))
+    common = get_common_complete_suffix(buffer.document, found)
+    if common:
+        buffer.insert_text(common)
+    elif len(found) > 1:
+        buffer.start_completion()
 
 
 class _History(History):
@@ -154,6 +173,8 @@ class _Colours(Lexer):
 
     def lex_document(self, document: Document) -> Any:
         lines = document.lines
+        if len(document.text) > LONGEST_COLOURED:
+            return lambda number: [("", lines[number])] if number < len(lines) else []
         states = [lexer.State()]
 
         def fragments(number: int) -> StyleAndTextTuples:
@@ -196,6 +217,8 @@ class _MatchingBracket(Processor):
     def _places(self, document: Document) -> list[tuple[int, str]]:
         """The bracket under the cursor or just before it, and the one that belongs to it."""
         text, cursor = document.text, document.cursor_position
+        if len(text) > LONGEST_COLOURED:
+            return []
         for place in (cursor - 1, cursor):
             if not 0 <= place < len(text) or text[place] not in "()[]{}":
                 continue
@@ -221,9 +244,10 @@ class _Completions(Completer):
 
 def _line_below(conversation: Conversation) -> StyleAndTextTuples:
     """The signature of what is being called, once the language is there."""
-    if not conversation.is_loaded:
+    text = get_app().current_buffer.document.text_before_cursor
+    if not conversation.is_loaded or len(text) > LONGEST_COLOURED:
         return [("", HINT)]
     from venture_lite.repl.completion import signature
 
-    found = signature(get_app().current_buffer.document.text_before_cursor, conversation)
+    found = signature(text, conversation)
     return [("", HINT)] if found is None else [("bold", found[0]), ("", f"   {found[1]}")]

@@ -9,22 +9,21 @@ from venture_lite.presentation import cut
 
 SEED = 1
 EXAMPLES = (
-    ("a model: names, random choices, procedures", (
-        "[assume mu (normal 0 10)]",
-        "[assume spread (gamma 2 1)]",
-        "[assume height (mem (lambda (who) (normal mu spread)))]",
+    ("a model: names, random choices, procedures that remember what they drew", (
+        "[assume mu (normal 1.5 1)]",
+        "[assume height (mem (lambda (who) (normal mu 0.2)))]",
     )),
-    ("what was seen, and what to predict", (
+    ("what was seen, one by one or in a loop over data; and what to predict", (
         "[observe (height 'ann) 1.8]",
         "for n in 1...3: [observe (height n) {heights[n]}]",
         "[predict (height 'bob)]",
     )),
-    ("an inference program: 300 draws from the posterior", (
-        "(repeat 300 (do (mh default one 'drift 0.5 20) (collect mu)))",
+    ("inference is a program too: 500 draws from the posterior", (
+        "(repeat 500 (do (mh default one 'drift 0.2 20) (collect mu)))",
     )),
-    ("questions to the model", (
+    ("questions to the model as it is now", (
         "mu",
-        "(+ mu 1)",
+        "(list mu (height 'bob) (normal 0 1))",
         "[get_logscore]",
     )),
 )  # fmt: skip
@@ -32,12 +31,17 @@ PARAMETERS: dict[str, Any] = {"heights": [1.6, 1.9, 2.3]}
 
 
 def tour(width: int) -> str:
-    """The examples with what they gave."""
-    lines = ["help NAME explains a name, Tab completes one, ? is this page, Ctrl-D leaves.", ""]
+    """The examples with what they gave: beside them where that is one line, else below."""
+    answers = _answers()
+    margin = max(len(text) for text in answers if len(answers[text]) == 1) + 2
+    lines = ["help NAME explains a name, Tab completes one, ? is this page, Ctrl-D leaves."]
     for title, texts in EXAMPLES:
-        lines.append(f"; {title}")
+        lines += ["", f"; {title}"]
         for text in texts:
-            lines += [text, *(cut(f"    {line}", width) for line in _answers()[text])]
+            if len(answers[text]) == 1:
+                lines.append(cut(f"{text.ljust(margin)}; {answers[text][0]}", width))
+            else:
+                lines += [text, *(cut(f"  {line}", width) for line in answers[text])]
     return "\n".join(lines)
 
 
@@ -60,6 +64,6 @@ def _answers() -> dict[str, list[str]]:
                 for answer in reply(Report.of(result), result.directive, True, 80, True):
                     lines.extend(answer.split("\n"))
 
-            session.run_source(as_samples(source, parse_program(source), ()), PARAMETERS, answered)
+            session.run_source(source, PARAMETERS, answered, as_samples(parse_program(source), ()))
             found[text] = lines
     return found

@@ -52,14 +52,28 @@ class Runner:
 
     # ------------------------------------------------------------------------------------------------ programs
 
-    def run(self, source: Source, parameters: Mapping[str, Any], on_value: Callable[[DirectiveResult], None]) -> None:
-        """Run a program, and tell each directive's value as it comes."""
-        self._each(
-            source, parameters, lambda directive, given: on_value(result_of(directive, self.execute(directive, given)))
-        )
+    def run(
+        self,
+        source: Source,
+        parameters: Mapping[str, Any],
+        on_value: Callable[[DirectiveResult], None],
+        program: tuple[Directive, ...] | None = None,
+    ) -> None:
+        """Run a program, and tell each directive's value as it comes; `program` is what the source says, if known."""
 
-    def _each(self, source: Source, parameters: Mapping[str, Any], run: Callable[[Directive, Given], None]) -> None:
-        program, known = parse_program(source), Parameters.of(parameters)
+        def run(directive: Directive, given: Given) -> None:
+            on_value(result_of(directive, self.execute(directive, given)))
+
+        self._each(source, parse_program(source) if program is None else program, parameters, run)
+
+    def _each(
+        self,
+        source: Source,
+        program: tuple[Directive, ...],
+        parameters: Mapping[str, Any],
+        run: Callable[[Directive, Given], None],
+    ) -> None:
+        known = Parameters.of(parameters)
         path = Path(source.name)
         before = self._to_come
         self._running.append(path)
@@ -135,8 +149,10 @@ class Runner:
         if any(path.resolve() == running.resolve() for running in self._running):
             raise VentureError(f"{path} loads itself", span)
         values: list[Any] = []
+        source = read_source(path, span)
         self._each(
-            read_source(path, span),
+            source,
+            parse_program(source),
             given.parameters,
             lambda directive, inner: values.append(self._dispatch(directive, inner)),
         )

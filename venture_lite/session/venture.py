@@ -14,6 +14,7 @@ from venture_lite.errors import ArgumentError, Source, Span
 from venture_lite.procedures.predictor import LinearPredictor
 from venture_lite.procedures.registration import user_procedure
 from venture_lite.procedures.signatures import Arguments
+from venture_lite.procedures.user_makers import ExchangeableState
 from venture_lite.procedures.value_domains import ValueDomainLike
 from venture_lite.progress import Progress, Silent
 from venture_lite.session.chains import Chains, Given
@@ -72,6 +73,11 @@ class Venture:
             "draws can be pickled, or written with draws.save"
         )
 
+    def __repr__(self) -> str:
+        chains = f", chains={len(self.traces)}" if len(self.traces) > 1 else ""
+        count = len(self._runner.directory.entries)
+        return f"<Venture(seed={self.seed}{chains}) with {count} directive{'s' * (count != 1)}>"
+
     # ------------------------------------------------------------------------------------------------ programs
 
     def execute(self, text: str, /, **parameters: Any) -> list[Any]:
@@ -88,10 +94,14 @@ class Venture:
         return values
 
     def run_source(
-        self, source: Source, parameters: Mapping[str, Any], on_value: Callable[[DirectiveResult], None]
+        self,
+        source: Source,
+        parameters: Mapping[str, Any],
+        on_value: Callable[[DirectiveResult], None],
+        program: tuple[syntax.Directive, ...] | None = None,
     ) -> None:
-        """Run a program, and tell each directive's value as it comes."""
-        self._runner.run(source, parameters, on_value)
+        """Run a program, and tell each directive's value as it comes; `program` is the source parsed, if it is."""
+        self._runner.run(source, parameters, on_value, program)
 
     # ---------------------------------------------------------------------------------------------- directives
 
@@ -196,7 +206,7 @@ class Venture:
         self,
         name: str,
         *,
-        make: Callable[..., Any],
+        make: Callable[..., ExchangeableState],
         arguments: Arguments | None = None,
         applied: Arguments | None = None,
         domain: ValueDomainLike | None = None,

@@ -15,26 +15,80 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from venture_lite.draws import Draws
-    from venture_lite.errors import VentureError, VentureWarning
+    from venture_lite.checker import check, check_file
+    from venture_lite.draws import Draws, KernelStatistics
+    from venture_lite.errors import (
+        ArgumentError,
+        EvidenceError,
+        KernelError,
+        LimitError,
+        NameUnknown,
+        ParameterError,
+        ParseError,
+        VentureError,
+        VentureWarning,
+    )
+    from venture_lite.notebook import load_ipython_extension, unload_ipython_extension
+    from venture_lite.procedures.user_makers import ExchangeableState
     from venture_lite.session import Venture
+    from venture_lite.summary import Summary
+    from venture_lite.values import Symbol
 
 __version__ = "0.1.0"
-__all__ = ["Draws", "Venture", "VentureError", "VentureWarning", "__version__"]
+__all__ = [
+    "ArgumentError",
+    "Draws",
+    "EvidenceError",
+    "ExchangeableState",
+    "KernelError",
+    "KernelStatistics",
+    "LimitError",
+    "NameUnknown",
+    "ParameterError",
+    "ParseError",
+    "Summary",
+    "Symbol",
+    "Venture",
+    "VentureError",
+    "VentureWarning",
+    "__version__",
+    "check",
+    "check_file",
+    "load_ipython_extension",
+    "unload_ipython_extension",
+]
 
 _HOMES = {
-    "Venture": "venture_lite.session",
-    "Draws": "venture_lite.draws",
-    "VentureError": "venture_lite.errors",
-    "VentureWarning": "venture_lite.errors",
+    "venture_lite.checker": ("check", "check_file"),
+    "venture_lite.draws": ("Draws", "KernelStatistics"),
+    "venture_lite.errors": (
+        "ArgumentError",
+        "EvidenceError",
+        "KernelError",
+        "LimitError",
+        "NameUnknown",
+        "ParameterError",
+        "ParseError",
+        "VentureError",
+        "VentureWarning",
+    ),
+    "venture_lite.notebook": ("load_ipython_extension", "unload_ipython_extension"),
+    "venture_lite.procedures.user_makers": ("ExchangeableState",),
+    "venture_lite.session": ("Venture",),
+    "venture_lite.summary": ("Summary",),
+    "venture_lite.values": ("Symbol",),
 }
 
 
 def __getattr__(name: str) -> Any:
     """What is public, imported when it is first asked for."""
-    home = _HOMES.get(name)
+    home = next((module for module, names in _HOMES.items() if name in names), None)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     import importlib
 
     return getattr(importlib.import_module(home), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

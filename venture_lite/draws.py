@@ -175,7 +175,9 @@ class Draws(Mapping[str, np.ndarray]):
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the summary."""
-        return self.summary()._repr_html_()
+        from html import escape
+
+        return self.summary()._repr_html_() if self.names else escape(repr(self))
 
     def __getitem__(self, name: str) -> np.ndarray:
         if name not in self._stacked:

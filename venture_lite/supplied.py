@@ -24,9 +24,13 @@ LARGEST_INTEGER = 2**63 - 1
 
 
 class Parameters(Mapping[str, Any]):
-    """Values by name. Asking for one that cannot be read, or that has two meanings, raises ParameterError."""
+    """Values by name. Asking for one that cannot be read, or that has two meanings, raises ParameterError.
 
-    def __init__(self, given: Mapping[str, Any]) -> None:
+    `around` is looked in for what was not given: a notebook's variables.
+    """
+
+    def __init__(self, given: Mapping[str, Any], around: Mapping[str, Any] | None = None) -> None:
+        self._around = around or {}
         self._sources: dict[str, list[_Source]] = {}
         self._converted: dict[str, Any] = {}
         # columns whose names cannot be written in a program, as a person would spell them there
@@ -58,7 +62,9 @@ class Parameters(Mapping[str, Any]):
 
     def __getitem__(self, name: str) -> Any:
         if name not in self._converted:
-            sources = self._sources[name]
+            sources = self._sources.get(name)
+            if sources is None:
+                return converted(name, self._around[name])
             if len(sources) > 1:
                 told = " and ".join(source.told for source in sources)
                 raise ParameterError(f"{name} has two meanings: {told}", hint="rename one of them")
@@ -66,13 +72,14 @@ class Parameters(Mapping[str, Any]):
         return self._converted[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._sources)
+        yield from self._sources
+        yield from (name for name in self._around if name not in self._sources and not name.startswith("_"))
 
     def __len__(self) -> int:
-        return len(self._sources)
+        return sum(1 for _ in self)
 
     def __contains__(self, name: object) -> bool:
-        return name in self._sources
+        return name in self._sources or name in self._around
 
 
 class _Source:

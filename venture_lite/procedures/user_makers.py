@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -19,12 +19,49 @@ from venture_lite.procedures.signatures import Arguments, arguments_of
 from venture_lite.procedures.user import SOURCE
 from venture_lite.procedures.value_domains import ValueDomain, value_domain
 
+Method = Callable[..., Any]
+
+
+class ExchangeableState(Protocol):
+    """What `make` returns: an object that keeps the statistics of its applications.
+
+    `inputs` are what an application is given, as in `(f x)`; most procedures are given nothing. Optional are
+    `support(*inputs)`, every value that an application can take; `restore(token)`, which undoes the latest `add` or
+    `remove` bit for bit, given what that returned; `recount(applications)`, from `(value, *inputs)` of each; and
+    `statistics()`, a dictionary for the checker.
+    """
+
+    @property
+    def set_arguments(self) -> Method:
+        """`set_arguments(arguments)`: new parameters, the statistics kept."""
+
+    @property
+    def simulate(self) -> Method:
+        """`simulate(rng, *inputs)`: a draw of one further application, given those so far; changes nothing."""
+
+    @property
+    def log_predictive(self) -> Method:
+        """`log_predictive(value, *inputs)`: log density of one further application; minus infinity where it is zero."""
+
+    @property
+    def log_joint(self) -> Method:
+        """`log_joint()`: of all applications that are in, equal to the sum of predictive densities in any order."""
+
+    @property
+    def add(self) -> Method:
+        """`add(value, *inputs)`: take an application in."""
+
+    @property
+    def remove(self) -> Method:
+        """`remove(value, *inputs)`: take an application out again."""
+
+
 REQUIRED_METHODS = ("set_arguments", "simulate", "log_predictive", "log_joint", "add", "remove")
 
 
 def user_maker(
     name: str,
-    make: Callable[..., Any],
+    make: Callable[..., ExchangeableState],
     *,
     arguments: Arguments | None = None,
     applied: Arguments | None = None,
@@ -72,7 +109,7 @@ class CheckedState:
     __slots__ = ("_inside", "_make", "_name", "_state", "arguments", "count")
 
     def __init__(
-        self, name: str, make: Callable[..., Any], arguments: tuple[Any, ...], inside: ValueDomain | None
+        self, name: str, make: Callable[..., ExchangeableState], arguments: tuple[Any, ...], inside: ValueDomain | None
     ) -> None:
         self._name = name
         self._make = make

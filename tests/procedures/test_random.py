@@ -278,6 +278,8 @@ def test_compositions_are_listed_where_they_are_few() -> None:
         ("multinomial", (1e16, (0.5, 0.5)), r"multinomial: n must be at most 2\^53, got 1e\+16"),
         ("uniform_continuous", (1, 0), "uniform_continuous: lo must be less than hi, got 1 and 0"),
         ("uniform_discrete", (1, 1), "uniform_discrete: lo must be less than hi, got 1 and 1"),
+        ("uniform_discrete", (0, 1e30), r"uniform_discrete: lo and hi must lie within 2\^62, got 0 and 1e\+30"),
+        ("binomial", (1e19, 0.5), r"binomial: n must be at most 2\^62, got 1e\+19"),
         ("categorical", (vector(0.5, 0.5), (1,)), "categorical: 2 probabilities for 1 values"),
         ("multivariate_normal", (vector(0, 0, 0), CORRELATED), "mean has 3 entries, but cov is 2 by 2"),
     ],

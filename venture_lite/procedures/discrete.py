@@ -122,6 +122,12 @@ def _binomial(value: Any, n: float, p: float) -> float:
     return where(inside, mass, -inf)
 
 
+def _simulate_binomial(rng: np.random.Generator, n: float, p: float) -> int:
+    if n > LARGEST_COUNT:
+        raise ArgumentError(f"binomial: n must be at most 2^62, got {show(n)}")
+    return int(rng.binomial(int(n), p))
+
+
 def _poisson(value: Any, rate: float) -> float:
     inside = is_integral(value) & (value >= 0)
     k = where(inside, value, 0)
@@ -150,6 +156,8 @@ def _uniform_discrete(value: Any, lo: float, hi: float) -> float:
 def _simulate_uniform_discrete(rng: np.random.Generator, lo: float, hi: float) -> int:
     if not lo < hi:
         raise ArgumentError(f"uniform_discrete: lo must be less than hi, got {show(lo)} and {show(hi)}")
+    if not (lo >= -LARGEST_COUNT and hi <= LARGEST_COUNT):
+        raise ArgumentError(f"uniform_discrete: lo and hi must lie within 2^62, got {show(lo)} and {show(hi)}")
     return int(rng.integers(int(lo), int(hi)))
 
 
@@ -202,7 +210,7 @@ FLIP = random(
 BINOMIAL = random(
     "binomial", (Argument("n", COUNT), Argument("p", PROBABILITY)),
     "The number of successes among n independent trials of probability p.",
-    lambda rng, n, p: int(rng.binomial(int(n), p)), _binomial,
+    _simulate_binomial, _binomial,
     support=lambda n, p: range(int(n) + 1) if 0.0 < p < 1.0 else (int(n) if p else 0,),
     source="C(n, k) p^k (1 - p)^(n - k)",
     predictor=likelihoods.logistic_predictor(_binomial, likelihoods.binomial_counts, 1),

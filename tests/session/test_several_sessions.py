@@ -74,3 +74,19 @@ def test_a_session_that_is_busy_refuses_a_second_thread_and_goes_on() -> None:
         release.set()
         assert slow.result() == 3
     assert venture.sample("(+ 1 1)") == 2
+
+
+@pytest.mark.parametrize("wrong", [{"seed": "one"}, {"seed": -1}, {"seed": 1.5}, {"chains": 0}, {"chains": 2.0}])
+def test_seed_and_chains_are_whole_numbers(wrong: dict[str, Any]) -> None:
+    with pytest.raises(VentureError, match="whole number"):
+        Venture(**wrong)
+
+
+def test_a_seed_of_numpy_is_the_seed() -> None:
+    assert Venture(seed=np.int64(3)).assume("x", "(normal 0 1)") == Venture(seed=3).assume("x", "(normal 0 1)")
+
+
+def test_without_a_seed_the_one_that_was_used_is_kept() -> None:
+    first = Venture()
+    assert Venture(seed=first.seed).assume("x", "(normal 0 1)") == first.assume("x", "(normal 0 1)")
+    assert f"seed={first.seed}) with 1 directive>" in repr(first)

@@ -34,11 +34,21 @@ from venture_lite.trace.machine import Limits
 
 
 class Venture:
-    """A model and its inference.
+    """A model and its inference: runs programs, and has a method for each directive.
 
-    `seed`: an integer, or None for fresh entropy (kept as `v.seed`). `chains`: number of independent traces; chain k
-    draws from `SeedSequence(seed).spawn(chains)[k]`. Values come as one value, or as a list of one a chain.
-    `nested_calls` and `memory_mb` (of the whole process) stop a program that would never end.
+        v = Venture(seed=1)
+        v.assume("mu", "(normal 0 10)")
+        v.execute("for n in 1...3: [observe (normal mu 1) {y[n]}]", y=[1.1, 0.4, 1.6])
+        draws = v.infer("(repeat 1000 (do (mh default one 10) (collect mu)))")
+
+    `seed` is a whole number, or None for fresh entropy (kept as `v.seed`); the same seed gives the same values and
+    draws. `chains` is the number of independent traces, chain k drawing from `SeedSequence(seed).spawn(chains)[k]`;
+    of several, a value is a list with one for each. `nested_calls`, and `memory_mb` of the whole process, stop a
+    program that would never end.
+
+    A mistake raises VentureError, which tells its place in the text, what is wrong and what to try; the traces are then
+    as they were before the directive. Sessions are independent of each other, also in threads; one session runs one
+    directive at a time. A session cannot be pickled or copied.
     """
 
     def __init__(
@@ -51,12 +61,12 @@ class Venture:
         nested_calls: int = 400_000,
         memory_mb: float | None = None,
     ) -> None:
-        if chains < 1:
-            raise ArgumentError(f"chains must be 1 or more, got {chains}")
-        if seed is not None and seed < 0:
-            raise ArgumentError(f"a seed is a whole number from 0, got {seed}")
+        if not isinstance(chains, (int, np.integer)) or chains < 1:
+            raise ArgumentError(f"chains must be a whole number, 1 or more, got {chains!r}")
+        if seed is not None and (not isinstance(seed, (int, np.integer)) or seed < 0):
+            raise ArgumentError(f"a seed is a whole number from 0, got {seed!r}")
         root = np.random.SeedSequence(seed)
-        self.seed: int = seed if seed is not None else int(root.entropy)  # type: ignore[arg-type]
+        self.seed: int = int(seed if seed is not None else root.entropy)  # type: ignore[arg-type]
         seeds = root.spawn(chains)
         seeds = seeds if only_chain is None else [seeds[only_chain]]
         limits = Limits(nested_calls, memory_mb)
@@ -81,11 +91,20 @@ class Venture:
     # ------------------------------------------------------------------------------------------------ programs
 
     def execute(self, text: str, /, **parameters: Any) -> list[Any]:
-        """Run a program's text; the value of each directive."""
+        """Run a program's text; returns the value of each directive, in order.
+
+        `parameters` are what `{name}` and `{name[n]}` in the text stand for: numbers, strings, lists, NumPy arrays, and
+        series of pandas or polars; positions count from 1. The columns of a frame are parameters under their own
+        names, and the frame's name is the matrix of them. The trace copies what it takes.
+
+        Raises:
+            VentureError: a directive failed; those before it stay.
+            ParameterError: one of them, for data that are missing or no values of the language.
+        """
         return self._run_all(Source("<input>", text), parameters)
 
     def run_file(self, path: str | PathLike[str], /, **parameters: Any) -> list[Any]:
-        """Run a program file; the value of each directive."""
+        """Run a program file, as `execute` runs a text; `load` in it resolves against its folder."""
         return self._run_all(read_source(Path(path), None), parameters)
 
     def _run_all(self, source: Source, parameters: Mapping[str, Any]) -> list[Any]:
@@ -100,7 +119,7 @@ class Venture:
         on_value: Callable[[DirectiveResult], None],
         program: tuple[syntax.Directive, ...] | None = None,
     ) -> None:
-        """Run a program, and tell each directive's value as it comes; `program` is the source parsed, if it is."""
+        """Run a program, and tell each directive's result as it comes; `program` is the source parsed, if it is."""
         self._runner.run(source, parameters, on_value, program)
 
     # ---------------------------------------------------------------------------------------------- directives
@@ -151,7 +170,11 @@ class Venture:
         return self._execute(syntax.Report(reference, reference.span))
 
     def infer(self, expression: str, /, **parameters: Any) -> Any:
-        """Run an inference program; returns its `Draws`."""
+        """Run an inference program, `(repeat 1000 (do (mh default one 10) (collect mu b)))`; returns its `Draws`.
+
+        They are empty where it collects nothing. Of an expression that is no action, its value. After an error or
+        Ctrl-C the traces are as the last whole transition left them, and the exception has the draws so far as `draws`.
+        """
         parsed = expression_of(expression)
         return self._execute(syntax.Infer(parsed, parsed.span), parameters)
 

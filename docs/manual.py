@@ -24,7 +24,7 @@ from venture_lite.values import show
 PROGRAMS = Path(__file__).parents[1] / "programs"
 PLACE = re.compile(r"^<!-- manual: (\w+) -->$", re.MULTILINE)
 # how the languages of fenced blocks are called by the highlighter; `output` is nobody's language
-HIGHLIGHTED = {"venture": "scheme", "output": "text", "prompt": "text"}
+HIGHLIGHTED = {"venture": "scheme", "output": "text", "prompt": "text", "cell": "text"}
 FENCE = re.compile(rf"^```({'|'.join(HIGHLIGHTED)})\b", re.MULTILINE)
 
 

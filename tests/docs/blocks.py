@@ -2,6 +2,7 @@
 
 - A `venture` block is a program of its own, run as `venture run - --seed 1`.
 - The `python` blocks of one document share their names, so that a later one goes on where an earlier one stopped.
+- A `cell` block is a cell of a notebook, which shares its variables with the page's other cells.
 - A `console` block is a session: each line that starts with `$ ` is a command, the lines below are what it prints.
 - A `prompt` block is a session of `venture repl --seed 1 --plots pictures`, which later ones of the document go on
   with. Each line that starts with a number and `> ` is an entry, the lines that start with `.. ` are more of it, the
@@ -45,7 +46,7 @@ DOCUMENTS = [
 ]
 FENCE = re.compile(r"^```(\w*)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 TITLE = re.compile(r'title="([^"]+)"')
-RUN = ("python", "venture", "console", "prompt")
+RUN = ("python", "venture", "cell", "console", "prompt")
 # blocks that hold what they print
 SESSIONS = ("console", "prompt")
 ENTRY = re.compile(r"^\d+> [^\n]*\n(?: *\.\. [^\n]*\n)*", re.MULTILINE)
@@ -96,6 +97,7 @@ class Runner:
     # also the working directory, which the caller enters
     folder: Path
     names: dict[str, Any] = field(default_factory=dict)
+    shell: Any = None
     conversation: Conversation = field(default_factory=lambda: Conversation(Settings(1, plots=Path("pictures"))))
 
     def __post_init__(self) -> None:
@@ -116,7 +118,24 @@ class Runner:
                 return "".join(entry + self._entry(entry) for entry in ENTRY.findall(block.text))
             case "python":
                 return self._python(block.text)
+            case "cell":
+                return self._cell(block.text)
         return None
+
+    def _cell(self, text: str) -> str:
+        from IPython.utils.capture import capture_output
+
+        shell = self.shell = self.shell or _notebook(self.folder)
+        with capture_output() as captured:
+            shell.run_cell(text.rstrip("\n"), store_history=True)
+        shown = [
+            output.data["text/plain"] for output in captured.outputs if not output.data["text/plain"].startswith("<")
+        ]
+        return "".join([captured.stdout, captured.stderr, *(f"{line}\n" for line in shown)])
+
+    def close(self) -> None:
+        if self.shell is not None:
+            type(self.shell).clear_instance()
 
     def _entry(self, shown: str) -> str:
         with _printed() as printed:
@@ -127,6 +146,17 @@ class Runner:
         with _printed() as printed:
             exec(compile(text, "<document>", "exec"), self.names)
         return printed.getvalue()
+
+
+def _notebook(folder: Path) -> Any:
+    """A shell that leaves nothing in the home folder, with the language loaded."""
+    from IPython.core.interactiveshell import InteractiveShell
+    from traitlets.config import Config
+
+    config = Config()
+    config.HistoryManager.hist_file = ":memory:"
+    InteractiveShell.clear_instance()
+    return InteractiveShell.instance(config=config, colors="nocolor", ipython_dir=str(folder / ".ipython"))
 
 
 @contextlib.contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import sys
 from collections.abc import Iterator
@@ -33,11 +34,11 @@ def registries_are_put_back() -> Iterator[None]:
 @pytest.mark.parametrize("document", DOCUMENTS, ids=NAMES)
 def test_what_a_document_shows_runs(document: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    runner = Runner(tmp_path)
-    for block in blocks(document.read_text(encoding="utf-8")):
-        found = runner.run(block)
-        if found is not None and block.shown is not None:
-            assert found == block.shown, f"{document.name}, line {block.line}"
+    with contextlib.closing(Runner(tmp_path)) as runner:
+        for block in blocks(document.read_text(encoding="utf-8")):
+            found = runner.run(block)
+            if found is not None and block.shown is not None:
+                assert found == block.shown, f"{document.name}, line {block.line}"
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=NAMES)

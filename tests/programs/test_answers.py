@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import itertools
 import math
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -224,3 +225,75 @@ def test_a_wrong_answer_is_noticed() -> None:
         return False
 
     assert fails(lambda: check(draws["(effect 1)"], 6.5, 6.6))
+
+
+def log_evidence(y: np.ndarray, covariance: np.ndarray) -> float:
+    return float(stats.multivariate_normal.logpdf(y, np.zeros(len(y)), covariance))
+
+
+def seen(name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Points and values of the observations of `f` in a program."""
+    found = re.findall(r"\[observe \(f +([\d.]+)\) +(-?[\d.]+)\]", (PROGRAMS / f"{name}.vnt").read_text())
+    return np.array(found, dtype=np.float64).T
+
+
+def test_gp_regression() -> None:
+    """The two scales on a grid; given them the prediction is normal."""
+    x, y = seen("gp_regression")
+    assert len(x) == 10
+    points = np.append(x, [3.4, 9.0])
+    amplitude, length = np.exp(np.linspace(-2.5, 2.6, 60)), np.exp(np.linspace(-2.5, 2.2, 60))
+    log_weight, mean, variance = np.zeros((60, 60)), np.zeros((60, 60, 2)), np.zeros((60, 60, 2))
+    for i, j in itertools.product(range(60), repeat=2):
+        apart = points[:, None] - points
+        joint = amplitude[i] ** 2 * np.exp(-0.5 * (apart / length[j]) ** 2) + 0.3**2 * np.eye(12)
+        gain = np.linalg.solve(joint[:10, :10], joint[:10, 10:])
+        prior = stats.gamma.logpdf(amplitude[i], 2) + stats.gamma.logpdf(length[j], 3, scale=0.5)
+        # both grids are even in the log
+        log_weight[i, j] = prior + math.log(amplitude[i] * length[j]) + log_evidence(y, joint[:10, :10])
+        mean[i, j] = gain.T @ y
+        variance[i, j] = np.diag(joint[10:, 10:] - gain.T @ joint[:10, 10:])
+    draws = draws_of("gp_regression")
+    weight = np.exp(log_weight - logsumexp(log_weight))
+    check(draws["amplitude"], *moments(amplitude, logsumexp(log_weight, axis=1)))
+    check(draws["length"], *moments(length, logsumexp(log_weight, axis=0)))
+    for k, name in enumerate(("(f 3.4)", "(f 9)")):
+        centre = float((weight * mean[..., k]).sum())
+        spread = float((weight * (variance[..., k] + (mean[..., k] - centre) ** 2)).sum())
+        check(draws[name], centre, math.sqrt(spread))
+
+
+Structure = tuple[float, frozenset[int], bool, np.ndarray]
+"""Prior probability, kinds of its leaves, whether it is a sum, covariance."""
+
+
+def structures(x: np.ndarray, depth: int) -> list[Structure]:
+    """Every structure that `grow` makes."""
+    apart = x[:, None] - x
+    leaves = (
+        np.outer(x - 3, x - 3),
+        np.exp(-2 * np.sin(np.pi * apart / 1.5) ** 2),
+        np.exp(-0.5 * apart**2),
+    )
+    share = 0.5 if depth else 1.0
+    found: list[Structure] = [(share / 3, frozenset([kind]), False, leaf) for kind, leaf in enumerate(leaves)]
+    for one, other in itertools.product(structures(x, depth - 1), repeat=2) if depth else ():
+        probability = 0.25 * one[0] * other[0]
+        found.append((probability, one[1] | other[1], True, one[3] + other[3]))
+        found.append((probability, one[1] | other[1], False, one[3] * other[3]))
+    return found
+
+
+def test_gp_structure() -> None:
+    """All 885 structures."""
+    x, y = seen("gp_structure")
+    assert len(x) == 8
+    every = structures(x, 2)
+    assert len(every) == 885
+    assert math.isclose(sum(structure[0] for structure in every), 1)
+    log_weight = np.array([math.log(s[0]) + log_evidence(y, s[3] + 0.25 * np.eye(len(x))) for s in every])
+    weight = np.exp(log_weight - logsumexp(log_weight))
+    draws = draws_of("gp_structure")
+    for kind, name in enumerate(("line", "wave", "curve")):
+        check_coin(draws[name], float(weight @ [kind in s[1] for s in every]))
+    check_coin(draws["sum"], float(weight @ [s[2] for s in every]))

@@ -16,9 +16,12 @@ from tests.docs.blocks import DOCUMENTS, Runner, blocks
 
 def renewed(text: str) -> str:
     """The document with every output as it is now."""
-    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
-        with contextlib.closing(Runner(Path(folder))) as runner:
-            replaced = [(block.output_span, runner.run(block)) for block in blocks(text)]
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        contextlib.chdir(folder),
+        contextlib.closing(Runner(Path(folder))) as runner,
+    ):
+        replaced = [(block.output_span, runner.run(block)) for block in blocks(text)]
     for span, shown in reversed(replaced):
         if span is not None and shown is not None:
             text = text[: span[0]] + shown + text[span[1] :]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from venture_lite.inference.actions import ACTIONS
 from venture_lite.repl.commands import COMMANDS
 from venture_lite.repl.lexer import Call, open_calls, tokens
-from venture_lite.repl.names import BLOCKS, DEFAULT_SCOPE, DIRECTIVES, Entry, entries, scopes
+from venture_lite.repl.names import BLOCKS, DEFAULT_SCOPE, DIRECTIVES, Entry, scopes
 
 if TYPE_CHECKING:
     from venture_lite.repl.conversation import Conversation
@@ -43,7 +43,7 @@ class Candidate:
 def candidates(text: str, conversation: Conversation) -> list[Candidate]:
     """Everything that could go on from a text that ends at the cursor, in the order in which it is offered."""
     if match := _HELP.match(text):
-        return _of_entries(match["begun"], [found[0] for found in entries(conversation.session).values()])
+        return _of_entries(match["begun"], [found[0] for found in conversation.known().values()])
     if match := _COMMAND.match(text):
         begun = match["begun"]
         return [
@@ -66,13 +66,13 @@ def _in_program(begun: str, before: str, conversation: Conversation) -> list[Can
     if calls and calls[-1].opener.text == "{":
         values = conversation.record.parameters.values
         return [_candidate(begun, name, name, "parameter") for name in values if name.startswith(begun)]
-    known = entries(session)
+    known = conversation.known()
     if len(calls) == 1 and calls[0].opener.text == "[" and _is_head(calls[0]):
         return _of_entries(begun, [known[name][0] for name in DIRECTIVES])
     inferring = _is_inference(calls)
     words: list[Candidate] = []
     if calls and not _is_head(calls[-1]) and calls[-1].head:
-        words = _arguments(begun, calls[-1], [*_place(session)], before.endswith("'"))
+        words = _arguments(begun, calls[-1], scopes(session), before.endswith("'"))
         if calls[-1].head.lower() in REFERRING:
             labels = [entry for found in known.values() for entry in found if entry.kind in ("label", "assumed")]
             return _of_entries(begun, labels)
@@ -81,13 +81,6 @@ def _in_program(begun: str, before: str, conversation: Conversation) -> list[Can
     # the session's own names first, the signs of arithmetic last
     chosen.sort(key=lambda entry: (entry.kind not in ("assumed", "defined"), not entry.name[0].isalpha(), entry.name))
     return words + [candidate for candidate in _of_entries(begun, chosen) if not (words and not begun)]
-
-
-def _place(session: object) -> list[str]:
-    from venture_lite.session import Venture
-
-    assert isinstance(session, Venture)
-    return scopes(session)
 
 
 def _is_head(call: Call) -> bool:
@@ -162,7 +155,7 @@ def _in_text(before: str) -> bool:
 
 def signature(text: str, conversation: Conversation) -> tuple[str, str] | None:
     """Usage and summary of the innermost call that is known, for a text that ends at the cursor."""
-    known = entries(conversation.session)
+    known = conversation.known()
     calls = open_calls(text)
     for depth, call in reversed(list(enumerate(calls))):
         for entry in known.get(call.head or "", ()) or known.get((call.head or "").lower(), ()):

@@ -11,7 +11,6 @@ import sys
 import tempfile
 import threading
 import traceback
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +19,7 @@ from venture_lite.errors import Source, VentureError
 
 if TYPE_CHECKING:
     from venture_lite.draws import Draws
+    from venture_lite.repl.names import Entry
     from venture_lite.repl.record import Parameters, Record
     from venture_lite.session import DirectiveResult, Venture
     from venture_lite.syntax import Directive
@@ -58,6 +58,7 @@ class Conversation:
     _record: Record | None = None
     _loading: threading.Lock = field(default_factory=threading.Lock)
     _pictures_folder: Path | None = None
+    _known: tuple[int, dict[str, list[Entry]]] | None = None
     # files that `:save` wrote
     saved: set[Path] = field(default_factory=set)
 
@@ -118,6 +119,15 @@ class Conversation:
         assert self._record is not None
         return self._record
 
+    def known(self) -> dict[str, list[Entry]]:
+        """Every name with its meanings; found once for each entry, for it is asked for at every key."""
+        from venture_lite.repl.names import entries
+
+        session = self.session
+        if self._known is None or self._known[0] != self.number:
+            self._known = self.number, entries(session)
+        return self._known[1]
+
     def restart(self, seed: int) -> None:
         """An empty model with another seed; the parameters stay."""
         from dataclasses import replace
@@ -146,21 +156,9 @@ class Conversation:
         """Run one entry and show what it gave. Whatever fails in it, the session goes on."""
         if not text.strip():
             return
-        from venture_lite.repl import commands
-        from venture_lite.report import warnings_to
-
         self.number += 1
-        self._guarded(lambda: self._enter(text, commands.run), warnings_to)
-
-    def _enter(self, text: str, command: Callable[[Conversation, str], bool]) -> None:
-        self.load()
-        if not command(self, text):
-            self.run(Source(f"<{self.number}>", text))
-
-    def _guarded(self, action: Callable[[], None], warnings_to: Any) -> None:
         try:
-            with warnings_to(lambda text: self.say(f"warning: {text}")):
-                action()
+            self._enter(text)
         except VentureError as error:
             self._failed(str(error) if error.span else f"error: {error}")
         except KeyboardInterrupt:
@@ -172,9 +170,16 @@ class Conversation:
         except OSError as error:
             self._failed(f"error: {error}")
         except Exception:
-            self._failed(
-                f"{traceback.format_exc()}this is a defect of venture_lite, not of the program; the session goes on"
-            )
+            self._failed(f"{traceback.format_exc()}this is a defect of venture_lite, not of the program")
+
+    def _enter(self, text: str) -> None:
+        from venture_lite.repl import commands
+        from venture_lite.report import warnings_to
+
+        self.load()
+        with warnings_to(lambda warning: self.say(f"warning: {warning}")):
+            if not commands.run(self, text):
+                self.run(Source(f"<{self.number}>", text))
 
     def _failed(self, text: str) -> None:
         self.failures += 1

@@ -7,6 +7,7 @@ begins to type, and a key that needs it (Enter, Tab) waits for that.
 from __future__ import annotations
 
 import importlib
+import sys
 import threading
 from collections.abc import Iterable
 from typing import Any
@@ -33,6 +34,7 @@ from venture_lite.repl.history import HistoryFile, default_path
 LATER = ("scipy.special", "scipy.linalg", "threadpoolctl", "venture_lite.summary", "venture_lite.repl.completion")
 # a longer entry was pasted: colours and signatures would cost more at each key than they bring
 LONGEST_COLOURED = 50_000
+SWITCH_SECONDS = 0.0005
 HINT = "? tour   help NAME   Tab completes   Ctrl-D leaves"
 STYLE = Style.from_dict(
     {
@@ -91,9 +93,15 @@ def _prompt(conversation: Conversation, file: HistoryFile) -> PromptSession[str]
 
 def _load_after_first_render(prompt: PromptSession[str], conversation: Conversation) -> None:
     def load() -> None:
-        conversation.load()
-        for name in LATER:
-            importlib.import_module(name)
+        # keys come first: the thread gives way to them more often than threads do
+        interval = sys.getswitchinterval()
+        sys.setswitchinterval(SWITCH_SECONDS)
+        try:
+            conversation.load()
+            for name in LATER:
+                importlib.import_module(name)
+        finally:
+            sys.setswitchinterval(interval)
 
     def rendered(_: Any) -> None:
         prompt.app.after_render -= rendered

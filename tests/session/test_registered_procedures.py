@@ -71,6 +71,31 @@ def test_its_posterior_is_that_of_the_procedure_it_copies(kernel: str, columns: 
     check(venture.traces[0])
 
 
+@pytest.mark.parametrize(
+    "kernel",
+    ["(slice default one 2 20 1)", "(rejection default one 1)", "(mh default one (lambda (x) (normal x 0.5)) 3)"],
+)
+def test_engines_work_on_it_that_its_fields_allow(kernel: str) -> None:
+    def log_bound(value: float, mean: float | None, sd: float | None) -> float:
+        return math.inf if sd is None else -math.log(sd) - 0.5 * math.log(2 * math.pi)
+
+    venture = with_gauss(log_bound=log_bound)
+    venture.execute("[assume mu (gauss 0 1)] [observe (gauss mu 0.5) 1] [observe (gauss mu 2) -1]")
+    draws = venture.infer(f"(repeat 800 (do {kernel} (collect mu)))")
+    (row,) = draws.summary().rows
+    assert agrees(draws["mu"], (1 / 0.25 - 1 / 4) / (1 + 1 / 0.25 + 1 / 4), row.ess_bulk)
+
+
+def test_what_has_no_bound_is_refused_by_rejection() -> None:
+    venture = with_gauss()
+    venture.execute("[assume mu (gauss 0 1)] [observe (gauss mu 0.5) 1]")
+    with pytest.raises(VentureError, match="gauss"):
+        venture.infer("(rejection default one 1)")
+    venture = with_gauss(log_bound=0.0)
+    venture.execute("[assume mu (gauss 0 1)] [observe (gauss mu 0.5) 1]")
+    venture.infer("(rejection default one 1)")
+
+
 def test_a_support_is_enumerated() -> None:
     venture = Venture(seed=1)
     weights = {"red": 1, "green": 2, "blue": 5}

@@ -1,0 +1,325 @@
+"""The linear predictor of a group of choices: which part of their arguments is linear in the principals.
+
+A likelihood such as `(bernoulli (logistic (dot w x)))` reads the principals through one number for each row that is an
+affine function of them: features times coefficients, plus an offset. The text says so: `dot`, sums, and products with
+what does not depend on the principals keep a value affine. This module reads the features off the slots of a Code, rows
+at once; what it cannot read so it refuses with the reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from venture_lite.code import Code, GlobalRef, Kind, Ref, SlotRef
+from venture_lite.errors import KernelError
+from venture_lite.procedures.columns import RowByRow
+from venture_lite.procedures.predictor import LinearPredictor
+from venture_lite.procedures.record import Deterministic, Random
+from venture_lite.trace.dependence import source_nodes
+from venture_lite.trace.emit import columns_reader
+from venture_lite.trace.table import ROW_MASK, NotColumnar
+
+if TYPE_CHECKING:
+    from venture_lite.trace.trace import Trace
+
+
+@dataclass(frozen=True, slots=True)
+class Linear:
+    """`eta = features @ coefficients + offset`, the coefficients being the principals one after the other.
+
+    For a vector predictor the principals are matrices (K, F) side by side and `eta = features @ coefficients.T +
+    offset`.
+    """
+
+    predictor: LinearPredictor
+    # (rows, F)
+    features: np.ndarray
+    # (rows,), or (rows, K) for a vector predictor; one number where all rows share it
+    offset: Any
+    # values (rows, ...) of the choices
+    values: np.ndarray
+    # the other arguments of the record in their order, each (rows, ...) or one value; None in the predictor's place
+    others: tuple[Any, ...]
+
+    def eta(self, coefficients: np.ndarray, rows: Any = slice(None)) -> np.ndarray:
+        """The predictors of some rows; `coefficients` (F,), or (K, F) for a vector predictor."""
+        found: np.ndarray = self.features[rows] @ coefficients.T
+        offset = self.offset
+        found += offset[rows] if isinstance(offset, np.ndarray) and offset.ndim == found.ndim else offset
+        return found
+
+    def given(self, eta: Any, rows: Any = slice(None)) -> tuple[Any, ...]:
+        """The arguments of the predictor's functions, the value first."""
+        taken = [self._taken(other, rows) for other in self.others]
+        taken[self.predictor.argument] = eta
+        return (self.values[rows], *taken)
+
+    def _taken(self, other: Any, rows: Any) -> Any:
+        return other[rows] if isinstance(other, np.ndarray) and len(other) == len(self.values) else other
+
+
+@dataclass(slots=True)
+class _Affine:
+    """One number for each row: by principal its coefficients, (rows, D) or (D,), and the rest."""
+
+    terms: dict[int, np.ndarray]
+    offset: Any
+
+
+@dataclass(frozen=True, slots=True)
+class _Whole:
+    """A principal itself."""
+
+    node: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Scores:
+    """A matrix principal times a vector of features (rows, F) or (F,), plus an offset."""
+
+    node: int
+    features: Any
+    offset: Any = 0.0
+
+
+class _NotLinear(Exception):
+    """The value depends on the principals in another way."""
+
+
+def linear_predictor(trace: Trace, site: int, rows: Any, principals: Sequence[int]) -> Linear:
+    """How the choices of a site read the principals, over a slice or an index array of rows.
+
+    Raises KernelError where the record has no linear predictor, or where it is no affine function of the principals.
+    """
+    code = trace.program.site_code[site]
+    slot = code.slots[trace.program.site_slot[site]]
+    record = slot.record
+    known = record.predictor if isinstance(record, Random) else None
+    if known is None or not isinstance(record, Random):
+        name = "this call" if record is None else record.name
+        raise KernelError(f"{name} has no linear predictor", slot.span)
+    reader = _Reader(trace, code, rows, principals)
+    try:
+        for position, argument in enumerate(slot.arguments):
+            if position != known.argument and reader.depends(code, argument):
+                raise _NotLinear(f"{record.arguments[position].name} of {record.name} depends on the block too")
+        argument = _through_link(code, slot.arguments[known.argument], known.inverse_link)
+        features, offset = reader.design(reader.read(code, argument), known.is_vector)
+        others = tuple(
+            None if position == known.argument else reader.plain(code, item)
+            for position, item in enumerate(slot.arguments)
+        )
+        values = np.asarray(trace.column(site).gather(rows))
+    except _NotLinear as error:
+        raise KernelError(f"{record.name} does not read the block linearly: {error}", slot.span) from None
+    except (NotColumnar, RowByRow):
+        raise KernelError(f"the arguments of {record.name} are no columns of numbers", slot.span) from None
+    return Linear(known, features, offset, values, others)
+
+
+def _through_link(code: Code, argument: Ref, inverse_link: str | None) -> Ref:
+    """The predictor inside `(exp eta)` and the like."""
+    if inverse_link is None:
+        return argument
+    match argument:
+        case SlotRef(depth=0, slot=index):
+            slot = code.slots[index]
+            if slot.record is not None and slot.record.name == inverse_link:
+                return slot.arguments[0]
+    raise _NotLinear(f"the argument is not ({inverse_link} ...) of a predictor")
+
+
+class _Reader:
+    """Follows references from one group of rows; the values on the way are numbers for each row, or affine."""
+
+    def __init__(self, trace: Trace, code: Code, rows: Any, principals: Sequence[int]) -> None:
+        self.trace = trace
+        self.code = code
+        self.rows = rows
+        self.count = rows.stop - rows.start if isinstance(rows, slice) else len(rows)
+        self.principals = list(principals)
+
+    def depends(self, code: Code, ref: Ref) -> bool:
+        """Whether a value reads a principal; by the first of the rows, which all have the same shape."""
+        first = self.rows.start if isinstance(self.rows, slice) else int(self.rows[0])
+        todo = source_nodes(self.trace, code, first, ref)
+        while todo:
+            node = todo.pop()
+            if node in self.principals or self._family(node) is not None:
+                return True
+            inner, slot, row = self.trace.decode(node)
+            item = inner.slots[slot]
+            if item.kind is Kind.DETERMINISTIC:
+                todo.extend(
+                    source for argument in item.arguments for source in source_nodes(self.trace, inner, row, argument)
+                )
+        return False
+
+    def _family(self, node: int) -> int | None:
+        """The principal that a call's value is, for a call of a memoized procedure whose result is principal."""
+        code, slot, row = self.trace.decode(node)
+        if code.slots[slot].kind is not Kind.CALL:
+            return None
+        packed = self.trace.tables[code.index].edges[slot].view[row]
+        if packed < 0:
+            return None
+        result = self.trace.result_node(self.trace.program.codes[packed >> 32], packed & ROW_MASK)
+        return result if result in self.principals else None
+
+    # ------------------------------------------------------------------------------------------------ reading
+
+    def plain(self, code: Code, ref: Ref) -> Any:
+        """The values (rows, ...) of what does not depend on the principals, or one value for all."""
+        if code is not self.code:
+            raise _NotLinear("it is computed elsewhere from the block and other things")
+        read, _, _ = columns_reader(self.trace, code, (ref,))
+        return read(self.rows)[0]
+
+    def read(self, code: Code, ref: Ref) -> Any:
+        """An _Affine, _Whole or _Scores where the value depends on the principals, else plain numbers."""
+        if not self.depends(code, ref):
+            return self.plain(code, ref)
+        match ref:
+            case GlobalRef(target=target) if target.code is not None:
+                node = self.trace.result_node(target.code, target.row)
+                if node in self.principals:
+                    return _Whole(node)
+                return self.read_global(target.code, target.row)
+            case SlotRef(depth=0, slot=index):
+                slot = code.slots[index]
+                if slot.kind is Kind.CALL:
+                    return self._called(code, index)
+                if slot.kind is Kind.DETERMINISTIC and isinstance(slot.record, Deterministic):
+                    return self._apply(slot.record, [self.read(code, argument) for argument in slot.arguments])
+        raise _NotLinear("it is read in a way that the text does not show to be linear")
+
+    def read_global(self, code: Code, row: int) -> Any:
+        """A deterministic global of the principals, read as the text of its own directive says."""
+        match code.result:
+            case SlotRef(depth=0, slot=index) if isinstance(code.slots[index].record, Deterministic):
+                slot = code.slots[index]
+                inner = _Reader(self.trace, code, slice(row, row + 1), self.principals)
+                record = slot.record
+                assert isinstance(record, Deterministic)
+                arguments = [_one(inner.read(code, argument)) for argument in slot.arguments]
+                return self._apply(record, arguments)
+        raise _NotLinear("a name on the way is no plain expression")
+
+    def _called(self, code: Code, slot: int) -> _Whole:
+        edges = self.trace.tables[code.index].edges[slot].gather(self.rows)
+        first = int(edges[0])
+        node = self.trace.result_node(self.trace.program.codes[first >> 32], first & ROW_MASK) if first >= 0 else -1
+        if node not in self.principals or (edges != first).any():
+            raise _NotLinear("rows call different parts of the block")
+        return _Whole(node)
+
+    # ---------------------------------------------------------------------------------------------- arithmetic
+
+    def _apply(self, record: Deterministic, arguments: list[Any]) -> Any:
+        match record.name, arguments:
+            case "dot", [one, other]:
+                return self._dot(one, other)
+            case "matmul", [_Whole(node=node), other] if not _is_affine(other):
+                return _Scores(node, other)
+            case "lookup", [_Whole(node=node), position] if isinstance(position, (int, float)):
+                unit = np.zeros(np.size(self.trace.value(node)))
+                unit[int(position)] = 1.0
+                return _Affine({node: unit}, 0.0)
+            case "+", [first, *rest]:
+                for item in rest:
+                    first = self._plus(first, item)
+                return first
+            case "-", [only]:
+                return self._times(only, -1.0)
+            case "-", [first, other]:
+                return self._plus(first, self._times(other, -1.0))
+            case "*", [first, *rest]:
+                for item in rest:
+                    first = self._times(item, first) if _is_affine(item) else self._times(first, item)
+                return first
+            case "/", [first, other] if not _is_affine(other):
+                return self._times(first, 1.0 / np.asarray(other, dtype=np.float64))
+        raise _NotLinear(f"{record.name} of it is not linear")
+
+    def _dot(self, one: Any, other: Any) -> _Affine:
+        if isinstance(other, _Whole):
+            one, other = other, one
+        if not isinstance(one, _Whole) or _is_affine(other):
+            raise _NotLinear("dot of it is not linear")
+        return _Affine({one.node: np.asarray(other, dtype=np.float64)}, 0.0)
+
+    def _number(self, item: Any) -> _Affine:
+        """A scalar principal as an affine number."""
+        match item:
+            case _Affine():
+                return item
+            case _Whole(node=node) if not isinstance(self.trace.value(node), (np.ndarray, tuple)):
+                return _Affine({node: np.ones(1)}, 0.0)
+        raise _NotLinear("a vector stands where a number is expected")
+
+    def _plus(self, one: Any, other: Any) -> Any:
+        if not _is_affine(one):
+            one, other = other, one
+        if not _is_affine(one):
+            return np.add(one, other)
+        if isinstance(one, _Scores) and not _is_affine(other):
+            return _Scores(one.node, one.features, one.offset + np.asarray(other))
+        one = self._number(one)
+        if not _is_affine(other):
+            return _Affine(one.terms, one.offset + np.asarray(other, dtype=np.float64))
+        other = self._number(other)
+        terms = dict(one.terms)
+        for node, coefficients in other.terms.items():
+            terms[node] = terms[node] + coefficients if node in terms else coefficients
+        return _Affine(terms, one.offset + other.offset)
+
+    def _times(self, one: Any, factor: Any) -> Any:
+        if not _is_affine(one):
+            return np.multiply(one, factor)
+        if _is_affine(factor):
+            raise _NotLinear("two parts of the block are multiplied")
+        number, by = self._number(one), np.asarray(factor, dtype=np.float64)
+        scaled = by[:, None] if by.ndim else by
+        return _Affine({node: scaled * part for node, part in number.terms.items()}, by * number.offset)
+
+    # ------------------------------------------------------------------------------------------------- design
+
+    def design(self, found: Any, is_vector: bool) -> tuple[np.ndarray, Any]:
+        """Features (rows, F) in the order of the principals, and the offset."""
+        if is_vector:
+            if not isinstance(found, _Scores) or self.principals != [found.node]:
+                raise _NotLinear("scores are read as (matmul W x) of one matrix")
+            return self._wide(found.features), found.offset
+        number = self._number(found)
+        widths = [np.size(self.trace.value(node)) for node in self.principals]
+        parts = [
+            self._wide(number.terms.get(node, np.zeros(width)))
+            for node, width in zip(self.principals, widths, strict=True)
+        ]
+        features = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
+        offset = number.offset
+        return features, float(offset) if np.ndim(offset) == 0 else offset
+
+    def _wide(self, coefficients: Any) -> np.ndarray:
+        array = np.asarray(coefficients, dtype=np.float64)
+        return array if array.ndim == 2 else np.broadcast_to(array, (self.count, array.size))
+
+
+def _is_affine(item: Any) -> bool:
+    return isinstance(item, (_Affine, _Whole, _Scores))
+
+
+def _one(item: Any) -> Any:
+    """What one row of another directive gives, for all rows here."""
+    if isinstance(item, _Affine):
+        terms = {node: part[0] if part.ndim == 2 else part for node, part in item.terms.items()}
+        return _Affine(terms, item.offset[0] if np.ndim(item.offset) else item.offset)
+    if isinstance(item, _Scores):
+        raise _NotLinear("scores are computed elsewhere")
+    if isinstance(item, np.ndarray) and len(item) == 1:
+        return item[0]
+    return item

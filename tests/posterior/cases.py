@@ -7,20 +7,24 @@ from tests.posterior import (
     cases_branches,
     cases_conjugate,
     cases_families,
+    cases_gates,
     cases_makers,
     cases_memo,
     cases_mixtures,
+    cases_processes,
     cases_recursion,
 )
 from tests.posterior.case import Case
 
 CASES: tuple[Case, ...] = (
     *cases_conjugate.CASES,
-    *cases_branches.CASES,
     *cases_families.CASES,
+    *cases_branches.CASES,
     *cases_recursion.CASES,
     *cases_memo.CASES,
     *cases_blocks.CASES,
+    *cases_gates.CASES,
     *cases_makers.CASES,
     *cases_mixtures.CASES,
+    *cases_processes.CASES,
 )

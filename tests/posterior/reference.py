@@ -217,8 +217,8 @@ class Execution:
                     lambda rng: simulate(rng, *arguments), lambda x: log_density(x, *arguments), place, tags, evidence
                 )
             case Made(predictive, parameters, values):
-                value = self.draw(*predictive(values, *parameters), place, tags, evidence)
-                values.append(value)
+                value = self.draw(*predictive(values, *parameters, *arguments), place, tags, evidence)
+                values.append((value, *arguments) if arguments else value)
                 return value
             case Maker(predictive):
                 return Made(predictive, tuple(arguments), [])

@@ -37,7 +37,10 @@ class Maker:
 
 @dataclass(eq=False, slots=True)
 class Made:
-    """An exchangeable random procedure: its predictive distribution given `values`, the applications so far."""
+    """An exchangeable random procedure: its predictive distribution given `values`, the applications so far.
+
+    Where applications are given inputs, `values` holds tuples (value, *inputs).
+    """
 
     predictive: Callable[..., tuple[Callable[[Rng], Any], Callable[[Any], float]]]
     parameters: tuple[Any, ...]
@@ -228,6 +231,39 @@ def collapsed_multivariate_normal(values: list[Any], m: Any, k: float, v: float,
     return lambda rng: t.rvs(random_state=rng), lambda x: float(t.logpdf(x))
 
 
+Noisy = tuple[Callable[[float, float], float], float]
+"""A covariance of two applications by their points, and the variance of each one's own noise."""
+
+
+def gaussian_process(applications: list[tuple[float, float]], mean: float, covariance: Noisy, x: float) -> Any:
+    between, noise = covariance
+    if not noise:
+        for value, z in applications:
+            if z == x:
+                return discrete([value], [1.0])
+    places = [z for _, z in applications]
+    matrix = np.array([[between(a, b) + noise * (i == j) for j, b in enumerate(places)] for i, a in enumerate(places)])
+    cross = np.array([between(x, z) for z in places])
+    gain = np.linalg.solve(matrix, cross) if places else cross
+    center = mean + float(gain @ np.array([value - mean for value, _ in applications]))
+    sd = math.sqrt(between(x, x) + noise - float(gain @ cross))
+    return lambda rng: rng.normal(center, sd), lambda value: normal_log_density(value, center, sd)
+
+
+def lazy_hmm(applications: list[tuple[int, int]], initial: Any, transition: Any, emission: Any, t: int) -> Any:
+    outcomes = range(len(emission[0]))
+    last = max([t, *(time for _, time in applications)])
+    weights = []
+    for outcome in outcomes:
+        state = np.asarray(initial, dtype=float)
+        for now in range(last + 1):
+            state = state @ np.asarray(transition) if now else state
+            for emitted, time in [*applications, (outcome, t)]:
+                state = state * np.asarray(emission)[:, int(emitted)] if time == now else state
+        weights.append(float(state.sum()))
+    return discrete(list(outcomes), weights)
+
+
 # the variance and the mean, as one pair
 mean_and_variance = Random(
     lambda rng, mean, kappa, nu, var: (v := nu * var / rng.chisquare(nu), rng.normal(mean, math.sqrt(v / kappa))),
@@ -242,6 +278,8 @@ normal_of_pair = Random(
 )
 
 MAKERS: dict[str, Maker | UncollapsedMaker] = {
+    "make_gp": Maker(gaussian_process),
+    "make_lazy_hmm": Maker(lazy_hmm),
     "make_crp": Maker(crp),
     "make_beta_bernoulli": Maker(beta_bernoulli),
     "make_sym_dir_mult": Maker(sym_dir_mult),
@@ -285,4 +323,14 @@ DETERMINISTIC: dict[str, Callable[..., Any]] = {
     "size": len,
     "lookup": lambda xs, i: xs[int(i)],
     "dot": lambda a, b: float(np.dot(a, b)),
+    "gp_squared_exponential": lambda amplitude, length: (
+        lambda a, b: amplitude**2 * math.exp(-0.5 * ((a - b) / length) ** 2),
+        0.0,
+    ),
+    "gp_matern": lambda amplitude, length, order: (
+        lambda a, b: amplitude**2 * math.exp(-abs(a - b) / length),
+        0.0,
+    ),
+    "gp_noise": lambda sd: (lambda a, b: 0.0, sd**2),
+    "gp_sum": lambda left, right: (lambda a, b: left[0](a, b) + right[0](a, b), left[1] + right[1]),
 }

@@ -225,6 +225,30 @@ def test_a_rejected_change_of_parameters_finds_all_as_it_was(process: Process) -
 
 
 @pytest.mark.parametrize("process", PROCESSES, ids=IDS)
+def test_what_is_kept_of_earlier_parameters_is_not_taken_for_other_applications(process: Process) -> None:
+    state = state_of(process, process.arguments[0], process.applications[:-1])
+    state.log_joint()
+    first = state.arguments
+    state.set_arguments(process.arguments[1])
+    state.add(*process.applications[-1])
+    state.set_arguments(first)
+    fresh = state_of(process, process.arguments[0], process.applications)
+    assert np.allclose(probe(state, process), probe(fresh, process), 1e-9, 1e-9)
+
+
+@pytest.mark.parametrize("process", PROCESSES, ids=IDS)
+def test_a_prediction_is_of_the_applications_at_hand(process: Process) -> None:
+    value, place = process.applications[0]
+    state = state_of(process, process.arguments[0])
+    found = [state.log_predictive(value, place)]
+    token = state.add(*process.applications[1])
+    found.append(state.log_predictive(value, place))
+    state.restore(token)
+    found.append(state.log_predictive(value, place))
+    assert found[0] == found[2] != found[1]
+
+
+@pytest.mark.parametrize("process", PROCESSES, ids=IDS)
 def test_values_outside_the_support_are_impossible(process: Process) -> None:
     state = state_of(process, process.arguments[0], process.applications)
     for value in ("text", math.nan, math.inf, (1,), None):
@@ -279,6 +303,20 @@ def test_a_covariance_is_symmetric_positive_semidefinite_and_fits_its_variances(
     shared, _ = covariance.variances(points)
     assert np.allclose(shared, gram.diagonal(), 1e-14)
     assert np.array_equal(covariance.gram(points[:3], points[7:]), gram[:3, 7:])
+
+
+def test_a_product_with_noise_is_noise_but_for_the_product_of_what_is_shared() -> None:
+    points = np.array([[0.0], [2.0]])
+    noise = made("gp_noise", 0.5)
+    product = made(
+        "gp_product", made("gp_sum", made("gp_constant", 2), noise), made("gp_sum", made("gp_linear", 1), noise)
+    )
+    shared, own = product.variances(points)
+    assert shared.tolist() == [0.0, 4 * 4.0]
+    # (4 + 1/4) (x^2 + 1/4) less what is shared
+    assert own.tolist() == [4.25 * 0.25, 4.25 * 4.25 - 16]
+    assert product.noisy
+    assert product.gram(points, points)[0, 1] == 0.0
 
 
 def test_covariances_are_what_their_formulas_say() -> None:

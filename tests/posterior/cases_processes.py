@@ -161,7 +161,7 @@ CASES = (
         engines=(
             "(mh default all 10)",
             "(cycle ((mh kind one 1) (mh default each 1)) 3)",
-            "(cycle ((gibbs kind one 1) (mh default one 'drift 1.0 3)) 3)",
+            "(cycle ((gibbs kind one 1) (mh default each 1)) 3)",
         ),
         derivation="Values at distinct points are normal given the kind; at one point they are one value.",
     ),

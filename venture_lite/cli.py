@@ -11,15 +11,14 @@ import argparse
 import contextlib
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from venture_lite.errors import Source, VentureError
 
 if TYPE_CHECKING:
-    from venture_lite.draws import Draws
-    from venture_lite.report import Report
+    from venture_lite.printer import Printer
 
 FAILED = 1
 USAGE = 2
@@ -30,6 +29,7 @@ examples:
   venture run model.vnt --seed 1
   venture run model.vnt -p sigma=0.5 -d y=data.csv:score --chains 4 --out draws.npz
   echo '[sample (normal 0 1)]' | venture run -
+  venture check model.vnt
   venture repl model.vnt
 """
 
@@ -41,9 +41,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except SystemExit as stop:
         return int(stop.code or 0)
     try:
-        return _repl(options) if options.command == "repl" else _run(options)
+        return COMMANDS[options.command](options)
     except BrokenPipeError:
-        _abandon_output()
         return FAILED
     except KeyboardInterrupt:
         _say("interrupted")
@@ -62,6 +61,15 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--chains", type=_positive, metavar="K", default=1, help="independent runs, in K processes")
     run.add_argument("--out", type=Path, metavar="FILE", help="write draws to a .npz, .csv or .nc file")
     run.add_argument("--json", action="store_true", help="print one JSON object a line")
+    check = commands.add_parser(
+        "check",
+        help="find what is wrong with a program without running it",
+        epilog=EXAMPLES,
+        formatter_class=_Formatter,
+    )
+    check.add_argument("file", metavar="FILE", help="the program; - is standard input")
+    _add_parameters(check)
+    check.add_argument("--json", action="store_true", help="print one JSON object a line, for editors")
     repl = commands.add_parser("repl", help="a prompt for directives", epilog=EXAMPLES, formatter_class=_Formatter)
     repl.add_argument("file", metavar="FILE", nargs="?", type=Path, help="a program to run first")
     _add_common(repl)
@@ -69,8 +77,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _add_common(parser: argparse.ArgumentParser) -> None:
-    """The options of every command that runs directives."""
+def _add_parameters(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-p", dest="values", metavar="NAME=VALUE", action="append", default=[], help="a parameter, its value as JSON"
     )
@@ -82,6 +89,11 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="a parameter read from a .npy, .npz, .csv or .csv.gz file; FILE.npz alone binds every array in it",
     )
+
+
+def _add_common(parser: argparse.ArgumentParser) -> None:
+    """The options of every command that runs directives."""
+    _add_parameters(parser)
     parser.add_argument(
         "--seed", type=_natural, metavar="N", help="seed of the random numbers; the default is a fresh one"
     )
@@ -150,33 +162,45 @@ def _repl(options: argparse.Namespace) -> int:
 
 def _run(options: argparse.Namespace) -> int:
     from venture_lite.data import UsageError
+    from venture_lite.printer import Printer
+    from venture_lite.report import Report
     from venture_lite.workers import Interrupted, ProgramFailed
 
-    seed = _seed(options)
-    printer = _Printer(options.json, options.out, options.plots)
+    printer = Printer(options.json, options.out, options.plots, options.chains)
     try:
-        _execute(options, seed, printer)
+        _execute(options, printer)
     except UsageError as error:
         _say(str(error))
         return USAGE
     except VentureError as error:
-        _say(str(error) if error.span else f"error: {error}")
-        return FAILED
+        printer.finish()
+        return _failed(error)
     except ProgramFailed as error:
+        printer.finish()
         _say(str(error))
         return FAILED
     except MemoryError:
+        printer.finish()
         _say("error: out of memory")
         return FAILED
     except Interrupted as interrupt:
-        _keep_draws(interrupt.draws, printer)
+        draws = interrupt.draws
+        if draws or (draws is not None and draws.plotted is not None):
+            # what an interrupted inference had collected is shown and written like any other draws
+            printer.report(Report("infer", None, None, draws, None))
         raise
+    finally:
+        printer.finish()
     return 0
 
 
-def _execute(options: argparse.Namespace, seed: int, printer: _Printer) -> None:
-    from venture_lite.report import warnings_to
-    from venture_lite.workers import Interrupted, Job, run_chains, run_one
+def _failed(error: VentureError) -> int:
+    _say(str(error) if error.span else f"error: {error}")
+    return FAILED
+
+
+def _execute(options: argparse.Namespace, printer: Printer) -> None:
+    from venture_lite.workers import Job, run
 
     if options.out is not None:
         from venture_lite.export import check_output
@@ -186,6 +210,7 @@ def _execute(options: argparse.Namespace, seed: int, printer: _Printer) -> None:
         from venture_lite.pictures import check_available
 
         check_available()
+    seed = _seed(options)
     job = Job(
         _read_program(options.file),
         _parameters(options),
@@ -193,17 +218,11 @@ def _execute(options: argparse.Namespace, seed: int, printer: _Printer) -> None:
         options.chains,
         options.nested_calls,
         options.memory_mb,
+        printer.is_watched,
     )
     if options.seed is None:
         _say(f"seed: {seed}")
-    if job.chains > 1:
-        run_chains(job, printer.report, printer.warn)
-        return
-    with warnings_to(printer.warn):
-        try:
-            run_one(job, 0, printer.report)
-        except KeyboardInterrupt as interrupt:
-            raise Interrupted(getattr(interrupt, "draws", None)) from interrupt
+    run(job, printer)
 
 
 def _read_program(file: str) -> Source:
@@ -212,16 +231,36 @@ def _read_program(file: str) -> Source:
     Raises:
         VentureError: no such file, nothing in it, or something other than text.
     """
+    from venture_lite.source_files import read_source, read_standard_input
+
+    source = read_standard_input() if file == "-" else read_source(Path(file), None)
+    if not source.text.strip():
+        raise VentureError(f"{source.name} is empty: there is no directive in it")
+    return source
+
+
+def _check(options: argparse.Namespace) -> int:
+    """What is wrong with a program, on standard output: that is what was asked for."""
+    import json
+
+    from venture_lite.checker import check_source
+    from venture_lite.data import UsageError
+    from venture_lite.printer import write_line
+
     try:
-        text = sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise VentureError(f"{file} is not a text in UTF-8") from error
-    except OSError as error:
-        raise VentureError(f"cannot read {file}: {error.strerror or error}") from error
-    name = "<stdin>" if file == "-" else file
-    if not text.strip():
-        raise VentureError(f"{name} is empty: there is no directive to run")
-    return Source(name, text)
+        parameters = _parameters(options) or None
+        checked = check_source(_read_program(options.file), parameters)
+        if options.json:
+            lines = [json.dumps(found) for found in checked.as_dicts()]
+            write_line("\n".join(lines), sys.stdout)
+        else:
+            write_line(str(checked), sys.stdout)
+    except UsageError as error:
+        _say(str(error))
+        return USAGE
+    except VentureError as error:
+        return _failed(error)
+    return 0 if checked.ok else FAILED
 
 
 def _parameters(options: argparse.Namespace) -> dict[str, Any]:
@@ -239,91 +278,13 @@ def _parameters(options: argparse.Namespace) -> dict[str, Any]:
     return parameters
 
 
-class _Printer:
-    """Writes values as they come. Mutable: it counts the sets of draws and remembers the warnings it has given."""
-
-    def __init__(self, as_json: bool, out: Path | None, plots: Path | None) -> None:
-        self._as_json = as_json
-        self._out = out
-        self._plots = plots
-        self._draws_written = 0
-        self._pictures_written = 0
-        self._tables_shown = 0
-        self._warned: set[str] = set()
-
-    def warn(self, text: str) -> None:
-        if text not in self._warned:
-            self._warned.add(text)
-            _say(f"warning: {text}")
-
-    def report(self, report: Report) -> None:
-        """Show what a directive gave; of a loop what the directives in each of its passes gave."""
-        for leaf in report.leaves():
-            self._show(leaf)
-
-    def _show(self, report: Report) -> None:
-        from venture_lite.draws import Draws
-        from venture_lite.plots import needs_plain
-        from venture_lite.report import as_json, as_text
-
-        draws = report.value if isinstance(report.value, Draws) else None
-        file = self._save(draws) if draws else None
-        picture = self._draw(draws) if draws is not None else None
-        if self._as_json:
-            text = as_json(report, file, picture)
-        else:
-            text = as_text(report, plain=needs_plain(sys.stdout.encoding))
-            if draws is not None and text:
-                text = "\n" * (self._tables_shown > 0) + text
-                self._tables_shown += 1
-        if text is not None:
-            print(text, flush=True)
-        if draws is not None:
-            for warning in draws.summary().warnings:
-                self.warn(warning)
-
-    def _draw(self, draws: Draws) -> Path | None:
-        """Write what was plotted to a picture in `--plots`."""
-        if self._plots is None or draws.plotted is None:
-            return None
-        from venture_lite.pictures import write
-
-        self._pictures_written += 1
-        path = self._plots / f"plot-{self._pictures_written}.png"
-        write(draws.plotted, path)
-        _say(f"picture written to {path}")
-        return path
-
-    def _save(self, draws: Draws) -> Path | None:
-        """Write draws to `--out`, the second set to FILE-2 and so on."""
-        if self._out is None:
-            return None
-        self._draws_written += 1
-        number = f"-{self._draws_written}" if self._draws_written > 1 else ""
-        path = self._out.with_name(f"{self._out.stem}{number}{self._out.suffix}")
-        draws.save(path)
-        _say(f"draws written to {path}")
-        return path
-
-
-def _keep_draws(draws: Draws | None, printer: _Printer) -> None:
-    """What an interrupted inference had collected is shown and written like any other draws."""
-    if draws or (draws is not None and draws.plotted is not None):
-        from venture_lite.report import Report
-
-        printer.report(Report("infer", None, None, draws, None))
-
-
 def _say(text: str) -> None:
     """To standard error; a closed one is no reason to fail."""
     with contextlib.suppress(OSError, ValueError):
         print(text, file=sys.stderr, flush=True)
 
 
-def _abandon_output() -> None:
-    """Nobody reads standard output any more: keep the interpreter from complaining when it flushes it at the end."""
-    with contextlib.suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {"run": _run, "check": _check, "repl": _repl}
 
 
 if __name__ == "__main__":

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import importlib.util
+import io
 import itertools
 import json
+import os
 import zipfile
 from collections.abc import Iterator
 from os import PathLike
@@ -35,17 +38,36 @@ def save(draws: Draws, path: str | PathLike[str]) -> None:
     path = Path(path)
     check_output(path)
     try:
-        match path.suffix:
-            case ".npz":
-                _save_npz(draws, path)
-            case ".csv":
-                _save_csv(draws, path)
-            case _:
-                from venture_lite.datatree import to_datatree
-
-                to_datatree(draws).to_netcdf(path, engine=_netcdf_engine())
+        with _replacing(path) as beside:
+            match path.suffix:
+                case ".npz":
+                    _save_npz(draws, beside)
+                case ".csv":
+                    _save_csv(draws, beside)
+                case _:
+                    _save_netcdf(draws, beside)
     except OSError as error:
         raise VentureError(f"cannot write {path}: {error.strerror or error}") from error
+
+
+@contextlib.contextmanager
+def _replacing(path: Path) -> Iterator[Path]:
+    """A file beside the one asked for, which takes its place when it is complete and goes when it is not.
+
+    What is there and no ordinary file, a pipe for example, is written itself.
+    """
+    path = path.resolve()
+    if path.exists() and not path.is_file():
+        yield path
+        return
+    beside = path.with_name(f".{path.stem}-{os.getpid()}{path.suffix}")
+    try:
+        yield beside
+        os.replace(beside, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            beside.unlink(missing_ok=True)
+        raise
 
 
 def check_output(path: Path) -> None:
@@ -67,6 +89,19 @@ def _netcdf_engine() -> Literal["h5netcdf", "netcdf4"] | None:
     if all(map(importlib.util.find_spec, ("h5netcdf", "h5py"))):
         return "h5netcdf"
     return "netcdf4" if importlib.util.find_spec("netCDF4") else None
+
+
+def _save_netcdf(draws: Draws, path: Path) -> None:
+    """Made in memory first where that is possible: the HDF5 library does not survive a disk that takes no more."""
+    from venture_lite.datatree import to_datatree
+
+    tree, engine = to_datatree(draws), _netcdf_engine()
+    if engine == "netcdf4":
+        tree.to_netcdf(path, engine=engine)
+        return
+    content = io.BytesIO()
+    tree.to_netcdf(content, engine=engine)
+    path.write_bytes(content.getbuffer())
 
 
 def _save_npz(draws: Draws, path: Path) -> None:

@@ -1,17 +1,21 @@
-"""A quiet line that says how far a long inference is.
+"""How far a long inference is: a line for each chain on a person's terminal.
 
-Inference tells a `Progress` where it is; `TerminalLine` shows it on a terminal's standard error, `Silent` nowhere. The
-line appears only once a second of inference has passed, changes at most five times a second, and is erased at the
-end, so a short run and a redirected one show nothing.
+Inference tells a `Progress` where it is. A `Tracker` makes a `Snapshot` of that five times a second at most, and only
+once a second of inference has passed, so that a short run shows nothing; `Display` draws the snapshots of all chains on
+a terminal's standard error and erases them at the end. `Silent` is for output that nobody watches.
 """
 
 from __future__ import annotations
 
-import shutil
+import contextlib
 import sys
 import time
 from collections.abc import Callable
-from typing import Protocol, TextIO
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, TextIO
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as Bars
 
 PATIENCE_SECONDS = 1.0
 REFRESH_SECONDS = 0.2
@@ -45,6 +49,37 @@ class Silent:
         pass
 
 
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A task under way."""
+
+    label: str
+    done: int
+    total: int | None
+    seconds: float
+
+    def told(self) -> str:
+        """`1,200 of 10,000 (12%)  85/s, about 1:43 left`."""
+        rate = f"{_rate(self.done / self.seconds)}/s" if self.done and self.seconds > 0 else ""
+        if not self.total:
+            return "  ".join(filter(None, (f"{self.done:,}", rate, _clock_text(self.seconds))))
+        text = f"{self.done:,} of {self.total:,} ({100 * self.done // self.total}%)"
+        if not 0 < self.done < self.total:
+            return f"{text}  {_clock_text(self.seconds)}"
+        left = self.seconds * (self.total - self.done) / self.done
+        return f"{text}  {rate}, about {_clock_text(left)} left"
+
+
+def _rate(steps_a_second: float) -> str:
+    return f"{steps_a_second:,.0f}" if steps_a_second >= 10 else f"{steps_a_second:.2g}"
+
+
+def _clock_text(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
 class _Task:
     """A task under way; `done` changes."""
 
@@ -57,18 +92,16 @@ class _Task:
         self.done = 0
 
 
-class TerminalLine:
-    """One line of a terminal, rewritten in place.
+class Tracker:
+    """Keeps the stack of tasks, and hands snapshots of the outermost one whose total is known to `show`; None at the
+    end."""
 
-    `begin` and `end` change the stack of tasks; the outermost task whose total is known is shown.
-    """
-
-    def __init__(self, stream: TextIO | None = None, clock: Callable[[], float] = time.monotonic) -> None:
-        self._stream = sys.stderr if stream is None else stream
+    def __init__(self, show: Callable[[Snapshot | None], None], clock: Callable[[], float] = time.monotonic) -> None:
+        self._show = show
         self._clock = clock
         self._tasks: list[_Task] = []
         self._next_update = 0.0
-        self._width_shown = 0
+        self._shown = False
 
     def begin(self, label: str, total: int | None) -> None:
         now = self._clock()
@@ -80,49 +113,100 @@ class TerminalLine:
         self._tasks[-1].done = done
         if (now := self._clock()) >= self._next_update:
             self._next_update = now + REFRESH_SECONDS
-            self._show(now)
+            task = next((task for task in self._tasks if task.total), self._tasks[0])
+            self._shown = True
+            self._show(Snapshot(task.label, task.done, task.total, now - task.started))
 
     def end(self) -> None:
         self._tasks.pop()
-        if not self._tasks:
-            self._write("")
-            self._width_shown = 0
-
-    def _show(self, now: float) -> None:
-        task = next((task for task in self._tasks if task.total), self._tasks[0])
-        line = describe(task.label, task.done, task.total, now - task.started)
-        self._write(line[: shutil.get_terminal_size().columns - 1])
-
-    def _write(self, line: str) -> None:
-        """Replace what is shown; a terminal that went away must not end the inference."""
-        if not line and not self._width_shown:
-            return
-        blank = " " * max(0, self._width_shown - len(line))
-        self._width_shown = len(line)
-        try:
-            self._stream.write(f"\r{line}{blank}" + ("" if line else "\r"))
-            self._stream.flush()
-        except (OSError, ValueError):
-            return
+        if not self._tasks and self._shown:
+            self._shown = False
+            self._show(None)
 
 
-def describe(label: str, done: int, total: int | None, seconds: float) -> str:
-    """`label  1,200 of 10,000 (12%)  0:14, about 1:43 left`."""
-    if not total:
-        return f"{label}  {done:,}  {_clock_text(seconds)}"
-    text = f"{label}  {done:,} of {total:,} ({100 * done // total}%)  {_clock_text(seconds)}"
-    if 0 < done < total:
-        text += f", about {_clock_text(seconds * (total - done) / done)} left"
-    return text
+class Display:
+    """A line for each chain at the foot of a terminal, redrawn in place. Mutable; a terminal that goes away must not
+    end the inference."""
+
+    def __init__(self, stream: TextIO, chains: int = 1) -> None:
+        self._stream = stream
+        self._chains = chains
+        self._latest: dict[int, Snapshot] = {}
+        self._bars: Bars | None = None
+        # the row of each chain in what is drawn
+        self._rows: dict[int, Any] = {}
+
+    def update(self, chain: int, snapshot: Snapshot | None) -> None:
+        """Where a chain is; None where it is done with an inference."""
+        if snapshot is None:
+            self._latest.pop(chain, None)
+        else:
+            self._latest[chain] = snapshot
+        if not self._latest:
+            self.clear()
+        elif snapshot is not None:
+            with contextlib.suppress(OSError, ValueError):
+                self._draw()
+
+    def clear(self) -> None:
+        """Erase what is drawn, so that something else can be written; the next update draws it again."""
+        bars, self._bars = self._bars, None
+        self._rows.clear()
+        if bars is not None:
+            with contextlib.suppress(OSError, ValueError):
+                bars.stop()
+
+    def _draw(self) -> None:
+        bars = self._bars or self._start()
+        for chain in sorted(self._latest):
+            snapshot = self._latest[chain]
+            if chain not in self._rows:
+                self._rows[chain] = bars.add_task("", told="")
+            name = " ".join(snapshot.label.split())
+            described = name if self._chains == 1 else f"chain {chain}: {name}"
+            row = self._rows[chain]
+            bars.update(row, description=described, completed=snapshot.done, total=snapshot.total, told=snapshot.told())
+        bars.refresh()
+
+    def _start(self) -> Bars:
+        from rich.console import Console
+        from rich.progress import BarColumn, TextColumn
+        from rich.progress import Progress as Bars
+        from rich.table import Column
+
+        console = Console(file=self._stream, force_terminal=True, highlight=False)
+
+        def text(field: str, ratio: int | None = None) -> TextColumn:
+            column = Column(no_wrap=True, overflow="ellipsis", ratio=ratio)
+            return TextColumn(field, markup=False, table_column=column)
+
+        columns = (
+            text("{task.description}", ratio=2),
+            BarColumn(bar_width=None, table_column=Column(ratio=1)),
+            text("{task.fields[told]}"),
+        )
+        self._bars = Bars(
+            *columns, console=console, auto_refresh=False, transient=True, expand=True,
+            redirect_stdout=False, redirect_stderr=False,
+        )  # fmt: skip
+        self._bars.start()
+        # a process that is killed must not leave the terminal without a cursor
+        console.show_cursor(True)
+        return self._bars
 
 
-def _clock_text(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+def is_watched(stream: TextIO | None) -> bool:
+    """Whether a person sees the stream on a terminal."""
+    try:
+        return stream is not None and stream.isatty()
+    except ValueError:
+        return False
 
 
 def for_terminal(stream: TextIO | None = None, forced: bool = False) -> Progress:
     """A line on the stream (standard error) if a person sees it there, else silence."""
     stream = sys.stderr if stream is None else stream
-    return TerminalLine(stream) if forced or stream.isatty() else Silent()
+    if not (forced or is_watched(stream)):
+        return Silent()
+    display = Display(stream)
+    return Tracker(lambda snapshot: display.update(0, snapshot))

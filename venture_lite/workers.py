@@ -1,26 +1,28 @@
-"""A whole program in several processes, one for each chain.
+"""Runs a whole program: in this process, or in several, one for each chain.
 
 Every worker runs the program as chain k of K of one seed, so the draws are those of `Venture(seed, chains=K)`. The
-parent takes the workers' values directive by directive and joins them.
+parent hears all workers at once and joins their values directive by directive; what they print, warn of and tell of
+their progress goes to the parent too, so that one process alone writes to the terminal.
 """
 
 from __future__ import annotations
 
 import contextlib
+import io
 import multiprocessing
 import os
 import signal
 import threading
-import warnings
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from multiprocessing.connection import Connection
-from typing import TYPE_CHECKING, Any
+from multiprocessing.connection import Connection, wait
+from typing import TYPE_CHECKING, Any, Protocol
 
 from venture_lite.draws import Draws
-from venture_lite.errors import Source, VentureError, VentureWarning
-from venture_lite.report import Report
+from venture_lite.errors import Source, VentureError
+from venture_lite.progress import Silent, Snapshot, Tracker
+from venture_lite.report import Report, warnings_to
 
 if TYPE_CHECKING:
     from multiprocessing.context import SpawnProcess
@@ -38,8 +40,26 @@ class Job:
     seed: int
     chains: int
     # what stops a program that would never end
-    nested_calls: int = 400_000
-    memory_mb: float | None = None
+    nested_calls: int
+    memory_mb: float | None
+    # whether somebody watches how far it is
+    watched: bool = False
+
+
+class Listener(Protocol):
+    """Who hears what a program gives while it runs."""
+
+    def report(self, report: Report) -> None:
+        """A directive's value, joined over the chains."""
+
+    def warn(self, text: str) -> None:
+        """A warning."""
+
+    def printed(self, line: str) -> None:
+        """A line that the program itself prints."""
+
+    def progressed(self, chain: int, snapshot: Snapshot | None) -> None:
+        """How far a chain is; None where it is done with an inference."""
 
 
 class ProgramFailed(Exception):
@@ -54,9 +74,74 @@ class Interrupted(KeyboardInterrupt):
         self.draws = draws
 
 
+def run(job: Job, listener: Listener) -> None:
+    """Run the job, and tell the listener each directive's value in the program's order.
+
+    Raises:
+        VentureError, ProgramFailed: an error of the user's, here or in one of the chains.
+        Interrupted: Ctrl-C.
+    """
+    if job.chains > 1:
+        _run_chains(job, listener)
+        return
+    try:
+        _run_chain(job, 0, listener)
+    except KeyboardInterrupt as interrupt:
+        raise Interrupted(getattr(interrupt, "draws", None)) from interrupt
+
+
+def _run_chain(job: Job, chain: int, listener: Listener) -> None:
+    """One chain of the job, in this process."""
+    from venture_lite.session import Venture
+
+    def progressed(snapshot: Snapshot | None) -> None:
+        listener.progressed(chain, snapshot)
+
+    with warnings_to(listener.warn), contextlib.redirect_stdout(_Lines(listener.printed)):
+        model = Venture(
+            seed=job.seed,
+            chains=job.chains,
+            only_chain=chain if job.chains > 1 else None,
+            progress=Tracker(progressed) if job.watched else Silent(),
+            nested_calls=job.nested_calls,
+            memory_mb=job.memory_mb,
+        )
+        model.run_source(job.source, job.parameters, lambda result: listener.report(Report.of(result)))
+
+
+class _Lines(io.TextIOBase):
+    """A stream that hands over whole lines."""
+
+    def __init__(self, line: Callable[[str], None]) -> None:
+        self._line = line
+        self._rest = ""
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, text: str) -> int:
+        *lines, self._rest = (self._rest + text).split("\n")
+        for line in lines:
+            self._line(line)
+        return len(text)
+
+
+# ------------------------------------------------------------------------------------------------- the parent's side
+
+
 @dataclass(frozen=True, slots=True)
 class _Warned:
     text: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Printed:
+    line: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Progressed:
+    snapshot: Snapshot | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,27 +154,28 @@ class _Stopped:
     draws: Draws | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Worker:
+    """A chain's process, and what it gave that waits for the other chains."""
+
+    chain: int
     process: SpawnProcess
     messages: Connection
+    reports: deque[Report]
+    # the text of the error with which it ended
+    failure: str | None = None
 
 
-def run_chains(job: Job, on_report: Callable[[Report], None], on_warning: Callable[[str], None]) -> None:
-    """Run the job, and call `on_report` with each directive's joined value, in the program's order.
-
-    Raises:
-        ProgramFailed: an error of the user's in one of the chains.
-        Interrupted: Ctrl-C.
-    """
+def _run_chains(job: Job, listener: Listener) -> None:
     workers = [_start(job, chain) for chain in range(job.chains)]
     try:
-        streams = [_reports(worker, on_warning) for worker in workers]
-        for reports in zip(*streams, strict=False):
-            on_report(Report.merge(reports))
-        for stream in streams:
-            # a last warning, or the error of a chain that is behind the others
-            deque(stream, maxlen=0)
+        open_ends = {worker.messages: worker for worker in workers}
+        while open_ends:
+            for end in wait(list(open_ends)):
+                assert isinstance(end, Connection)
+                if not _hear(open_ends[end], listener):
+                    del open_ends[end]
+            _tell_joined(workers, listener)
     except KeyboardInterrupt:
         raise Interrupted(_collect_interrupted(workers)) from None
     finally:
@@ -105,28 +191,41 @@ def _start(job: Job, chain: int) -> _Worker:
     process = context.Process(target=_work, args=(job, chain, sending), daemon=True)
     process.start()
     sending.close()
-    return _Worker(process, receiving)
+    return _Worker(chain, process, receiving, deque())
 
 
-def _reports(worker: _Worker, on_warning: Callable[[str], None]) -> Iterator[Report]:
-    """A worker's reports; its end of the pipe closes when its program is over."""
-    while True:
-        try:
-            message = worker.messages.recv()
-        except EOFError:
-            worker.process.join()
-            if worker.process.exitcode:
-                raise ProgramFailed(_ending(worker.process.exitcode)) from None
-            return
-        match message:
-            case Report():
-                yield message
-            case _Warned(text):
-                on_warning(text)
-            case _Failed(text):
-                raise ProgramFailed(text)
-            case _Stopped():
-                raise KeyboardInterrupt
+def _hear(worker: _Worker, listener: Listener) -> bool:
+    """Take one message of a worker; whether it may send more. Its end of the pipe closes when its program is over."""
+    try:
+        message = worker.messages.recv()
+    except EOFError:
+        worker.process.join()
+        if worker.process.exitcode and worker.failure is None:
+            worker.failure = _ending(worker.process.exitcode)
+        return False
+    match message:
+        case Report():
+            worker.reports.append(message)
+        case _Warned(text):
+            listener.warn(text)
+        case _Printed(line):
+            listener.printed(line)
+        case _Progressed(snapshot):
+            listener.progressed(worker.chain, snapshot)
+        case _Failed(text):
+            worker.failure = text
+        case _Stopped():
+            raise KeyboardInterrupt
+    return True
+
+
+def _tell_joined(workers: list[_Worker], listener: Listener) -> None:
+    """Tell the values that all chains have given; the error of a chain comes after the values before it."""
+    while all(worker.reports for worker in workers):
+        listener.report(Report.merge([worker.reports.popleft() for worker in workers]))
+    for worker in workers:
+        if worker.failure is not None and not worker.reports:
+            raise ProgramFailed(worker.failure)
 
 
 def _ending(status: int) -> str:
@@ -153,22 +252,36 @@ def _collect_interrupted(workers: list[_Worker]) -> Draws | None:
     return Draws.merge(kept).cut_to_shortest() if kept else None
 
 
+# ------------------------------------------------------------------------------------------------- a worker's side
+
+
+class _Sender:
+    """Hears a chain in its own process, and passes on what it hears to the parent."""
+
+    def __init__(self, messages: Connection) -> None:
+        self._messages = messages
+
+    def report(self, report: Report) -> None:
+        self._messages.send(report)
+
+    def warn(self, text: str) -> None:
+        self._messages.send(_Warned(text))
+
+    def printed(self, line: str) -> None:
+        self._messages.send(_Printed(line))
+
+    def progressed(self, chain: int, snapshot: Snapshot | None) -> None:
+        self._messages.send(_Progressed(snapshot))
+
+
 def _work(job: Job, chain: int, messages: Connection) -> None:
     """One chain, in a process of its own."""
     if hasattr(os, "setpgrp"):
         # a terminal's Ctrl-C then reaches the parent alone, which passes it on once
         os.setpgrp()
     threading.Thread(target=_end_with_parent, daemon=True).start()
-
-    def warned(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
-        if issubclass(category, VentureWarning):
-            messages.send(_Warned(str(message)))
-
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("always", VentureWarning)
-            warnings.showwarning = warned
-            run_one(job, chain, lambda report: messages.send(report))
+        _run_chain(job, chain, _Sender(messages))
     except KeyboardInterrupt as interrupt:
         messages.send(_Stopped(getattr(interrupt, "draws", None)))
     except VentureError as error:
@@ -177,24 +290,6 @@ def _work(job: Job, chain: int, messages: Connection) -> None:
         messages.send(_Failed("error: out of memory"))
     finally:
         messages.close()
-
-
-def run_one(job: Job, chain: int, on_report: Callable[[Report], None]) -> None:
-    """One chain of the job, in this process; the first one shows how far it is."""
-    from venture_lite import progress
-    from venture_lite.session import Venture
-
-    line = progress.for_terminal() if chain == 0 else progress.Silent()
-    only_chain = chain if job.chains > 1 else None
-    model = Venture(
-        seed=job.seed,
-        chains=job.chains,
-        only_chain=only_chain,
-        progress=line,
-        nested_calls=job.nested_calls,
-        memory_mb=job.memory_mb,
-    )
-    model.run_source(job.source, job.parameters, lambda result: on_report(Report.of(result)))
 
 
 def _end_with_parent() -> None:

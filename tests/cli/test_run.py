@@ -185,14 +185,19 @@ def _heed_ctrl_c() -> None:
 @pytest.mark.skipif(os.name != "posix", reason="signals are sent as on Unix")
 @pytest.mark.parametrize("chains", ["1", "2"])
 def test_ctrl_c_keeps_the_draws(tmp_path: Path, chains: str) -> None:
-    program = write(tmp_path, "[assume x (normal 0 1)] [infer (repeat 100000000 (do (mh default one 1) (collect x)))]")
+    program = write(
+        tmp_path, "[assume x (normal 0 1)] [predict 1] [infer (repeat 100000000 (do (mh default one 1) (collect x)))]"
+    )
     out = tmp_path / "x.npz"
     command = [sys.executable, "-m", "venture_lite", "run", program, "--chains", chains, "--out", str(out)]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=_heed_ctrl_c
     ) as running:
         try:
-            time.sleep(3.0)
+            assert running.stdout is not None
+            # all chains have come as far as the inference
+            assert running.stdout.readline().startswith("1 = ")
+            time.sleep(1.0)
             running.send_signal(signal.SIGINT)
             shown, said = running.communicate(timeout=60)
         finally:

@@ -58,6 +58,15 @@ class Checked:
     def count(self, severity: str) -> int:
         return sum(diagnostic.severity == severity for diagnostic in self.diagnostics)
 
+    def as_dicts(self) -> list[dict[str, Any]]:
+        """For editors: one for each diagnostic, and a last one with the parameters and the totals."""
+        parameters = [
+            {"name": name, "uses": [dict(zip(("file", "line", "column"), _place(span), strict=True)) for span in spans]}
+            for name, spans in self.parameters.items()
+        ]
+        totals = {"parameters": parameters, "errors": self.count("error"), "warnings": self.count("warning")}
+        return [*(diagnostic.as_dict() for diagnostic in self.diagnostics), totals]
+
     def __str__(self) -> str:
         lines = [str(diagnostic) for diagnostic in self.diagnostics]
         if self.parameters:
@@ -69,6 +78,10 @@ class Checked:
 
 def _counted(count: int, noun: str) -> str:
     return f"{count or 'no'} {noun}{'' if count == 1 else 's'}"
+
+
+def _place(span: Span) -> tuple[str, int, int]:
+    return span.source.name, *span.source.line_and_column(span.start)
 
 
 def _places(spans: tuple[Span, ...], shown: int = 3) -> str:

@@ -22,8 +22,7 @@ import re
 import shlex
 import subprocess
 import sys
-import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -31,7 +30,6 @@ from unittest.mock import patch
 
 from venture_lite import workers
 from venture_lite.cli import main
-from venture_lite.errors import VentureWarning
 from venture_lite.repl import Conversation, Settings
 from venture_lite.report import Report
 
@@ -188,25 +186,33 @@ def _command(command: str, stdin: str = "") -> str:
     with (
         _printed() as shown,
         patch.object(sys, "stdin", io.StringIO(stdin)),
-        patch("venture_lite.workers.run_chains", _chains_in_this_process),
+        patch.object(workers, "_run_chains", _chains_in_this_process),
     ):
         main(words[1:])
     return shown.getvalue()
 
 
-def _chains_in_this_process(
-    job: workers.Job, on_report: Callable[[Report], None], on_warning: Callable[[str], None]
-) -> None:
-    """As `run_chains`, without its processes, which take longer to start than the documents' programs to run.
+@dataclass(slots=True)
+class _Reports:
+    """Keeps what one chain reports, and passes on the rest."""
+
+    listener: workers.Listener
+    reports: list[Report] = field(default_factory=list)
+
+    def report(self, report: Report) -> None:
+        self.reports.append(report)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.listener, name)
+
+
+def _chains_in_this_process(job: workers.Job, listener: workers.Listener) -> None:
+    """The chains one after the other, without processes, which take longer to start than the programs to run.
 
     That the draws are the same is tested in `tests/cli/test_chains.py`.
     """
-    reports: list[list[Report]] = [[] for _ in range(job.chains)]
-    with warnings.catch_warnings(record=True) as given:
-        warnings.simplefilter("always", VentureWarning)
-        for chain, found in enumerate(reports):
-            workers.run_one(job, chain, found.append)
-    for warning in given:
-        on_warning(str(warning.message))
-    for together in zip(*reports, strict=True):
-        on_report(Report.merge(together))
+    chains = [_Reports(listener) for _ in range(job.chains)]
+    for chain, reports in enumerate(chains):
+        workers._run_chain(job, chain, reports)
+    for together in zip(*(chain.reports for chain in chains), strict=True):
+        listener.report(Report.merge(together))

@@ -9,17 +9,26 @@ from zlib import crc32
 import numpy as np
 import pytest
 
+from tests.posterior import engines
 from tests.posterior.case import Case
 from tests.posterior.cases import CASES
+from tests.posterior.engines import further
 from tests.statistics import assert_chain_agrees
 
-PAIRS = [pytest.param(case, engine, id=f"{case.name}:{engine}") for case in CASES for engine in case.engines]
+PAIRS = [
+    pytest.param(case, engine, id=f"{case.name}:{engine}")
+    for case in CASES
+    for engine in (*case.engines, *further(case.name))
+]
 
 
 def kind(engine: str) -> str:
     """What sets an engine apart: how it proposes, and whether it draws a block or sweeps."""
     if "cycle" in engine or "mixture" in engine:
         return "composed"
+    for name in ("slice", "rejection", "(lambda"):
+        if name in engine:
+            return name
     proposal = "gibbs" if engine.startswith("(gibbs") else "drift" if "'drift" in engine else "resimulation"
     return proposal if proposal != "resimulation" or " one " in engine else "resimulation of other blocks"
 
@@ -32,7 +41,9 @@ def first_of_each_kind(case: Case) -> list[str]:
     return list(kinds.values())[:3]
 
 
-EVERYDAY = [pytest.param(case, e, id=f"{case.name}:{e}") for case in CASES for e in first_of_each_kind(case)]
+EVERYDAY = [pytest.param(case, e, id=f"{case.name}:{e}") for case in CASES for e in first_of_each_kind(case)] + [
+    pytest.param(case, e, id=f"{case.name}:{e}") for case in CASES for name, e in engines.EVERYDAY if name == case.name
+]
 WARM_UP = 50
 
 

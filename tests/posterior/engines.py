@@ -1,0 +1,153 @@
+"""Engines that find cases of other modules' themes: slice sampling, rejection, and proposals of the user's own."""
+
+from __future__ import annotations
+
+# One coordinate at a time; the cases have no discrete choice in the scope.
+SLICE: dict[str, tuple[str, ...]] = {
+    "normal_mean": ("(slice default one 1.5 6 2)", "(slice default one 0.3 1 60)"),
+    "beta_flips": ("(slice default one 1.5 6 2)", "(slice default all 0.5 3 6)"),
+    "gamma_poisson": ("(slice default one 0.4 20 2)",),
+    "correlated_pair": ("(slice default one 1.5 6 5)", "(slice default all 1.5 6 3)"),
+    "normal_inv_gamma": ("(slice default each 1.5 6 3)",),
+    "regression": ("(slice default one 1.5 6 3)",),
+    "nested_uniforms": ("(slice default each 2 4 4)",),
+    "heavy_tails": ("(slice default one 3 6 4)",),
+    "dirichlet_categorical": ("(slice default each 1.5 6 2)",),
+    "exponential_rate": ("(slice default one 1.5 6 2)",),
+    "binomial_then_normal": ("(cycle ((slice x one 1.5 6 1) (gibbs k one 1)) 4)",),
+    "scale_of_normals": ("(slice default one 1.5 6 2)",),
+    "above_a_random_bound": ("(slice default each 1.5 6 4)",),
+    "direction": ("(slice default one 2 3 2)",),
+    "covariance_matrix": ("(slice default one 1 6 2)",),
+    "branch_chooses_density": ("(cycle ((slice mu one 1.5 6 1) (mh default one 3)) 4)",),
+    "evidence_through_calls": ("(cycle ((slice m one 1.5 6 1) (gibbs k one 1)) 4)",),
+    "continuous_predicate": ("(slice default one 2 5 2)",),
+    "coin_mixture": ("(cycle ((slice weight each 1 5 1) (gibbs z each 1)) 4)",),
+    "memo_of_memo": ("(slice default each 1.5 6 3)",),
+    "existing_choice": ("(slice default one 1.5 6 4)",),
+    "dependent_block": ("(slice s one 1.5 6 6)", "(slice s all 1.5 6 3)"),
+    "nested_tags": ("(slice s each 1.5 6 4)",),
+    "normal_inv_chi_sq": ("(slice default each 1.5 6 4)",),
+    "sym_dir_mult": ("(cycle ((slice a one 1.5 6 1) (gibbs w one 1)) 3)",),
+    "crp_concentration": ("(cycle ((slice alpha one 1.5 6 1) (gibbs w one 1)) 3)",),
+    "crp_of_normals": ("(cycle ((slice means each 1.5 6 1) (gibbs z each 1)) 4)",),
+    "gp_regression": ("(slice default each 1.5 6 2)",),
+}
+
+# A proposal by a lambda may be computed (a coin turned over), read the model, or make choices on the way to its value.
+PROPOSAL: dict[str, tuple[str, ...]] = {
+    "normal_mean": (
+        "(mh default one (lambda (x) (normal x 1)) 8)",
+        "(mh default one (lambda (x) (if (flip (logistic x)) (normal (- x 1) 0.5) (normal (+ x 1) 0.5))) 8)",
+        "(mh default one (lambda (x) (let ((s (gamma 2 (+ 1 (* x x))))) (normal x s))) 24)",
+        "(mh default one (lambda (x) (if (flip 0.2) x (normal (* 0.5 x) 1))) 10)",
+    ),
+    "beta_flips": (
+        "(mh default one (lambda (p) (beta (+ 1 (* 4 p)) (+ 1 (* 4 (- 1 p))))) 7)",
+        "(mh default one (lambda (p) (normal p 0.4)) 10)",
+        "(mh default one (lambda (p) (uniform_continuous (* 0.5 p) 1)) 12)",
+    ),
+    "gamma_poisson": ("(mh default one (lambda (r) (gamma 4 (/ 4 r))) 10)",),
+    "correlated_pair": (
+        "(mh default all (lambda (a b) (list (normal (- 1 b) 0.7) (normal b 0.7))) 20)",
+        "(mh default all (lambda (a b) (multivariate_normal (vector a b) (list (list 1 -0.5) (list -0.5 1)))) 16)",
+        "(mh default all (lambda (a b) (let ((s (gamma 2 (+ 1 (* b b))))) (vector (normal a s) (normal b s)))) 40)",
+        "(mh default one (lambda (v) (normal (* 0.5 (+ a b)) 1)) 14)",
+        "(cycle ((mh default all (lambda (a b) (list a (normal (- a) 1))) 4) (mh default one 4)) 4)",
+    ),
+    "normal_inv_gamma": ("(mh default all (lambda (s m) (list (gamma 3 (/ 3 s)) (normal m (sqrt s)))) 24)",),
+    "exponential_rate": ("(mh default one (lambda (r) (normal r 0.8)) 10)",),
+    "poisson_thinning": (
+        "(mh default one (lambda (n) (if (flip (/ 1 (+ 1 n))) (+ n 1) (- n 1))) 30)",
+        "(mh default one (lambda (n) (+ n (uniform_discrete -2 4))) 16)",
+        "(mh default one (lambda (n) (poisson (+ n 0.5))) 16)",
+    ),
+    "binomial_then_normal": (
+        "(cycle ((mh k one (lambda (j) (+ j (uniform_discrete -1 2))) 2) "
+        "(mh x one (lambda (v) (normal (* 0.5 (+ x k)) 1)) 3)) 5)",
+        "(mh default all (lambda (j v) (list (uniform_discrete 0 5) (normal (* 0.5 (+ v k)) 1))) 24)",
+    ),
+    "sprinkler": (
+        "(mh default one (lambda (z) (not z)) 12)",
+        "(cycle ((mh default all (lambda (a b c) (list c b a)) 2) (mh default one 3)) 4)",
+    ),
+    "choice_in_branch": ("(mh default one (lambda (v) (if (is_boolean v) (not v) (normal v 1))) 9)",),
+    "counts_differ": ("(mh default one (lambda (v) (if (is_boolean v) (flip 0.7) (normal v 1))) 16)",),
+    "nested_flips": ("(mh default one (lambda (v) (not v)) 14)",),
+    "geometric": ("(mh default one (lambda (v) (not v)) 16)", "(mh default one (lambda (v) (flip (/ 1 (+ 2 n)))) 16)"),
+    "tree_size": ("(mh default one (lambda (v) (flip (if v 0.3 0.9))) 20)",),
+    "shared_walk": ("(mh default one (lambda (v) (not v)) 14)",),
+    "two_keys": ("(cycle ((mh keys one (lambda (v) (not v)) 3) (mh f one 2)) 6)",),
+    "hidden_chain": ("(mh s one (lambda (v) (flip (if v 0.3 0.6))) 14)", "(mh s one (lambda (v) (not v)) 12)"),
+    "latent_draws": ("(mh default one (lambda (v) (not v)) 8)",),
+    "maker_in_branch": ("(mh default one (lambda (v) (flip (if v 0.2 0.6))) 10)",),
+    "coins_by_key": ("(mh default one (lambda (v) (not v)) 14)",),
+    "three_components": ("(cycle ((mh z one (lambda (k) (mod (+ k 1 (flip)) 3)) 4) (mh means one 4)) 6)",),
+}
+
+# With bounds of whatever the block changes; `all` where the data are few.
+REJECTION: dict[str, tuple[str, ...]] = {
+    "normal_mean": ("(rejection default one 1)",),
+    "beta_flips": ("(rejection default one 1)",),
+    "gamma_poisson": ("(rejection default one 1)",),
+    "correlated_pair": ("(rejection default one 4)", "(rejection default all 1)"),
+    "normal_inv_gamma": ("(rejection default each 2)",),
+    "regression": ("(rejection default one 1)",),
+    "nested_uniforms": ("(rejection default each 2)", "(rejection default all 1)"),
+    "heavy_tails": ("(rejection default one 1)",),
+    "dirichlet_categorical": ("(rejection default each 1)",),
+    "exponential_rate": ("(rejection default one 1)",),
+    "sprinkler": ("(rejection default each 2)", "(rejection default all 1)"),
+    "scale_of_normals": ("(rejection default one 1)",),
+    "lognormal_median": ("(rejection default each 2)",),
+    "above_a_random_bound": ("(rejection default all 1)",),
+    "direction": ("(rejection default one 1)",),
+    "latent_counts": ("(rejection default one 1)",),
+    "choice_in_branch": ("(rejection default one 4)",),
+    "counts_differ": ("(rejection default one 3)", "(rejection default all 1)"),
+    "three_families": ("(rejection default one 3)",),
+    "exclusive_or": ("(rejection default all 1)",),
+    "one_way_out": ("(rejection default each 1)",),
+    "operator_by_branch": ("(rejection default one 4)",),
+    "geometric": ("(rejection default one 5)", "(rejection default all 1)"),
+    "random_list": ("(rejection default one 4)",),
+    "random_key": ("(rejection default one 4)",),
+    "two_keys": ("(rejection keys all 1)", "(rejection default each 1)"),
+    "memo_of_memo": ("(rejection default each 2)",),
+    "existing_choice": ("(rejection default each 1)",),
+    "hidden_chain": ("(rejection s ordered 2)", "(rejection s all 1)"),
+    "block_gains_a_choice": ("(rejection s one 4)",),
+    "choices_come_and_go": ("(rejection s one 6)",),
+    "conditional_members": ("(rejection s one 5)",),
+    "count_within_a_block": ("(rejection s one 3)",),
+    "beta_bernoulli": ("(rejection default each 2)",),
+    "crp_concentration": ("(rejection default each 1)",),
+    "seating_plan": ("(rejection default each 2)",),
+    "number_of_tables": ("(rejection default each 2)",),
+    "hmm_emissions": ("(rejection default each 2)",),
+}
+
+FURTHER: tuple[dict[str, tuple[str, ...]], ...] = (SLICE, PROPOSAL, REJECTION)
+
+# The pairs of the everyday suite, which between them meet every kind of case.
+EVERYDAY: tuple[tuple[str, str], ...] = (
+    ("normal_mean", SLICE["normal_mean"][1]),
+    ("correlated_pair", SLICE["correlated_pair"][1]),
+    ("nested_uniforms", SLICE["nested_uniforms"][0]),
+    ("evidence_through_calls", SLICE["evidence_through_calls"][0]),
+    ("normal_mean", PROPOSAL["normal_mean"][1]),
+    ("beta_flips", PROPOSAL["beta_flips"][0]),
+    ("correlated_pair", PROPOSAL["correlated_pair"][3]),
+    ("poisson_thinning", PROPOSAL["poisson_thinning"][2]),
+    ("choice_in_branch", PROPOSAL["choice_in_branch"][0]),
+    ("latent_draws", PROPOSAL["latent_draws"][0]),
+    ("correlated_pair", REJECTION["correlated_pair"][0]),
+    ("block_gains_a_choice", REJECTION["block_gains_a_choice"][0]),
+    ("crp_concentration", REJECTION["crp_concentration"][0]),
+    ("one_way_out", REJECTION["one_way_out"][0]),
+)
+
+
+def further(name: str) -> tuple[str, ...]:
+    """The engines of this module that find a case."""
+    return tuple(engine for engines in FURTHER for engine in engines.get(name, ()))

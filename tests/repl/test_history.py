@@ -64,6 +64,24 @@ def test_the_older_half_is_dropped_while_others_write(path: Path, monkeypatch: p
     assert [entry.name for entry in path.parent.iterdir()] == ["history"]
 
 
+def test_an_entry_waits_for_the_lock_and_goes_into_the_file_that_is_there_then(path: Path, tmp_path: Path) -> None:
+    import fcntl
+
+    HistoryFile(path).append("first")
+    writer = multiprocessing.get_context("fork").Process(target=_write, args=(str(path), "late", 1))
+    with path.open("rb") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        writer.start()
+        writer.join(0.5)
+        assert writer.is_alive()
+        (tmp_path / "new").write_text('"replaced"\n')
+        os.replace(tmp_path / "new", path)
+        # closing would not do: the writer inherited the open file
+        fcntl.flock(held, fcntl.LOCK_UN)
+    writer.join()
+    assert [entry.split()[0] for entry in HistoryFile(path).read()] == ["replaced", "late"]
+
+
 def test_damaged_lines_are_passed_over_and_a_torn_one_is_closed(path: Path) -> None:
     path.parent.mkdir()
     path.write_bytes(b'"one"\n\xff\x00\n{"a": 1}\n3\n""\n"two"\n"tor')

@@ -82,6 +82,11 @@ def test_what_only_looks_is_left_out(capsys: pytest.CaptureFixture[str]) -> None
     assert conversation.record.steps == ["[assume x 1]"]
 
 
+def test_what_was_indented_stands_at_the_margin(capsys: pytest.CaptureFixture[str]) -> None:
+    conversation = after("    for n in 1...2:\n      [observe (normal 0 1) n]", "  w: [predict (list 1\n    2)]")
+    assert conversation.record.steps == ["for n in 1...2:\n  [observe (normal 0 1) n]", "w: [predict (list 1\n    2)]"]
+
+
 def test_a_loaded_file_stands_in_the_record_with_its_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "inner.vnt").write_text("[assume y (normal x 1)]")
     (tmp_path / "outer.vnt").write_text('[assume x (normal 0 1)] [load "inner.vnt"]')

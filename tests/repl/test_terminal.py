@@ -194,3 +194,16 @@ def test_a_history_that_cannot_be_written_is_a_warning_and_ctrl_d_leaves_at_once
         terminal.press("ctrl-d")
         assert terminal.wait_for_end() == 0
         assert b"Traceback" not in terminal.received
+
+
+def test_a_terminal_that_cannot_move_its_cursor_has_plain_prompts(tmp_path: Path) -> None:
+    with repl(tmp_path, environment={"TERM": "dumb"}) as terminal:
+        terminal.enter("[assume f")
+        terminal.wait_for(".. ")
+        terminal.press("ctrl-c")
+        terminal.wait_for("1> ", times=2)
+        terminal.enter("(+ 20 22)")
+        terminal.wait_for("42")
+        terminal.press("ctrl-d")
+        assert terminal.wait_for_end() == 0
+        assert b"\x1b" not in terminal.received

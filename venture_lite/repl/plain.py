@@ -34,7 +34,18 @@ def entries(stream: TextIO, conversation: Conversation, prompts: bool = False) -
     """The entries of a stream: lines, gathered until brackets balance and the body of a loop has ended."""
     lines: list[str] = []
     scan = _Scan()
-    while line := _line(stream, conversation, bool(lines), prompts):
+    while True:
+        try:
+            line = _line(stream, conversation, bool(lines), prompts)
+        except KeyboardInterrupt:
+            if not prompts:
+                raise
+            # at a terminal Ctrl-C clears the entry
+            print()
+            lines, scan = [], _Scan()
+            continue
+        if not line:
+            break
         lines.append(line.rstrip("\r\n"))
         scan.add(lines[-1])
         if scan.may_be_complete() and conversation.is_complete(text := "\n".join(lines)):

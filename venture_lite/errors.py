@@ -164,6 +164,20 @@ class EvidenceError(VentureError):
     """An observation that cannot be carried to one random choice, or that is impossible."""
 
 
+class ObservedAlready(EvidenceError):
+    """A second observation of one random choice; `model` is the trace, `node` the choice in it."""
+
+    def __init__(self, model: object, node: int, span: Span | None) -> None:
+        super().__init__("this random choice is observed already", span, "one choice takes one observation")
+        self.model = model
+        self.node = node
+
+    def name_first(self, place: str) -> None:
+        """Say where the first observation is."""
+        self.message += f", at {place}"
+        self.hint = "one choice takes one observation; [forget LABEL] takes the first one back"
+
+
 class KernelError(VentureError):
     """An inference action that does not apply to the choices that it was asked to move."""
 

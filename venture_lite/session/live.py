@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from venture_lite.errors import Span, VentureError, nearest
+from venture_lite.errors import ObservedAlready, Span, VentureError, nearest
 from venture_lite.session.chains import Chains
 from venture_lite.syntax import DirectiveReference
 from venture_lite.trace.directives import Rows
@@ -151,6 +152,34 @@ class Directory:
         known.extend(part.label for live in self for part in live.parts)
         hint = nearest(str(target), filter(None, known)) or "[list_directives] shows what there is"
         raise VentureError(f"no directive is labelled or numbered {target}", reference.span, hint)
+
+    # ------------------------------------------------------------------------------------------------- observe
+
+    @contextlib.contextmanager
+    def naming_the_first(self) -> Iterator[None]:
+        """A second observation of one choice is told together with the first."""
+        try:
+            yield
+        except ObservedAlready as error:
+            chain = next(k for k, model in enumerate(self.chains.models) if model is error.model)
+            for live in self:
+                for part in live.parts:
+                    position = self._observing(part, chain, error.node)
+                    if position is not None:
+                        passes = f" ({part.passes.told(position)})" if part.passes is not None else ""
+                        error.name_first(f"{live.span.place()}{passes}")
+                        raise
+            raise
+
+    def _observing(self, part: Part, chain: int, node: int) -> int | None:
+        """The pass of an observe that fixes a choice, if one does."""
+        model = self.chains.models[chain]
+        rows = part.rows[chain]
+        if rows.observed:
+            for position in part.left():
+                if model.evidence_node(rows.code, int(rows.rows[position])) == node:
+                    return position
+        return None
 
     # -------------------------------------------------------------------------------------------------- report
 

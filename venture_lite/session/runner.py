@@ -201,7 +201,8 @@ class Runner:
         live = Live(
             self.directory.next_id, directive.label, kind, directive.span, [Part(directive.label)], run=given.run
         )
-        rows.load_leaf(self.chains, live, directive, given)
+        with self.directory.naming_the_first():
+            rows.load_leaf(self.chains, live, directive, given)
         self.directory.enter(live)
         if kind == "predict":
             return self.directory.value(live)
@@ -213,7 +214,8 @@ class Runner:
         if only_rows(loop):
             self.directory.refuse_taken([loop.label, *labels_of(loop)], loop.span, given.run)
             live = Live(self.directory.next_id, loop.label, "loop", loop.span, [], run=given.run)
-            rows.load_loop(self.chains, live, loop, given)
+            with self.directory.naming_the_first():
+                rows.load_loop(self.chains, live, loop, given)
             self.directory.enter(live)
             return self.directory.value(live)
         refuse_in_loop(loop)

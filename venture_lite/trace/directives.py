@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from venture_lite.code import Code, Global, Kind
-from venture_lite.errors import EvidenceError, InternalError, VentureError
+from venture_lite.errors import EvidenceError, InternalError, ObservedAlready, Span, VentureError
 from venture_lite.trace.evaluate import Evaluator
 from venture_lite.trace.evidence import evidence_path, refuse_impossible
 from venture_lite.trace.explain import explain_refs
@@ -209,20 +209,21 @@ class Model:
         waiting = list(self.machine.to_constrain)
         self.machine.to_constrain.clear()
         for node, value, path in waiting:
-            self.constrain(node, value, path)
+            self.constrain(node, value, path, code.span)
             made.elsewhere[position] = path
         if weight.impossible or waiting:
             refuse_impossible(self.trace, code, row)
             self.maybe_impossible = True
 
-    def constrain(self, node: int, value: Any, path: list[int]) -> None:
-        """Fix an existing choice to a value: it leaves its scopes, what depends on it follows."""
+    def constrain(self, node: int, value: Any, path: list[int], span: Span | None) -> None:
+        """Fix an existing choice to a value: it leaves its scopes, what depends on it follows.
+
+        Raises ObservedAlready at `span`, the place that asks for it.
+        """
         trace = self.trace
         code, slot, row = trace.decode(node)
         if trace.tables[code.index].is_observed(slot, row):
-            raise EvidenceError(
-                "the random choice is observed already", code.slots[slot].span, "one choice takes one observation"
-            )
+            raise ObservedAlready(self, node, span)
         self.put_value(node, value)
         trace.unregister(code, slot, row)
         for step in path:
@@ -307,7 +308,7 @@ class Model:
         node = self.evidence_node(code, row)
         at, slot, inner = self.trace.decode(node)
         if self.trace.tables[at.index].is_observed(slot, inner):
-            raise EvidenceError("an observed choice cannot be forced", at.slots[slot].span)
+            raise EvidenceError("an observed choice cannot be forced", code.span)
         self.put_value(node, value)
         if log_density(self.trace, node >> 32, inner) == -np.inf:
             raise EvidenceError(f"{show(value)} has probability zero here", at.slots[slot].span)

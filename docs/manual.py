@@ -22,6 +22,7 @@ from venture_lite.syntax import Expression, Form, Name
 from venture_lite.values import show
 
 PROGRAMS = Path(__file__).parents[1] / "programs"
+PICTURES = Path(__file__).parent / "programs"
 PLACE = re.compile(r"^<!-- manual: (\w+) -->$", re.MULTILINE)
 # how the languages of fenced blocks are called by the highlighter; `output` is nobody's language
 HIGHLIGHTED = {"venture": "scheme", "output": "text", "prompt": "text", "cell": "text"}
@@ -203,6 +204,8 @@ def programs() -> str:
         comments, program = re.fullmatch(r"((?:;[^\n]*\n)*)\n*(.*)", path.read_text("utf-8"), re.DOTALL).groups()  # type: ignore[union-attr]
         said = " ".join(line.lstrip("; ") for line in comments.splitlines())
         parts += [f"## `{path.name}`", said, f"```scheme\n{program}```"]
+        if (PICTURES / f"{path.stem}.png").exists():
+            parts.append(f"![What {path.name} gives](programs/{path.stem}.png)")
     return "\n\n".join(parts)
 
 

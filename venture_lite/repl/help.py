@@ -12,7 +12,7 @@ from venture_lite.presentation import table
 from venture_lite.procedures import registry
 from venture_lite.procedures.record import Deterministic, Maker, Random
 from venture_lite.repl.commands import COMMANDS
-from venture_lite.repl.names import BLOCKS, DIRECTIVES, FORMS, KINDS, Entry, entries
+from venture_lite.repl.names import BLOCKS, DIRECTIVES, FORMS, Entry, entries
 from venture_lite.standard import NAMES as STANDARD_NAMES
 
 if TYPE_CHECKING:
@@ -26,10 +26,8 @@ def overview(width: int) -> str:
         ("special forms", FORMS),
         ("inference", ACTIONS),
         ("blocks", BLOCKS),
-        *(
-            (f"{KINDS[kind]}s".replace("procedures procedures", "procedures"), _of_kind(kind))
-            for kind in (Random, Maker)
-        ),
+        ("random procedures", _of_kind(Random)),
+        ("makers of random procedures", _of_kind(Maker)),
         ("procedures", (*_of_kind(Deterministic), *STANDARD_NAMES)),
     ]
     commands = table(("", ""), [(command.usage, command.summary) for command in COMMANDS]).split("\n")[1:]

@@ -150,11 +150,11 @@ def test_an_error_shows_its_line_and_caret_and_none_of_pythons_frames(notebook: 
 
 def test_an_error_in_a_registered_function_names_its_line(notebook: Notebook) -> None:
     notebook.run("%venture [sample 1]")
-    notebook.run("def inverse(x):\n    return 1 / x\n\nv.register('inverse', function=inverse)")
-    notebook.run("%%venture\n[sample (inverse 0)]")
+    notebook.run("def turned(x):\n    return 1 / x\n\nv.register('turned', function=turned)")
+    notebook.run("%%venture\n[sample (turned 0)]")
     shown = notebook.text + notebook.problems
-    assert "inverse: its function raised ZeroDivisionError" in shown
-    assert "raised by inverse" in shown
+    assert "turned: its function raised ZeroDivisionError" in shown
+    assert "raised by turned" in shown
     assert "return 1 / x" in shown
 
 

@@ -52,7 +52,7 @@ def test_numbers_of_any_kind_are_densities(result: Any) -> None:
     assert triangular(log_density=lambda value, width: result).log_density(0.0, 1.0) == float(result)
 
 
-@pytest.mark.parametrize("result", [math.nan, None, {}, np.array([1.0, math.nan]), [1, math.nan], object()])
+@pytest.mark.parametrize("result", [math.nan, None, {1}, np.array([1.0, math.nan]), [1, math.nan], object()])
 def test_a_draw_that_is_no_value_is_an_error(result: Any) -> None:
     with pytest.raises(ArgumentError, match="triangular: its simulate returned"):
         triangular(simulate=lambda rng, width: result).simulate(RNG, 1.0)

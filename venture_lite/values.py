@@ -6,13 +6,15 @@
 | string, symbol | str, `Symbol` |
 | list | tuple |
 | vector, matrix | read-only float64 ndarray |
+| dictionary | `Dictionary` here; dict in what a caller gives and receives |
 | procedure | a record of the registry, or a closure, memo or maker of the trace |
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
+import re
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from decimal import Decimal
 from numbers import Real
 from typing import Any
@@ -20,6 +22,9 @@ from typing import Any
 import numpy as np
 
 from venture_lite.errors import VentureError
+
+LARGEST_INTEGER = 2**63
+"""Integers of this size and above are floats."""
 
 
 class Symbol:
@@ -38,6 +43,60 @@ class Symbol:
 
     def __repr__(self) -> str:
         return self.name
+
+
+class Dictionary(Mapping[Any, Any]):
+    """Values by keys, in the order of insertion; never changed. Keys are found, and dictionaries equal, as by `=`."""
+
+    __slots__ = ("_entries",)
+
+    def __init__(self, entries: Iterable[tuple[Any, Any]] = ()) -> None:
+        # key_of(key) -> (key, value)
+        self._entries = {key_of(key): (key, value) for key, value in entries}
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._entries[key_of(key)][1]
+
+    def __contains__(self, key: object) -> bool:
+        return key_of(key) in self._entries
+
+    def __iter__(self) -> Iterator[Any]:
+        return (key for key, _ in self._entries.values())
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def with_entry(self, key: Any, value: Any) -> Dictionary:
+        """A dictionary with one entry more, or another value at a key that is there, which keeps its place."""
+        return self._changed({**self._entries, key_of(key): (key, value)})
+
+    def without(self, key: Any) -> Dictionary:
+        """A dictionary without the key, which is there."""
+        entries = dict(self._entries)
+        del entries[key_of(key)]
+        return self._changed(entries)
+
+    @staticmethod
+    def _changed(entries: dict[Hashable, tuple[Any, Any]]) -> Dictionary:
+        changed = Dictionary()
+        changed._entries = entries
+        return changed
+
+    def key(self) -> Hashable:
+        """What `key_of` makes of it."""
+        return (Dictionary, frozenset((name, key_of(value)) for name, (_, value) in self._entries.items()))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Dictionary):
+            return False
+        mine, its = self._entries, other._entries
+        return mine.keys() == its.keys() and all(equal(mine[name][1], its[name][1]) for name in mine)
+
+    def __hash__(self) -> int:
+        return hash(self.key())
+
+    def __repr__(self) -> str:
+        return show(self)
 
 
 def is_number(value: object) -> bool:
@@ -59,12 +118,15 @@ def key_of(value: Any) -> Hashable:
     if isinstance(value, np.ndarray):
         if np.isnan(value).any():
             raise VentureError("a vector with NaN cannot be a key: NaN equals nothing, not even itself")
-        return ("vector", value.shape, tuple((value + 0.0).ravel().tolist()))
+        # a class as the mark: no list of the language can hold one
+        return (np.ndarray, value.shape, tuple((value + 0.0).ravel().tolist()))
+    if isinstance(value, Dictionary):
+        return value.key()
     return value  # type: ignore[no-any-return]
 
 
 def equal(left: Any, right: Any) -> bool:
-    """`=`: numbers across kinds, lists and vectors by element, procedures by identity."""
+    """`=`: numbers across kinds, lists, vectors and dictionaries by what they hold, procedures by identity."""
     if isinstance(left, np.ndarray) or isinstance(right, np.ndarray):
         same_kind = isinstance(left, np.ndarray) and isinstance(right, np.ndarray)
         return same_kind and left.shape == right.shape and bool((left == right).all())
@@ -83,6 +145,7 @@ def from_python(value: Any) -> Any:
     """A value of the language for what a Python caller gave; arrays are copied.
 
     Lists and tuples of numbers become lists of the language; arrays of numbers become vectors and matrices.
+    Raises VentureError for a dictionary with the key NaN.
     """
     match value:
         case bool() | int() | str() | Symbol():
@@ -100,6 +163,8 @@ def from_python(value: Any) -> Any:
             return tuple(map(from_python, value.tolist()))
         case list() | tuple():
             return tuple(map(from_python, value))
+        case Mapping() if not isinstance(value, Dictionary):
+            return Dictionary((from_python(key), from_python(entry)) for key, entry in value.items())
         case Real() | Decimal():
             return float(value)
     # what pandas has for a missing value
@@ -115,6 +180,8 @@ def is_value(value: Any) -> bool:
             return value.dtype == np.float64 and not np.isnan(value).any()
         case tuple():
             return all(map(is_value, value))
+        case Dictionary():
+            return all(is_value(key) and is_value(entry) for key, entry in value.items())
     return isinstance(value, (int, str, Symbol))
 
 
@@ -127,21 +194,74 @@ def to_python(value: Any) -> Any:
             return [to_python(item) for item in value]
         case Symbol():
             return value.name
+        case Dictionary():
+            return _python_dictionary(value)
     return value
 
 
+def _python_dictionary(value: Dictionary) -> dict[Any, Any]:
+    """Keys as Python has them: lists as tuples, symbols as strings unless there is such a string too."""
+
+    def hashable(key: Any) -> Any:
+        match key:
+            case Symbol():
+                return key if key.name in value else key.name
+            case tuple():
+                return tuple(map(hashable, key))
+            case np.ndarray():
+                return tuple(map(hashable, key)) if key.ndim > 1 else tuple(key.tolist())
+        return key
+
+    return {hashable(key): to_python(entry) for key, entry in value.items()}
+
+
+_ESCAPED = {"\n": "\\n", "\t": "\\t", "\r": "\\r", "\0": "\\0", '"': '\\"', "\\": "\\\\"}
+
+
+def quoted(text: str) -> str:
+    """A string as it is typed in a program."""
+    return '"' + re.sub(r'["\\\x00-\x1f\x7f]', lambda m: _ESCAPED.get(m[0], f"\\x{ord(m[0]):02x}"), text) + '"'
+
+
+def written(value: Any) -> str:
+    """The value as a program would write it, in full; an integer and the float equal to it alike."""
+    match value:
+        case float() if value.is_integer() and abs(value) < LARGEST_INTEGER:
+            return str(int(value))
+        case Symbol():
+            return f"'{value.name}"
+        case np.ndarray() if value.ndim < 2:
+            return _call("vector", value.tolist())
+        case np.ndarray():
+            return _call("matrix", map(tuple, value.tolist()))
+        case tuple():
+            return _call("list", value)
+        case Dictionary():
+            return _call("dict", [part for entry in value.items() for part in entry])
+        case float():
+            return repr(value)
+    return show(value)
+
+
+def _call(name: str, arguments: Iterable[Any]) -> str:
+    return f"({' '.join([name, *map(written, arguments)])})"
+
+
 def show(value: Any, digits: int = 6) -> str:
-    """A short text for a person: numbers rounded, long vectors and lists cut."""
+    """A short text for a person, as it is typed: numbers rounded, long vectors, lists and dictionaries cut."""
     match value:
         case bool():
             return "true" if value else "false"
         case float():
             return "nan" if math.isnan(value) else f"{value:.{digits}g}"
         case str():
-            return f'"{value}"'
+            return quoted(value)
         case np.ndarray():
             return np.array2string(value, precision=4, threshold=12, edgeitems=3, max_line_width=100)
         case tuple() | list():
             shown = [show(item, digits) for item in value[:12]]
             return "(" + " ".join(shown + (["..."] if len(value) > 12 else [])) + ")"
+        case Dictionary():
+            shown = [show(item, digits) for entry in [*value.items()][:6] for item in entry]
+            return f"({' '.join(['dict', *shown, *(['...'] if len(value) > 6 else [])])})"
     return str(value)

@@ -11,7 +11,7 @@ import numpy as np
 from scipy import special, stats
 
 from venture_lite.procedures.covariances import Covariance, Mean
-from venture_lite.values import Symbol, freeze
+from venture_lite.values import Dictionary, Symbol, freeze
 
 
 def vector(*entries: float) -> np.ndarray:
@@ -189,6 +189,8 @@ V = vector(1, 2, 3)
 W = vector(4, -1, 0.5)
 M = matrix((1, 2), (3, 4))
 RED = Symbol("red")
+S = matrix((2, 1), (1, 3))
+DICT = Dictionary([("a", 1), (RED, 2.5), ((1, 2), V)])
 
 DETERMINISTIC: dict[str, list[tuple[tuple[Any, ...], Any]]] = {
     "+": [((), 0), ((2, 3), 5), ((1.5, 2.25), 3.75), ((True, 1), 2), ((V, 1), vector(2, 3, 4)), ((1, 2, 3.5), 6.5)],
@@ -231,14 +233,36 @@ DETERMINISTIC: dict[str, list[tuple[tuple[Any, ...], Any]]] = {
     "rest": [(((1, 2),), (2,)), ((V,), vector(2, 3))],
     "is_pair": [(((),), False), (((1,),), True), ((1,), False)],
     "is_empty": [(((),), True), (((1,),), False), (("",), True)],
-    "size": [(((1, 2),), 2), ((V,), 3), ((M,), 2), (("abc",), 3)],
-    "append": [((), ()), (((1,), (2, 3)), (1, 2, 3)), ((vector(1), vector(2)), vector(1, 2))],
-    "reverse": [(((1, 2, 3),), (3, 2, 1)), ((V,), vector(3, 2, 1))],
+    "size": [((DICT,), 3), (((1, 2),), 2), ((V,), 3), ((M,), 2), (("abc",), 3)],
+    "append": [((), ()), (("ab", "", "c"), "abc"), (((1,), (2, 3)), (1, 2, 3)), ((vector(1), vector(2)), vector(1, 2))],
+    "reverse": [(((1, 2, 3),), (3, 2, 1)), ((V,), vector(3, 2, 1)), (("abc",), "cba")],
     "range": [((3, None, 1), (0, 1, 2)), ((1, 3, 1), (1, 2)), ((5.0, 0, -2), (5, 3, 1))],
-    "contains": [(((1, RED), RED), True), (((1, 2), "a"), False), ((V, 2), True)],
-    "lookup": [(((1, RED), 1), RED), ((V, 2.0), 3.0), ((V, 0), 1.0), ((M, 1), vector(3, 4)), ((V, True), 2.0)],
+    "contains": [
+        (((1, RED), RED), True),
+        (((1, 2), "a"), False),
+        ((V, 2), True),
+        ((DICT, RED), True),
+        ((DICT, "red"), False),
+        (("hello", "ell"), True),
+    ],
+    "lookup": [
+        (((1, RED), 1, None), RED),
+        ((V, 2.0, None), 3.0),
+        ((V, 0, None), 1.0),
+        ((M, 1, None), vector(3, 4)),
+        ((V, True, None), 2.0),
+        ((V, 3, RED), RED),
+        ((DICT, (1.0, True + True), None), V),
+        ((DICT, "z", 7), 7),
+        (("abc", 1, None), "b"),
+    ],
     "zip": [(((1, 2), V), ((1, 1.0), (2, 2.0)))],
-    "to_list": [((V,), (1.0, 2.0, 3.0)), (((1, 2),), (1, 2))],
+    "to_list": [
+        ((V,), (1.0, 2.0, 3.0)),
+        (((1, 2),), (1, 2)),
+        (("ab",), ("a", "b")),
+        ((DICT,), (("a", 1), (RED, 2.5), ((1, 2), V))),
+    ],
     "vector": [((), vector()), ((1, 2, 3), V), ((True, 0.5, 2), vector(1, 0.5, 2))],
     "matrix": [((((1, 2), (3, 4)),), M), (((1, 2), vector(3, 4)), M)],
     "to_vector": [(((1, 2, 3),), V), ((V,), V)],
@@ -251,6 +275,35 @@ DETERMINISTIC: dict[str, list[tuple[tuple[Any, ...], Any]]] = {
         ((vector(1, 1), M), vector(4, 6)),
     ],
     "transpose": [((M,), matrix((1, 3), (2, 4)))],
+    "solve": [
+        ((S, vector(3, 4)), vector(1, 1)),
+        ((S, M), matrix((0, 0.4), (1, 1.2))),
+        ((((2, 0), (0, 4)), (1, 1)), vector(0.5, 0.25)),
+    ],
+    "inverse": [((M,), matrix((-2, 1), (1.5, -0.5))), ((((2, 0), (0, 4)),), matrix((0.5, 0), (0, 0.25)))],
+    "cholesky": [((matrix((4, 2), (2, 5)),), matrix((2, 0), (1, 2))), ((((9,),),), matrix((3,)))],
+    "trace": [((M,), 5.0), ((S,), 5.0)],
+    "det": [((M,), -2.0), ((S,), 5.0), ((matrix((1, 2), (2, 4)),), 0.0)],
+    "eye": [((2,), matrix((1, 0), (0, 1)))],
+    "diagonal": [((vector(1, 2),), matrix((1, 0), (0, 2))), ((M,), vector(1, 4)), (((3,),), matrix((3,)))],
+    "dict": [((), Dictionary()), (("a", 1, RED, 2.5, (1, 2), V), DICT)],
+    "to_dict": [(((("a", 1), (RED, 2.5), ((1, 2), V)),), DICT), (((),), Dictionary())],
+    "keys": [((DICT,), ("a", RED, (1, 2)))],
+    "values": [((DICT,), (1, 2.5, V))],
+    "insert": [((Dictionary([("a", 1)]), "b", 2), Dictionary([("a", 1), ("b", 2)])), ((DICT, "a", 1.0), DICT)],
+    "remove": [((DICT, (1, 2)), Dictionary([("a", 1), (RED, 2.5)]))],
+    "substring": [(("hello", 1, 3), "el"), (("hello", 2.0, None), "llo"), (("", 0, 0), "")],
+    "split": [(("a, b,c", ","), ("a", " b", "c")), ((" a\tb ", None), ("a", "b"))],
+    "join": [((("a", "b"), "-"), "a-b"), (((), ""), "")],
+    "to_string": [
+        ((3.0,), "3"),
+        ((0.1,), "0.1"),
+        (("a",), "a"),
+        ((RED,), "red"),
+        (((True, RED, "a"),), '(list true \'red "a")'),
+    ],
+    "to_number": [(("3",), 3), ((" -2.5e3 ",), -2500.0), (("1e400",), math.inf)],
+    "to_symbol": [(("red",), RED), ((RED,), RED)],
     "linear_logistic": [((V, W), 1 / (1 + math.exp(-3.5))), ((W, W), 1 / (1 + math.exp(-17.25)))],
     "sum": [(((1, 2, 3),), 6), ((V,), 6.0), ((M,), 10.0)],
     "prod": [(((1, 2, 3),), 6), ((V,), 6.0), ((M,), 24.0)],
@@ -271,6 +324,7 @@ DETERMINISTIC: dict[str, list[tuple[tuple[Any, ...], Any]]] = {
     "is_string": [((RED,), False), (("red",), True)],
     "is_list": [(((),), True), ((V,), False)],
     "is_vector": [(((),), False), ((V,), True), ((M,), False)],
+    "is_dict": [((DICT,), True), (((),), False)],
     "is_matrix": [((M,), True), ((V,), False)],
     "is_integer": [((2.0,), True), ((2.5,), False), (("2",), False)],
 }

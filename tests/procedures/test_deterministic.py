@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.procedures.examples import DETERMINISTIC, RED, M, V, vector
+from tests.procedures.examples import DETERMINISTIC, RED, M, V, matrix, vector
 from venture_lite.errors import ArgumentError
 from venture_lite.procedures.columns import RowByRow
 from venture_lite.procedures.record import Deterministic
@@ -135,11 +135,48 @@ def test_integers_beyond_64_bits_become_floats() -> None:
         ("lookup", ((1, 2), 0.5), "index must be an integer, got 0.5"),
         ("dot", (V, vector(1, 2)), "dot: sizes do not match"),
         ("first", ((),), "first: the list has no entry"),
+        ("solve", (matrix((1, 2), (2, 4)), vector(1, 1)), "solve: the matrix is singular"),
+        ("solve", (M, V), "solve: the matrix is 2 by 2, but right has 3 rows"),
+        ("solve", (matrix((1, 2, 3)), V), "solve: the matrix must be square, and is 1 by 3"),
+        ("inverse", (matrix((0,)),), "inverse: the matrix is singular"),
+        ("cholesky", (M,), "cholesky: matrix must be a symmetric positive definite matrix"),
+        ("cholesky", (matrix((1, 2), (2, 1)),), "cholesky: matrix must be a symmetric positive definite matrix"),
+        ("det", (V,), "det: matrix must be a matrix of finite numbers"),
+        ("eye", (10**9,), "eye: size must be an integer, 0 or more and at most 32,768"),
     ],
 )
 def test_messages(name: str, args: tuple[Any, ...], message: str) -> None:
     with pytest.raises(ArgumentError, match=message):
         scalar(name)(*args)
+
+
+@pytest.mark.filterwarnings("error")
+def test_algebra_of_many_rows_agrees_with_one_at_a_time() -> None:
+    rng = np.random.default_rng(2)
+    matrices, vectors, sides = rng.normal(size=(7, 3, 3)), rng.normal(size=(7, 3)), rng.normal(size=(7, 3, 2))
+    for name in ("det", "trace", "inverse"):
+        assert np.allclose(columns_of(name)((True,), matrices), [scalar(name)(m) for m in matrices], 1e-12, 1e-14)
+    for rights in (vectors, sides):
+        for lifted in ((True, True), (True, False), (False, True)):
+            left = matrices if lifted[0] else matrices[0]
+            right = rights if lifted[1] else rights[0]
+            expected = [scalar("solve")(matrices[i * lifted[0]], rights[i * lifted[1]]) for i in range(7)]
+            assert np.allclose(columns_of("solve")(lifted, left, right), expected, 1e-12, 1e-14)
+    matrices[3, 1] = matrices[3, 0]
+    for name in ("inverse", "solve"):
+        with pytest.raises(RowByRow):
+            columns_of(name)((True, True)[: 1 + (name == "solve")], matrices, *[vectors][: name == "solve"])
+
+
+def columns_of(name: str) -> Any:
+    record = PROCEDURES[name]
+    assert isinstance(record, Deterministic)
+    return record.columns
+
+
+def test_the_determinant_of_large_entries_is_no_nan() -> None:
+    assert scalar("det")(matrix((1e300, 1e300), (1e300, -1e300))) == -math.inf
+    assert scalar("det")(matrix((1e300, 1e300), (1e300, 1e300))) == 0.0
 
 
 def test_dot_of_a_matrix_column_with_uniform_weights() -> None:

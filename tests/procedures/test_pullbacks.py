@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tests.procedures.differences import agree, derivative, inner, is_sharp, moved, random_direction
-from tests.procedures.examples import DETERMINISTIC, M, V, W, matrix, vector
+from tests.procedures.examples import CORRELATED, DETERMINISTIC, M, V, W, matrix, vector
 from tests.procedures.test_deterministic import column
 from venture_lite.errors import ArgumentError
 from venture_lite.procedures.columns import RowByRow
@@ -23,12 +23,21 @@ JUMPS = "its value jumps where its arguments pass a point"
 WHOLE = "its arguments are whole numbers"
 WITHOUT = {
     **dict.fromkeys(("floor", "round", "mod", "int_div"), JUMPS),
-    **dict.fromkeys(("range", "ones", "zeros"), WHOLE),
+    **dict.fromkeys(("range", "ones", "zeros", "eye"), WHOLE),
+    "to_number": "its argument is text",
 }
 """Records whose value has numbers in it and that have no pullback, and why."""
 
 RECORDS = {record.name: record for record in PROCEDURES.values() if isinstance(record, Deterministic)}
-SMOOTH = [name for name, r in RECORDS.items() if r.pullback is not None and r.pullback is not LOCALLY_CONSTANT]
+OF_DICTIONARIES = ("dict", "to_dict", "values", "insert", "remove")
+"""Asked in `test_dictionaries.py`, where what goes in and comes out are numbers."""
+SMOOTH = [
+    name
+    for name, r in RECORDS.items()
+    if r.pullback is not None and r.pullback is not LOCALLY_CONSTANT and name not in OF_DICTIONARIES
+]
+SYMMETRIC = ("cholesky",)
+"""Records of symmetric matrices, which are moved symmetrically."""
 
 MORE: dict[str, list[tuple[Any, ...]]] = {
     "+": [(V, W, 0.5), (2.5, V), (M, M)],
@@ -63,6 +72,11 @@ MORE: dict[str, list[tuple[Any, ...]]] = {
     "append": [((V, 1.0), (), (2.0,)), (V, W)],
     "reverse": [((V, 2.0),), (M,)],
     "lookup": [((V, 2.0), 0), (M, 1), ((1.0, (2.0, V)), 1)],
+    "solve": [(M, M), (M, (1.0, 2.0))],
+    "inverse": [(CORRELATED,)],
+    "cholesky": [(CORRELATED,), (matrix((4, 1, 0.5), (1, 3, -1), (0.5, -1, 2)),)],
+    "det": [(matrix((1, 2, 0), (3, 1, 1), (0.5, -1, 2)),), (matrix((1, 2), (2, 4)),)],
+    "diagonal": [(V,), (M,)],
     "transpose": [(matrix((1, 2, 3)),), (matrix((0.5, 0.25), (1, -1), (3, 2)),)],
     "zip": [((1.0, 2.0), V), (M, (1.0, 2.0, 3.0)), (V, (0.5,))],
     "to_list": [(M,), (V,)],
@@ -139,6 +153,7 @@ def test_the_pullback_agrees_with_central_differences(name: str) -> None:
             if not smooth[position]:
                 continue
             way = random_direction(rng, args[position])
+            way = way + way.T if name in SYMMETRIC and isinstance(way, np.ndarray) else way
             result = record.scalar(*args)
             if not all(is_numeric(part) and np.all(np.isfinite(part)) for part in flattened(result)):
                 continue

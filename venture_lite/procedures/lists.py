@@ -1,7 +1,11 @@
-"""Lists, and access by position to lists, vectors and matrices. Positions count from 0."""
+"""Lists, and what lists share with vectors, matrices, strings and dictionaries: entries, sizes, joining, reversing.
+
+Positions count from 0.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,9 +14,9 @@ from venture_lite.errors import ArgumentError
 from venture_lite.procedures import array_pullbacks as pullbacks
 from venture_lite.procedures.columns import RowByRow
 from venture_lite.procedures.domains import ANY, INTEGER, LIST, Domain
-from venture_lite.procedures.pullbacks import LOCALLY_CONSTANT
+from venture_lite.procedures.pullbacks import LOCALLY_CONSTANT, Cotangents
 from venture_lite.procedures.record import Argument, Deterministic
-from venture_lite.values import equal, freeze, show
+from venture_lite.values import Dictionary, equal, freeze, show
 
 LONGEST_RANGE = 2**27
 
@@ -21,11 +25,24 @@ def _is_sequence(value: Any) -> bool:
     return isinstance(value, (tuple, np.ndarray))
 
 
-SEQUENCE = Domain("sequence", "a list or a vector", _is_sequence, lambda column: column.ndim > 1 or _all_rows(column))
+def _is_collection(value: Any) -> bool:
+    return isinstance(value, (tuple, np.ndarray, str, Dictionary))
 
 
-def _all_rows(column: np.ndarray) -> bool:
-    return column.dtype.kind == "O" and all(map(_is_sequence, column.tolist()))
+def _of_rows(contains: Callable[[Any], bool]) -> Callable[[np.ndarray], bool]:
+    """The check of a column: rows of a matrix are vectors, other values are looked at one by one."""
+    return lambda column: column.ndim > 1 or (column.dtype.kind in "OU" and all(map(contains, column.tolist())))
+
+
+SEQUENCE = Domain("sequence", "a list or a vector", _is_sequence, _of_rows(_is_sequence))
+COLLECTION = Domain(
+    "collection", "a list, a vector, a matrix, a string or a dictionary", _is_collection, _of_rows(_is_collection)
+)
+KEY = Domain("key", "a position or a key", lambda value: True, lambda column: True, "True", discrete=True)
+JOINABLE = Domain(
+    "joinable", "a list, a vector or a string", lambda value: _is_sequence(value) or isinstance(value, str),
+    _of_rows(lambda value: _is_sequence(value) or isinstance(value, str)),
+)  # fmt: skip
 
 
 def make_list(*items: Any) -> tuple[Any, ...]:
@@ -43,19 +60,35 @@ def plain(item: Any) -> Any:
     return item.item() if isinstance(item, np.generic) else item
 
 
-def lookup(collection: Any, index: Any) -> Any:
+ABSENT: Any = object()
+
+
+def lookup(collection: Any, index: Any, default: Any = None) -> Any:
+    if collection.__class__ is Dictionary:
+        item = collection.get(index, ABSENT)
+        if item is ABSENT:
+            return _otherwise(collection, index, default)
+        return item
     try:
         if index.__class__ is int and index >= 0:
             item = collection[index]
         else:
             item = collection[_position(collection, index)]
     except (IndexError, TypeError, KeyError):
-        raise _lookup_error(collection, index) from None
-    if item.__class__ is float or isinstance(collection, tuple):
+        return _otherwise(collection, index, default)
+    if item.__class__ is float or isinstance(collection, (tuple, str)):
         return item
     if not isinstance(collection, np.ndarray):
         raise _lookup_error(collection, index)
     return plain(item)
+
+
+def _otherwise(collection: Any, index: Any, default: Any) -> Any:
+    """What stands in for an entry that is not there."""
+    fits = isinstance(collection, Dictionary) or (_is_collection(collection) and INTEGER.contains(index))
+    if default is None or not fits:
+        raise _lookup_error(collection, index) from None
+    return default
 
 
 def _position(collection: Any, index: Any) -> int:
@@ -65,18 +98,25 @@ def _position(collection: Any, index: Any) -> int:
 
 
 def _lookup_error(collection: Any, index: Any) -> ArgumentError:
-    if not _is_sequence(collection):
-        return ArgumentError(f"lookup: collection must be a list, a vector or a matrix, got {show(collection)}")
+    if isinstance(collection, Dictionary):
+        hint = "a third argument is given where the key is not there"
+        return ArgumentError(f"lookup: the dictionary has no key {show(index)}", hint=hint)
+    if not _is_collection(collection):
+        return ArgumentError(f"lookup: collection must be {COLLECTION.phrase}, got {show(collection)}")
     if not INTEGER.contains(index):
         return ArgumentError(f"lookup: index must be an integer, got {show(index)}")
     size = len(collection)
     if not size:
-        return ArgumentError(f"lookup: position {show(index)} of an empty list")
+        return ArgumentError(f"lookup: position {show(index)} of an empty {_noun(collection)}")
     return ArgumentError(f"lookup: position {show(index)} of {size}: positions run from 0 to {size - 1}")
 
 
-def _lookup_columns(lifted: tuple[bool, ...], collection: Any, index: Any) -> np.ndarray:
-    if not isinstance(collection, np.ndarray) or collection.dtype.kind == "O":
+def _noun(collection: Any) -> str:
+    return "string" if isinstance(collection, str) else "vector" if isinstance(collection, np.ndarray) else "list"
+
+
+def _lookup_columns(lifted: tuple[bool, ...], collection: Any, index: Any, default: Any = None) -> np.ndarray:
+    if default is not None or not isinstance(collection, np.ndarray) or collection.dtype.kind not in "fbiu":
         raise RowByRow
     if not lifted[1]:
         if collection.ndim < 2 or not INTEGER.contains(index) or not 0 <= index < collection.shape[1]:
@@ -120,23 +160,25 @@ def is_empty(items: Any) -> bool:
 
 
 def size(items: Any) -> int:
-    if not isinstance(items, (tuple, np.ndarray, str)):
-        raise ArgumentError(f"size: items must be a list, a vector or a string, got {show(items)}")
+    if not _is_collection(items):
+        raise ArgumentError(f"size: items must be {COLLECTION.phrase}, got {show(items)}")
     return len(items)
 
 
 def append(*lists: Any) -> Any:
     if lists and all(isinstance(items, np.ndarray) and items.ndim == 1 for items in lists):
         return freeze(np.concatenate(lists))
+    if lists and all(isinstance(items, str) for items in lists):
+        return "".join(lists)
     if not all(isinstance(items, tuple) for items in lists):
-        shown = " ".join(show(items) for items in lists if not isinstance(items, tuple))
-        raise ArgumentError(f"append joins lists with lists, or vectors with vectors, got {shown}")
+        shown = " ".join(map(show, lists))
+        raise ArgumentError(f"append joins lists with lists, vectors with vectors, strings with strings, got {shown}")
     return tuple(item for items in lists for item in items)
 
 
 def reverse(items: Any) -> Any:
-    if not _is_sequence(items):
-        raise ArgumentError(f"reverse: items must be {SEQUENCE.phrase}, got {show(items)}")
+    if not JOINABLE.contains(items):
+        raise ArgumentError(f"reverse: items must be {JOINABLE.phrase}, got {show(items)}")
     return items[::-1]
 
 
@@ -153,8 +195,14 @@ def make_range(start: Any, stop: Any = None, step: Any = 1) -> tuple[int, ...]:
 
 
 def contains(items: Any, value: Any) -> bool:
+    if isinstance(items, Dictionary):
+        return value in items
+    if isinstance(items, str):
+        if not isinstance(value, str):
+            raise ArgumentError(f"contains: value must be a string, as items is one, got {show(value)}")
+        return value in items
     if not _is_sequence(items):
-        raise ArgumentError(f"contains: items must be {SEQUENCE.phrase}, got {show(items)}")
+        raise ArgumentError(f"contains: items must be {COLLECTION.phrase}, got {show(items)}")
     if isinstance(items, np.ndarray) and items.ndim == 1:
         return isinstance(value, (int, float)) and bool((items == value).any())
     return any(equal(item, value) for item in items)
@@ -171,12 +219,44 @@ def _is_vector(items: Any) -> bool:
 
 
 def to_list(items: Any) -> tuple[Any, ...]:
-    if not _is_sequence(items):
-        raise ArgumentError(f"to_list: items must be {SEQUENCE.phrase}, got {show(items)}")
+    if not _is_collection(items):
+        raise ArgumentError(f"to_list: items must be {COLLECTION.phrase}, got {show(items)}")
+    if isinstance(items, Dictionary):
+        return tuple(items.items())
     return tuple(items.tolist()) if _is_vector(items) else tuple(items)
 
 
+def _to_list_pullback(
+    lifted: tuple[bool, ...], wanted: tuple[bool, ...], cotangent: Any, result: Any, items: Any
+) -> Cotangents:
+    if isinstance(items, Dictionary):
+        return (tuple(None if pair is None else pair[1] for pair in cotangent),)
+    return pullbacks.TO_LIST(lifted, wanted, cotangent, result, items)
+
+
+def _lookup_pullback(
+    lifted: tuple[bool, ...], wanted: tuple[bool, ...], cotangent: Any, result: Any, collection: Any, index: Any,
+    default: Any = None,
+) -> Cotangents:  # fmt: skip
+    """The cotangent of a dictionary is a tuple, an entry for each of its values."""
+    if default is None and not isinstance(collection, Dictionary):
+        taken = pullbacks.lookup(lifted[:2], wanted[:2], cotangent, result, collection, index)
+        return taken + (None,) * (len(lifted) - 2)
+    if any(lifted):
+        raise RowByRow
+    there = index in collection if isinstance(collection, Dictionary) else 0 <= index < len(collection)
+    share: Any = None
+    if there and wanted[0]:
+        if isinstance(collection, Dictionary):
+            share = tuple(cotangent if equal(key, index) else None for key in collection)
+        else:
+            share = pullbacks.lookup(lifted, wanted, cotangent, result, collection, index)[0]
+    parts = (share, None, None if there else cotangent)
+    return tuple(part if want else None for part, want in zip(parts, wanted, strict=False))
+
+
 _ITEMS = (Argument("items", SEQUENCE),)
+_COLLECTION = (Argument("items", COLLECTION),)
 
 RECORDS = (
     Deterministic("list", (), "A list of its arguments.", make_list, rest=ANY, pullback=pullbacks.LIST),
@@ -187,24 +267,28 @@ RECORDS = (
     Deterministic("rest", _ITEMS, "A list or vector without its first entry.", rest, pullback=pullbacks.REST),
     Deterministic("is_pair", (Argument("value", ANY),), "Whether it is a list with an entry.", is_pair, total=True,
                   pullback=LOCALLY_CONSTANT),
-    Deterministic("is_empty", (Argument("items", ANY),), "Whether a list, vector or string has no entry.", is_empty,
+    Deterministic("is_empty", _COLLECTION, "Whether a list, vector, string or dictionary has no entry.", is_empty,
                   pullback=LOCALLY_CONSTANT),
-    Deterministic("size", (Argument("items", ANY),),
-                  "The number of entries of a list or vector, of rows of a matrix, of characters of a string.", size,
-                  pullback=LOCALLY_CONSTANT),
-    Deterministic("append", (), "The entries of several lists, or of several vectors.", append, rest=SEQUENCE,
+    Deterministic("size", _COLLECTION,
+                  "The number of entries of a list, vector or dictionary, of rows of a matrix, of characters of a "
+                  "string.", size, pullback=LOCALLY_CONSTANT),
+    Deterministic("append", (), "Several lists, several vectors or several strings as one.", append, rest=JOINABLE,
                   pullback=pullbacks.APPEND),
-    Deterministic("reverse", _ITEMS, "A list or vector from its last entry to its first.", reverse,
-                  pullback=pullbacks.REVERSE),
+    Deterministic("reverse", (Argument("items", JOINABLE),), "A list, vector or string from its end to its start.",
+                  reverse, pullback=pullbacks.REVERSE),
     Deterministic("range", (Argument("start", INTEGER), Argument("stop", INTEGER, None), Argument("step", INTEGER, 1)),
                   "The integers from start up to, not including, stop; of one argument, from 0 on.", make_range),
-    Deterministic("contains", (Argument("items", SEQUENCE), Argument("value", ANY)),
-                  "Whether an entry of the list or vector equals the value.", contains),
-    Deterministic("lookup", (Argument("collection", SEQUENCE), Argument("index", INTEGER)),
-                  "The entry of a list or vector, or the row of a matrix, at a position counted from 0.",
-                  lookup, _lookup_columns, pullback=pullbacks.lookup),
+    Deterministic("contains", (*_COLLECTION, Argument("value", ANY)),
+                  "Whether an entry of a list or vector, or a key of a dictionary, equals the value; whether a string "
+                  "has another in it.", contains),
+    Deterministic("lookup",
+                  (Argument("collection", COLLECTION), Argument("index", KEY), Argument("default", ANY, None)),
+                  "The entry of a list or vector, the row of a matrix or the character of a string at a position, "
+                  "counted from 0; the value of a dictionary at a key; the default where there is none.",
+                  lookup, _lookup_columns, pullback=_lookup_pullback),
     Deterministic("zip", (), "A list of lists: the first entries of all arguments, the second, up to the shortest.",
                   make_zip, rest=SEQUENCE, pullback=pullbacks.ZIP),
-    Deterministic("to_list", _ITEMS, "The entries of a vector, or the rows of a matrix, as a list.", to_list,
-                  pullback=pullbacks.TO_LIST),
+    Deterministic("to_list", _COLLECTION,
+                  "The entries of a vector, the rows of a matrix, the characters of a string, or the keys of a "
+                  "dictionary, each in a list with its value, as a list.", to_list, pullback=_to_list_pullback),
 )  # fmt: skip

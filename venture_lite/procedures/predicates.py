@@ -10,7 +10,7 @@ import numpy as np
 from venture_lite.procedures.domains import ANY, INTEGER
 from venture_lite.procedures.pullbacks import LOCALLY_CONSTANT
 from venture_lite.procedures.record import Argument, Deterministic
-from venture_lite.values import Symbol, is_number
+from venture_lite.values import Dictionary, Symbol, is_number
 
 
 def is_boolean(value: Any) -> bool:
@@ -37,6 +37,10 @@ def is_matrix(value: Any) -> bool:
     return isinstance(value, np.ndarray) and value.ndim == 2
 
 
+def is_dict(value: Any) -> bool:
+    return isinstance(value, Dictionary)
+
+
 _VALUE = (Argument("value", ANY),)
 
 
@@ -52,5 +56,6 @@ RECORDS = (
     _kind("is_list", "Whether the value is a list, also an empty one.", is_list),
     _kind("is_vector", "Whether the value is a vector.", is_vector),
     _kind("is_matrix", "Whether the value is a matrix.", is_matrix),
+    _kind("is_dict", "Whether the value is a dictionary.", is_dict),
     Deterministic("is_integer", _VALUE, "Whether the value is a whole number; 2.0 is.", INTEGER.contains, total=True),
 )

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from venture_lite.errors import NameUnknown, nearest
 from venture_lite.procedures import (
+    algebra,
     arithmetic,
     categorical,
     comparison,
     continuous,
     covariances,
     crp,
+    dictionaries,
     discrete,
     elementary,
     exchangeable,
@@ -21,6 +23,7 @@ from venture_lite.procedures import (
     normal_inverse_wishart,
     positive,
     predicates,
+    strings,
     vectors,
     wishart,
 )
@@ -32,6 +35,9 @@ FAMILIES: tuple[tuple[Procedure, ...], ...] = (
     elementary.RECORDS,
     lists.RECORDS,
     vectors.RECORDS,
+    algebra.RECORDS,
+    dictionaries.RECORDS,
+    strings.RECORDS,
     predicates.RECORDS,
     discrete.RECORDS,
     categorical.RECORDS,

@@ -14,7 +14,7 @@ import numpy as np
 from venture_lite.errors import ParameterError, Span, nearest
 from venture_lite.supplied import Parameters
 from venture_lite.syntax import Index, IndexArithmetic, IndexName, IndexNumber, IndexOf
-from venture_lite.values import freeze, from_python, is_value
+from venture_lite.values import Dictionary, freeze, from_python, is_value, show
 
 Passes = Mapping[str, np.ndarray]
 """Loop variable -> its value in each pass, int64 of one length."""
@@ -76,7 +76,7 @@ def _gather(data: Any, positions: list[np.ndarray], index: IndexOf) -> np.ndarra
     _refuse_out_of_range(data, first, index, index.positions[0])
     if not isinstance(data, np.ndarray) or data.dtype.kind not in "biuf" or data.ndim < 1:
         if others:
-            return [_deep(data, [int(p[i]) for p in positions], index) for i in range(len(first))]
+            return [_deep_in_pass(data, [int(p[i]) for p in positions], index, i) for i in range(len(first))]
         return _listed(data, first, index)
     if not others:
         contiguous = len(first) > 0 and first[-1] - first[0] == len(first) - 1 and bool((np.diff(first) == 1).all())
@@ -139,6 +139,14 @@ def _listed(data: Any, positions: np.ndarray, index: IndexOf) -> np.ndarray | li
     return values
 
 
+def _deep_in_pass(data: Any, positions: list[int], index: IndexOf, at: int) -> Any:
+    try:
+        return _deep(data, positions, index)
+    except ParameterError as error:
+        error.position = at
+        raise
+
+
 def _deep(data: Any, positions: list[int], index: IndexOf) -> Any:
     value = data
     for position, written in zip(positions, index.positions, strict=True):
@@ -159,6 +167,9 @@ def refuse_missing(value: Any, span: Span, place: str = "", name: str = "") -> A
     if isinstance(value, tuple):
         for position, item in enumerate(value, start=1):
             refuse_missing(item, span, place=place or f"row {position}", name=name)
+    if isinstance(value, Dictionary):
+        for key, item in value.items():
+            refuse_missing(item, span, place=place or f"entry {show(key)}", name=name)
     name = name or span.text.strip("{}")
     if missing:
         raise _missing_value(name, place, span)

@@ -13,7 +13,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from venture_lite import Venture
+from venture_lite import Symbol, Venture
 from venture_lite.errors import ParameterError
 
 LOOP = "for n in 1...3: [predict {x[n]}]"
@@ -206,6 +206,15 @@ def test_a_missing_value_is_refused_by_name_and_row_with_how_to_drop_it(x: Any) 
 def test_a_missing_value_of_a_matrix_is_refused_by_row_and_column(program: str, x: Any) -> None:
     with pytest.raises(ParameterError, match="the value of x in row 2, column 2 is missing"):
         Venture(seed=1).execute(program, x=x)
+
+
+def test_a_missing_value_of_a_dictionary_is_refused_by_its_key() -> None:
+    assert Venture(seed=1).execute("[sample (lookup {d} 'b)] [sample {d}]", d={"a": 1, Symbol("b"): [2, 3]})[0] == [
+        2,
+        3,
+    ]
+    with pytest.raises(ParameterError, match='the value of d in entry "b" is missing'):
+        Venture(seed=1).execute("[sample {d}]", d={"a": 1, "b": None})
 
 
 # ---------------------------------------------------------------------------------------------------- refusals

@@ -14,7 +14,8 @@ from venture_lite.parse import parse_expression, parse_program
 from venture_lite.source_files import read_source
 from venture_lite.supplied import converted
 from venture_lite.syntax import Directive, Expression
-from venture_lite.values import from_python, show
+from venture_lite.values import from_python
+from venture_lite.values import written as typed
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,13 +76,9 @@ def constant_of(value: Any, expression: Expression) -> syntax.Quote:
 
 def written(keyword: str, *parts: str | syntax.Quote) -> Span:
     """A directive that a Python caller made, as it would stand in a program."""
-    texts = [part if isinstance(part, str) else _literal(part.value) for part in parts]
+    texts = [part if isinstance(part, str) else typed(part.value) for part in parts]
     source = Source("<input>", f"[{' '.join([keyword, *texts])}]")
     return Span(source, 0, len(source.text))
-
-
-def _literal(value: Any) -> str:
-    return repr(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else show(value)
 
 
 def reference_to(label: str | int, positions: tuple[int, ...] = ()) -> syntax.DirectiveReference:

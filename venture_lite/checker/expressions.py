@@ -8,6 +8,7 @@ from dataclasses import replace
 from venture_lite import forms
 from venture_lite.checker.findings import Findings
 from venture_lite.checker.known import (
+    ANONYMOUS,
     Computed,
     Constant,
     Drawn,
@@ -169,7 +170,7 @@ def _standard(name: str) -> Known:
 def _lambda(checker: Expressions, form: Form, scope: Scope) -> Known:
     _, names, body = forms.lambda_parts(form)
     checker.body(body, Scope(dict.fromkeys(names), scope, in_procedure=True), form.span)
-    return Lambda("lambda", len(names))
+    return Lambda(ANONYMOUS, len(names))
 
 
 def _mem(checker: Expressions, form: Form, scope: Scope) -> Known:

@@ -29,6 +29,10 @@ class Primitive:
     record: Procedure
 
 
+ANONYMOUS = "lambda"
+"""The name of a procedure that nothing has bound yet."""
+
+
 @dataclass(frozen=True, slots=True)
 class Lambda:
     """A procedure of the program; `memoized` as `mem` makes it."""

@@ -9,7 +9,7 @@ from venture_lite import syntax
 from venture_lite.checker.expressions import Expressions
 from venture_lite.checker.findings import Findings
 from venture_lite.checker.inference import Inference
-from venture_lite.checker.known import Computed, Constant, Known, Lambda, refuse_observation
+from venture_lite.checker.known import ANONYMOUS, Computed, Constant, Known, Lambda, refuse_observation
 from venture_lite.checker.labels import Labels
 from venture_lite.checker.names import Names, tags_of
 from venture_lite.checker.parameters import Parameters
@@ -113,7 +113,7 @@ class ProgramCheck:
         finally:
             self.expressions.defining = None
             already = self.names.places.get(name)
-            if isinstance(value, Lambda):
+            if isinstance(value, Lambda) and value.name == ANONYMOUS:
                 value = Lambda(name, value.parameters, value.memoized)
             self.names.bind(directive, value)
         refuse_as_name(name, directive.span)

@@ -3,7 +3,7 @@
 | in the language | in Python |
 |---|---|
 | number, boolean | int, float, bool |
-| string, symbol | str, `Symbol` |
+| string, symbol | str, `Symbol`; a symbol that a caller receives is a `SymbolName` |
 | list | tuple |
 | vector, matrix | read-only float64 ndarray |
 | dictionary | `Dictionary` here; dict in what a caller gives and receives |
@@ -43,6 +43,12 @@ class Symbol:
 
     def __repr__(self) -> str:
         return self.name
+
+
+class SymbolName(str):
+    """A symbol as Python receives it: a str that is shown as a symbol, and is one again when it is given back."""
+
+    __slots__ = ()
 
 
 class Dictionary(Mapping[Any, Any]):
@@ -148,6 +154,8 @@ def from_python(value: Any) -> Any:
     Raises VentureError for a dictionary with the key NaN.
     """
     match value:
+        case SymbolName():
+            return Symbol(str(value))
         case bool() | int() | str() | Symbol():
             return float(value) if isinstance(value, int) and not -(2**63) <= value < 2**63 else value
         case float():
@@ -193,7 +201,7 @@ def to_python(value: Any) -> Any:
         case tuple():
             return [to_python(item) for item in value]
         case Symbol():
-            return value.name
+            return SymbolName(value.name)
         case Dictionary():
             return _python_dictionary(value)
     return value
@@ -205,7 +213,7 @@ def _python_dictionary(value: Dictionary) -> dict[Any, Any]:
     def hashable(key: Any) -> Any:
         match key:
             case Symbol():
-                return key if key.name in value else key.name
+                return key if key.name in value else SymbolName(key.name)
             case tuple():
                 return tuple(map(hashable, key))
             case np.ndarray():
@@ -254,6 +262,8 @@ def show(value: Any, digits: int = 6) -> str:
             return "true" if value else "false"
         case float():
             return "nan" if math.isnan(value) else f"{value:.{digits}g}"
+        case SymbolName():
+            return str(value)
         case str():
             return quoted(value)
         case np.ndarray():
@@ -261,7 +271,7 @@ def show(value: Any, digits: int = 6) -> str:
         case tuple() | list():
             shown = [show(item, digits) for item in value[:12]]
             return "(" + " ".join(shown + (["..."] if len(value) > 12 else [])) + ")"
-        case Dictionary():
+        case Mapping():
             shown = [show(item, digits) for entry in [*value.items()][:6] for item in entry]
             return f"({' '.join(['dict', *shown, *(['...'] if len(value) > 6 else [])])})"
     return str(value)

@@ -33,7 +33,7 @@ def shown(value: Any) -> str:
     if isinstance(value, Draws):
         return " ".join(f"{name}: {show(from_python(value[name][0]))}" for name in value)
     if isinstance(value, list):
-        return "(" + " ".join(map(shown, value)) + ")"
+        return "(" + " ".join(show(item) if isinstance(item, str) else shown(item) for item in value) + ")"
     return show(value).strip('"')
 
 

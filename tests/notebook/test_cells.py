@@ -64,7 +64,7 @@ def test_a_cell_runs_on_a_session_that_python_cells_share(notebook: Notebook) ->
     assert notebook.text.startswith("(* 2 x) = ")
     notebook.run("v.observe('(normal x 1)', 2.0)")
     notebook.run("%%venture\n[list_directives]")
-    assert "[observe (normal x 1) 2.0]" in notebook.text
+    assert "[observe (normal x 1) 2]" in notebook.text
     assert notebook.run("%venture [sample (+ 1 2)]") is None
     assert notebook.text == "(+ 1 2) = 3\n"
 

@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: run test setup test-slow bench lint docs
+.PHONY: run test setup test-slow bench lint docs pictures
 
 run: $(STAMP)
 	$(BIN)/python programs/digits.py
@@ -23,6 +23,9 @@ bench: $(STAMP)
 docs: $(STAMP)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo build/site/index.html
+
+pictures: $(STAMP)
+	$(BIN)/python programs/pictures.py
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

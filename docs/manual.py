@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -22,7 +23,6 @@ from venture_lite.syntax import Expression, Form, Name
 from venture_lite.values import show
 
 PROGRAMS = Path(__file__).parents[1] / "programs"
-PICTURES = Path(__file__).parent / "programs"
 PLACE = re.compile(r"^<!-- manual: (\w+) -->$", re.MULTILINE)
 # how the languages of fenced blocks are called by the highlighter; `output` is nobody's language
 HIGHLIGHTED = {"venture": "scheme", "output": "text", "prompt": "text", "cell": "text"}
@@ -197,16 +197,8 @@ def prompt() -> str:
     return table(["command", ""], [[f"`{command.usage}`", command.summary] for command in COMMANDS])
 
 
-def programs() -> str:
-    """Every example with its text; the comments that it begins with, as a paragraph."""
-    parts = []
-    for path in sorted(PROGRAMS.glob("*.vnt")):
-        comments, program = re.fullmatch(r"((?:;[^\n]*\n)*)\n*(.*)", path.read_text("utf-8"), re.DOTALL).groups()  # type: ignore[union-attr]
-        said = " ".join(line.lstrip("; ") for line in comments.splitlines())
-        parts += [f"## `{path.name}`", said, f"```scheme\n{program}```"]
-        if (PICTURES / f"{path.stem}.png").exists():
-            parts.append(f"![What {path.name} gives](programs/{path.stem}.png)")
-    return "\n\n".join(parts)
+def program(path: Path) -> str:
+    return f"```scheme\n{path.read_text('utf-8')}```"
 
 
 # -------------------------------------------------------------------------------------------------- Markdown
@@ -238,5 +230,4 @@ PARTS: dict[str, Callable[[], str]] = {
     "actions": actions,
     "directives": directives,
     "prompt": prompt,
-    "programs": programs,
-}
+} | {f"program_{path.stem}": partial(program, path) for path in sorted(PROGRAMS.glob("*.vnt"))}

@@ -25,31 +25,35 @@ class Entry:
         """What an assume binds."""
         return self.directive.name if isinstance(self.directive, Assume) else None
 
-    def labels(self) -> list[str]:
-        return [*([self.directive.label] if self.directive.label is not None else []), *self.parts]
-
 
 class Labels:
     """The directives in force. Mutable: they come and go."""
 
     def __init__(self) -> None:
-        self.entries: list[Entry] = []
+        # by number
+        self.entries: dict[int, Entry] = {}
+        self._by_label: dict[str, Entry] = {}
+        self._by_name: dict[str, Entry] = {}
         self._next = 1
         # whether the numbers depend on how often a loop runs, or on text that is missing
         self.uncertain = False
 
     def enter(self, directive: Directive, uses: set[str]) -> None:
         """Raises VentureError where a label is taken already; the directive is entered all the same."""
-        taken = {label for entry in self.entries for label in entry.labels()}
         labels = [*_labelled(directive)]
         parts = {label: part for label, part in labels if part is not directive}
-        self.entries.append(Entry(self._next, directive, frozenset(uses), parts))
+        entry = self.entries[self._next] = Entry(self._next, directive, frozenset(uses), parts)
         self._next += 1
+        if entry.name is not None:
+            self._by_name[entry.name] = entry
+        taken = None
         for label, part in labels:
-            if label in taken:
-                hint = "choose another, or forget the directive that has it"
-                raise VentureError(f"the label {label} is taken", part.span, hint)
-            taken.add(label)
+            if label in self._by_label:
+                taken = taken or (label, part.span)
+            self._by_label.setdefault(label, entry)
+        if taken is not None:
+            hint = "choose another, or forget the directive that has it"
+            raise VentureError(f"the label {taken[0]} is taken", taken[1], hint)
 
     def find(self, reference: DirectiveReference) -> tuple[Entry, Directive] | None:
         """The entry that a reference names, and which directive of it; None where that cannot be told.
@@ -57,16 +61,15 @@ class Labels:
         Raises VentureError where there is nothing of that name.
         """
         target = reference.target
-        for entry in self.entries:
-            if target in entry.labels():
-                return entry, entry.parts.get(str(target), entry.directive)
-        for entry in self.entries:
-            if target == entry.name or (target == entry.number and not self.uncertain):
-                return entry, entry.directive
+        if isinstance(target, str):
+            entry = self._by_label.get(target) or self._by_name.get(target)
+        else:
+            entry = None if self.uncertain else self.entries.get(target)
+        if entry is not None:
+            return entry, entry.parts.get(str(target), entry.directive)
         if self.uncertain and isinstance(target, int):
             return None
-        known = [name for entry in self.entries for name in (*entry.labels(), entry.name) if name is not None]
-        hint = nearest(str(target), known) or "[list_directives] shows what there is"
+        hint = nearest(str(target), [*self._by_label, *self._by_name]) or "[list_directives] shows what there is"
         raise VentureError(f"no directive is labelled or numbered {target}", reference.span, hint)
 
     def forget(self, reference: DirectiveReference) -> str | None:
@@ -81,13 +84,16 @@ class Labels:
                 raise VentureError("only the data of a loop are forgotten one by one", reference.span)
             return None
         if directive is not entry.directive:
-            entry.parts.pop(str(reference.target))
+            del entry.parts[str(reference.target)], self._by_label[str(reference.target)]
             return None
-        for other in self.entries:
+        for other in self.entries.values():
             if entry.name is not None and other is not entry and entry.name in other.uses:
                 user = " ".join(other.directive.span.text.split())
                 raise VentureError(f"{entry.name} is used by {user}", reference.span, "forget that directive first")
-        self.entries.remove(entry)
+        del self.entries[entry.number]
+        if entry.name is not None:
+            self._by_name.pop(entry.name, None)
+        self._by_label = {label: other for label, other in self._by_label.items() if other is not entry}
         return entry.name
 
     def freeze(self, reference: DirectiveReference) -> str | None:
@@ -106,6 +112,8 @@ class Labels:
 
     def clear(self) -> None:
         self.entries.clear()
+        self._by_label.clear()
+        self._by_name.clear()
         self._next = 1
         self.uncertain = False
 

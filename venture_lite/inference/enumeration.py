@@ -25,6 +25,8 @@ from venture_lite.trace.trace import Trace
 from venture_lite.trace.weights import Weight, density_of
 from venture_lite.values import equal
 
+MOST_CANDIDATES = 100_000
+
 
 class _Decision:
     """One choice of the block on the way to a candidate."""
@@ -126,6 +128,8 @@ class Enumeration:
         support = support_of(operator, arguments)
         if support is None:
             raise refuse_support(self.model, node, operator)
+        if len(support) > MOST_CANDIDATES:
+            raise too_many_candidates()
         values = list(support)
         if not self.on_current or old is NO_EVIDENCE:
             return values
@@ -134,6 +138,10 @@ class Enumeration:
             # the only member of a table stands for the fresh one, which comes last
             others.pop()
         return [old, *others]
+
+
+def too_many_candidates() -> KernelError:
+    return KernelError(f"the block has more than {MOST_CANDIDATES:,} candidates", None, "mh, or a smaller block")
 
 
 def support_of(operator: Any, arguments: tuple[Any, ...]) -> Sequence[Any] | None:

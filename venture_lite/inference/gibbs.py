@@ -6,9 +6,16 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from venture_lite.errors import ArgumentError, KernelError
+from venture_lite.errors import ArgumentError
 from venture_lite.forms import scope_name
-from venture_lite.inference.enumeration import Enumeration, draw_candidate, refuse_support, support_of
+from venture_lite.inference.enumeration import (
+    MOST_CANDIDATES,
+    Enumeration,
+    draw_candidate,
+    refuse_support,
+    support_of,
+    too_many_candidates,
+)
 from venture_lite.inference.inspection import inspected_first
 from venture_lite.inference.program import Action, InferenceProgram, Kernel
 from venture_lite.inference.reading import parts_of
@@ -20,8 +27,6 @@ from venture_lite.trace.scaffold import Builder, Scaffold
 from venture_lite.trace.table import ROW_MASK
 from venture_lite.trace.weights import Weight, density_of
 from venture_lite.values import equal
-
-MOST_CANDIDATES = 100_000
 
 
 class Gibbs:
@@ -68,9 +73,7 @@ class Gibbs:
             paths.append([] if enumeration.on_current else enumeration.path())
             journal.rollback(mark_detached)
             if len(weights) > MOST_CANDIDATES:
-                raise KernelError(
-                    f"the block has more than {MOST_CANDIDATES:,} candidates", None, "mh, or a smaller block"
-                )
+                raise too_many_candidates()
             more = enumeration.advance()
         chosen = draw_candidate(weights, model.trace.rng.random())
         if not paths[chosen]:

@@ -121,9 +121,10 @@ class Terminal:
 
     def wait_for_end(self) -> int:
         """The exit status, once the process has ended."""
-        while self.read(0.05) and self.process.poll() is None:
+        ends = time.monotonic() + PATIENCE_SECONDS
+        while self.read(0.05) and self.process.poll() is None and time.monotonic() < ends:
             pass
-        return self.process.wait(PATIENCE_SECONDS)
+        return self.process.wait(1.0)
 
     def close(self) -> None:
         if self.process.poll() is None:

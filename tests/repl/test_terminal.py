@@ -148,6 +148,7 @@ def test_a_saved_session_gives_the_same_trace(tmp_path: Path) -> None:
         score = re.findall(r"^-\d+\.\d+$", terminal.wait_for("6> "), re.MULTILINE)[-1]
         terminal.enter(":save session.vnt")
         terminal.wait_for("3 directives written to session.vnt")
+        terminal.wait_for_prompt()
         terminal.press("ctrl-d")
         assert terminal.wait_for_end() == 0
         assert b"Traceback" not in terminal.received

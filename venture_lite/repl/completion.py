@@ -72,10 +72,12 @@ def _in_program(begun: str, before: str, conversation: Conversation) -> list[Can
     inferring = _is_inference(calls)
     words: list[Candidate] = []
     if calls and not _is_head(calls[-1]) and calls[-1].head:
-        words = _arguments(begun, calls[-1], scopes(session), before.endswith("'"))
         if calls[-1].head.lower() in REFERRING:
             labels = [entry for found in known.values() for entry in found if entry.kind in ("label", "assumed")]
             return _of_entries(begun, labels)
+        words = _arguments(begun, calls[-1], scopes(session), before.endswith("'"))
+        if _is_scope(calls[-1]):
+            return words
     kinds = (*INFERENCE_KINDS, *MODEL_KINDS) if inferring else MODEL_KINDS
     chosen = [entry for found in known.values() for entry in found[:1] if entry.kind.startswith(kinds)]
     # the session's own names first, the signs of arithmetic last
@@ -92,6 +94,16 @@ def _is_inference(calls: list[Call]) -> bool:
     if not calls:
         return False
     return calls[0].opener.text == "(" or (calls[0].head or "").lower() in INFERRING
+
+
+def _is_scope(call: Call) -> bool:
+    """Whether a scope's name stands at this place, whatever the way to write the action: never a variable."""
+    action = ACTIONS.get(call.head or "")
+    return (
+        action is not None
+        and all(usage.strip("()").split()[1:2] == ["SCOPE"] for usage in action.usage)
+        and call.parts == 1
+    )
 
 
 def _arguments(begun: str, call: Call, scope_names: list[str], quoted: bool) -> list[Candidate]:

@@ -40,6 +40,8 @@ class KernelStatistics:
     seconds: float
     # position of the chain, from 0
     chain: int = 0
+    # what else the engine has to say, by name
+    details: Mapping[str, float] = field(default_factory=dict)
 
 
 class DrawsBuilder:

@@ -9,7 +9,11 @@ from venture_lite.inference.output import COLLECT, LABELLED, PLOT, PRINT
 from venture_lite.inference.program import Action
 from venture_lite.inference.rejection import REJECTION
 from venture_lite.inference.slice import SLICE
+from venture_lite.inference.subsampled import SUBSAMPLED_MH, SUBSAMPLED_MH_REPORT
 
-RECORDS: tuple[Action, ...] = (MH, GIBBS, SLICE, REJECTION, CYCLE, MIXTURE, REPEAT, DO, COLLECT, LABELLED, PRINT, PLOT)
+RECORDS: tuple[Action, ...] = (
+    MH, GIBBS, SLICE, REJECTION, SUBSAMPLED_MH, SUBSAMPLED_MH_REPORT, CYCLE, MIXTURE, REPEAT, DO,
+    COLLECT, LABELLED, PRINT, PLOT,
+)  # fmt: skip
 
 ACTIONS: dict[str, Action] = {record.name: record for record in RECORDS}

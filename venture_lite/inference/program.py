@@ -47,7 +47,7 @@ class Action:
 class Row:
     """Statistics of one kernel of the program, added up over its runs."""
 
-    __slots__ = ("accepted", "kernel", "rows", "seconds", "transitions")
+    __slots__ = ("accepted", "details", "kernel", "rows", "seconds", "transitions")
 
     def __init__(self, kernel: str) -> None:
         self.kernel = kernel
@@ -55,6 +55,8 @@ class Row:
         self.accepted = 0
         self.rows = 0
         self.seconds = 0.0
+        # what else the engine says of itself, asked at the end
+        self.details: Callable[[], Mapping[str, float]] = dict
 
 
 class InferenceProgram:
@@ -95,7 +97,7 @@ class InferenceProgram:
 
     def statistics(self) -> list[KernelStatistics]:
         return [
-            KernelStatistics(row.kernel, row.transitions, row.accepted, row.rows, row.seconds)
+            KernelStatistics(row.kernel, row.transitions, row.accepted, row.rows, row.seconds, details=row.details())
             for row in self.rows.values()
         ]
 
@@ -145,6 +147,12 @@ class InferenceProgram:
         value = self.value(item)
         if not isinstance(value, (int, float)) or not 0 < value < math.inf:
             raise ArgumentError(f"{what} must be a positive number, got {show(value)}", item.span)
+        return float(value)
+
+    def probability(self, item: Expression, what: str) -> float:
+        value = self.value(item)
+        if not isinstance(value, (int, float)) or not 0 <= value <= 1:
+            raise ArgumentError(f"{what} must be between 0 and 1, got {show(value)}", item.span)
         return float(value)
 
     def procedure(self, item: Expression, what: str) -> Expression:
@@ -250,6 +258,7 @@ class InferenceProgram:
     ) -> Kernel:
         """Run `step` on the selected blocks `transitions` times (each time on every block, for a sweep), counting."""
         row = self.row(form)
+        row.details = getattr(weighed, "details", dict)
 
         def run() -> None:
             start = time.perf_counter()

@@ -45,6 +45,10 @@ class Linear:
     # the other arguments of the record in their order, each (rows, ...) or one value; None in the predictor's place
     others: tuple[Any, ...]
 
+    @property
+    def count(self) -> int:
+        return len(self.values)
+
     def eta(self, coefficients: np.ndarray, rows: Any = slice(None)) -> np.ndarray:
         """The predictors of some rows; `coefficients` (F,), or (K, F) for a vector predictor."""
         found: np.ndarray = self.features[rows] @ coefficients.T

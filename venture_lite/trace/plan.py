@@ -200,6 +200,21 @@ class Plan:
     def is_valid(self) -> bool:
         return self._stamp == self._model.trace.structure_stamp()
 
+    @property
+    def order(self) -> list[int]:
+        """The block and what is computed from it, parents first."""
+        return self._order
+
+    @property
+    def sites(self) -> list[int]:
+        """Sites all of whose rows absorb."""
+        return self._groups
+
+    @property
+    def single(self) -> list[int]:
+        """Choices that absorb one by one."""
+        return self._absorbing
+
     def _renewed(self, node: int) -> Any:
         """The new value of a node that is computed from others."""
         trace = self._model.trace
@@ -237,6 +252,17 @@ class Plan:
             journal.rollback(mark)
             self._kept, self._kept_at = old, journal.version
         return accepted
+
+    def propose(self, proposal: Proposal) -> tuple[Weight, float]:
+        """New values for the block and what is computed from it: the change of the block's own weight, the ratio."""
+        trace = self._model.trace
+        proposal.prepare(trace, self._principals)
+        old = Weight()
+        if proposal.counts:
+            for node in self._principals:
+                old.add(log_density(trace, node >> 32, node & ROW_MASK))
+        new, ratio = self._renew(proposal)
+        return new.minus(old), ratio
 
     def _present(self, counts: bool, version: int) -> Weight:
         """What the principals and single absorbing choices weigh now; kept while nothing else was changed."""

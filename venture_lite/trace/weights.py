@@ -173,6 +173,14 @@ class Group:
                 pass
         return self._weigh_rows(range(rows.start, rows.stop) if isinstance(rows, slice) else rows.tolist())
 
+    def terms(self, rows: np.ndarray) -> np.ndarray:
+        """The log density of each of some rows, -inf where one is impossible."""
+        try:
+            return np.broadcast_to(self._columns_of_terms(rows), (len(rows),))
+        except (NotColumnar, RowByRow, TypeError):
+            single = (self._weigh_rows((row,)) for row in rows.tolist())
+            return np.array([weight.value() for weight in single])
+
     def _weigh_together(self, rows: Any, count: int) -> Weight:
         if count <= 2 * CHUNK:
             return self._weigh_chunk(rows)
@@ -185,7 +193,14 @@ class Group:
             )
         return weight
 
-    def _weigh_chunk(self, rows: Any) -> Weight:
+    def _columns_of_terms(self, rows: Any) -> np.ndarray:
+        columns = self.record.log_density_columns
+        if columns is None:
+            raise RowByRow
+        arguments = self._arguments(rows)
+        return columns((True, *self.lifted), self.values.gather(rows), *arguments)
+
+    def _arguments(self, rows: Any) -> tuple[Any, ...]:
         try:
             arguments = self._read(rows)
         except (NotColumnar, RowByRow):
@@ -197,6 +212,10 @@ class Group:
             value = arguments[position]
             if not (domain.contains_all(value) if self.lifted[position] else domain.contains(value)):
                 raise RowByRow
+        return arguments
+
+    def _weigh_chunk(self, rows: Any) -> Weight:
+        arguments = self._arguments(rows)
         values = self.values.gather(rows)
         if self.record.log_density_total is not None:
             total = self.record.log_density_total((True, *self.lifted), values, *arguments)

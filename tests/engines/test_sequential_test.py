@@ -1,0 +1,132 @@
+"""The sequential test: how often it is wrong, what it reads, and that it reads without replacement."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from venture_lite.inference.sequential_test import NotFinite, SequentialTest, Shuffle, Terms, exact
+
+FALSE_ALARM = 1e-6
+
+
+def of(*populations: np.ndarray) -> Terms:
+    return lambda kind, positions: populations[kind][positions]
+
+
+@pytest.mark.parametrize("count", [7, 1000, 20_011])
+def test_positions_are_drawn_without_replacement(count: int) -> None:
+    shuffle = Shuffle(count, np.random.default_rng(1))
+    for _ in range(3):
+        shuffle.begin()
+        drawn: list[int] = []
+        while len(drawn) < count:
+            drawn.extend(shuffle.take(100).tolist())
+        assert sorted(drawn) == list(range(count))
+        assert not len(shuffle.take(100))
+
+
+@pytest.mark.parametrize("count", [40, 12_000])
+def test_every_position_is_drawn_equally_often(count: int) -> None:
+    """The number of draws of a position in 2,000 rounds is binomial; chi-squared over 40 classes of positions."""
+    rng = np.random.default_rng(2)
+    times = np.zeros(40)
+    rounds = 2000 if count == 40 else 300
+    for _ in range(rounds):
+        # a fresh order each time: the blocks of one order are drawn together
+        shuffle = Shuffle(count, rng)
+        drawn = shuffle.take(20)
+        np.add.at(times, drawn * 40 // count, 1)
+    assert stats.chisquare(times).pvalue > FALSE_ALARM
+
+
+def test_the_cost_of_a_round_is_the_number_drawn() -> None:
+    shuffle = Shuffle(10**6, np.random.default_rng(1))
+    shuffle.begin()
+    assert len(shuffle.take(100)) == 100
+    assert shuffle._taken == 5
+
+
+@pytest.mark.parametrize("tolerance", [0.01, 0.1])
+def test_wrong_decisions_are_as_rare_as_the_tolerance_says(tolerance: float) -> None:
+    """The truth lies a standard deviation of the first minibatch's mean above the threshold. The tests at the stages
+    are correlated, so the rate is above that of one test; below three times the tolerance it stays (measured: 0.7
+    times)."""
+    rng = np.random.default_rng(3)
+    terms = rng.standard_normal(5000)
+    threshold = terms.sum() - 5000 * 0.1
+    test = SequentialTest([5000], 100, tolerance, rng)
+    decisions = [test.decide(threshold, of(terms)) for _ in range(3000)]
+    wrong = sum(not decision.above for decision in decisions)
+    assert stats.binom.sf(wrong - 1, 3000, 3 * tolerance) > FALSE_ALARM
+    assert wrong > 0
+    assert all(decision.p_value < tolerance for decision in decisions)
+    assert np.mean([decision.rows for decision in decisions]) < 5000
+
+
+def test_equal_terms_are_read_to_the_end() -> None:
+    terms = np.full(1000, 0.5)
+    terms[-1] = -1e6
+    test = SequentialTest([1000], 10, 0.1, np.random.default_rng(1))
+    for _ in range(20):
+        assert not test.decide(0.0, of(terms)).above
+
+
+def test_the_last_row_decides_exactly() -> None:
+    rng = np.random.default_rng(4)
+    terms = rng.standard_normal(300)
+    test = SequentialTest([300], 50, 1e-12, rng)
+    for shift in (-1e-9, 1e-9):
+        decision = test.decide(float(terms.sum()) + shift, of(terms))
+        assert decision.above == (shift < 0)
+        assert (decision.rows, decision.p_value) == (300, 0.0)
+
+
+def test_kinds_are_stratified() -> None:
+    """Two kinds with means far apart: mixed together their spread would hide the small difference that decides."""
+    rng = np.random.default_rng(5)
+    many, few = 100 + 0.01 * rng.standard_normal(20_000), -500 + 0.01 * rng.standard_normal(4000)
+    total = float(many.sum() + few.sum())
+    test = SequentialTest([20_000, 4000], 100, 0.001, rng)
+    for shift in (-50.0, 50.0):
+        decision = test.decide(total + shift, of(many, few))
+        assert decision.above == (shift < 0)
+        assert decision.rows < 2000
+
+
+def test_a_small_kind_is_read_whole() -> None:
+    rng = np.random.default_rng(6)
+    many, few = rng.standard_normal(5000), np.array([1e5, 2e5])
+    decision = SequentialTest([5000, 2], 100, 0.01, rng).decide(2.9e5, of(many, few))
+    assert decision.above
+    assert decision.rows < 1000
+
+
+def test_the_bernstein_rule_is_not_fooled_by_rare_terms() -> None:
+    """A thousandth of the terms carries the sum: Student's t believes the minibatches without it, the inequality does
+    not (Bardenet et al. 2014, section 4)."""
+    rng = np.random.default_rng(7)
+    terms = -0.001 + 0.0001 * rng.standard_normal(20_000)
+    terms[:20] = 10.0
+    normal = SequentialTest([20_000], 100, 0.01, rng)
+    wrong = sum(not normal.decide(0.0, of(terms)).above for _ in range(50))
+    assert wrong > 25
+    assert all(normal.decide(0.0, of(terms), largest=10.1).above for _ in range(50))
+
+
+def test_infinite_terms_end_the_test() -> None:
+    def terms(kind: int, positions: np.ndarray) -> np.ndarray:
+        raise NotFinite
+
+    with pytest.raises(NotFinite):
+        SequentialTest([100], 10, 0.1, np.random.default_rng(1)).decide(0.0, terms)
+
+
+def test_the_exact_decision_reads_all() -> None:
+    terms = np.arange(10.0)
+    assert exact([10], 44.9, of(terms)).above
+    assert not exact([10], 45.1, of(terms)).above
+    assert math.isclose(exact([10], 0, of(terms)).rows, 10)

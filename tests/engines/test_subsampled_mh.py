@@ -1,0 +1,187 @@
+"""`subsampled_mh` on models: the decisions that `mh` makes at a tolerance of 0, the posterior with control variates,
+nothing stale, and what it refuses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from venture_lite import Venture, VentureError
+from venture_lite.draws import Draws
+from venture_lite.trace.invariants import check
+
+LOGISTIC = """
+[assume w (scope_include 'w 0 (multivariate_normal (vector 0 0) (matrix (list 10 0) (list 0 10))))]
+[assume y (lambda (x) (bernoulli (linear_logistic w x)))]
+for n in 1...N: [observe (y {X[n]}) {Y[n]}]
+"""
+NORMAL = """
+[assume mu (scope_include 'mu 0 (normal 0 10))]
+for n in 1...N: [observe (normal mu 2) {Y[n]}]
+"""
+
+
+def classes(count: int = 2000, seed: int = 0) -> dict[str, Any]:
+    rng = np.random.default_rng(seed)
+    features = rng.standard_normal((count, 2))
+    return {"X": features, "Y": rng.random(count) < 1 / (1 + np.exp(-features @ [1.0, -1.0])), "N": count}
+
+
+def venture(text: str, seed: int = 1, **parameters: Any) -> Venture:
+    v = Venture(seed=seed)
+    v.execute(text, **parameters)
+    return v
+
+
+def draws_of(v: Venture, kernel: str, count: int, *names: str) -> Draws:
+    draws = v.infer(f"(repeat {count} (do {kernel} (collect {' '.join(names)})))")
+    assert isinstance(draws, Draws)
+    return draws
+
+
+def test_a_tolerance_of_0_is_mh_draw_for_draw() -> None:
+    found = []
+    for kernel in ("(mh w all 'drift 0.05 1)", "(subsampled_mh w all 100 0 'drift 0.05 1)"):
+        v = venture(LOGISTIC, **classes())
+        found.append(draws_of(v, kernel, 50, "w")["w"])
+    assert np.array_equal(*found)
+
+
+def test_what_was_not_read_is_not_stale() -> None:
+    """A deterministic value between the block and the rows, a prediction and the log score follow every acceptance."""
+    text = LOGISTIC.replace("linear_logistic w x", "linear_logistic v x").replace(
+        "[assume y", "[assume v (* 1 w)] [assume z (lambda (x) (dot v x))] [predict (z (vector 1 1))] [assume y"
+    )
+    v = venture(text, **classes(5000))
+    v.infer("(mh w all 'drift 0.03 300)")
+    statistics = v.infer("(subsampled_mh w all 50 0.1 'drift 0.1 60)").statistics[0]
+    assert 0 < statistics.accepted < 60
+    assert statistics.rows < 60 * 5000
+    check(v.traces[0])
+    assert np.array_equal(v.report("v"), v.report("w"))
+
+
+def test_a_rejection_restores_the_trace() -> None:
+    v = venture(LOGISTIC, **classes())
+    v.infer("(mh w all 'drift 0.05 500)")
+    before = v.traces[0].snapshot()
+    assert v.infer("(subsampled_mh w all 100 0.05 'drift 3 40)").statistics[0].accepted == 0
+    assert v.traces[0].snapshot() == before
+
+
+@pytest.mark.parametrize("tolerance", [0, 0.01])
+def test_control_variates_leave_the_posterior_as_it_is(tolerance: float) -> None:
+    """Against mh's own long run: means within 6 standard errors (ESS of both at least 300), sds within a quarter."""
+    from venture_lite import diagnostics
+
+    found = []
+    for kernel in ("(mh w all 'drift 0.08 6)", f"(subsampled_mh w all 100 {tolerance} 'drift 0.08 'proxy 6)"):
+        v = venture(LOGISTIC, **classes())
+        v.infer("(mh w all 'drift 0.1 500)")
+        found.append(np.asarray(draws_of(v, kernel, 1500, "w")["w"])[0])
+    exact, tested = found
+    for k in range(2):
+        sizes = [diagnostics.ess_bulk(draws[None, :, k]) for draws in found]
+        assert min(sizes) > 300
+        error = np.hypot(*(draws[:, k].std() / np.sqrt(size) for draws, size in zip(found, sizes, strict=True)))
+        assert abs(exact[:, k].mean() - tested[:, k].mean()) < 6 * error
+        assert 0.8 < exact[:, k].std() / tested[:, k].std() < 1.25
+
+
+def test_a_quadratic_likelihood_is_decided_without_a_row() -> None:
+    rng = np.random.default_rng(0)
+    values = rng.normal(1.0, 2.0, 1000)
+    v = venture(NORMAL, Y=values, N=1000)
+    kernel = "(subsampled_mh mu all 100 0.01 'drift 0.15 'proxy 1)"
+    draws = v.infer(f"(do (mh mu all 'drift 0.3 200) (repeat 4000 (do {kernel} (collect mu))))")
+    # the search for the mode is the only look at the data
+    assert draws.statistics[-1].rows < 30 * 1000
+    mean = values.sum() / 4 / (1000 / 4 + 1 / 100)
+    drawn = np.asarray(draws["mu"])[0]
+    assert abs(drawn.mean() - mean) < 0.02
+    assert abs(drawn.std() - 1 / np.sqrt(1000 / 4 + 0.01)) < 0.01
+
+
+def test_few_rows_are_read_with_control_variates() -> None:
+    v = venture(LOGISTIC, **classes(20_000))
+    v.infer("(mh w all 'drift 0.03 500)")
+    v.infer("(subsampled_mh w all 100 0.01 'drift 0.03 1)")
+    draws = v.infer("(subsampled_mh w all 100 0.01 'drift 0.03 'proxy 400)")
+    assert draws.statistics[0].accepted > 100
+    assert draws.statistics[0].details["mean fraction of rows"] < 0.02
+
+
+def test_the_expansion_follows_what_the_likelihood_reads() -> None:
+    """Another kernel moves the intercept: the expansion for w is made anew, and the audit finds no difference."""
+    text = LOGISTIC.replace("linear_logistic w x", "logistic (+ b (dot w x))").replace(
+        "[assume y", "[assume b (scope_include 'b 0 (normal 0 1))] [assume y"
+    )
+    v = venture(text, **classes())
+    kernel = "(subsampled_mh w all 100 0.01 'drift 0.08 'proxy 'audit 1 20)"
+    draws = v.infer(f"(cycle ((mh b all 'drift 0.05 3) {kernel}) 10)")
+    details = draws.statistics[1].details
+    assert details["decisions compared"] == 200
+    assert details["share that differs"] < 0.1
+    check(v.traces[0])
+
+
+def test_an_impossible_row_is_decided_by_all() -> None:
+    """A proposal that makes one of many rows impossible is rejected whatever the minibatches say."""
+    text = """[assume top (scope_include 'top 0 (uniform_continuous 0 10))]
+for n in 1...N: [observe (uniform_continuous 0 top) {Y[n]}]"""
+    values = np.full(3000, 0.5)
+    values[1234] = 4.0
+    v = venture(text, Y=values, N=3000)
+    v.force("top", 4.5)
+    v.infer("(subsampled_mh top all 10 0.4 'drift 0.5 200)")
+    assert v.report("top") >= 4.0
+
+
+@pytest.mark.parametrize(
+    ("program", "kernel", "message"),
+    [
+        (
+            "[assume w (scope_include 'w 0 (normal 0 1))] [observe (normal w 1) 2]",
+            "w all 10 0.1 'drift 1 1",
+            "no border",
+        ),
+        (NORMAL, "mu all 1 0.1 'drift 1 1", "NBATCH must be 2 or more"),
+        (NORMAL, "mu all 10 0.6 'drift 1 1", "EPS must be between 0 and 0.5"),
+        (NORMAL, "mu all 10 0.1 'drift -1 1", "SIGMA must be a positive number"),
+        (NORMAL, "mu all 10 0.1 'walk 1 1", "knows no such option"),
+        (NORMAL.replace("normal mu 2", "normal 0 (exp mu)"), "mu all 10 0.1 'drift 1 'proxy 1", "depends on the block"),
+        (
+            NORMAL.replace("normal mu 2", "gamma (exp mu) 2"),
+            "mu all 10 0.1 'drift 1 'proxy 1",
+            "gamma has no linear predictor",
+        ),
+        (
+            NORMAL.replace("(normal mu 2)", "(if (< mu 0) (normal 0 2) (normal mu 1))"),
+            "mu all 10 0.1 'drift 1 1",
+            "may change with the block",
+        ),
+        (
+            "[assume mu (scope_include 'mu 0 (gamma 1 1))] [assume coin (make_beta_bernoulli mu 1)]"
+            " for n in 1...N: [observe (coin) {Y[n]}]",
+            "mu all 10 0.1 'drift 1 1",
+            "parameters of an exchangeable procedure",
+        ),
+    ],
+)
+def test_refusals_leave_the_trace_as_it_was(program: str, kernel: str, message: str) -> None:
+    v = venture(program, Y=np.ones(50), N=50) if "{Y" in program else venture(program)
+    before = v.traces[0].snapshot()
+    with pytest.raises(VentureError, match=message) as caught:
+        v.infer(f"(subsampled_mh {kernel})")
+    assert caught.value.span is not None
+    assert v.traces[0].snapshot() == before
+
+
+def test_the_report_is_for_a_person(capsys: pytest.CaptureFixture[str]) -> None:
+    v = venture(LOGISTIC, **classes())
+    v.infer("(subsampled_mh_report w all 100 0.05 'drift 0.05 50)")
+    printed = capsys.readouterr().out
+    for name in ("mean fraction of rows", "largest p-value", "share that differs", "skewness"):
+        assert name in printed

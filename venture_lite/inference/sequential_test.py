@@ -1,0 +1,207 @@
+"""Deciding a Metropolis-Hastings transition from some of its rows: the sequential test of Chen et al. (2014),
+Algorithm 2, after Korattikara et al. (2014), and its distribution-free variant.
+
+The question is whether the sum of N terms is above a threshold. Minibatches are drawn without replacement until the
+sample says so with confidence. Terms of several kinds are stratified: each kind has its own sample, its own mean and
+its own variance.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+BLOCK = 20
+"""Places of a shuffled order that are drawn together, where there are enough of them."""
+FEWEST_BLOCKS = 500
+"""Below so many blocks places are drawn one by one: few blocks would be seen again and again in the same company."""
+FEWEST_OF_A_KIND = 10
+"""Draws of a kind, where there are several kinds, before its variance is trusted."""
+
+Terms = Callable[[int, np.ndarray], np.ndarray]
+"""(kind, positions) -> the terms at these positions; raises NotFinite where one is impossible."""
+
+
+class NotFinite(Exception):
+    """A term is infinite: the sum is to be decided by the numbers of impossible terms."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    above: bool
+    # terms that were read
+    rows: int
+    # probability of the sample's deviation if the truth were at the threshold; 0 where every term was read
+    p_value: float
+    # skewness and excess kurtosis of the sample, divided by sqrt(n) and n: those of its mean
+    skewness: float
+    kurtosis: float
+
+
+class Shuffle:
+    """Draws positions 0 ... count - 1 without replacement, at a cost that depends on how many are drawn alone.
+
+    A random permutation is made once; each round draws blocks of neighbouring places of it (single places, where there
+    are few blocks) by the first steps of a Fisher-Yates shuffle of the blocks.
+    """
+
+    def __init__(self, count: int, rng: np.random.Generator) -> None:
+        self.count = count
+        self._rng = rng
+        self._block = BLOCK if count >= BLOCK * FEWEST_BLOCKS else 1
+        self._places = rng.permutation(count)
+        self._blocks = list(range(-(-count // self._block)))
+        self._taken = 0
+
+    def begin(self) -> None:
+        self._taken = 0
+
+    def take(self, wanted: int) -> np.ndarray:
+        """About `wanted` further positions; all that are left where there are not more."""
+        start, blocks = self._taken, self._blocks
+        stop = min(start + -(-wanted // self._block), len(blocks))
+        if stop < len(blocks):
+            for here, other in enumerate(self._rng.integers(np.arange(start, stop), len(blocks)).tolist(), start):
+                blocks[here], blocks[other] = blocks[other], blocks[here]
+        self._taken = stop
+        drawn = np.array(blocks[start:stop], dtype=np.int64)
+        places = drawn if self._block == 1 else (drawn[:, None] * self._block + np.arange(self._block)).ravel()
+        return np.asarray(self._places[places[places < self.count]])
+
+
+class _Sample:
+    """What has been read of one kind: number, mean and central sums, merged batch by batch (Chan et al. 1983)."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self.n = 0
+        self.mean = 0.0
+        self.squares = 0.0
+
+    def add(self, terms: np.ndarray) -> None:
+        more = len(terms)
+        mean = float(terms.mean())
+        away = mean - self.mean
+        total = self.n + more
+        self.squares += float(np.square(terms - mean).sum()) + away * away * self.n * more / total
+        self.mean += away * more / total
+        self.n = total
+
+    @property
+    def left(self) -> int:
+        return self.count - self.n
+
+    @property
+    def variance(self) -> float:
+        return self.squares / (self.n - 1) if self.n > 1 else 0.0
+
+
+class SequentialTest:
+    """The test for kinds of the given sizes; keeps their shuffled orders between transitions."""
+
+    def __init__(self, counts: Sequence[int], batch: int, tolerance: float, rng: np.random.Generator) -> None:
+        self.counts = list(counts)
+        self.batch = batch
+        self.tolerance = tolerance
+        self._shuffles = [Shuffle(count, rng) for count in counts]
+        self._total = sum(counts)
+        from scipy.special import stdtr
+
+        self._t_distribution = stdtr
+
+    def decide(self, threshold: float, terms: Terms, largest: float | None = None) -> Decision:
+        """Whether the sum of all terms is above the threshold.
+
+        With `largest`, a bound on every term's distance from any other, the stopping rule is the empirical
+        Bernstein-Serfling inequality, which holds for terms of any distribution.
+        """
+        samples = [_Sample(count) for count in self.counts]
+        seen: list[np.ndarray] = []
+        for shuffle in self._shuffles:
+            shuffle.begin()
+        stage = 0
+        while True:
+            stage += 1
+            for kind, sample in enumerate(samples):
+                if sample.left:
+                    read = terms(kind, self._shuffles[kind].take(self._share(sample)))
+                    sample.add(read)
+                    seen.append(read)
+            estimate = math.fsum(sample.count * sample.mean for sample in samples)
+            if not any(sample.left for sample in samples):
+                return self._decided(estimate > threshold, 0.0, samples, seen)
+            away = estimate - threshold
+            p_value = self._p_value(samples, away) if largest is None else self._bound(samples, away, stage, largest)
+            if p_value < self.tolerance:
+                return self._decided(away > 0, p_value, samples, seen)
+
+    def _share(self, sample: _Sample) -> int:
+        """How many terms of a kind a minibatch takes: in proportion to its size, at least two; small kinds whole."""
+        if sample.count <= self.batch and len(self.counts) > 1:
+            return sample.count
+        return max(2, round(self.batch * sample.count / self._total))
+
+    def _p_value(self, samples: list[_Sample], away: float) -> float:
+        """One-sided, by Student's t; 1 where the spread is not known yet."""
+        several = len(samples) > 1
+        variance, squares = 0.0, 0.0
+        for sample in samples:
+            if not sample.left:
+                continue
+            if sample.squares <= 0.0 or (several and sample.n < FEWEST_OF_A_KIND):
+                return 1.0
+            # the finite population correction of Algorithm 2, step 7
+            part = sample.count**2 * sample.variance / sample.n * (1 - (sample.n - 1) / (sample.count - 1))
+            variance += part
+            squares += part * part / (sample.n - 1)
+        freedom = variance * variance / squares
+        return float(self._t_distribution(freedom, -abs(away) / math.sqrt(variance)))
+
+    def _bound(self, samples: list[_Sample], away: float, stage: int, largest: float) -> float:
+        """0 where the empirical Bernstein-Serfling inequality decides at this stage's share of the tolerance, else 1
+        (Bardenet and Maillard 2015, theorem 4; the shares 1 / (stage (stage + 1)) sum to 1)."""
+        log_term = math.log(5.0 * stage * (stage + 1) * len(samples) / self.tolerance)
+        reach = 0.0
+        for sample in samples:
+            n, count = sample.n, sample.count
+            if n == count:
+                continue
+            rho = 1 - (n - 1) / count if 2 * n <= count else (1 - n / count) * (1 + 1 / n)
+            spread = math.sqrt(2 * rho * sample.squares / n * log_term / n)
+            reach += count * (spread + (7 / 3 + 3 / math.sqrt(2)) * largest * log_term / n)
+        return 0.0 if abs(away) > reach else 1.0
+
+    def _decided(self, above: bool, p_value: float, samples: list[_Sample], seen: list[np.ndarray]) -> Decision:
+        rows = sum(sample.n for sample in samples)
+        skewness, kurtosis = moments(np.concatenate(seen)) if p_value else (0.0, 0.0)
+        return Decision(above, rows, p_value, skewness / math.sqrt(rows), kurtosis / rows)
+
+
+def moments(terms: np.ndarray) -> tuple[float, float]:
+    """Skewness and excess kurtosis of a sample."""
+    away = terms - terms.mean()
+    square = away * away
+    variance = float(square.mean())
+    if variance <= 0.0:
+        return 0.0, 0.0
+    third = float((square * away).mean()) / variance**1.5
+    return third, float((square * square).mean()) / variance**2 - 3.0
+
+
+def exact(counts: Sequence[int], threshold: float, terms: Terms) -> Decision:
+    """The decision from every term."""
+    total = math.fsum(float(terms(kind, np.arange(count)).sum()) for kind, count in enumerate(counts))
+    return Decision(total > threshold, sum(counts), 0.0, 0.0, 0.0)
+
+
+def interval(successes: int, trials: int) -> tuple[Any, Any]:
+    """The 95% Clopper-Pearson interval of a share."""
+    from scipy.special import betaincinv
+
+    low = 0.0 if not successes else float(betaincinv(successes, trials - successes + 1, 0.025))
+    high = 1.0 if successes == trials else float(betaincinv(successes + 1, trials - successes, 0.975))
+    return low, high

@@ -1,0 +1,313 @@
+"""`subsampled_mh`: Metropolis-Hastings that decides from some of the rows (Chen et al. 2014, Algorithms 2 and 3).
+
+The proposal and the uniform number come first, then the rows, a minibatch at a time, until a sequential test is sure of
+the decision. With a tolerance of 0 it is `mh`, draw for draw.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from venture_lite.errors import ArgumentError
+from venture_lite.forms import scope_name
+from venture_lite.inference.control_variates import Expansion
+from venture_lite.inference.distributions import refuse_discrete
+from venture_lite.inference.inspection import inspected_first
+from venture_lite.inference.mh import Drift, Resimulation
+from venture_lite.inference.program import Action, InferenceProgram, Kernel
+from venture_lite.inference.reading import options_of, parts_of
+from venture_lite.inference.sequential_test import Decision, NotFinite, SequentialTest, Terms, exact, interval
+from venture_lite.inference.transitions import Transitions
+from venture_lite.syntax import Form
+from venture_lite.trace.directives import Model
+from venture_lite.trace.regenerate import Proposal
+from venture_lite.trace.sections import Sections
+from venture_lite.trace.weights import Weight
+
+SKEWED = 0.5
+"""Skewness or excess kurtosis of a minibatch's mean above which Student's t is not to be trusted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How an action decides."""
+
+    # rows of a minibatch, at least 2
+    batch: int
+    # probability of a wrong decision at which the test stops, 0 to 0.5
+    tolerance: float
+    # whether control variates are used
+    proxy: bool = False
+    # whether the test's stopping rule holds for terms of any distribution
+    bernstein: bool = False
+    # the fraction of transitions on which the exact decision is made as well
+    audit: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What is kept of one block while the structure of the trace stays."""
+
+    sections: Sections
+    test: SequentialTest
+    expansion: Expansion | None
+
+
+class Subsampled:
+    """Transitions of one `subsampled_mh` action."""
+
+    def __init__(
+        self,
+        model: Model,
+        proposal: Proposal,
+        settings: Settings,
+        block_count: Callable[[], int] | None = None,
+        warn: Callable[[str], None] = lambda text: None,
+    ) -> None:
+        self.model = model
+        self.proposal = proposal
+        self.settings = settings
+        self.warn = warn
+        self.rows = 0
+        self.record = Record()
+        self._exact = Transitions(model, block_count)
+        self._prepared: dict[tuple[int, ...], Prepared] = {}
+
+    def details(self) -> dict[str, float]:
+        return self.record.details()
+
+    def step(self, nodes: list[int], key: Any) -> bool:
+        """One transition; whether it was accepted."""
+        if not self.settings.tolerance and not self.settings.proxy:
+            before = self._exact.rows
+            accepted = self._exact.step(nodes, self.proposal)
+            self.rows += self._exact.rows - before
+            return accepted
+        model = self.model
+        prepared = self.prepare(nodes)
+        mark = model.trace.journal.mark()
+        try:
+            decision = Transition(self, prepared).decide()
+        except BaseException:
+            model.rollback(mark)
+            raise
+        if decision.above:
+            prepared.sections.stand_at_new()
+            model.commit_transition()
+        else:
+            model.trace.journal.rollback(mark)
+        self.rows += decision.rows
+        self.record.add(decision, prepared.sections.count)
+        if prepared.expansion is not None:
+            before = prepared.expansion.rows
+            prepared.expansion.watch(decision.rows, self.settings.batch)
+            self.rows += prepared.expansion.rows - before
+        if max(abs(decision.skewness), abs(decision.kurtosis)) > SKEWED:
+            self.warn("subsampled_mh: a minibatch's mean is far from normal; larger minibatches make the test safer")
+        return decision.above
+
+    def prepare(self, nodes: Sequence[int]) -> Prepared:
+        """The sections of a block; raises KernelError where it has none."""
+        block = tuple(nodes)
+        found = self._prepared.get(block)
+        if found is None or not found.sections.plan.is_valid():
+            sections = Sections.of(self.model, block)
+            counts = [kind.count for kind in sections.kinds]
+            test = SequentialTest(counts, self.settings.batch, self.settings.tolerance, self.model.trace.rng)
+            found = Prepared(sections, test, self._expansion(sections, block))
+        elif found.expansion is not None and not found.expansion.is_current():
+            found = Prepared(found.sections, found.test, self._expansion(found.sections, block))
+        self._prepared[block] = found
+        return found
+
+    def _expansion(self, sections: Sections, block: Sequence[int]) -> Expansion | None:
+        if not self.settings.proxy:
+            return None
+        made = Expansion(self.model, sections, block)
+        self.rows += made.rows
+        return made
+
+
+class Transition:
+    """One proposal and its decision."""
+
+    def __init__(self, engine: Subsampled, prepared: Prepared) -> None:
+        self.engine = engine
+        self.sections = prepared.sections
+        self.test = prepared.test
+        self.expansion = prepared.expansion
+
+    def decide(self) -> Decision:
+        """Propose, draw u, and read rows until the decision is sure. The trace is left at either value."""
+        engine, sections, expansion = self.engine, self.sections, self.expansion
+        random = engine.model.trace.rng.random
+        old = expansion.linear.present() if expansion is not None else np.empty(0)
+        ratio, weight = sections.propose(engine.proposal)
+        u = random()
+        if weight.impossible:
+            return self._by_all(u, ratio, weight)
+        threshold = (math.log(u) if u else -math.inf) - ratio - weight.total
+        terms: Terms = self._differences
+        if expansion is not None:
+            new = expansion.linear.present()
+            total = expansion.total(old, new)
+            if expansion.is_exact or not engine.settings.tolerance:
+                return self._first_stage(total > threshold, total)
+            threshold -= total
+
+            def terms(kind: int, positions: np.ndarray) -> np.ndarray:
+                return _finite(expansion.residuals(kind, positions, old, new))
+
+        try:
+            decision = self.test.decide(threshold, terms, self._largest())
+        except NotFinite:
+            return self._by_all(u, ratio, weight)
+        if engine.settings.audit and random() < engine.settings.audit:
+            engine.record.compare(decision, exact(self.test.counts, threshold, terms))
+        return decision
+
+    def _differences(self, kind: int, positions: np.ndarray) -> np.ndarray:
+        new, old = self.sections.differences(self.sections.kinds[kind], positions)
+        with np.errstate(invalid="ignore"):
+            return _finite(new - old)
+
+    def _first_stage(self, passed: bool, total: float) -> Decision:
+        """Delayed acceptance (Christen and Fox 2005): what the expansion lets pass is decided by what it left out, all
+        of it; an expansion that is exact decides alone."""
+        assert self.expansion is not None
+        if not passed or self.expansion.is_exact:
+            return Decision(passed, 0, 0.0, 0.0, 0.0)
+        change = self.sections.change_of_all()
+        change.total -= total
+        accepted = accepts(self.engine.model.trace.rng.random(), change)
+        return Decision(accepted, self.sections.count, 0.0, 0.0, 0.0)
+
+    def _by_all(self, u: float, ratio: float, weight: Weight) -> Decision:
+        """Decided by every row, impossible ones counted."""
+        change = self.sections.change_of_all()
+        change.plus(weight)
+        change.total += ratio
+        return Decision(accepts(u, change), self.sections.count, 0.0, 0.0, 0.0)
+
+    def _largest(self) -> float | None:
+        """A bound on the distance between any two terms, where the stopping rule asks for one."""
+        return None
+
+
+def _finite(change: np.ndarray) -> np.ndarray:
+    if not math.isfinite(change.sum()):
+        raise NotFinite
+    return change
+
+
+def accepts(u: float, weight: Weight) -> bool:
+    """Accept with the probability that the weight gives, by a uniform number that was drawn already."""
+    if weight.impossible:
+        return weight.impossible < 0
+    return weight.total >= 0.0 or u < math.exp(weight.total)
+
+
+class Record:
+    """What the tests of one action read and found, added up."""
+
+    def __init__(self) -> None:
+        self.tests = 0
+        self.fraction = 0.0
+        self.p_values = 0.0
+        self.largest_p_value = 0.0
+        self.skewness = 0.0
+        self.kurtosis = 0.0
+        self.audited = 0
+        self.differ = 0
+
+    def add(self, decision: Decision, count: int) -> None:
+        self.tests += 1
+        self.fraction += decision.rows / count
+        self.p_values += decision.p_value
+        self.largest_p_value = max(self.largest_p_value, decision.p_value)
+        self.skewness = max(self.skewness, abs(decision.skewness))
+        self.kurtosis = max(self.kurtosis, abs(decision.kurtosis))
+
+    def compare(self, decision: Decision, truth: Decision) -> None:
+        self.audited += 1
+        self.differ += truth.above != decision.above
+
+    def details(self) -> dict[str, float]:
+        """By name, for the statistics of the kernel."""
+        if not self.tests:
+            return {}
+        found = {
+            "mean fraction of rows": self.fraction / self.tests,
+            "mean p-value": self.p_values / self.tests,
+            "largest p-value": self.largest_p_value,
+            "largest skewness of a mean": self.skewness,
+            "largest kurtosis of a mean": self.kurtosis,
+        }
+        if self.audited:
+            low, high = interval(self.differ, self.audited)
+            found |= {"decisions compared": self.audited, "share that differs": self.differ / self.audited}
+            found |= {"at least (95%)": low, "at most (95%)": high}
+        return found
+
+
+def _engine(program: InferenceProgram, form: Form, always_audited: bool) -> tuple[Subsampled, Kernel]:
+    parts = parts_of(form, 5, SUBSAMPLED_MH.usage[0])
+    scope, selector = scope_name(parts[0]), program.selector(parts[1])
+    batch, tolerance = program.count(parts[2], "NBATCH"), program.value(parts[3])
+    if batch < 2:
+        raise ArgumentError(f"NBATCH must be 2 or more, got {batch}", parts[2].span)
+    if not isinstance(tolerance, (int, float)) or not 0 <= tolerance <= 0.5:
+        raise ArgumentError(f"EPS must be between 0 and 0.5, got {tolerance}", parts[3].span)
+    options = options_of(form, parts[4:-1], {"drift": 1, "audit": 1, "proxy": 0}, SUBSAMPLED_MH.usage[0])
+    audit = 1.0 if always_audited else 0.0
+    if "audit" in options:
+        audit = program.probability(options["audit"][0], "the audited fraction F")
+    model = program.model
+    proposal: Proposal = Resimulation(model)
+    if "drift" in options:
+        proposal = Drift(model.trace.rng, program.positive(options["drift"][0], "the drift's SIGMA"))
+    settings = Settings(batch, float(tolerance), "proxy" in options, audit=audit)
+    engine = Subsampled(model, proposal, settings, program.block_counter(scope, selector), program.warn)
+
+    def refuse(model: Model, nodes: list[int]) -> None:
+        if "drift" in options:
+            refuse_discrete("'drift", "mh or gibbs")(model, nodes)
+        if tolerance or settings.proxy:
+            engine.prepare(nodes)
+
+    run = program.kernel(form, scope, selector, program.count(parts[-1], "T"), engine.step, engine)
+    return engine, inspected_first(program, scope, selector, form, run, refuse, by_block=True)
+
+
+def _compile_subsampled_mh(program: InferenceProgram, form: Form) -> Kernel:
+    return _engine(program, form, always_audited=False)[1]
+
+
+def _compile_report(program: InferenceProgram, form: Form) -> Kernel:
+    engine, run = _engine(program, form, always_audited=True)
+
+    def report() -> None:
+        run()
+        for name, value in engine.record.details().items():
+            print(f"{name:>28}  {value:.4g}")
+
+    return report
+
+
+_WRITTEN = "SCOPE BLOCK NBATCH EPS ['drift SIGMA] ['proxy] ['audit F] T)"
+SUBSAMPLED_MH = Action(
+    "subsampled_mh", (f"(subsampled_mh {_WRITTEN}",),
+    "T transitions as mh makes them, each decided from as many minibatches of NBATCH rows as a sequential test needs "
+    "to be wrong with probability about EPS; with 'audit the exact decision is made too, on a fraction F of them.",
+    _compile_subsampled_mh,
+)  # fmt: skip
+SUBSAMPLED_MH_REPORT = Action(
+    "subsampled_mh_report", (f"(subsampled_mh_report {_WRITTEN}",),
+    "Runs subsampled_mh, makes the exact decision each time as well, and prints what the tests read and how often they "
+    "differed.", _compile_report,
+)  # fmt: skip

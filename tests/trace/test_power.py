@@ -11,8 +11,13 @@ from tests.posterior.cases import CASES
 from tests.posterior.test_posterior import chain
 from tests.statistics import CONFIRM, compare_all
 from venture_lite.errors import InternalError
+from venture_lite.inference import rejection
+from venture_lite.inference.coordinates import Coordinate
 from venture_lite.inference.gibbs import Enumeration, Gibbs
 from venture_lite.inference.mh import Drift
+from venture_lite.inference.proposal import Density
+from venture_lite.inference.rejection import Rejection
+from venture_lite.inference.slice import Slice
 from venture_lite.inference.transitions import Transitions
 from venture_lite.procedures import transforms
 from venture_lite.trace import journal, table
@@ -87,9 +92,59 @@ def enumerate_in_the_wrong_state(patch: Patch) -> None:
     patch.setattr(Enumeration, "_support", support)
 
 
+def take_the_way_back_for_the_way_there(patch: Patch) -> None:
+    """A proposal counts as symmetric."""
+    patch.setattr(Density, "log_density", lambda self, start, target, like, discrete: like.log_density)
+
+
+def forget_choices_on_the_way(patch: Patch) -> None:
+    """A proposal's own density is that of its value alone, given the choices that led to it."""
+    original = Density._density
+
+    def density(self: Density, node: int, operator: object, arguments: tuple[object, ...], value: object) -> float:
+        found = original(self, node, operator, arguments, value)
+        return found if self.procedure.positions(node) else 0.0
+
+    patch.setattr(Density, "_density", density)
+
+
+def start_the_slice_at_its_left_end(patch: Patch) -> None:
+    """The first interval begins at the current state in place of around it."""
+    original = Slice._step_out
+
+    def step_out(self: Slice, node: int, coordinate: Coordinate, end: float, step: float, most: int) -> float:
+        return coordinate.start if step < 0 else original(self, node, coordinate, end, step, most)
+
+    patch.setattr(Slice, "_step_out", step_out)
+
+
+def drop_block_counts_of_draws(patch: Patch) -> None:
+    patch.setattr(Rejection, "_blocks", lambda self: 1)
+
+
 @pytest.mark.parametrize(
     ("mutation", "name", "engine"),
     [
+        (take_the_way_back_for_the_way_there, "gamma_poisson", "(mh default one (lambda (r) (gamma 4 (/ 4 r))) 4)"),
+        (
+            take_the_way_back_for_the_way_there,
+            "nested_flips",
+            "(mh default one (lambda (v) (flip (if v 0.3 0.9))) 6)",
+        ),
+        (
+            forget_choices_on_the_way,
+            "normal_mean",
+            "(mh default one (lambda (x) (let ((s (gamma 2 (+ 1 (* x x))))) (normal x s))) 6)",
+        ),
+        (
+            forget_choices_on_the_way,
+            "poisson_thinning",
+            "(mh default one (lambda (n) (if (flip (/ 1 (+ 1 n))) (+ n 1) (- n 1))) 6)",
+        ),
+        (drop_block_counts, "choices_above_a_gate", "(slice default one 1.5 4 3)"),
+        (forget_the_jacobian, "gamma_poisson", "(slice default one 1 4 1)"),
+        (start_the_slice_at_its_left_end, "normal_mean", "(slice default one 1 4 2)"),
+        (drop_block_counts_of_draws, "counts_differ", "(rejection default one 2)"),
         (drop_block_counts, "counts_differ", "(mh default one 6)"),
         (drop_block_counts, "geometric", "(mh default one 6)"),
         (drop_block_counts, "choices_come_and_go", "(mh s one 6)"),
@@ -108,6 +163,27 @@ def test_a_wrong_engine_misses_the_posterior(mutation: Mutation, name: str, engi
     case = BY_NAME[name]
     comparisons = compare_all(chain(case, engine, seed=7)(2500), case.exact())
     assert max(abs(c.z) for cs in comparisons.values() for c in cs) > CONFIRM
+
+
+def test_a_slice_that_shrinks_towards_another_point_misses_the_posterior(monkeypatch: Patch) -> None:
+    """A small error, and so a longer run: the point lies half a unit beside the current state."""
+
+    def shrunk(left: float, right: float, at: float, start: float) -> tuple[float, float]:
+        return (at, right) if at < start + 0.5 else (left, at)
+
+    case, engine = BY_NAME["gamma_poisson"], "(slice default one 3 1 1)"
+    right = compare_all(chain(case, engine, seed=7)(15_000), case.exact())
+    assert max(abs(c.z) for cs in right.values() for c in cs) < CONFIRM
+    monkeypatch.setattr(Slice, "_shrunk", staticmethod(shrunk))
+    wrong = compare_all(chain(case, engine, seed=7)(15_000), case.exact())
+    assert max(abs(c.z) for cs in wrong.values() for c in cs) > 1.5 * CONFIRM
+
+
+def test_a_bound_that_is_too_low_is_noticed(monkeypatch: Patch) -> None:
+    original = rejection.weight_bound
+    monkeypatch.setattr(rejection, "weight_bound", lambda model, scaffold: original(model, scaffold) - 2.5)
+    with pytest.raises(InternalError, match="exceeds its bound"):
+        chain(BY_NAME["normal_mean"], "(rejection default one 1)", seed=7)(500)
 
 
 def keep_new_values(patch: Patch) -> None:

@@ -82,7 +82,12 @@ class Slice:
             if at == start or not left < at < right:
                 # the interval has shrunk to the current state, but for rounding
                 return False
-            left, right = (at, right) if at < start else (left, at)
+            left, right = self._shrunk(left, right, at, start)
+
+    @staticmethod
+    def _shrunk(left: float, right: float, at: float, start: float) -> tuple[float, float]:
+        """The part of the interval on the current state's side of a point outside the slice."""
+        return (at, right) if at < start else (left, at)
 
     def _step_out(self, node: int, coordinate: Coordinate, end: float, step: float, most: int) -> float:
         while most > 0 and self._lies_inside(node, coordinate, end, moves=False):

@@ -82,7 +82,7 @@ def gp_at_a_random_place() -> Mapping[str, Expected]:
 
 # ---------------------------------------------------------------------------------------- lazy hidden Markov models
 
-TRANSITION = ((0.7, 0.3), (0.2, 0.8))
+TRANSITION = ((0.9, 0.1), (0.15, 0.85))
 EMISSION = ((0.6, 0.3, 0.1), (0.1, 0.2, 0.7))
 
 
@@ -97,8 +97,8 @@ def path_weight(
 def hmm_emissions() -> Mapping[str, Expected]:
     weights: dict[tuple[float, ...], float] = {}
     for x, y, z in itertools.product(range(3), repeat=3):
-        emitted = ((0, 0), (3, 2), (3, 2), (1, x), (3, y), (5, z))
-        paths = itertools.product(range(2), repeat=6)
+        emitted = ((0, 0), (3, 1), (4, 2), (4, 2), (1, x), (3, y), (6, z))
+        paths = itertools.product(range(2), repeat=7)
         weights[x, y, z] = math.fsum(path_weight(path, emitted, TRANSITION) for path in paths)
     return {"xyz": pushforward(weights, lambda x, y, z: x + 3 * y + 9 * z)}
 
@@ -108,11 +108,11 @@ def hmm_persistence() -> Mapping[str, Expected]:
     stay = grid.points
     parts = []
     for w in range(3):
-        emitted = ((0, 0), (1, 0), (3, 2), (4, 2), (2, w))
+        emitted = ((0, 0), (1, 0), (3, 2), (4, 2), (5, 2), (6, 2), (2, w))
         total = np.zeros(len(stay))
-        for path in itertools.product(range(2), repeat=5):
+        for path in itertools.product(range(2), repeat=7):
             stays = sum(a == b for a, b in itertools.pairwise(path))
-            total += path_weight(path, emitted, ((1, 1), (1, 1))) * stay**stays * (1 - stay) ** (4 - stays)
+            total += path_weight(path, emitted, ((1, 1), (1, 1))) * stay**stays * (1 - stay) ** (6 - stays)
         with np.errstate(divide="ignore"):
             parts.append(np.log(total) + stats.beta.logpdf(stay, 2, 2))
     density = np.logaddexp.reduce(parts)
@@ -180,7 +180,12 @@ CASES = (
         name="hmm_emissions",
         program="""
             [assume h (make_lazy_hmm {start} {A} {B})]
-            [assume x (h 1)] [observe (h 0) 0] [observe (h 3) 2] [assume y (h 3)] [observe (h 3) 2] [assume z (h 5)]""",
+            [assume x (h 1)] [observe (h 0) 0] [observe (h 3) 1] [assume y (h 3)] [observe (h 4) 2] [observe (h 4) 2]
+            [assume z (h 6)]""",
+        forward="""
+            [assume h (make_lazy_hmm {start} {A} {B})]
+            [observe (h 0) 0] [observe (h 3) 1] [observe (h 4) 2] [observe (h 4) 2]
+            [assume x (h 1)] [assume y (h 3)] [assume z (h 6)]""",
         query={"xyz": "(+ x (* 3 y) (* 9 z))"},
         exact=hmm_emissions,
         engines=(*EVERY, "(gibbs default one 4)", "(gibbs default each 1)", "(gibbs default all 1)"),
@@ -193,7 +198,7 @@ CASES = (
             [assume stay (scope_include 'stay 0 (beta 2 2))] [assume leave (- 1 stay)]
             [assume h (make_lazy_hmm {start} (list (list stay leave) (list leave stay)) {B})]
             [observe (h 0) 0] [observe (h 1) 0] [assume w (scope_include 'w 0 (h 2))] [observe (h 3) 2]
-            [observe (h 4) 2]""",
+            [observe (h 4) 2] [observe (h 5) 2] [observe (h 6) 2]""",
         query=PERSISTENCE,
         exact=hmm_persistence,
         engines=(*EVERY, "(cycle ((mh stay one 'drift 1.0 3) (gibbs w one 1)) 2)"),
@@ -207,10 +212,11 @@ CASES = (
             [assume s (mem (lambda (t) (scope_include 's t
                 (flip (if (= t 0) 0.5 (if (s (- t 1)) stay (- 1 stay)))))))]
             [assume h (lambda (t) (categorical (if (s t) {B[2]} {B[1]})))]
-            [observe (h 0) 0] [observe (h 1) 0] [assume w (h 2)] [observe (h 3) 2] [observe (h 4) 2]""",
+            [observe (h 0) 0] [observe (h 1) 0] [assume w (h 2)]
+            [observe (h 3) 2] [observe (h 4) 2] [observe (h 5) 2] [observe (h 6) 2]""",
         query=PERSISTENCE,
         exact=hmm_persistence,
-        engines=("(mh default one 24)", "(cycle ((mh stay one 'drift 1.0 2) (gibbs s each 1) (mh default one 3)) 2)"),
+        engines=("(mh default one 40)", "(cycle ((mh stay one 'drift 1.0 2) (gibbs s each 1) (mh default one 3)) 2)"),
         derivation="The answer of the model with its states integrated out.",
         parameters=MATRICES,
     ),

@@ -31,6 +31,8 @@ from venture_lite.trace.weights import Weight
 
 SKEWED = 0.5
 """Skewness or excess kurtosis of a minibatch's mean above which Student's t is not to be trusted."""
+ENOUGH = 50
+"""Tests after which their average says something: a single sample's skewness is mostly noise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +109,8 @@ class Subsampled:
             before = prepared.expansion.rows
             prepared.expansion.watch(decision.rows, self.settings.batch)
             self.rows += prepared.expansion.rows - before
-        if max(abs(decision.skewness), abs(decision.kurtosis)) > SKEWED:
-            self.warn("subsampled_mh: a minibatch's mean is far from normal; larger minibatches make the test safer")
+        if self.record.is_skewed():
+            self.warn("subsampled_mh: the means of minibatches are far from normal; larger ones make the test safer")
         return decision.above
 
     def prepare(self, nodes: Sequence[int]) -> Prepared:
@@ -230,8 +232,11 @@ class Record:
         self.fraction += decision.rows / count
         self.p_values += decision.p_value
         self.largest_p_value = max(self.largest_p_value, decision.p_value)
-        self.skewness = max(self.skewness, abs(decision.skewness))
-        self.kurtosis = max(self.kurtosis, abs(decision.kurtosis))
+        self.skewness += abs(decision.skewness)
+        self.kurtosis += abs(decision.kurtosis)
+
+    def is_skewed(self) -> bool:
+        return self.tests >= ENOUGH and max(self.skewness, self.kurtosis) > SKEWED * self.tests
 
     def compare(self, decision: Decision, truth: Decision) -> None:
         self.audited += 1
@@ -245,8 +250,8 @@ class Record:
             "mean fraction of rows": self.fraction / self.tests,
             "mean p-value": self.p_values / self.tests,
             "largest p-value": self.largest_p_value,
-            "largest skewness of a mean": self.skewness,
-            "largest kurtosis of a mean": self.kurtosis,
+            "skewness of a minibatch's mean": self.skewness / self.tests,
+            "kurtosis of a minibatch's mean": self.kurtosis / self.tests,
         }
         if self.audited:
             low, high = interval(self.differ, self.audited)
@@ -294,7 +299,7 @@ def _compile_report(program: InferenceProgram, form: Form) -> Kernel:
     def report() -> None:
         run()
         for name, value in engine.record.details().items():
-            print(f"{name:>28}  {value:.4g}")
+            print(f"{name:>30}  {value:.4g}")
 
     return report
 

@@ -8,7 +8,6 @@ command's help must not wait for NumPy.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from venture_lite.errors import Source, VentureError
+from venture_lite.streams import say, write_line
 
 if TYPE_CHECKING:
     from venture_lite.printer import Printer
@@ -45,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         return FAILED
     except KeyboardInterrupt:
-        _say("interrupted")
+        say("interrupted")
         return INTERRUPTED
 
 
@@ -156,7 +156,7 @@ def _repl(options: argparse.Namespace) -> int:
     except VentureError as error:
         from venture_lite.data import UsageError
 
-        _say(str(error) if error.span or isinstance(error, UsageError) else f"error: {error}")
+        say(str(error) if error.span or isinstance(error, UsageError) else f"error: {error}")
         return USAGE if isinstance(error, UsageError) else FAILED
 
 
@@ -170,18 +170,18 @@ def _run(options: argparse.Namespace) -> int:
     try:
         _execute(options, printer)
     except UsageError as error:
-        _say(str(error))
+        say(str(error))
         return USAGE
     except VentureError as error:
         printer.finish()
         return _failed(error)
     except ProgramFailed as error:
         printer.finish()
-        _say(str(error))
+        say(str(error))
         return FAILED
     except MemoryError:
         printer.finish()
-        _say("error: out of memory")
+        say("error: out of memory")
         return FAILED
     except Interrupted as interrupt:
         draws = interrupt.draws
@@ -195,7 +195,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _failed(error: VentureError) -> int:
-    _say(str(error) if error.span else f"error: {error}")
+    say(str(error) if error.span else f"error: {error}")
     return FAILED
 
 
@@ -221,7 +221,7 @@ def _execute(options: argparse.Namespace, printer: Printer) -> None:
         printer.is_watched,
     )
     if options.seed is None:
-        _say(f"seed: {seed}")
+        say(f"seed: {seed}")
     run(job, printer)
 
 
@@ -245,7 +245,6 @@ def _check(options: argparse.Namespace) -> int:
 
     from venture_lite.checker import check_source
     from venture_lite.data import UsageError
-    from venture_lite.printer import write_line
 
     try:
         parameters = _parameters(options) or None
@@ -256,7 +255,7 @@ def _check(options: argparse.Namespace) -> int:
         else:
             write_line(str(checked), sys.stdout)
     except UsageError as error:
-        _say(str(error))
+        say(str(error))
         return USAGE
     except VentureError as error:
         return _failed(error)
@@ -276,12 +275,6 @@ def _parameters(options: argparse.Namespace) -> dict[str, Any]:
                 raise UsageError(f"the parameter {name} is given twice")
             parameters[name] = value
     return parameters
-
-
-def _say(text: str) -> None:
-    """To standard error; a closed one is no reason to fail."""
-    with contextlib.suppress(OSError, ValueError):
-        print(text, file=sys.stderr, flush=True)
 
 
 COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {"run": _run, "check": _check, "repl": _repl}

@@ -178,7 +178,7 @@ class _Builder(threading.local):
         span = self._span(token, token)
         if token in _BOOLEANS:
             return Literal(_BOOLEANS[token], span)
-        return Name(_spelling(token), span)
+        return Name(spelling(token), span)
 
     def quote(self, children: list[Any]) -> Quote:
         mark, quoted = children
@@ -206,7 +206,7 @@ class _Builder(threading.local):
         return syntax.IndexNumber(int(token), self._span(token, token))
 
     def index_name(self, children: list[Any]) -> syntax.IndexName:
-        return syntax.IndexName(_spelling(children[0]), self._span(children[0], children[0]))
+        return syntax.IndexName(spelling(children[0]), self._span(children[0], children[0]))
 
     def index_of(self, children: list[Any]) -> syntax.IndexOf:
         return syntax.IndexOf(children[0], tuple(children[2:-1:2]), self._span(children[0], children[-1]))
@@ -236,11 +236,12 @@ class _Builder(threading.local):
     def labelled_item(self, children: list[Any]) -> Item:
         name, _, content = children
         item = self.item([content])
-        return Item(replace(item.content, label=_spelling(name)), name.start_pos, item.end)
+        assert item.content is not None
+        return Item(replace(item.content, label=spelling(name)), name.start_pos, item.end)
 
     def loop_head(self, children: list[Any]) -> Head:
         mark, variable, _, first, _, last, colon = children
-        return Head(_spelling(variable), first, last, self._span(mark, colon))
+        return Head(spelling(variable), first, last, self._span(mark, colon))
 
     def program(self, children: list[Any]) -> list[Item]:
         return children
@@ -252,7 +253,7 @@ class _Builder(threading.local):
 _BUILDER = _Builder()
 
 
-def _spelling(token: str) -> str:
+def spelling(token: str) -> str:
     """A name as it is compared: normalised as Python normalises keywords, so that parameters are found."""
     if token.isascii():
         return str(token)

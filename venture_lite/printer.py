@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import sys
 from pathlib import Path
 from typing import TextIO
@@ -13,38 +11,7 @@ from venture_lite.errors import VentureError
 from venture_lite.plots import needs_plain
 from venture_lite.progress import Display, Snapshot, is_watched
 from venture_lite.report import Report, as_json, as_text
-
-
-def say(text: str) -> None:
-    """To standard error; a closed one is no reason to fail."""
-    with contextlib.suppress(OSError, ValueError):
-        print(text, file=sys.stderr, flush=True)
-
-
-def write_line(text: str, stream: TextIO | None) -> None:
-    """To standard output, at once.
-
-    Raises:
-        BrokenPipeError: nobody reads it any more.
-        VentureError: it cannot be written for another reason.
-    """
-    if stream is None:
-        raise VentureError("cannot write to standard output: it is closed")
-    try:
-        print(text, file=stream, flush=True)
-    except BrokenPipeError:
-        abandon_output(stream)
-        raise
-    except (OSError, ValueError) as error:
-        abandon_output(stream)
-        reason = getattr(error, "strerror", None) or error
-        raise VentureError(f"cannot write to standard output: {reason}") from error
-
-
-def abandon_output(stream: TextIO) -> None:
-    """Nothing more can be written: keep the interpreter from trying again, and complaining, when it ends."""
-    with contextlib.suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+from venture_lite.streams import say, write_line
 
 
 class Printer:

@@ -168,6 +168,8 @@ NEEDS_A_RUN = {
     "an error in a pass of a loop that infers",
     "an argument observed",
     "two observations of one choice",
+    "two observations in one loop",
+    "a second observation in a loop",
     "a random key on the way",
     "a random predicate to choices elsewhere",
     "one of many",

@@ -15,7 +15,7 @@ import pytest
 PACKAGE = Path(__file__).parents[2] / "venture_lite"
 LAYERS = (
     ("errors",),
-    ("collector", "syntax", "values", "diagnostics", "presentation", "progress", "tables"),
+    ("collector", "streams", "syntax", "values", "diagnostics", "presentation", "progress", "tables"),
     ("directives", "refusals", "nesting", "parse", "recovery", "source_files", "data"),
     ("procedures", "draws", "summary", "markup", "plots", "pictures", "datatree", "export"),
     ("code", "supplied", "parameters"),

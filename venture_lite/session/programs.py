@@ -10,7 +10,7 @@ from typing import Any
 from venture_lite import syntax
 from venture_lite.errors import ArgumentError, ParameterError, Source, Span, VentureError
 from venture_lite.parameters import refuse_missing
-from venture_lite.parse import parse_expression, parse_program
+from venture_lite.parse import parse_expression, parse_program, spelling
 from venture_lite.source_files import read_source
 from venture_lite.supplied import converted
 from venture_lite.syntax import Directive, Expression
@@ -81,9 +81,15 @@ def written(keyword: str, *parts: str | syntax.Quote) -> Span:
     return Span(source, 0, len(source.text))
 
 
+def label_of(label: str | None) -> str | None:
+    """A label that a Python caller gave, as the language spells it."""
+    return None if label is None else spelling(label)
+
+
 def reference_to(label: str | int, positions: tuple[int, ...] = ()) -> syntax.DirectiveReference:
     """A directive that a Python caller named."""
     source = Source("<input>", str(label))
+    label = spelling(label) if isinstance(label, str) else label
     return syntax.DirectiveReference(label, positions, Span(source, 0, len(source.text)))
 
 

@@ -178,22 +178,23 @@ class Runner:
                 target.lambda_form = inlinable(filled, directive.name)
                 targets.append(target)
             made = rows.load_assume(self.chains, directive, given, targets)
+            live = Live(
+                self.directory.next_id, directive.label, "assume", directive.span, [Part(None, made)], directive.name
+            )
+            value = self.directory.value(live)
         except BaseException:
             for analyzer in analyzers[: len(targets)]:
                 analyzer.unbind(directive.name)
             raise
         finally:
             awaited, *_ = [analyzer.end_of_assume() for analyzer in analyzers]
-        live = Live(
-            self.directory.next_id, directive.label, "assume", directive.span, [Part(None, made)], directive.name
-        )
         self.directory.enter(live)
         if self._to_come is None:
             for target in awaited:
                 hint = f"; {target.hint}" if target.hint else ""
                 text = f"{directive.name} refers to {target.name}, which nothing binds yet{hint}"
                 warnings.warn(text, VentureWarning, stacklevel=5)
-        return self.directory.value(live)
+        return value
 
     def _leaf(self, directive: syntax.Observe | syntax.Predict, given: Given) -> Any:
         self.directory.refuse_taken([directive.label], directive.span, given.run)
@@ -203,12 +204,13 @@ class Runner:
         )
         with self.directory.naming_the_first():
             rows.load_leaf(self.chains, live, directive, given)
-        self.directory.enter(live)
         if kind == "predict":
-            return self.directory.value(live)
-        return self.chains.joined(
-            [_density(model, made) for model, made in zip(self.chains.models, live.parts[0].rows, strict=True)]
-        )
+            value = self.directory.value(live)
+        else:
+            models = zip(self.chains.models, live.parts[0].rows, strict=True)
+            value = self.chains.joined([_density(model, made) for model, made in models])
+        self.directory.enter(live)
+        return value
 
     def _loop(self, loop: syntax.Loop, given: Given) -> Any:
         if only_rows(loop):
@@ -216,8 +218,9 @@ class Runner:
             live = Live(self.directory.next_id, loop.label, "loop", loop.span, [], run=given.run)
             with self.directory.naming_the_first():
                 rows.load_loop(self.chains, live, loop, given)
+            value = self.directory.value(live)
             self.directory.enter(live)
-            return self.directory.value(live)
+            return value
         refuse_in_loop(loop)
         values, given = [], given.in_loop()
         for value in rows.bounds(loop, given, given.passes):

@@ -22,6 +22,7 @@ from venture_lite.session.programs import (
     DirectiveResult,
     constant_of,
     expression_of,
+    label_of,
     name_of,
     reference_to,
     written,
@@ -127,7 +128,9 @@ class Venture:
     def assume(self, name: str, expression: str, /, label: str | None = None, **parameters: Any) -> Any:
         """`[assume NAME EXPR]`: bind a name to an expression's value, which is returned."""
         parsed, name = expression_of(expression), name_of(name)
-        return self._execute(syntax.Assume(name, parsed, written("assume", name, expression), label), parameters)
+        return self._execute(
+            syntax.Assume(name, parsed, written("assume", name, expression), label_of(label)), parameters
+        )
 
     def observe(self, expression: str, value: Any, /, label: str | None = None, **parameters: Any) -> Any:
         """`[observe EXPR VALUE]`: constrain the random choice that the expression's value is; returns its log density.
@@ -137,12 +140,12 @@ class Venture:
         parsed = expression_of(expression)
         constant = constant_of(value, parsed)
         span = written("observe", expression, constant)
-        return self._execute(syntax.Observe(parsed, constant, span, label), parameters)
+        return self._execute(syntax.Observe(parsed, constant, span, label_of(label)), parameters)
 
     def predict(self, expression: str, /, label: str | None = None, **parameters: Any) -> Any:
         """`[predict EXPR]`: evaluate an expression in the trace and keep it up to date; returns its value."""
         parsed = expression_of(expression)
-        return self._execute(syntax.Predict(parsed, written("predict", expression), label), parameters)
+        return self._execute(syntax.Predict(parsed, written("predict", expression), label_of(label)), parameters)
 
     def sample(self, expression: str, /, **parameters: Any) -> Any:
         """`[sample EXPR]`: evaluate an expression against the current trace and keep nothing."""

@@ -7,7 +7,8 @@ from typing import Any
 
 from venture_lite.code import Kind
 from venture_lite.errors import KernelError
-from venture_lite.procedures.record import Random
+from venture_lite.procedures.bounds import certain
+from venture_lite.procedures.record import Maker, Random
 from venture_lite.procedures.transforms import Transform
 from venture_lite.trace.directives import Model
 from venture_lite.trace.runtime import Exchangeable
@@ -30,7 +31,7 @@ def has_mass(operator: Random | Exchangeable, value: Any) -> bool:
     record = operator if isinstance(operator, Random) else operator.record
     if record.transform is not None:
         return False
-    if isinstance(record, Random) and record.support is not None:
+    if isinstance(record, Maker) or record.support is not None or record.log_bound is certain:
         return True
     # a density registered from Python may lack a transform
     return not isinstance(value, float) or value % 1 == 0

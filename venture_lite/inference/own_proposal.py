@@ -26,6 +26,9 @@ ENOUGH = 100
 """After so many proposals, none of which could have proposed the way back, the user is told."""
 
 
+RANDOM_VALUES = "(normal x 1) for (+ x (normal 0 1)), (if (flip) (+ k 1) (- k 1)) where values are discrete"
+
+
 class _Outside(Exception):
     """A proposed value lies outside the support of its choice."""
 
@@ -123,13 +126,9 @@ class OwnProposal:
 
     def _computed(self) -> KernelError:
         if not self._drawn.is_random:
-            return self.density.error(
-                "never proposes back: it makes no random choice", "a random choice around the value, as (normal x 1)"
-            )
-        return self.density.error(
-            "computes its value from random choices, so that its density is not known",
-            "the value itself a random choice, (normal x 1) for (+ x (normal 0 1)), or choices of finite support",
-        )
+            return self.density.error("never proposes back: it makes no random choice", RANDOM_VALUES)
+        what = "computes its value from random choices, so that its density is not known"
+        return self.density.error(what, RANDOM_VALUES)
 
     def _refusal(self, what: str) -> KernelError:
         return self.density.error(what, "mh without a proposal, or tags that keep what it moves in a block of its own")

@@ -12,13 +12,14 @@ probabilities in auxiliary variable proposal generation). A run that makes other
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from venture_lite.errors import KernelError
+from venture_lite.inference.distributions import has_mass, name_of
 from venture_lite.inference.enumeration import support_of
 from venture_lite.inference.replay import WHOLE, Procedure
 from venture_lite.procedures.record import Maker, Random
@@ -29,6 +30,8 @@ from venture_lite.values import equal, freeze, show
 
 MOST_BRANCHES = 1000
 """Auxiliary choices of more values are kept, not summed over."""
+LONGEST_TEXT = 60
+"""Characters of a proposal's text in a message."""
 MOST_PATHS = 10_000
 """Runs of a procedure, one for each combination of auxiliary choices, that a density may take."""
 
@@ -58,13 +61,17 @@ class Density:
     def __init__(self, procedure: Procedure) -> None:
         self.procedure = procedure
         self.model = procedure.model
-        self.text = " ".join(procedure.span.text.split())
+        text = " ".join(procedure.span.text.split())
+        self.text = text if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]} ..."
 
     def error(self, what: str, hint: str | None = None) -> KernelError:
         return KernelError(f"the proposal {self.text} {what}", self.procedure.span, hint)
 
     def draw(self, start: tuple[Any, ...], discrete: frozenset[int]) -> Drawn:
         """Apply the procedure. `discrete` are the positions at which a computed value has a probability."""
+        if self.procedure.count not in (None, len(start)):
+            many = "1 choice" if len(start) == 1 else f"{len(start)} choices"
+            raise self.error(f"takes {self.procedure.count} values, but the block has {many}")
         total, is_random, branches = 0.0, False, False
         kept: list[tuple[Any, Any]] = []
         chosen: set[int] = set()
@@ -73,8 +80,9 @@ class Density:
             nonlocal total, is_random, branches
             is_random = True
             value = self.model.machine.simulate(node, operator, arguments)
-            positions = self._positions(node, operator)
-            chosen.update(range(len(start)) if positions is WHOLE else positions)
+            positions = self._positions(node, operator, len(start))
+            chosen.update(positions)
+            self._check_kind(operator, value, positions, discrete)
             if not positions and _finite(operator, arguments) is not None:
                 branches = True
                 return value
@@ -124,9 +132,10 @@ class Density:
 
         def choose(node: int, operator: Any, arguments: tuple[Any, ...]) -> Any:
             nonlocal total, at
-            if positions := self._positions(node, operator):
-                chosen.update(range(len(start)) if positions is WHOLE else positions)
+            if positions := self._positions(node, operator, len(start)):
+                chosen.update(positions)
                 value = _part(target, positions)
+                self._check_kind(operator, value, positions, discrete)
             elif (support := _finite(operator, arguments)) is not None:
                 if at == len(tape):
                     tape.append([support, 0])
@@ -150,13 +159,20 @@ class Density:
         complete = next(kept, None) is None and computed - discrete == like.computed - discrete
         return total if complete and all(equal(values[i], target[i]) for i in computed) else -math.inf
 
-    def _positions(self, node: int, operator: Any) -> tuple[int, ...]:
+    def _positions(self, node: int, operator: Any, count: int) -> Sequence[int]:
         positions = self.procedure.positions(node)
         if positions and isinstance(operator, Exchangeable) and operator.record.labels:
             raise self.error(
                 f"takes its value from {operator.record.name}: a label means nothing but equality, and has no density"
             )
-        return positions
+        return range(count) if positions is WHOLE else positions
+
+    def _check_kind(self, operator: Any, value: Any, positions: Sequence[int], discrete: frozenset[int]) -> None:
+        """A value with a probability cannot stand in for one with a density, nor the other way round."""
+        is_discrete = has_mass(operator, value)
+        if any((position in discrete) != is_discrete for position in positions):
+            mine, theirs = ("discrete", "continuous") if is_discrete else ("continuous", "discrete")
+            raise self.error(f"takes its value from {name_of(operator)}, which is {mine}, for a {theirs} choice")
 
     def _density(self, node: int, operator: Any, arguments: tuple[Any, ...], value: Any) -> float:
         return density_of(self.model.trace, node >> 32, node & ROW_MASK, operator, arguments, value)
@@ -201,8 +217,9 @@ def _space(operator: Random | Exchangeable) -> Random | Maker:
     return operator if isinstance(operator, Random) else operator.record
 
 
-def _part(target: tuple[Any, ...], positions: Iterable[int]) -> Any:
-    if positions is WHOLE:
+def _part(target: tuple[Any, ...], positions: Sequence[int]) -> Any:
+    if isinstance(positions, range):
+        # one choice for all
         return target[0] if len(target) == 1 else freeze(np.array(target, dtype=np.float64))
     first, *others = (target[position] for position in positions)
     if not all(equal(first, other) for other in others):

@@ -42,10 +42,13 @@ class Procedure:
         )
         self._codes: dict[int, Code] = {}
         self._positions: dict[Code, dict[int, tuple[int, ...]]] = {}
+        # how many values it takes, where the text says so
+        self.count: int | None = None
         match self._expression:
             case Form(items=(Name(name="lambda"), Form(items=variables), *_)):
+                self.count = len(variables)
                 # what is wrong with the text is said before anything moves
-                self._code(len(variables))
+                self._code(self.count)
 
     def _code(self, count: int) -> Code:
         """The Code of the procedure's call with `count` values; one for all programs that hold this very text."""

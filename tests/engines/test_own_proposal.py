@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 
 import numpy as np
@@ -91,6 +92,7 @@ def test_values_come_in_the_order_of_the_addresses() -> None:
         (NORMAL, "(mh default one 3 9)", "PROPOSAL must be a procedure, got 3", "3"),
         (NORMAL, "(mh default one stp 9)", "unknown name stp", "stp"),
         (NORMAL, "(mh default one 'step 9)", "mh is written", "(mh"),
+        (NORMAL, "(mh default one (lambda x 3) 9)", "lambda is written (lambda (parameter ...) body)", "(lambda"),
         (NORMAL, "(mh default one (normal 0 1) 9)", "is not a procedure", "(normal"),
         (NORMAL, "(mh default one (lambda (x) (begin (binomial 500 0.5) (binomial 500 0.5) (normal x 1))) 9)",
          "more than 10,000 combinations", "(lambda"),
@@ -108,7 +110,7 @@ def test_values_come_in_the_order_of_the_addresses() -> None:
 def test_what_a_proposal_cannot_be_is_said_at_its_place(program: str, engine: str, message: str, at: str) -> None:
     venture = loaded(program)
     before, score = venture.traces[0].snapshot(), venture.log_score()
-    with pytest.raises(VentureError, match=message.replace("(", r"\(")) as caught:
+    with pytest.raises(VentureError, match=re.escape(message)) as caught:
         venture.infer(engine)
     assert caught.value.span is not None
     assert caught.value.span.text.startswith(at)
@@ -168,3 +170,8 @@ def test_several_chains_have_their_own_procedures() -> None:
     draws = venture.infer("(repeat 20 (do (mh default one (lambda (v) (normal v scale)) 5) (collect x)))")
     first, second = np.asarray(draws["x"])
     assert not np.array_equal(first, second)
+
+
+def test_a_lambda_that_is_none_cannot_be_defined() -> None:
+    with pytest.raises(VentureError, match="lambda is written"):
+        loaded("[define step (lambda x 3)]")

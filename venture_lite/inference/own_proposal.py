@@ -126,7 +126,8 @@ class OwnProposal:
 
     def _computed(self) -> KernelError:
         if not self._drawn.is_random:
-            return self.density.error("never proposes back: it makes no random choice", RANDOM_VALUES)
+            hint = "a random choice around the value, as (normal x 1)"
+            return self.density.error("never proposes back: it makes no random choice", hint)
         what = "computes its value from random choices, so that its density is not known"
         return self.density.error(what, RANDOM_VALUES)
 

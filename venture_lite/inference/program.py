@@ -124,6 +124,8 @@ class InferenceProgram:
                 return self.value(consequent if truth(self.value(predicate)) else alternative)
             case Form(items=(Name(name="lambda"), Form(), _, *_)):
                 return Lambda(closed(item, {**self.defined, **(self.passes or {})}, self._constant))
+            case Form(items=(Name(name="lambda"), *_)):
+                raise ArgumentError("lambda is written (lambda (parameter ...) body)", item.span)
             case Form(items=(Name(name=head, span=span), *rest)):
                 record = self.model.trace.analyzer.procedure(head)
                 if isinstance(record, Deterministic):

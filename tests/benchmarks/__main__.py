@@ -15,7 +15,19 @@ import sys
 
 from tests.benchmarks.measure import Row
 
-BENCHMARKS = ("logistic", "loading", "scalar", "local", "mixture", "chain", "startup", "check", "repl")
+BENCHMARKS = (
+    "logistic",
+    "loading",
+    "scalar",
+    "local",
+    "mixture",
+    "chain",
+    "startup",
+    "check",
+    "repl",
+    "process",
+    "subsampled",
+)
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
 HEADER = ("what", "measured", "baseline", "ratio", "bar", "met")
 

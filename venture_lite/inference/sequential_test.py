@@ -22,6 +22,9 @@ FEWEST_BLOCKS = 500
 FEWEST_OF_A_KIND = 10
 """Draws of a kind, where there are several kinds, before its variance is trusted."""
 
+LOOKED_AT = 8
+"""One of so many samples is asked for its skewness and kurtosis."""
+
 Terms = Callable[[int, np.ndarray], np.ndarray]
 """(kind, positions) -> the terms at these positions; raises NotFinite where one is impossible."""
 
@@ -37,9 +40,8 @@ class Decision:
     rows: int
     # probability of the sample's deviation if the truth were at the threshold; 0 where every term was read
     p_value: float
-    # skewness and excess kurtosis of the sample, divided by sqrt(n) and n: those of its mean
-    skewness: float
-    kurtosis: float
+    # skewness and excess kurtosis of the sample's mean, for a decision at which they were looked at
+    shape: tuple[float, float] | None = None
 
 
 class Shuffle:
@@ -109,6 +111,7 @@ class SequentialTest:
         self.tolerance = tolerance
         self._shuffles = [Shuffle(count, rng) for count in counts]
         self._total = sum(counts)
+        self._decisions = 0
         from scipy.special import stdtr
 
         self._t_distribution = stdtr
@@ -177,8 +180,11 @@ class SequentialTest:
 
     def _decided(self, above: bool, p_value: float, samples: list[_Sample], seen: list[np.ndarray]) -> Decision:
         rows = sum(sample.n for sample in samples)
-        skewness, kurtosis = moments(np.concatenate(seen)) if p_value else (0.0, 0.0)
-        return Decision(above, rows, p_value, skewness / math.sqrt(rows), kurtosis / rows)
+        self._decisions += 1
+        if not p_value or self._decisions % LOOKED_AT:
+            return Decision(above, rows, p_value)
+        skewness, kurtosis = moments(np.concatenate(seen))
+        return Decision(above, rows, p_value, (skewness / math.sqrt(rows), kurtosis / rows))
 
 
 def moments(terms: np.ndarray) -> tuple[float, float]:
@@ -195,7 +201,7 @@ def moments(terms: np.ndarray) -> tuple[float, float]:
 def exact(counts: Sequence[int], threshold: float, terms: Terms) -> Decision:
     """The decision from every term."""
     total = math.fsum(float(terms(kind, np.arange(count)).sum()) for kind, count in enumerate(counts))
-    return Decision(total > threshold, sum(counts), 0.0, 0.0, 0.0)
+    return Decision(total > threshold, sum(counts), 0.0)
 
 
 def interval(successes: int, trials: int) -> tuple[Any, Any]:

@@ -18,8 +18,10 @@ from venture_lite.forms import scope_name
 from venture_lite.inference.control_variates import Expansion
 from venture_lite.inference.distributions import refuse_discrete
 from venture_lite.inference.inspection import inspected_first
+from venture_lite.inference.linear_block import LinearBlock
 from venture_lite.inference.mh import Drift, Resimulation
 from venture_lite.inference.program import Action, InferenceProgram, Kernel
+from venture_lite.inference.reach import Reach
 from venture_lite.inference.reading import options_of, parts_of
 from venture_lite.inference.sequential_test import Decision, NotFinite, SequentialTest, Terms, exact, interval
 from venture_lite.inference.transitions import Transitions
@@ -31,8 +33,8 @@ from venture_lite.trace.weights import Weight
 
 SKEWED = 0.5
 """Skewness or excess kurtosis of a minibatch's mean above which Student's t is not to be trusted."""
-ENOUGH = 50
-"""Tests after which their average says something: a single sample's skewness is mostly noise."""
+ENOUGH = 20
+"""Samples after which their average says something: a single sample's skewness is mostly noise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,9 @@ class Prepared:
     sections: Sections
     test: SequentialTest
     expansion: Expansion | None
+    # with bounds on the terms, for the rule that holds for any distribution
+    linear: LinearBlock | None
+    reach: Reach | None
 
 
 class Subsampled:
@@ -121,11 +126,19 @@ class Subsampled:
             sections = Sections.of(self.model, block)
             counts = [kind.count for kind in sections.kinds]
             test = SequentialTest(counts, self.settings.batch, self.settings.tolerance, self.model.trace.rng)
-            found = Prepared(sections, test, self._expansion(sections, block))
+            found = self._with_linear_parts(sections, test, block)
         elif found.expansion is not None and not found.expansion.is_current():
-            found = Prepared(found.sections, found.test, self._expansion(found.sections, block))
+            found = self._with_linear_parts(found.sections, found.test, block)
         self._prepared[block] = found
         return found
+
+    def _with_linear_parts(self, sections: Sections, test: SequentialTest, block: Sequence[int]) -> Prepared:
+        expansion = self._expansion(sections, block)
+        linear = expansion.linear if expansion is not None else None
+        if self.settings.bernstein and linear is None:
+            linear = LinearBlock(self.model, sections, block)
+        reach = Reach(linear, linear.present()) if self.settings.bernstein and linear is not None else None
+        return Prepared(sections, test, expansion, linear, reach)
 
     def _expansion(self, sections: Sections, block: Sequence[int]) -> Expansion | None:
         if not self.settings.proxy:
@@ -143,20 +156,22 @@ class Transition:
         self.sections = prepared.sections
         self.test = prepared.test
         self.expansion = prepared.expansion
+        self.linear = prepared.linear
+        self.reach = prepared.reach
 
     def decide(self) -> Decision:
         """Propose, draw u, and read rows until the decision is sure. The trace is left at either value."""
         engine, sections, expansion = self.engine, self.sections, self.expansion
         random = engine.model.trace.rng.random
-        old = expansion.linear.present() if expansion is not None else np.empty(0)
+        old = self.linear.present() if self.linear is not None else np.empty(0)
         ratio, weight = sections.propose(engine.proposal)
         u = random()
         if weight.impossible:
             return self._by_all(u, ratio, weight)
         threshold = (math.log(u) if u else -math.inf) - ratio - weight.total
         terms: Terms = self._differences
+        new = self.linear.present() if self.linear is not None else old
         if expansion is not None:
-            new = expansion.linear.present()
             total = expansion.total(old, new)
             if expansion.is_exact or not engine.settings.tolerance:
                 return self._first_stage(total > threshold, total)
@@ -166,7 +181,7 @@ class Transition:
                 return _finite(expansion.residuals(kind, positions, old, new))
 
         try:
-            decision = self.test.decide(threshold, terms, self._largest())
+            decision = self.test.decide(threshold, terms, self._largest(old, new))
         except NotFinite:
             return self._by_all(u, ratio, weight)
         if engine.settings.audit and random() < engine.settings.audit:
@@ -183,22 +198,26 @@ class Transition:
         of it; an expansion that is exact decides alone."""
         assert self.expansion is not None
         if not passed or self.expansion.is_exact:
-            return Decision(passed, 0, 0.0, 0.0, 0.0)
+            return Decision(passed, 0, 0.0)
         change = self.sections.change_of_all()
         change.total -= total
         accepted = accepts(self.engine.model.trace.rng.random(), change)
-        return Decision(accepted, self.sections.count, 0.0, 0.0, 0.0)
+        return Decision(accepted, self.sections.count, 0.0)
 
     def _by_all(self, u: float, ratio: float, weight: Weight) -> Decision:
         """Decided by every row, impossible ones counted."""
         change = self.sections.change_of_all()
         change.plus(weight)
         change.total += ratio
-        return Decision(accepts(u, change), self.sections.count, 0.0, 0.0, 0.0)
+        return Decision(accepts(u, change), self.sections.count, 0.0)
 
-    def _largest(self) -> float | None:
+    def _largest(self, old: np.ndarray, new: np.ndarray) -> float | None:
         """A bound on the distance between any two terms, where the stopping rule asks for one."""
-        return None
+        if self.reach is None:
+            return None
+        if self.expansion is None:
+            return self.reach.of_differences(old, new)
+        return self.reach.of_residuals(old, new, self.expansion.center)
 
 
 def _finite(change: np.ndarray) -> np.ndarray:
@@ -222,6 +241,8 @@ class Record:
         self.fraction = 0.0
         self.p_values = 0.0
         self.largest_p_value = 0.0
+        # samples whose skewness and kurtosis were looked at
+        self.shapes = 0
         self.skewness = 0.0
         self.kurtosis = 0.0
         self.audited = 0
@@ -232,11 +253,13 @@ class Record:
         self.fraction += decision.rows / count
         self.p_values += decision.p_value
         self.largest_p_value = max(self.largest_p_value, decision.p_value)
-        self.skewness += abs(decision.skewness)
-        self.kurtosis += abs(decision.kurtosis)
+        if decision.shape is not None:
+            self.shapes += 1
+            self.skewness += abs(decision.shape[0])
+            self.kurtosis += abs(decision.shape[1])
 
     def is_skewed(self) -> bool:
-        return self.tests >= ENOUGH and max(self.skewness, self.kurtosis) > SKEWED * self.tests
+        return self.shapes >= ENOUGH and max(self.skewness, self.kurtosis) > SKEWED * self.shapes
 
     def compare(self, decision: Decision, truth: Decision) -> None:
         self.audited += 1
@@ -250,8 +273,8 @@ class Record:
             "mean fraction of rows": self.fraction / self.tests,
             "mean p-value": self.p_values / self.tests,
             "largest p-value": self.largest_p_value,
-            "skewness of a minibatch's mean": self.skewness / self.tests,
-            "kurtosis of a minibatch's mean": self.kurtosis / self.tests,
+            "skewness of a minibatch's mean": self.skewness / max(self.shapes, 1),
+            "kurtosis of a minibatch's mean": self.kurtosis / max(self.shapes, 1),
         }
         if self.audited:
             low, high = interval(self.differ, self.audited)
@@ -268,7 +291,9 @@ def _engine(program: InferenceProgram, form: Form, always_audited: bool) -> tupl
         raise ArgumentError(f"NBATCH must be 2 or more, got {batch}", parts[2].span)
     if not isinstance(tolerance, (int, float)) or not 0 <= tolerance <= 0.5:
         raise ArgumentError(f"EPS must be between 0 and 0.5, got {tolerance}", parts[3].span)
-    options = options_of(form, parts[4:-1], {"drift": 1, "audit": 1, "proxy": 0}, SUBSAMPLED_MH.usage[0])
+    options = options_of(
+        form, parts[4:-1], {"drift": 1, "audit": 1, "proxy": 0, "bernstein": 0}, SUBSAMPLED_MH.usage[0]
+    )
     audit = 1.0 if always_audited else 0.0
     if "audit" in options:
         audit = program.probability(options["audit"][0], "the audited fraction F")
@@ -276,7 +301,7 @@ def _engine(program: InferenceProgram, form: Form, always_audited: bool) -> tupl
     proposal: Proposal = Resimulation(model)
     if "drift" in options:
         proposal = Drift(model.trace.rng, program.positive(options["drift"][0], "the drift's SIGMA"))
-    settings = Settings(batch, float(tolerance), "proxy" in options, audit=audit)
+    settings = Settings(batch, float(tolerance), "proxy" in options, "bernstein" in options, audit)
     engine = Subsampled(model, proposal, settings, program.block_counter(scope, selector), program.warn)
 
     def refuse(model: Model, nodes: list[int]) -> None:
@@ -304,7 +329,7 @@ def _compile_report(program: InferenceProgram, form: Form) -> Kernel:
     return report
 
 
-_WRITTEN = "SCOPE BLOCK NBATCH EPS ['drift SIGMA] ['proxy] ['audit F] T)"
+_WRITTEN = "SCOPE BLOCK NBATCH EPS ['drift SIGMA] ['proxy] ['bernstein] ['audit F] T)"
 SUBSAMPLED_MH = Action(
     "subsampled_mh", (f"(subsampled_mh {_WRITTEN}",),
     "T transitions as mh makes them, each decided from as many minibatches of NBATCH rows as a sequential test needs "

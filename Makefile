@@ -21,6 +21,7 @@ bench: $(STAMP)
 	$(BIN)/python -m tests.benchmarks
 
 docs: $(STAMP)
+	$(BIN)/python docs/editors/grammar.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo build/site/index.html
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -19,6 +18,7 @@ from venture_lite import export
 from venture_lite.draws import Draws
 from venture_lite.errors import VentureError
 
+resource = pytest.importorskip("resource")
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="as on Unix")
 
 VENTURE = f"{sys.executable} -m venture_lite"

@@ -42,6 +42,24 @@ class Transform(Protocol):
     def log_jacobian(self, value: Any, arguments: tuple[Any, ...]) -> float:
         """log |d value / d free| at the value, summed over coordinates."""
 
+    def free_gradient(self, value: Any, arguments: tuple[Any, ...], gradient: Any) -> Any:
+        """From the derivatives of a log density by the value to those, by the free coordinates, of the log density and
+        the log Jacobian together."""
+
+    def argument_gradient(self, value: Any, arguments: tuple[Any, ...], gradient: Any) -> tuple[Any, ...]:
+        """The same by each argument while the free coordinates stay: what moves the support moves the value."""
+
+
+class _FixedSupport:
+    """What transforms share that do not read the arguments."""
+
+    __slots__ = ()
+
+    reads_arguments: ClassVar[bool] = False
+
+    def argument_gradient(self, value: Any, arguments: tuple[Any, ...], gradient: Any) -> tuple[Any, ...]:
+        return (None,) * len(arguments)
+
 
 def _array(value: Any) -> Any:
     """Lists as arrays; numbers and arrays as they are."""
@@ -53,9 +71,7 @@ def _is_one(value: Any) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
-    reads_arguments: ClassVar[bool] = False
-
+class Identity(_FixedSupport):
     def to_free(self, value: Any, arguments: tuple[Any, ...]) -> Any:
         return _array(value)
 
@@ -65,11 +81,12 @@ class Identity:
     def log_jacobian(self, value: Any, arguments: tuple[Any, ...]) -> float:
         return 0.0
 
+    def free_gradient(self, value: Any, arguments: tuple[Any, ...], gradient: Any) -> Any:
+        return gradient
+
 
 @dataclass(frozen=True, slots=True)
-class Logarithm:
-    reads_arguments: ClassVar[bool] = False
-
+class Logarithm(_FixedSupport):
     def to_free(self, value: Any, arguments: tuple[Any, ...]) -> Any:
         value = _array(value)
         return math.log(value) if _is_one(value) else np.log(value)
@@ -82,6 +99,9 @@ class Logarithm:
     def log_jacobian(self, value: Any, arguments: tuple[Any, ...]) -> float:
         value = _array(value)
         return math.log(value) if _is_one(value) else float(np.log(value).sum())
+
+    def free_gradient(self, value: Any, arguments: tuple[Any, ...], gradient: Any) -> Any:
+        return gradient * _array(value) + 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +145,19 @@ class Interval:
             return math.log(value - low) + math.log(high - value) - math.log(high - low)
         return float((np.log(value - low) + np.log(high - value) - math.log(high - low)).sum())
 
+    def free_gradient(self, value: Any, arguments: tuple[Any, ...], gradient: Any) -> Any:
+        low, high = self._bounds(arguments)
+        below, above = _array(value) - low, high - _array(value)
+        return (gradient * below * above + above - below) / (high - low)
+
+    def argument_gradient(self, value: Any, arguments: tuple[Any, ...], gradient: Any) -> tuple[Any, ...]:
+        # value = low + (high - low) s and the Jacobian is (high - low) s (1 - s), where s depends on the coordinate
+        low, high = self._bounds(arguments)
+        below, above, width = _array(value) - low, high - _array(value), high - low
+        by_low = float(np.sum(gradient * above - 1.0)) / width
+        by_high = float(np.sum(gradient * below + 1.0)) / width
+        return (by_low, by_high, *(None,) * (len(arguments) - 2))
+
 
 @dataclass(frozen=True, slots=True)
 class Above:
@@ -146,14 +179,18 @@ class Above:
     def log_jacobian(self, value: Any, arguments: tuple[Any, ...]) -> float:
         return POSITIVE.log_jacobian(_array(value) - arguments[self.position], ())
 
+    def free_gradient(self, value: Any, arguments: tuple[Any, ...], gradient: Any) -> Any:
+        return POSITIVE.free_gradient(_array(value) - arguments[self.position], (), gradient)
+
+    def argument_gradient(self, value: Any, arguments: tuple[Any, ...], gradient: Any) -> tuple[Any, ...]:
+        return tuple(float(np.sum(gradient)) if i == self.position else None for i in range(len(arguments)))
+
 
 @dataclass(frozen=True, slots=True)
-class Circle:
+class Circle(_FixedSupport):
     """Angles from -pi to pi, unrolled onto the line: the free coordinate is the angle, and all that differ by whole
     turns are one. A symmetric move of the angle stays symmetric when it is rolled up again, and crosses the seam at pi
     like any other place, where the logit of a position between two bounds would never get across."""
-
-    reads_arguments: ClassVar[bool] = False
 
     def to_free(self, value: Any, arguments: tuple[Any, ...]) -> Any:
         return _array(value)
@@ -167,14 +204,15 @@ class Circle:
     def log_jacobian(self, value: Any, arguments: tuple[Any, ...]) -> float:
         return 0.0
 
+    def free_gradient(self, value: Any, arguments: tuple[Any, ...], gradient: Any) -> Any:
+        return gradient
+
 
 @dataclass(frozen=True, slots=True)
-class CholeskyFactor:
+class CholeskyFactor(_FixedSupport):
     """A symmetric positive definite matrix as the lower triangle of its Cholesky factor, row by row, with the logarithm
     on the diagonal. d matrix / d factor is 2^D prod L_ii^(D - i + 1) for i = 1 ... D (Muirhead 1982, Aspects of
     Multivariate Statistical Theory, theorem 2.1.9), and d L_ii / d log L_ii is L_ii."""
-
-    reads_arguments: ClassVar[bool] = False
 
     def to_free(self, value: Any, arguments: tuple[Any, ...]) -> Any:
         lower = _lower(value).copy()
@@ -192,6 +230,14 @@ class CholeskyFactor:
         logs = np.log(_lower(value).diagonal())
         size = len(logs)
         return size * math.log(2.0) + float(logs @ np.arange(size + 1, 1, -1))
+
+    def free_gradient(self, value: Any, arguments: tuple[Any, ...], gradient: Any) -> Any:
+        # d matrix = dL L' + L dL', so that <gradient, d matrix> = <(gradient + gradient') L, dL>
+        lower = _lower(value)
+        by_lower = (gradient + np.transpose(gradient)) @ lower
+        size = len(lower)
+        np.fill_diagonal(by_lower, by_lower.diagonal() * lower.diagonal() + np.arange(size + 1, 1, -1))
+        return by_lower[np.tril_indices(size)]
 
 
 def _lower(value: Any) -> np.ndarray:
@@ -217,12 +263,10 @@ def matrix_of(lower: np.ndarray) -> np.ndarray:
 
 
 @dataclass(frozen=True, slots=True)
-class StickBreaking:
+class StickBreaking(_FixedSupport):
     """A point of the simplex as n - 1 logits of the part taken from what is left, shifted so that 0 is the centre
     (Betancourt 2012; the Jacobian is the product of the parts' derivatives, Stan reference manual, simplex
     transform)."""
-
-    reads_arguments: ClassVar[bool] = False
 
     def to_free(self, value: Any, arguments: tuple[Any, ...]) -> Any:
         point = np.asarray(value, dtype=np.float64)
@@ -242,6 +286,16 @@ class StickBreaking:
         point = np.asarray(value, dtype=np.float64)
         left = point[::-1].cumsum()[::-1]
         return float((np.log(point[:-1]) + np.log(left[1:]) - np.log(left[:-1])).sum())
+
+    def free_gradient(self, value: Any, arguments: tuple[Any, ...], gradient: Any) -> Any:
+        # d point_k / d logit_k = point_k (1 - taken_k), and what comes later shrinks by taken_k
+        point = np.asarray(value, dtype=np.float64)
+        left = point[::-1].cumsum()[::-1]
+        taken, kept = point[:-1] / left[:-1], left[1:] / left[:-1]
+        shares = np.asarray(gradient) * point
+        later = shares[::-1].cumsum()[::-1][1:]
+        # the logarithm of the Jacobian is the sum of log taken_k + (1 + the number of later sticks) log kept_k
+        return shares[:-1] * kept - taken * later + kept - taken * np.arange(len(point) - 1, 0, -1)
 
 
 REAL: Transform = Identity()

@@ -58,8 +58,7 @@ FAST = [
         ("tables", "gibbs of all", 3000),
         ("levels", "drift of each", 8000),
         ("branch", "slice of each", 5500),
-        ("tables", "own proposal for numbers", 2200),
-        ("tables", "rejection of each", 2000),
+        ("tables", "rejection of each", 1600),
     )
 ]
 FORWARD = 200_000

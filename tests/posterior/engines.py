@@ -131,14 +131,11 @@ FURTHER: tuple[dict[str, tuple[str, ...]], ...] = (SLICE, PROPOSAL, REJECTION)
 
 # The pairs of the everyday suite, which between them meet every kind of case.
 EVERYDAY: tuple[tuple[str, str], ...] = (
-    ("normal_mean", SLICE["normal_mean"][1]),
     ("correlated_pair", SLICE["correlated_pair"][1]),
     ("nested_uniforms", SLICE["nested_uniforms"][0]),
-    ("evidence_through_calls", SLICE["evidence_through_calls"][0]),
     ("normal_mean", PROPOSAL["normal_mean"][1]),
     ("beta_flips", PROPOSAL["beta_flips"][0]),
     ("correlated_pair", PROPOSAL["correlated_pair"][3]),
-    ("poisson_thinning", PROPOSAL["poisson_thinning"][2]),
     ("choice_in_branch", PROPOSAL["choice_in_branch"][0]),
     ("latent_draws", PROPOSAL["latent_draws"][0]),
     ("correlated_pair", REJECTION["correlated_pair"][0]),

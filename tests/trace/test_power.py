@@ -126,20 +126,22 @@ def drop_block_counts_of_draws(patch: Patch) -> None:
     ("mutation", "name", "engine"),
     [
         (take_the_way_back_for_the_way_there, "gamma_poisson", "(mh default one (lambda (r) (gamma 4 (/ 4 r))) 4)"),
-        (
+        pytest.param(
             take_the_way_back_for_the_way_there,
             "nested_flips",
             "(mh default one (lambda (v) (flip (if v 0.3 0.9))) 6)",
+            marks=pytest.mark.slow,
         ),
         (
             forget_choices_on_the_way,
             "normal_mean",
             "(mh default one (lambda (x) (let ((s (gamma 2 (+ 1 (* x x))))) (normal x s))) 6)",
         ),
-        (
+        pytest.param(
             forget_choices_on_the_way,
             "poisson_thinning",
             "(mh default one (lambda (n) (if (flip (/ 1 (+ 1 n))) (+ n 1) (- n 1))) 6)",
+            marks=pytest.mark.slow,
         ),
         (drop_block_counts, "choices_above_a_gate", "(slice default one 1.5 4 3)"),
         (forget_the_jacobian, "gamma_poisson", "(slice default one 1 4 1)"),
@@ -172,8 +174,6 @@ def test_a_slice_that_shrinks_towards_another_point_misses_the_posterior(monkeyp
         return (at, right) if at < start + 0.5 else (left, at)
 
     case, engine = BY_NAME["gamma_poisson"], "(slice default one 3 1 1)"
-    right = compare_all(chain(case, engine, seed=7)(15_000), case.exact())
-    assert max(abs(c.z) for cs in right.values() for c in cs) < CONFIRM
     monkeypatch.setattr(Slice, "_shrunk", staticmethod(shrunk))
     wrong = compare_all(chain(case, engine, seed=7)(15_000), case.exact())
     assert max(abs(c.z) for cs in wrong.values() for c in cs) > 1.5 * CONFIRM

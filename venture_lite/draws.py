@@ -7,7 +7,7 @@ copy of what the trace held. How the draws are summed up is in `summary.py`, how
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -47,10 +47,14 @@ class KernelStatistics:
 class DrawsBuilder:
     """Draws of one chain while its inference program runs; `add` and `add_plotted` append to one variable."""
 
-    __slots__ = ("plotted", "statistics", "values")
+    __slots__ = ("_adapting", "adapting", "plotted", "statistics", "values")
 
     def __init__(self) -> None:
         self.values: dict[str, list[Any]] = {}
+        # by variable how many of its first draws were made while a kernel still adapted
+        self.adapting: dict[str, int] = {}
+        # what adapts now
+        self._adapting: set[Hashable] = set()
         # what `plot` keeps, apart from the draws
         self.plotted: dict[str, list[Any]] = {}
         self.statistics: list[KernelStatistics] = []
@@ -61,6 +65,15 @@ class DrawsBuilder:
         if column is None:
             column = self.values[name] = []
         column.append(value)
+        if self._adapting:
+            self.adapting[name] = len(column)
+
+    def mark(self, kernel: Hashable, is_adapting: bool) -> None:
+        """Whether a kernel's last transition adapted: draws are marked while one did."""
+        if is_adapting:
+            self._adapting.add(kernel)
+        else:
+            self._adapting.discard(kernel)
 
     def add_plotted(self, name: str, value: Any) -> None:
         """One more draw of a variable for its picture."""
@@ -69,7 +82,7 @@ class DrawsBuilder:
     def finish(self) -> Draws:
         """The draws so far, as a set with one chain."""
         plotted = Draws([_arrays(self.plotted)]) if self.plotted else None
-        return Draws([_arrays(self.values)], self.statistics, plotted)
+        return Draws([_arrays(self.values)], self.statistics, plotted, adapting=[self.adapting])
 
 
 def _arrays(columns: Mapping[str, list[Any]]) -> dict[str, np.ndarray]:
@@ -103,8 +116,11 @@ class Draws(Mapping[str, np.ndarray]):
         statistics: Iterable[KernelStatistics] = (),
         plotted: Draws | None = None,
         origin: Origin | None = None,
+        adapting: Sequence[Mapping[str, int]] = (),
     ) -> None:
         self._chains = tuple(dict(chain) for chain in chains)
+        # for each chain, by variable, how many of its first draws were made while a kernel still adapted
+        self.adapting: tuple[Mapping[str, int], ...] = tuple(adapting) or ({},) * len(self._chains)
         self.statistics: tuple[KernelStatistics, ...] = tuple(statistics)
         # what `(plot ...)` kept, for `plots.text` and `figure`; None where the program has no plot
         self.plotted = plotted
@@ -122,14 +138,23 @@ class Draws(Mapping[str, np.ndarray]):
             chains.extend(part._chains)
         plotted = [part.plotted for part in parts if part.plotted is not None]
         origins = [part.origin for part in parts if part.origin is not None]
-        return cls(chains, statistics, cls.merge(plotted) if plotted else None, next(iter(origins), None))
+        adapting = [marks for part in parts for marks in part.adapting]
+        return cls(chains, statistics, cls.merge(plotted) if plotted else None, next(iter(origins), None), adapting)
 
     def cut_to_shortest(self) -> Draws:
         """Each variable with as many draws a chain as its shortest chain has: what an interruption leaves is uneven."""
         shortest = {name: min(map(len, self.by_chain(name))) for name in self.names}
         chains = [{name: chain[name][:length] for name, length in shortest.items() if length} for chain in self._chains]
         plotted = self.plotted.cut_to_shortest() if self.plotted is not None else None
-        return Draws(chains, self.statistics, plotted, self.origin)
+        return Draws(chains, self.statistics, plotted, self.origin, self.adapting)
+
+    def without_adaptation(self) -> Draws:
+        """The draws less those that were made while a kernel still adapted: what the summary is of."""
+        if not any(map(len, self.adapting)):
+            return self
+        left_out = {name: max(marks.get(name, 0) for marks in self.adapting) for name in self.names}
+        chains = [{name: values[left_out[name] :] for name, values in chain.items()} for chain in self._chains]
+        return Draws(chains, self.statistics, self.plotted, self.origin)
 
     @property
     def names(self) -> tuple[str, ...]:

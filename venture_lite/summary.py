@@ -6,7 +6,7 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -58,6 +58,8 @@ class Summary:
     # variables without a summary: neither numbers nor arrays of one shape
     left_out: tuple[str, ...]
     warnings: tuple[str, ...]
+    # how many draws a chain were left out, of each variable that was drawn while a kernel adapted
+    adapting: dict[str, int] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, dict[str, float | None]]:
         """Plain numbers by coordinate, for JSON: `{"mu": {"mean": 9.99, ...}}`; None for what is undefined."""
@@ -74,6 +76,9 @@ class Summary:
     def made_from(self) -> list[str]:
         """How many draws there are, and which variables have no summary."""
         lines = [_size_line(self.sizes)]
+        if self.adapting:
+            most = max(self.adapting.values())
+            lines.append(f"not counted: {most} draw{'s' * (most != 1)} a chain that were made while a kernel adapted")
         if self.left_out:
             lines.append(f"not summarized (not numbers of one shape): {', '.join(self.left_out)}")
         return [line for line in lines if line]
@@ -105,7 +110,9 @@ class Summary:
 
 
 def summarize(draws: Draws) -> Summary:
-    """The summary of a set of draws."""
+    """The summary of a set of draws, less those made while a kernel adapted."""
+    adapting = {name: count for marks in draws.adapting for name, count in marks.items() if count}
+    draws = draws.without_adaptation()
     numeric = [name for name in draws.names if draws.is_numeric(name) and draws[name].shape[1] > 0]
     rows = tuple(row for name in numeric for row in _rows_of(name, draws[name]))
     return Summary(
@@ -113,6 +120,7 @@ def summarize(draws: Draws) -> Summary:
         sizes={name: (draws[name].shape[0], draws[name].shape[1]) for name in numeric},
         left_out=tuple(name for name in draws.names if name not in numeric),
         warnings=(*_stuck_kernels(draws), *_mixing(rows)),
+        adapting=adapting,
     )
 
 

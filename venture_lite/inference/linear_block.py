@@ -36,6 +36,16 @@ class LinearBlock:
         self.model = model
         self.block = list(block)
         trace = model.trace
+        self.read_priors()
+        self.shapes = [np.shape(trace.value(node)) for node in self.block]
+        self.kinds: list[Linear] = [
+            linear_predictor(trace, kind.group.site, kind.all_rows(), self.block) for kind in sections.kinds
+        ]
+        self.size = sum(int(np.prod(shape)) for shape in self.shapes)
+
+    def read_priors(self) -> None:
+        """The distributions of the block's choices as they stand in the trace."""
+        trace = self.model.trace
         self.priors: list[tuple[Random, tuple[Any, ...]]] = []
         for node in self.block:
             operator, arguments = trace.application(node >> 32, node & ROW_MASK)
@@ -46,11 +56,6 @@ class LinearBlock:
                     code.slots[slot].span,
                 )
             self.priors.append((operator, arguments))
-        self.shapes = [np.shape(trace.value(node)) for node in self.block]
-        self.kinds: list[Linear] = [
-            linear_predictor(trace, kind.group.site, kind.all_rows(), self.block) for kind in sections.kinds
-        ]
-        self.size = sum(int(np.prod(shape)) for shape in self.shapes)
 
     # ------------------------------------------------------------------------------------------------- values
 
@@ -132,9 +137,9 @@ class LinearBlock:
             found += summed_hessian(kind, second)
         return found
 
-    def mode(self, iterations: int = 100) -> tuple[np.ndarray, float, int]:
-        """The block's conditional mode from its present values, the gradient's norm there, and how often all rows were
-        evaluated on the way.
+    def mode(self, iterations: int = 100, start: np.ndarray | None = None) -> tuple[np.ndarray, float, int]:
+        """The block's conditional mode, searched from `start` or its present values, the gradient's norm there, and how
+        often all rows were evaluated on the way.
 
         Newton's method with a trust region (Nocedal and Wright 2006, chapter 4) on the exact Hessian.
         """
@@ -142,11 +147,12 @@ class LinearBlock:
 
         found = minimize(
             lambda theta: -self.log_density(theta),
-            self.present(),
+            self.present() if start is None else start,
             method="trust-exact" if self.size <= 200 else "trust-krylov",
             jac=lambda theta: -self.gradient(theta),
             hess=lambda theta: -self.hessian(theta),
             options={"maxiter": iterations, "gtol": 1e-6},
+            callback=lambda _: self.model.poll(),
         )
         return np.asarray(found.x), float(np.linalg.norm(found.jac)), int(found.nfev + found.njev + found.nhev)
 

@@ -88,6 +88,8 @@ def logistic_predictor(
         "jaakkola_jordan", tangent(taylor, argument, curvature),
         "Jaakkola and Jordan (1997): log logistic(xi) + (s - xi) / 2 - tanh(xi / 2) / (4 xi) (s^2 - xi^2), s the "
         "predictor with the sign of the outcome; touches at xi and at -xi",
+        # Maclaurin and Adams (2014), section 3.1
+        untuned=1.5,
     )  # fmt: skip
     return LinearPredictor(argument, taylor, information, limits, inverse_link, bounds=(bound,))
 

@@ -94,6 +94,8 @@ class Bound:
     touching: Callable[..., Quadratic]
     # where it was taken from, and why it is below
     source: str = ""
+    # the predictor at which it touches where nothing is known of the data; every score, for a vector predictor
+    untuned: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,0 +1,334 @@
+"""Firefly Monte Carlo's state of one block (Maclaurin and Adams 2014): bounds, which rows are bright, what is known.
+
+Each row has a lower bound B <= L of its likelihood, quadratic in the linear predictor, and a brightness: bright with
+probability 1 - B / L. Given the brightness the block's density is
+
+    prior x product of all B x product over bright rows of (L - B) / B,
+
+the second factor one quadratic in the block. So a value of the block costs the bright rows and O(D^2), and summed over
+the brightness the density is the posterior's. With the gap g = log L - log B, log((L - B) / B) = log(expm1(g)).
+
+A likelihood that is itself quadratic in the predictor is its own bound: its rows are never bright.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from venture_lite.errors import KernelError
+from venture_lite.inference.brightness import Brightness, chosen
+from venture_lite.inference.firefly_bounds import BoundedRows, Collapsed, bound_of, bright_probability, log_excess
+from venture_lite.inference.linear_block import LinearBlock, preconditioner, summed_gradient, summed_hessian
+from venture_lite.trace.dependence import source_nodes
+from venture_lite.trace.directives import Model
+from venture_lite.trace.sections import Sections
+
+if TYPE_CHECKING:
+    from venture_lite.trace.trace import Trace
+
+CHUNK = 32768
+"""Rows evaluated in one call where all are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How one action bounds and resamples."""
+
+    # a bound's name; None for each likelihood's first
+    bound: str | None
+    # whether the bounds touch at the block's conditional mode, else where they are placed without looking at the data
+    at_mode: bool
+    # probability with which a dark row is proposed to brighten, above 0
+    q: float
+    # the fraction of rows whose brightness is drawn from its conditional in place of the proposals; None: the proposals
+    explicit: float | None
+    # whether the moves' steps are scaled by the curvature at the mode
+    preconditioned: bool
+
+
+@dataclass(slots=True)
+class Point:
+    """A value of the block with the log density that the present brightness gives it."""
+
+    theta: np.ndarray
+    # log prior and the logarithm of all bounds
+    smooth: float
+    log_density: float
+    # (D,); None where nobody asked
+    gradient: np.ndarray | None
+    # what was found at the bright rows, in their order: gaps, and by kind the slopes
+    gaps: np.ndarray
+    slopes: list[np.ndarray]
+
+
+class Given:
+    """A proposal of known values."""
+
+    counts = False
+
+    def __init__(self, values: dict[int, Any]) -> None:
+        self.values = values
+
+    def prepare(self, trace: Trace, principals: Iterable[int]) -> None:
+        """Nothing depends on the old state."""
+
+    def propose(self, node: int, operator: Any, arguments: tuple[Any, ...], old: Any) -> tuple[Any, float]:
+        return self.values[node], 0.0
+
+
+class Firefly:
+    """One block's bounds and brightness. Lives from one run of its kernel to the next; `refresh` looks what others have
+    changed meanwhile."""
+
+    def __init__(self, model: Model, block: Sequence[int], settings: Settings, warn: Callable[[str], None]) -> None:
+        self.model = model
+        self.block = list(block)
+        self.settings = settings
+        self.warn = warn
+        self.rng = model.trace.rng
+        # evaluations of rows, by purpose
+        self.queries: Counter[str] = Counter()
+        # steps are scaled by this factor (D, D); None: not at all
+        self.factor: np.ndarray | None = None
+        self.curvature = ""
+        # where searches for the mode begin: where the first one ended
+        self._start: np.ndarray | None = None
+        self._version = -1
+        self._read(Sections.of(model, self.block))
+        self._bound()
+        self._note()
+
+    # ------------------------------------------------------------------------------------------------ freshness
+
+    def refresh(self) -> None:
+        """Make good what other kernels have changed since: nothing, the brightness, or the bounds as well."""
+        journal = self.model.trace.journal
+        if self._version == journal.version and self.sections.plan.is_valid():
+            return
+        if not self.sections.plan.is_valid():
+            self._reread(Sections.of(self.model, self.block))
+        elif self._stamps != [column.stamp for column in self._columns]:
+            self._reread(self.sections)
+        else:
+            self.linear.read_priors()
+        if not np.array_equal(self.theta, self.linear.present()):
+            self._draw_all()
+        else:
+            self._smooth = self._smooth_at(self.theta)
+        self._note()
+
+    def _reread(self, sections: Sections) -> None:
+        """The likelihood may read something new: if so, bounds and statistics are made again."""
+        before = self.rows
+        self._read(sections)
+        if len(before) == len(self.rows) and all(
+            old.reads_the_same(new) for old, new in zip(before, self.rows, strict=True)
+        ):
+            for old, new in zip(before, self.rows, strict=True):
+                new.quadratic, new.slopes = old.quadratic, old.slopes
+        else:
+            self._bound()
+
+    def _note(self) -> None:
+        self._stamps = [column.stamp for column in self._columns]
+        self._version = self.model.trace.journal.version
+
+    def _read(self, sections: Sections) -> None:
+        trace = self.model.trace
+        self.sections = sections
+        self.linear = LinearBlock(self.model, sections, self.block)
+        _refuse_dependent(self.model, sections, self.block)
+        self.rows: list[BoundedRows] = []
+        first = 0
+        for kind, linear in zip(sections.kinds, self.linear.kinds, strict=True):
+            bound = bound_of(kind, linear, self.settings.bound)
+            self.rows.append(BoundedRows(kind, linear, bound, first))
+            first += self.rows[-1].count
+        self.count = first
+        self._columns = [column for kind in sections.kinds for column in kind.group.columns_read()]
+        self._columns += [trace.column(node >> 32) for node in sections.plan.order]
+
+    # -------------------------------------------------------------------------------------------------- set-up
+
+    def _bound(self) -> None:
+        """Place the bounds, sum them, and draw every brightness."""
+        reference, settings = self.linear.present(), self.settings
+        if settings.at_mode or settings.preconditioned:
+            reference, norm, evaluations = self.linear.mode(start=self._start)
+            self._start = reference if self._start is None else self._start
+            self.queries["set-up"] += evaluations * self.sections.count
+        for rows in self.rows:
+            if rows.bound is not None:
+                eta = rows.linear.eta(self.linear.coefficients(reference, rows.linear))
+                rows.touch(eta if settings.at_mode else np.full_like(eta, rows.bound.untuned))
+        self._collapsed = self._collapse(reference)
+        self.queries["set-up"] += self.count
+        if settings.at_mode or settings.preconditioned:
+            self._warn_of(reference, norm)
+        if settings.preconditioned:
+            self.factor, self.curvature = preconditioner(self.linear, reference)
+            self.queries["set-up"] += self.sections.count
+        self._gaps = np.zeros(self.count)
+        self._draw_all("set-up")
+
+    def _collapse(self, reference: np.ndarray) -> Collapsed:
+        size = len(reference)
+        value, gradient, hessian = 0.0, np.zeros(size), np.zeros((size, size))
+        for rows in self.rows:
+            linear = rows.linear
+            if rows.quadratic is None:
+                terms, first, second = self.linear.terms(reference, linear)
+            else:
+                eta = linear.eta(self.linear.coefficients(reference, linear))
+                terms, first = rows.quadratic.at(eta), rows.quadratic.gradient(eta)
+                second = rows.quadratic.curvature
+            value += float(np.sum(terms))
+            gradient += summed_gradient(linear, first)
+            hessian += summed_hessian(linear, second)
+        return Collapsed(reference, value, gradient, hessian)
+
+    def _warn_of(self, mode: np.ndarray, norm: float) -> None:
+        """Say so where the search ended more than a tenth of a posterior sd away, by its gradient."""
+        precision = -np.diagonal(self._collapsed.hessian + self.linear.prior_hessian(mode))
+        gradient = np.abs(self.linear.gradient(mode))
+        if not (gradient <= 0.1 * np.sqrt(np.maximum(precision, 0.0)) + 1e-6).all():
+            self.warn(
+                f"flymc: the search for the mode did not converge (norm of the gradient {norm:.3g}): more rows than "
+                "need be are bright"
+            )
+
+    def _draw_all(self, purpose: str = "other kernels' moves") -> None:
+        """Every brightness from its conditional at the block's present value."""
+        self.theta = self.linear.present()
+        self._smooth = self._smooth_at(self.theta)
+        for first in range(0, self.count, CHUNK):
+            self.model.poll()
+            part = np.arange(first, min(first + CHUNK, self.count))
+            self._keep(part, *self._query(self.theta, part, purpose))
+        self.brightness = Brightness(self.rng.random(self.count) < bright_probability(self._gaps))
+
+    # ---------------------------------------------------------------------------------------------- evaluation
+
+    def _smooth_at(self, theta: np.ndarray) -> float:
+        """Log prior and the logarithm of all bounds."""
+        return self.linear.log_prior(theta) + self._collapsed.at(theta)
+
+    def _query(self, theta: np.ndarray, rows: np.ndarray, purpose: str) -> tuple[np.ndarray, list[np.ndarray]]:
+        """(gaps, slopes by kind) of some rows."""
+        self.queries[purpose] += len(rows)
+        gaps, slopes = np.empty(len(rows)), []
+        for kind, places, positions in self._by_kind(rows):
+            gaps[places], slope = kind.gaps(self.linear.coefficients(theta, kind.linear), positions)
+            slopes.append(slope)
+        return gaps, slopes
+
+    def _by_kind(self, rows: np.ndarray) -> list[tuple[BoundedRows, Any, np.ndarray]]:
+        """(kind, which of the given rows are its, their positions in it)"""
+        bounded = [kind for kind in self.rows if kind.count]
+        if len(bounded) == 1:
+            return [(bounded[0], slice(None), rows)]
+        found = []
+        for kind in bounded:
+            places = np.flatnonzero((rows >= kind.first) & (rows < kind.first + kind.count))
+            found.append((kind, places, rows[places] - kind.first))
+        return found
+
+    def _keep(self, rows: np.ndarray, gaps: np.ndarray, slopes: list[np.ndarray]) -> None:
+        """What was found at the block's present value."""
+        self._gaps[rows] = gaps
+        for (kind, _, positions), slope in zip(self._by_kind(rows), slopes, strict=True):
+            kind.slopes[positions] = slope
+
+    def _point(
+        self, theta: np.ndarray, smooth: float, found: tuple[np.ndarray, list[np.ndarray]], steep: bool
+    ) -> Point:
+        gaps, slopes = found
+        log_density = smooth + float(log_excess(gaps).sum())
+        if not steep:
+            return Point(theta, smooth, log_density, None, gaps, slopes)
+        gradient = self.linear.prior_gradient(theta) + self._collapsed.gradient_at(theta)
+        with np.errstate(all="ignore"):
+            weights = 1.0 / bright_probability(gaps)
+        for (kind, places, positions), slope in zip(self._by_kind(self.brightness.bright), slopes, strict=True):
+            first = slope * (weights[places, None] if slope.ndim == 2 else weights[places])
+            features = kind.linear.features[positions]
+            gradient += (first.T @ features).ravel() if first.ndim == 2 else first @ features
+        return Point(theta, smooth, log_density, gradient, gaps, slopes)
+
+    def here(self, steep: bool = False) -> Point:
+        """The present value, from what is kept."""
+        bright = self.brightness.bright
+        slopes = [kind.slopes[positions] for kind, _, positions in self._by_kind(bright)]
+        return self._point(self.theta, self._smooth, (self._gaps[bright], slopes), steep)
+
+    def at(self, theta: np.ndarray, steep: bool = False) -> Point:
+        """Another value of the block; `steep`: with its gradient."""
+        found = self._query(theta, self.brightness.bright, "proposals")
+        return self._point(theta, self._smooth_at(theta), found, steep)
+
+    # ------------------------------------------------------------------------------------------------- changes
+
+    def move(self, point: Point) -> None:
+        """Put a value in place, in the trace as well."""
+        model = self.model
+        mark = model.trace.journal.mark()
+        try:
+            self.sections.propose(Given(dict(zip(self.block, self.linear.values(point.theta), strict=True))))
+        except BaseException:
+            model.rollback(mark)
+            raise
+        model.commit_transition()
+        self.theta, self._smooth = point.theta, point.smooth
+        self._keep(self.brightness.bright, point.gaps, point.slopes)
+        self._note()
+
+    def resample(self) -> None:
+        """One transition of the brightness given the block's value."""
+        if not self.count:
+            return
+        if self.settings.explicit is None:
+            self._resample_implicitly(self.settings.q)
+        else:
+            self._resample_some(math.ceil(self.settings.explicit * self.count))
+
+    def _resample_implicitly(self, q: float) -> None:
+        """Algorithm 2: every bright row is proposed to go dark, each dark one with probability q to brighten; accepted
+        with probability q / ((L - B) / B), or its inverse. (Line 10 has the inequality reversed in print.)"""
+        bright, dark = self.brightness.bright, self.brightness.dark
+        draw, log_q = self.rng.standard_exponential, math.log(q)
+        darkened = bright[-draw(len(bright)) < log_q - log_excess(self._gaps[bright])]
+        tried = dark[chosen(self.rng, len(dark), q)]
+        gaps, slopes = self._query(self.theta, tried, "brightening")
+        self._keep(tried, gaps, slopes)
+        brightened = tried[-draw(len(tried)) < log_excess(gaps) - log_q]
+        self.brightness.darken(darkened)
+        self.brightness.brighten(brightened)
+
+    def _resample_some(self, count: int) -> None:
+        """The brightness of some rows, drawn without replacement, from its conditional; what is known of bright ones
+        is no query."""
+        rows = self.rng.choice(self.count, count, replace=False, shuffle=False)
+        was_bright = self.brightness.is_bright(rows)
+        unknown = rows[~was_bright]
+        self._keep(unknown, *self._query(self.theta, unknown, "brightening"))
+        is_bright = self.rng.random(len(rows)) < bright_probability(self._gaps[rows])
+        self.brightness.darken(rows[was_bright & ~is_bright])
+        self.brightness.brighten(rows[is_bright & ~was_bright])
+
+
+def _refuse_dependent(model: Model, sections: Sections, block: Sequence[int]) -> None:
+    """The prior is evaluated choice by choice."""
+    trace, moved = model.trace, set(sections.plan.order)
+    for node in block:
+        code, slot, row = trace.decode(node)
+        item = code.slots[slot]
+        refs = item.arguments if item.operator is None else (item.operator, *item.arguments)
+        if any(source in moved for ref in refs for source in source_nodes(trace, code, row, ref)):
+            reason = "the distribution of a choice depends on another choice of the block"
+            raise KernelError(reason, item.span, "a scope without that choice, and another kernel for it")

@@ -1,0 +1,137 @@
+"""Lower bounds of the rows of a block, their sum over all rows, and what the gap between bound and likelihood says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from venture_lite.errors import KernelError
+from venture_lite.procedures.predictor import Bound, Quadratic
+from venture_lite.trace.linear import Linear
+from venture_lite.trace.sections import SectionKind
+from venture_lite.values import show
+
+DARK = 1e-14
+"""Gaps up to this are rounding: such a row counts as dark. It leaves 1e-14 of a likelihood out of account."""
+
+TOLERANCE = 1e-9
+"""A bound above its likelihood by more than this, times 1 + |log L|, is no bound."""
+
+
+class BoundedRows:
+    """The rows of one kind with their bounds, or with none where the likelihood is quadratic."""
+
+    def __init__(self, sections: SectionKind, linear: Linear, bound: Bound | None, first: int) -> None:
+        self.sections = sections
+        self.linear = linear
+        self.bound = bound
+        # position of its first row among all rows
+        self.first = first
+        self.count = linear.count if bound is not None else 0
+        self.quadratic: Quadratic | None = None
+        # derivative of the gap by the predictor at the block's present value: known for bright rows
+        self.slopes = np.zeros(0)
+
+    def touch(self, eta: np.ndarray) -> None:
+        """Bounds that touch at the given predictors of the rows."""
+        assert self.bound is not None
+        with np.errstate(all="ignore"):
+            found = self.bound.touching(*self.linear.given(eta))
+        # a bound may give one number for all rows
+        value = np.broadcast_to(found.value, (self.count,))
+        center, slope = np.broadcast_to(found.center, eta.shape), np.broadcast_to(found.slope, eta.shape)
+        self.quadratic = Quadratic(center, value, slope, found.curvature)
+        self.slopes = np.zeros_like(eta)
+
+    def gaps(self, coefficients: np.ndarray, positions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(gap, its derivative by the predictor) of some rows; refuses a bound that is none."""
+        assert self.quadratic is not None
+        eta = self.linear.eta(coefficients, positions)
+        quadratic = self.quadratic.rows(positions)
+        with np.errstate(all="ignore"):
+            log_density, first, _ = self.linear.predictor.taylor(*self.linear.given(eta, positions))
+            gap = log_density - quadratic.at(eta)
+            if not (gap >= -TOLERANCE * (1.0 + np.abs(log_density))).all():
+                self._refuse(positions, eta, log_density, gap)
+            return gap, first - quadratic.gradient(eta)
+
+    def reads_the_same(self, other: BoundedRows) -> bool:
+        """Whether another reading of the trace found the same likelihoods."""
+        old, new = self.linear, other.linear
+        pairs = [(old.features, new.features), (old.offset, new.offset), (old.values, new.values)]
+        return (
+            self.sections.group.site == other.sections.group.site
+            and old.count == new.count
+            and all(a is None or np.array_equal(a, b) for a, b in [*pairs, *zip(old.others, new.others, strict=True)])
+        )
+
+    def _refuse(self, positions: np.ndarray, eta: np.ndarray, log_density: np.ndarray, gap: np.ndarray) -> None:
+        worst = int(np.argmax(~(gap >= -TOLERANCE * (1.0 + np.abs(log_density)))))
+        position, trace, group = int(positions[worst]), self.sections.group.trace, self.sections.group
+        row = int(self.sections.rows(np.array([position]))[0])
+        code = trace.program.site_code[group.site]
+        slot = trace.program.site_slot[group.site]
+        value, log_bound = show(group.values.view[row]), log_density[worst] - gap[worst]
+        place = f"row {position} (the first is 0), whose value is {value}"
+        if np.isfinite(log_density[worst]) and np.isfinite(log_bound):
+            assert self.bound is not None
+            reason = (
+                f"the bound {self.bound.name} is not below {group.record.name}: at {place}, and predictor "
+                f"{show(_plain(eta[worst]))}, it is {log_bound:.6g}, the log density {log_density[worst]:.6g}"
+            )
+        else:
+            reason = f"{group.record.name} has no positive density at {place}"
+        raise KernelError(reason, code.slots[slot].span, None, trace.call_chain(code, slot, row))
+
+
+def _plain(eta: Any) -> Any:
+    return tuple(map(float, eta)) if np.ndim(eta) else float(eta)
+
+
+@dataclass(frozen=True, slots=True)
+class Collapsed:
+    """The sum of all rows' bounds as a quadratic in the block, about a reference."""
+
+    reference: np.ndarray
+    value: float
+    gradient: np.ndarray
+    hessian: np.ndarray
+
+    def at(self, theta: np.ndarray) -> float:
+        away = theta - self.reference
+        return self.value + float(away @ (self.gradient + 0.5 * (self.hessian @ away)))
+
+    def gradient_at(self, theta: np.ndarray) -> np.ndarray:
+        return self.gradient + self.hessian @ (theta - self.reference)
+
+
+def log_excess(gaps: np.ndarray) -> np.ndarray:
+    """log((L - B) / B) = log(expm1(gap)), -inf for gaps that are rounding."""
+    with np.errstate(all="ignore"):
+        return np.where(gaps > DARK, gaps + np.log(-np.expm1(-gaps)), -np.inf)
+
+
+def bright_probability(gaps: np.ndarray) -> np.ndarray:
+    """(L - B) / L."""
+    return np.where(gaps > DARK, -np.expm1(-gaps), 0.0)
+
+
+def bound_of(kind: SectionKind, linear: Linear, name: str | None) -> Bound | None:
+    """The bound of a kind of rows; None where the log density is quadratic in the predictor."""
+    bounds = {bound.name: bound for bound in linear.predictor.bounds}
+    if name in bounds:
+        return bounds[name]
+    if name is None and bounds:
+        return linear.predictor.bounds[0]
+    if linear.predictor.is_quadratic:
+        return None
+    group = kind.group
+    span = group.code.slots[group.slot].span
+    if bounds:
+        raise KernelError(f"{group.record.name} has no bound {name}", span, f"auto, or one of {', '.join(bounds)}")
+    reason = f"no lower bound is known of {group.record.name}"
+    raise KernelError(
+        reason, span, "mh or subsampled_mh, or a predictor with bounds where the likelihood is registered"
+    )

@@ -27,7 +27,8 @@ class Brightness:
         return self._order[self.bright_count :]
 
     def is_bright(self, rows: np.ndarray) -> np.ndarray:
-        return self._places[rows] < self.bright_count
+        found: np.ndarray = self._places[rows] < self.bright_count
+        return found
 
     def brighten(self, rows: np.ndarray) -> None:
         """Of different dark rows."""

@@ -36,6 +36,10 @@ CHUNK = 32768
 """Rows evaluated in one call where all are."""
 
 
+Found = tuple[np.ndarray, list[np.ndarray]]
+"""Of some rows at one value of the block: the gaps, and by kind the gaps' derivatives by the predictor."""
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """How one action bounds and resamples."""
@@ -127,9 +131,7 @@ class Firefly:
         """The likelihood may read something new: if so, bounds and statistics are made again."""
         before = self.rows
         self._read(sections)
-        if len(before) == len(self.rows) and all(
-            old.reads_the_same(new) for old, new in zip(before, self.rows, strict=True)
-        ):
+        if len(before) == len(self.rows) and all(map(BoundedRows.reads_the_same, before, self.rows)):
             for old, new in zip(before, self.rows, strict=True):
                 new.quadratic, new.slopes = old.quadratic, old.slopes
         else:
@@ -219,8 +221,7 @@ class Firefly:
         """Log prior and the logarithm of all bounds."""
         return self.linear.log_prior(theta) + self._collapsed.at(theta)
 
-    def _query(self, theta: np.ndarray, rows: np.ndarray, purpose: str) -> tuple[np.ndarray, list[np.ndarray]]:
-        """(gaps, slopes by kind) of some rows."""
+    def _query(self, theta: np.ndarray, rows: np.ndarray, purpose: str) -> Found:
         self.queries[purpose] += len(rows)
         gaps, slopes = np.empty(len(rows)), []
         for kind, places, positions in self._by_kind(rows):
@@ -245,9 +246,7 @@ class Firefly:
         for (kind, _, positions), slope in zip(self._by_kind(rows), slopes, strict=True):
             kind.slopes[positions] = slope
 
-    def _point(
-        self, theta: np.ndarray, smooth: float, found: tuple[np.ndarray, list[np.ndarray]], steep: bool
-    ) -> Point:
+    def _point(self, theta: np.ndarray, smooth: float, found: Found, steep: bool) -> Point:
         gaps, slopes = found
         log_density = smooth + float(log_excess(gaps).sum())
         if not steep:

@@ -104,7 +104,8 @@ class Collapsed:
         return self.value + float(away @ (self.gradient + 0.5 * (self.hessian @ away)))
 
     def gradient_at(self, theta: np.ndarray) -> np.ndarray:
-        return self.gradient + self.hessian @ (theta - self.reference)
+        found: np.ndarray = self.gradient + self.hessian @ (theta - self.reference)
+        return found
 
 
 def log_excess(gaps: np.ndarray) -> np.ndarray:

@@ -56,8 +56,8 @@ class Walk:
 
 
 class Langevin:
-    """A Gaussian step about half a step along the gradient, Metropolis-adjusted: noise of sd h, drift h^2 / 2. Accepting
-    0.57 is best (Roberts and Rosenthal 1998).
+    """A Gaussian step of sd h about a drift of h^2 / 2 times the gradient, Metropolis-adjusted. Accepting 0.57 is best
+    (Roberts and Rosenthal 1998).
 
     With M = L L' and noise z the step is h L (z + h/2 L' gradient); the noise that leads back is minus (z + h/2 L' (sum
     of the gradients at both ends)).

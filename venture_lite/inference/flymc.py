@@ -151,8 +151,8 @@ FLYMC = Action(
     "flymc",
     ("(flymc SCOPE BLOCK BOUND TUNING Q KERNEL ['explicit FRACTION] ['adapt BURN] T)",),
     "T transitions of Firefly Monte Carlo. BOUND is auto or a bound's name, TUNING 'map or 'untuned, Q the probability "
-    "with which a dark row is proposed to brighten, KERNEL 'drift SIGMA, 'mala STEP or 'slice WIDTH, the first two also "
-    "with 'precondition. 'explicit draws a FRACTION of the brightness anew instead; 'adapt tunes the step for BURN "
+    "with which a dark row is proposed to brighten, KERNEL 'drift SIGMA, 'mala STEP or 'slice WIDTH, the first two "
+    "also with 'precondition. 'explicit draws a FRACTION of the brightness anew instead; 'adapt tunes the step for BURN "
     "transitions.",
     _compile_flymc,
 )

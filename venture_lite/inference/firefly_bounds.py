@@ -132,7 +132,5 @@ def bound_of(kind: SectionKind, linear: Linear, name: str | None) -> Bound | Non
     span = group.code.slots[group.slot].span
     if bounds:
         raise KernelError(f"{group.record.name} has no bound {name}", span, f"auto, or one of {', '.join(bounds)}")
-    reason = f"no lower bound is known of {group.record.name}"
-    raise KernelError(
-        reason, span, "mh or subsampled_mh, or a predictor with bounds where the likelihood is registered"
-    )
+    hint = "mh or subsampled_mh; a registered likelihood brings bounds with its predictor"
+    raise KernelError(f"no lower bound is known of {group.record.name}", span, hint)

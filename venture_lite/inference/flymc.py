@@ -152,7 +152,7 @@ FLYMC = Action(
     ("(flymc SCOPE BLOCK BOUND TUNING Q KERNEL ['explicit FRACTION] ['adapt BURN] T)",),
     "T transitions of Firefly Monte Carlo. BOUND is auto or a bound's name, TUNING 'map or 'untuned, Q the probability "
     "with which a dark row is proposed to brighten, KERNEL 'drift SIGMA, 'mala STEP or 'slice WIDTH, the first two "
-    "also with 'precondition. 'explicit draws a FRACTION of the brightness anew instead; 'adapt tunes the step for BURN "
-    "transitions.",
+    "also with 'precondition. 'explicit draws a FRACTION of the brightness anew instead; 'adapt tunes the step for "
+    "BURN transitions.",
     _compile_flymc,
 )

@@ -15,8 +15,10 @@ import numpy as np
 from venture_lite.errors import ArgumentError, KernelError
 from venture_lite.forms import scope_name
 from venture_lite.inference.distributions import name_of, reads_arguments, refuse_discrete, transform_of
+from venture_lite.inference.gradients import Densities
 from venture_lite.inference.inspection import inspected_first
 from venture_lite.inference.own_proposal import OwnProposal, refuse_labels
+from venture_lite.inference.precondition import Preconditioner
 from venture_lite.inference.program import Action, InferenceProgram, Kernel
 from venture_lite.inference.proposal import Density
 from venture_lite.inference.reading import is_symbol, parts_of
@@ -69,9 +71,17 @@ class Drift:
             if reads_arguments(transform_of(operator)):
                 self._bounds[node] = arguments
 
-    def _walk(self, start: np.ndarray) -> np.ndarray:
-        step = np.asarray(self.normal(start.shape))
+    def step_of_number(self, node: int) -> float:
+        """The step of a choice with one free coordinate."""
+        return self.sigma * self.normal()
+
+    def step_of_array(self, node: int, shape: tuple[int, ...]) -> np.ndarray:
+        step = np.asarray(self.normal(shape))
         step *= self.sigma
+        return step
+
+    def _walk(self, node: int, start: np.ndarray) -> np.ndarray:
+        step = self.step_of_array(node, start.shape)
         step += start
         return step
 
@@ -82,15 +92,39 @@ class Drift:
         if transform is REAL:
             # the free coordinate is the value itself
             if isinstance(old, np.ndarray):
-                return freeze(self._walk(old)), 0.0
-            return old + self.sigma * self.normal(), 0.0
+                return freeze(self._walk(node, old)), 0.0
+            return old + self.step_of_number(node), 0.0
         before = self._bounds.get(node, arguments)
         free = transform.to_free(old, before)
         if isinstance(free, np.ndarray):
-            value = freeze(np.asarray(transform.from_free(self._walk(free), arguments)))
+            value = freeze(np.asarray(transform.from_free(self._walk(node, free), arguments)))
         else:
-            value = transform.from_free(free + self.sigma * self.normal(), arguments)
+            value = transform.from_free(free + self.step_of_number(node), arguments)
         return value, transform.log_jacobian(value, arguments) - transform.log_jacobian(old, before)
+
+
+class PreconditionedDrift(Drift):
+    """A Gaussian random walk of the whole block, `sigma` times a preconditioner's factor times standard normals."""
+
+    def __init__(self, rng: np.random.Generator, sigma: float, preconditioner: Preconditioner) -> None:
+        super().__init__(rng, sigma)
+        self.preconditioner = preconditioner
+        # node -> its part of this transition's step
+        self._steps: dict[int, np.ndarray] = {}
+
+    def prepare(self, trace: Trace, principals: Iterable[int]) -> None:
+        nodes = list(principals)
+        root = self.preconditioner.root(nodes)
+        super().prepare(trace, nodes)
+        step = self.sigma * (root @ self.normal(len(root)))
+        density = self.preconditioner.densities.of(nodes)
+        self._steps = {node: step[density.coordinates_of(node)] for node in nodes}
+
+    def step_of_number(self, node: int) -> float:
+        return float(self._steps[node][0])
+
+    def step_of_array(self, node: int, shape: tuple[int, ...]) -> np.ndarray:
+        return self._steps[node].reshape(shape)
 
 
 class Moves:
@@ -99,13 +133,25 @@ class Moves:
     def __init__(self, model: Model, block_count: Callable[[], int] | None, proposal: Proposal) -> None:
         self.transitions = Transitions(model, block_count)
         self.proposal = proposal
+        self._preconditioner = proposal.preconditioner if isinstance(proposal, PreconditionedDrift) else None
 
     @property
     def rows(self) -> int:
-        return self.transitions.rows
+        spent = 0 if self._preconditioner is None else self._preconditioner.densities.rows
+        return self.transitions.rows + spent
+
+    def details(self) -> dict[str, float]:
+        """By name, for the statistics of the kernel."""
+        return {} if self._preconditioner is None else self._preconditioner.details()
 
     def step(self, nodes: list[int], key: Any) -> bool:
         return self.transitions.step(nodes, self.proposal)
+
+
+def preconditioned(program: InferenceProgram, sigma: float) -> PreconditionedDrift:
+    """The walk of `'drift SIGMA 'precondition`."""
+    densities = Densities(program.model, "'precondition", program.warn)
+    return PreconditionedDrift(program.model.trace.rng, sigma, Preconditioner(densities))
 
 
 def _compile_mh(program: InferenceProgram, form: Form) -> Kernel:
@@ -116,12 +162,17 @@ def _compile_mh(program: InferenceProgram, form: Form) -> Kernel:
     model, count = program.model, program.count(parts[-1], "T")
     engine: Moves | OwnProposal
     refuse: Callable[[Model, list[int]], None] | None = None
+    by_block = False
     if len(parts) == 3:
         engine = Moves(model, block_count, Resimulation(model))
     elif len(parts) == 5 and is_symbol(parts[2], "drift"):
         sigma = program.positive(parts[3], "the drift's SIGMA")
         engine = Moves(model, block_count, Drift(model.trace.rng, sigma))
         refuse = refuse_discrete("'drift", "gibbs, or mh without 'drift")
+    elif len(parts) == 6 and is_symbol(parts[2], "drift") and is_symbol(parts[4], "precondition"):
+        walk = preconditioned(program, program.positive(parts[3], "the drift's SIGMA"))
+        engine = Moves(model, block_count, walk)
+        refuse, by_block = walk.preconditioner.densities.refuse, True
     elif len(parts) == 4 and not isinstance(parts[2], Quote) and not is_symbol(parts[2], "drift"):
         density = Density(Procedure(program, program.procedure(parts[2], "PROPOSAL")))
         engine = OwnProposal(density, scope, block_count, program.warn)
@@ -129,12 +180,12 @@ def _compile_mh(program: InferenceProgram, form: Form) -> Kernel:
     else:
         raise ArgumentError(f"mh is written {usage}", form.span)
     run = program.kernel(form, scope, selector, count, engine.step, engine)
-    return run if refuse is None else inspected_first(program, scope, selector, form, run, refuse)
+    return run if refuse is None else inspected_first(program, scope, selector, form, run, refuse, by_block)
 
 
 MH = Action(
-    "mh", ("(mh SCOPE BLOCK T)", "(mh SCOPE BLOCK 'drift SIGMA T)", "(mh SCOPE BLOCK PROPOSAL T)"),
+    "mh", ("(mh SCOPE BLOCK T)", "(mh SCOPE BLOCK 'drift SIGMA ['precondition] T)", "(mh SCOPE BLOCK PROPOSAL T)"),
     "T Metropolis-Hastings transitions: proposals from the prior; with 'drift a Gaussian random walk of standard "
-    "deviation SIGMA; or by PROPOSAL, a procedure from the block's values to new ones whose random choices give its "
-    "density.", _compile_mh,
+    "deviation SIGMA, with 'precondition in the coordinates of the block's curvature; or by PROPOSAL, a procedure from "
+    "the block's values to new ones whose random choices give its density.", _compile_mh,
 )  # fmt: skip

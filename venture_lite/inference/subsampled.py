@@ -19,7 +19,7 @@ from venture_lite.inference.control_variates import Expansion
 from venture_lite.inference.distributions import refuse_discrete
 from venture_lite.inference.inspection import inspected_first
 from venture_lite.inference.linear_block import LinearBlock
-from venture_lite.inference.mh import Drift, Resimulation
+from venture_lite.inference.mh import Drift, PreconditionedDrift, Resimulation, preconditioned
 from venture_lite.inference.program import Action, InferenceProgram, Kernel
 from venture_lite.inference.reach import Reach
 from venture_lite.inference.reading import options_of, parts_of
@@ -86,7 +86,10 @@ class Subsampled:
         self._prepared: dict[tuple[int, ...], Prepared] = {}
 
     def details(self) -> dict[str, float]:
-        return self.record.details()
+        found = self.record.details()
+        if isinstance(self.proposal, PreconditionedDrift):
+            found |= self.proposal.preconditioner.details()
+        return found
 
     def step(self, nodes: list[int], key: Any) -> bool:
         """One transition; whether it was accepted."""
@@ -300,13 +303,19 @@ def _engine(program: InferenceProgram, form: Form, always_audited: bool) -> tupl
     model = program.model
     proposal: Proposal = Resimulation(model)
     if "drift" in options:
-        proposal = Drift(model.trace.rng, program.positive(options["drift"][0], "the drift's SIGMA"))
+        sigma = program.positive(options["drift"][0], "the drift's SIGMA")
+        is_scaled = "precondition" in options
+        proposal = preconditioned(program, sigma) if is_scaled else Drift(model.trace.rng, sigma)
+    elif "precondition" in options:
+        raise ArgumentError("'precondition scales the steps of 'drift, which is missing", form.span)
     settings = Settings(batch, float(tolerance), "proxy" in options, "bernstein" in options, audit)
     engine = Subsampled(model, proposal, settings, program.block_counter(scope, selector), program.warn)
 
     def refuse(model: Model, nodes: list[int]) -> None:
         if "drift" in options:
             refuse_discrete("'drift", "mh or gibbs")(model, nodes)
+        if isinstance(proposal, PreconditionedDrift):
+            proposal.preconditioner.densities.refuse(model, nodes)
         if tolerance or settings.proxy:
             engine.prepare(nodes)
 
@@ -329,7 +338,7 @@ def _compile_report(program: InferenceProgram, form: Form) -> Kernel:
     return report
 
 
-_WRITTEN = "SCOPE BLOCK NBATCH EPS ['drift SIGMA] ['proxy] ['bernstein] ['audit F] T)"
+_WRITTEN = "SCOPE BLOCK NBATCH EPS ['drift SIGMA ['precondition]] ['proxy] ['bernstein] ['audit F] T)"
 SUBSAMPLED_MH = Action(
     "subsampled_mh", (f"(subsampled_mh {_WRITTEN}",),
     "T transitions as mh makes them, each decided from as many minibatches of NBATCH rows as a sequential test needs "

@@ -50,7 +50,7 @@ class Transform(Protocol):
         """The same by each argument while the free coordinates stay: what moves the support moves the value."""
 
 
-class _FixedSupport:
+class FixedSupport:
     """What transforms share that do not read the arguments."""
 
     __slots__ = ()
@@ -71,7 +71,7 @@ def _is_one(value: Any) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Identity(_FixedSupport):
+class Identity(FixedSupport):
     def to_free(self, value: Any, arguments: tuple[Any, ...]) -> Any:
         return _array(value)
 
@@ -86,7 +86,7 @@ class Identity(_FixedSupport):
 
 
 @dataclass(frozen=True, slots=True)
-class Logarithm(_FixedSupport):
+class Logarithm(FixedSupport):
     def to_free(self, value: Any, arguments: tuple[Any, ...]) -> Any:
         value = _array(value)
         return math.log(value) if _is_one(value) else np.log(value)
@@ -187,7 +187,7 @@ class Above:
 
 
 @dataclass(frozen=True, slots=True)
-class Circle(_FixedSupport):
+class Circle(FixedSupport):
     """Angles from -pi to pi, unrolled onto the line: the free coordinate is the angle, and all that differ by whole
     turns are one. A symmetric move of the angle stays symmetric when it is rolled up again, and crosses the seam at pi
     like any other place, where the logit of a position between two bounds would never get across."""
@@ -209,7 +209,7 @@ class Circle(_FixedSupport):
 
 
 @dataclass(frozen=True, slots=True)
-class CholeskyFactor(_FixedSupport):
+class CholeskyFactor(FixedSupport):
     """A symmetric positive definite matrix as the lower triangle of its Cholesky factor, row by row, with the logarithm
     on the diagonal. d matrix / d factor is 2^D prod L_ii^(D - i + 1) for i = 1 ... D (Muirhead 1982, Aspects of
     Multivariate Statistical Theory, theorem 2.1.9), and d L_ii / d log L_ii is L_ii."""
@@ -263,7 +263,7 @@ def matrix_of(lower: np.ndarray) -> np.ndarray:
 
 
 @dataclass(frozen=True, slots=True)
-class StickBreaking(_FixedSupport):
+class StickBreaking(FixedSupport):
     """A point of the simplex as n - 1 logits of the part taken from what is left, shifted so that 0 is the centre
     (Betancourt 2012; the Jacobian is the product of the parts' derivatives, Stan reference manual, simplex
     transform)."""

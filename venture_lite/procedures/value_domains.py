@@ -16,7 +16,7 @@ import numpy as np
 from venture_lite.errors import ArgumentError, nearest
 from venture_lite.procedures import domains, transforms
 from venture_lite.procedures.domains import Domain
-from venture_lite.procedures.transforms import POSITIVE, Interval, Transform
+from venture_lite.procedures.transforms import POSITIVE, FixedSupport, Interval, Transform
 from venture_lite.values import freeze
 
 ValueDomainLike = str | tuple[float, float] | Domain | Transform
@@ -38,15 +38,11 @@ class ValueDomain:
 
 
 @dataclass(frozen=True, slots=True)
-class OneSided:
+class OneSided(FixedSupport):
     """Numbers above (`sign` 1) or below (-1) a bound, in the logarithm of their distance from it."""
 
     bound: float
     sign: float
-
-    @property
-    def reads_arguments(self) -> bool:
-        return False
 
     def _distance(self, value: Any) -> Any:
         value = np.array(value, dtype=np.float64) if isinstance(value, tuple) else value
@@ -63,6 +59,9 @@ class OneSided:
 
     def log_jacobian(self, value: Any, arguments: tuple[Any, ...]) -> float:
         return POSITIVE.log_jacobian(self._distance(value), ())
+
+    def free_gradient(self, value: Any, arguments: tuple[Any, ...], gradient: Any) -> Any:
+        return POSITIVE.free_gradient(self._distance(value), (), self.sign * gradient)
 
 
 def _numbers(phrase: str, inside: Callable[[Any], Any], transform: Transform) -> ValueDomain:

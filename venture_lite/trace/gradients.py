@@ -77,6 +77,7 @@ class _Computed(_Part):
         self.trace = block.model.trace
 
     def refuse(self) -> None:
+        """Raise KernelError where the value may jump."""
         if self.record is not None:
             carries_derivatives(self.record, self.span)
 
@@ -129,6 +130,14 @@ class _Principal(_Part):
 
     def free(self) -> np.ndarray:
         return np.ravel(self.transform.to_free(self.column.view[self.row], self.arguments() + self.defaults))
+
+    def refuse(self) -> None:
+        """Raise KernelError where the density or the transform has no derivative."""
+        refuse_without_gradient(self.record, (True, *self.asked()), self.trace, self.node)
+        if not hasattr(self.transform, "free_gradient"):
+            raise KernelError(
+                f"the transform of {self.record.name} has no free_gradient", hint="mh with 'drift, or slice"
+            )
 
     def put(self, block: BlockDensity, free: np.ndarray) -> None:
         arguments = self.read()
@@ -192,12 +201,9 @@ class BlockDensity:
         # principals and renewed nodes, parents first
         self._parts: list[_Principal | _Computed] = parents_first(moving)
         nodes = set(moving)
-        for part in self._parts:
-            part.mark_wanted(nodes)
-            if isinstance(part, _Computed):
-                part.refuse()
-            else:
-                refuse_without_gradient(part.record, (True, *part.asked()), model.trace, part.node)
+        for mover in self._parts:
+            mover.mark_wanted(nodes)
+            mover.refuse()
         self._terms = self._absorbing(scaffold, nodes)
         # rows whose densities one evaluation takes
         self.rows = len(self._principals) + sum(term.count for term in self._terms)

@@ -1,0 +1,293 @@
+"""`anneal`: subsample annealing (Obermeyer, Glidden and Jonas 2014): assignments of data, from a part of the data to all.
+
+A step takes random data out of the trace and puts random ones in, each with assignments drawn from their conditional
+distribution by `gibbs`, until the subsample has the size that the schedule wants. A datum that would be taken out and
+put in at once stays, and its assignments are drawn anew where they are: at full size this is a transition of `gibbs`,
+also where components have parameters of their own (Neal 2000, Algorithm 8).
+"""
+
+from __future__ import annotations
+
+import time
+from array import array
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from venture_lite.errors import ArgumentError, KernelError, VentureError
+from venture_lite.forms import scope_name
+from venture_lite.inference.data import Data, Subsample
+from venture_lite.inference.gibbs import Gibbs
+from venture_lite.inference.inspection import one_of_each_kind
+from venture_lite.inference.lambdas import Lambda
+from venture_lite.inference.program import Action, InferenceProgram, Kernel, located
+from venture_lite.inference.reading import is_symbol, parts_of
+from venture_lite.inference.replay import Procedure
+from venture_lite.inference.selection import order_of, sort_key
+from venture_lite.syntax import Expression, Form
+from venture_lite.trace.addresses import address
+from venture_lite.trace.directives import Model
+from venture_lite.trace.machine import NO_EVIDENCE
+from venture_lite.values import equal, show
+
+Sizes = Callable[[int], Sequence[int]]
+"""Number of data -> size of the subsample after each step."""
+
+
+class Annealing:
+    """The runs of one `anneal` action."""
+
+    def __init__(self, model: Model, scope: Any, kernels: Sequence[Kernel]) -> None:
+        self.model = model
+        self.scope = scope
+        self.kernels = kernels
+        self.gibbs = Gibbs(model, scope, None)
+        self.assignments = 0
+        self.removals = 0
+        # assignments that changed the state
+        self.changed = 0
+        # times that the kernels ran, and assignments since they last did
+        self.passes = 0
+        self._since = 0
+
+    def run(self, data: Data, sizes: Sequence[int], told: Callable[[int], None]) -> None:
+        """Follow the sizes, the last of which is all. After an error or Ctrl-C all data are in, with the assignments
+        that they had at the start."""
+        saved = self._assignments(data)
+        subsample = Subsample(data.count)
+        self._since = 0
+        try:
+            for step, size in enumerate(sizes):
+                self._move_to(data, subsample, size)
+                if not step & 63:
+                    told(step)
+        except BaseException:
+            self.model.rollback()
+            self._put_back(data, saved)
+            raise
+
+    # --------------------------------------------------------------------------------------- the subsample
+
+    def _move_to(self, data: Data, subsample: Subsample, size: int) -> None:
+        """One step of the schedule: single removals and additions, of which the last is an addition."""
+        if subsample.size == size:
+            self._churn(data, subsample)
+            return
+        while subsample.size >= size:
+            self._remove(data, subsample.take_out(self._draw()))
+        while subsample.size < size:
+            datum = subsample.take_in(self._draw())
+            data.add(datum)
+            self._assign(data, datum, new=True)
+            self._count(subsample)
+
+    def _churn(self, data: Data, subsample: Subsample) -> None:
+        """Remove a random datum, and assign a random one of those that are then out."""
+        going, coming = subsample.take_out(self._draw()), subsample.take_in(self._draw())
+        if going != coming:
+            self._remove(data, going)
+            data.add(coming)
+        self._assign(data, coming, new=going != coming)
+        self._count(subsample)
+
+    def _draw(self) -> float:
+        self.model.poll()
+        return self.model.trace.rng.random()
+
+    def _remove(self, data: Data, datum: int) -> None:
+        data.remove(datum)
+        self.removals += 1
+
+    def _count(self, subsample: Subsample) -> None:
+        """One more assignment; after as many as there are data in the subsample the kernels run."""
+        self.assignments += 1
+        self._since += 1
+        if self._since >= subsample.size:
+            self._since = 0
+            self.passes += 1
+            for kernel in self.kernels:
+                kernel()
+
+    # -------------------------------------------------------------------------------------- the assignments
+
+    def _assign(self, data: Data, datum: int, new: bool) -> None:
+        """Draw a datum's choices in the scope given all else: those of one block together, one block after another, on
+        to the next by key that exists now."""
+        done: tuple[Any, ...] | None = None
+        changed = new
+        while True:
+            blocks = sorted(block for block in self._blocks(data, datum) if done is None or block[0] > done)
+            if not blocks:
+                break
+            done, key, nodes = blocks[0]
+            moved = self.gibbs.step(nodes, key)
+            changed = changed or moved
+            if len(blocks) == 1 and not moved:
+                break
+        self.changed += changed
+
+    def _blocks(self, data: Data, datum: int) -> Iterator[tuple[tuple[Any, ...], Any, list[int]]]:
+        """(order, key, choices) of each block of the scope, as far as the datum has choices in it."""
+        found: dict[tuple[Any, ...], tuple[Any, list[int]]] = {}
+        for node in data.choices(datum):
+            for key in self._keys(node):
+                order = order_of(self.model, node) if self.scope == "default" else sort_key(key)
+                found.setdefault(order, (key, []))[1].append(node)
+        return ((order, key, nodes) for order, (key, nodes) in found.items())
+
+    def _keys(self, node: int) -> list[Any]:
+        """The key of the choice's block in the scope, if it is in it."""
+        if self.scope == "default":
+            return [node]
+        trace = self.model.trace
+        return [key for name, key in trace.tags(*trace.decode(node)) if name == self.scope]
+
+    def _in_scope(self, data: Data, datum: int) -> list[int]:
+        return [node for node in data.choices(datum) if self._keys(node)]
+
+    # ------------------------------------------------------------------------------ what there was at the start
+
+    def _assignments(self, data: Data) -> dict[tuple[Any, ...], Any]:
+        """The value of every assignment, by address. Refuses what cannot be enumerated, and a scope without any."""
+        trace = self.model.trace
+        nodes = dict.fromkeys(node for datum in range(data.count) for node in self._in_scope(data, datum))
+        if not nodes:
+            hint = "the scope of the choices that the data's rows name, as z in (tag 'z n (crp))"
+            raise KernelError(f"no datum has a latent assignment in the scope {self.scope}", hint=hint)
+        self.gibbs.check(self.model, one_of_each_kind(self.model, list(nodes)))
+        return {address(trace, node): trace.value(node) for node in nodes}
+
+    def _put_back(self, data: Data, saved: Mapping[tuple[Any, ...], Any]) -> None:
+        """Put all data in, with the assignments that were saved; Ctrl-C waits."""
+        model = self.model
+        poll, model.machine.poll = model.machine.poll, lambda: None
+        model.machine.choose = lambda node, *_: saved.get(address(model.trace, node), NO_EVIDENCE)
+        try:
+            for datum in filter(data.is_out, range(data.count)):
+                data.add(datum)
+            for datum in range(data.count):
+                for node in self._in_scope(data, datum):
+                    value = saved.get(address(model.trace, node), NO_EVIDENCE)
+                    if value is not NO_EVIDENCE and not equal(value, model.trace.value(node)):
+                        model.put_value(node, value)
+                        model.commit_transition()
+        finally:
+            model.machine.choose = None
+            model.machine.poll = poll
+
+    # ------------------------------------------------------------------------------------------- statistics
+
+    @property
+    def rows(self) -> int:
+        return self.gibbs.rows
+
+    def details(self) -> dict[str, float]:
+        return {"assignments": self.assignments, "removals": self.removals, "passes of kernels": self.passes}
+
+
+# ------------------------------------------------------------------------------------------------------ schedules
+
+
+def _linear(count: int, churns: int) -> Sequence[int]:
+    return array("q", [1 + step // (churns + 1) for step in range(count * (churns + 1))])
+
+
+def _sequential(count: int, churns: int) -> Sequence[int]:
+    return array("q", [min(step + 1, count) for step in range(count * (churns + 1))])
+
+
+def _constant(count: int, churns: int) -> Sequence[int]:
+    return array("q", [count]) * (count * (churns + 1))
+
+
+SCHEDULES: dict[str, Callable[[int, int], Sequence[int]]] = {
+    "linear": _linear,
+    "sequential": _sequential,
+    "constant": _constant,
+}
+"""Name -> sizes after each of the COUNT (T + 1) steps, from the number of data and T (section 2.4)."""
+
+
+def _schedule(program: InferenceProgram, item: Expression, churns: int) -> Sizes:
+    for name, sizes in SCHEDULES.items():
+        if is_symbol(item, name):
+            return lambda count: sizes(count, churns)
+    if not isinstance(program.value(item), Lambda):
+        raise ArgumentError(
+            f"SCHEDULE must be {', '.join(SCHEDULES)} or a procedure, got {show(program.value(item))}", item.span
+        )
+    procedure = Procedure(program, item)
+    if procedure.count != 1:
+        raise ArgumentError("a schedule takes one argument, the step", item.span)
+
+    def refuse(*_: Any) -> Any:
+        raise ArgumentError("a schedule must not be random", item.span)
+
+    def of(count: int) -> Sequence[int]:
+        steps = range(1, count * (churns + 1) + 1)
+        found = array("q", [_size(procedure((step,), refuse), step, count, item) for step in steps])
+        if found[-1] != count:
+            raise ArgumentError(
+                f"the schedule ends at {found[-1]} of {count} data, in step {len(found)}",
+                item.span,
+                "a schedule ends with all data; its steps are 1, 2, ..., N (T + 1)",
+            )
+        return found
+
+    return of
+
+
+def _size(value: Any, step: int, count: int, item: Expression) -> int:
+    if not isinstance(value, (int, float)) or value != value // 1 or not 1 <= value <= count:
+        raise ArgumentError(
+            f"a schedule's sizes are whole numbers from 1 to the {count} data that there are, got {show(value)} in "
+            f"step {step}",
+            item.span,
+        )
+    return int(value)
+
+
+# ----------------------------------------------------------------------------------------------------- the action
+
+
+def _compile_anneal(program: InferenceProgram, form: Form) -> Kernel:
+    parts = parts_of(form, 3, ANNEAL.usage[0])
+    count = program.count(parts[2], "T")
+    sizes = _schedule(program, parts[1], count)
+    engine = Annealing(program.model, scope_name(parts[0]), [program.compile(part) for part in parts[3:]])
+    row = program.row(form)
+    row.details = engine.details
+
+    def run() -> None:
+        start = time.perf_counter()
+        before = engine.assignments, engine.changed, engine.rows
+        try:
+            data = program.data() if program.data is not None else None
+            if data is None or not data.count:
+                raise KernelError(
+                    "there are no data to anneal: no loop observes", form.span, "for n in 1...N: [observe ...]"
+                )
+            wanted = sizes(data.count)
+            program.progress.begin(form.span.text, len(wanted))
+            try:
+                engine.run(data, wanted, program.progress.advance)
+            finally:
+                program.progress.end()
+        except VentureError as error:
+            raise located(error, form.span) from error
+        finally:
+            row.transitions += engine.assignments - before[0]
+            row.accepted += engine.changed - before[1]
+            row.rows += engine.rows - before[2]
+            row.seconds += time.perf_counter() - start
+
+    return run
+
+
+ANNEAL = Action(
+    "anneal",
+    ("(anneal SCOPE SCHEDULE T KERNEL ...)",),
+    "Subsample annealing: assigns the program's data, from few to all, to what they belong to; the latent assignments "
+    "are in SCOPE, SCHEDULE is `linear`, `sequential`, `constant` or a procedure from the step to the number of data, "
+    "with T churn steps for each datum. The KERNELs run once for each pass through the data that are in.",
+    _compile_anneal,
+)

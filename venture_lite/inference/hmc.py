@@ -1,0 +1,166 @@
+"""`hmc`: Hamiltonian Monte Carlo on a block of continuous choices (Neal 2011, MCMC using Hamiltonian dynamics).
+
+Positions are the block's free coordinates, momenta are standard normal, in the coordinates that a preconditioner makes
+if there is one. A path of leapfrog steps is its own inverse when the momentum is turned round, and keeps volume, so
+that the Metropolis test of the total energy makes the transition exact.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from venture_lite.errors import ArgumentError
+from venture_lite.forms import scope_name
+from venture_lite.inference.gradients import Densities
+from venture_lite.inference.inspection import inspected_first
+from venture_lite.inference.precondition import Preconditioner
+from venture_lite.inference.program import Action, InferenceProgram, Kernel
+from venture_lite.inference.reading import options_of, parts_of
+from venture_lite.syntax import Expression, Form
+from venture_lite.trace.directives import Model
+from venture_lite.trace.gradients import BlockDensity
+from venture_lite.trace.weights import Weight
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A state of a block on a path."""
+
+    # free coordinates (D,)
+    free: np.ndarray
+    # log density in free coordinates
+    weight: Weight
+    # its gradient (D,)
+    gradient: np.ndarray
+
+
+class Hamiltonian:
+    """Transitions of one action: paths of `leapfrogs` steps of length `step`."""
+
+    def __init__(
+        self, model: Model, densities: Densities, step: float, leapfrogs: int, preconditioner: Preconditioner | None
+    ) -> None:
+        self.model = model
+        self.densities = densities
+        self.size = step
+        self.leapfrogs = leapfrogs
+        self.preconditioner = preconditioner
+        self._transitions = 0
+        self._divergences = 0
+        self._acceptance = 0.0
+        # the block moved last and where it stands, as of a version of the trace
+        self._last: tuple[BlockDensity, int, Point] | None = None
+
+    @property
+    def rows(self) -> int:
+        return self.densities.rows
+
+    def details(self) -> dict[str, float]:
+        """By name, for the statistics of the kernel."""
+        if not self._transitions:
+            return {}
+        found = {
+            "mean acceptance probability": self._acceptance / self._transitions,
+            "divergences": float(self._divergences),
+        }
+        return found | (self.preconditioner.details() if self.preconditioner is not None else {})
+
+    def step(self, nodes: list[int], key: Any) -> bool:
+        """One transition; whether it was accepted."""
+        model, density = self.model, self.densities.of(nodes)
+        root = self.preconditioner.root(nodes) if self.preconditioner is not None else None
+        mark = model.trace.journal.mark()
+        try:
+            start = self._start(density)
+            end = self._moved(density, start, root, mark)
+        except BaseException:
+            model.rollback(mark)
+            raise
+        if end is not None:
+            model.commit_transition()
+        else:
+            model.trace.journal.rollback(mark)
+        self._last = density, model.trace.journal.version, end or start
+        return end is not None
+
+    def _start(self, density: BlockDensity) -> Point:
+        if self._last is not None:
+            last, version, point = self._last
+            if last is density and version == self.model.trace.journal.version:
+                return point
+        return Point(*self.densities.here(density))
+
+    def _moved(self, density: BlockDensity, start: Point, root: np.ndarray | None, mark: int) -> Point | None:
+        """The end of a path, if it is accepted; the block then stands there."""
+        rng = self.model.trace.rng
+        momentum = rng.standard_normal(density.size)
+        kinetic = 0.5 * float(momentum @ momentum)
+        self._transitions += 1
+        end = self._path(density, start, momentum, root, mark)
+        u = rng.random()
+        if end is None:
+            self._divergences += 1
+            return None
+        fewer = start.weight.impossible - end.weight.impossible
+        log_accept = end.weight.total - start.weight.total + kinetic - 0.5 * float(momentum @ momentum)
+        probability = 1.0 if fewer > 0 or log_accept >= 0.0 else math.exp(log_accept)
+        self._acceptance += probability
+        return end if u < probability else None
+
+    def _path(
+        self, density: BlockDensity, start: Point, momentum: np.ndarray, root: np.ndarray | None, mark: int
+    ) -> Point | None:
+        """Where a path ends, `momentum` then being the one there; None where an energy on the way is not finite."""
+        step, point = self.size, start
+        free = start.free.copy()
+        momentum += 0.5 * step * _pulled(root, start.gradient)
+        with np.errstate(over="ignore", invalid="ignore"):
+            for done in range(1, self.leapfrogs + 1):
+                free += step * (momentum if root is None else root @ momentum)
+                self.model.trace.journal.rollback(mark)
+                found = self.densities.at(density, free)
+                if found is None or found[0].impossible > start.weight.impossible:
+                    return None
+                point = Point(free, *found)
+                momentum += (step if done < self.leapfrogs else 0.5 * step) * _pulled(root, point.gradient)
+        return point if np.isfinite(momentum).all() else None
+
+
+def _pulled(root: np.ndarray | None, gradient: np.ndarray) -> np.ndarray:
+    """The gradient in the preconditioner's coordinates z, with free coordinates `root @ z`."""
+    return gradient if root is None else root.T @ gradient
+
+
+def compile_paths(
+    program: InferenceProgram, form: Form, action: Action, step: Expression, leapfrogs: int,
+    options: tuple[Expression, ...],
+) -> Kernel:  # fmt: skip
+    """The kernel of an action whose transitions are paths: `(ACTION SCOPE BLOCK ... options T)`."""
+    scope, selector = scope_name(form.items[1]), program.selector(form.items[2])
+    densities = Densities(program.model, action.name, program.warn)
+    chosen = options_of(form, options, {"precondition": 0}, action.usage[0])
+    preconditioner = Preconditioner(densities) if "precondition" in chosen else None
+    size = program.positive(step, "STEP")
+    engine = Hamiltonian(program.model, densities, size, leapfrogs, preconditioner)
+    run = program.kernel(form, scope, selector, program.count(form.items[-1], "T"), engine.step, engine)
+    return inspected_first(program, scope, selector, form, run, densities.refuse, by_block=True)
+
+
+def _compile_hmc(program: InferenceProgram, form: Form) -> Kernel:
+    parts = parts_of(form, 5, HMC.usage[0])
+    leapfrogs = program.count(parts[3], "LEAPFROGS")
+    if not leapfrogs:
+        raise ArgumentError("LEAPFROGS must be 1 or more", parts[3].span)
+    return compile_paths(program, form, HMC, parts[2], leapfrogs, parts[4:-1])
+
+
+HMC = Action(
+    "hmc", ("(hmc SCOPE BLOCK STEP LEAPFROGS ['precondition] T)",),
+    "T transitions of Hamiltonian Monte Carlo on continuous choices, in unconstrained coordinates: paths of LEAPFROGS "
+    "steps of length STEP along the gradient, with 'precondition in the coordinates of the block's curvature.",
+    _compile_hmc,
+)  # fmt: skip

@@ -1,0 +1,126 @@
+"""The data of a program's loops, each of which can be out of one chain's trace for a while."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from venture_lite.errors import Span, VentureError
+from venture_lite.session.live import Directory, Live, Part, Passes
+from venture_lite.trace.withdrawal import Places, put_back, requested, withdraw
+
+
+@dataclass(slots=True)
+class _Group:
+    """The data of one loop: its directives, in order, and the passes that still have an observation."""
+
+    passes: Passes
+    span: Span
+    parts: list[Part]
+    positions: Sequence[int] = ()
+
+
+class LoopData:
+    """Data by number, from 0, in the order of entry. A *datum* is a pass of an innermost loop that observes, with all
+    rows of that pass. Holds what is out; the trace holds the rest.
+
+    Raises VentureError where two passes of a loop have the same index.
+    """
+
+    def __init__(self, directory: Directory, chain: int) -> None:
+        self.model = directory.chains.models[chain]
+        self._chain = chain
+        self._groups = [group for group in _groups(directory) if group.positions]
+        self._starts = [0]
+        for group in self._groups:
+            self._starts.append(self._starts[-1] + len(group.positions))
+        # datum that is out -> what each of its rows observed
+        self._observed: dict[int, list[Any]] = {}
+
+    @property
+    def count(self) -> int:
+        return self._starts[-1]
+
+    def is_out(self, datum: int) -> bool:
+        return datum in self._observed
+
+    def remove(self, datum: int) -> None:
+        """Take a datum out, with the choices that nothing else refers to."""
+        self._observed[datum] = withdraw(self.model, self._places(datum))
+
+    def add(self, datum: int) -> None:
+        """Put a datum back; choices that it brings are drawn as evaluation draws them."""
+        try:
+            put_back(self.model, self._places(datum), self._observed[datum])
+        except VentureError as error:
+            group, position = self._find(datum)
+            error.in_pass(group.passes.told(position))
+            raise
+        del self._observed[datum]
+
+    def choices(self, datum: int) -> list[int]:
+        """The unobserved choices of a datum that is in."""
+        return requested(self.model.trace, self._places(datum))
+
+    def _find(self, datum: int) -> tuple[_Group, int]:
+        at = bisect_right(self._starts, datum) - 1
+        group = self._groups[at]
+        return group, group.positions[datum - self._starts[at]]
+
+    def _places(self, datum: int) -> Places:
+        group, position = self._find(datum)
+        return [(part.rows[self._chain], position) for part in group.parts if position not in part.forgotten]
+
+
+def _groups(directory: Directory) -> list[_Group]:
+    """The data by loop; where a loop runs pass by pass, by pass."""
+    groups: dict[Any, _Group] = {}
+    # a directive of a loop that runs pass by pass stands once in each pass
+    written: set[tuple[Any, Span]] = set()
+    for live in directory:
+        for part in live.parts:
+            if part.passes is None:
+                continue
+            key = id(part.passes) if live.kind == "loop" else _pass_of(live, part.passes)
+            group = groups.setdefault(key, _Group(part.passes, live.span, []))
+            if live.kind != "loop" and (key, live.span) in written:
+                raise _repeated(group, 0)
+            written.add((key, live.span))
+            group.parts.append(part)
+    for group in groups.values():
+        observing = [part for part in group.parts if any(rows.observed for rows in part.rows)]
+        group.positions = _left(group.passes, observing)
+        _refuse_repeated(group)
+    return list(groups.values())
+
+
+def _pass_of(live: Live, passes: Passes) -> tuple[Any, ...]:
+    return (id(live.run), passes.names, *(int(column[0]) for column in passes.variables))
+
+
+def _left(passes: Passes, observing: list[Part]) -> Sequence[int]:
+    """Positions that some observation still has."""
+    if any(not part.forgotten for part in observing):
+        return range(passes.count)
+    return sorted({position for part in observing for position in part.left()})
+
+
+def _refuse_repeated(group: _Group) -> None:
+    variables = group.passes.variables
+    if any(isinstance(column, range) for column in variables):
+        return
+    seen, first = np.unique(np.stack([np.asarray(column) for column in variables]), axis=1, return_index=True)
+    if seen.shape[1] < group.passes.count:
+        raise _repeated(group, min(set(range(group.passes.count)) - set(first.tolist())))
+
+
+def _repeated(group: _Group, position: int) -> VentureError:
+    return VentureError(
+        f"two data have the same index ({group.passes.told(position)})",
+        group.span,
+        "give each loop a variable of its own",
+    )

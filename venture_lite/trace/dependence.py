@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from venture_lite.code import Code, GlobalRef, Kind, Ref, SlotRef, sources
@@ -39,6 +39,18 @@ def depends_on_choice(
 
     With `keys_are_fixed` the arguments of a memoized procedure count as constants: its row is theirs for life.
     """
+    return reads(trace, code, row, refs, lambda node: trace.is_choice(*trace.decode(node)), keys_are_fixed)
+
+
+def reads(
+    trace: Trace,
+    code: Code,
+    row: int,
+    refs: Sequence[Ref | None],
+    is_sought: Callable[[int], bool],
+    keys_are_fixed: bool = False,
+) -> bool:
+    """Whether the values are computed from a node that is sought; what a choice's distribution reads is left aside."""
     todo: list[int] = []
     seen: set[int] = set()
 
@@ -55,8 +67,10 @@ def depends_on_choice(
         seen.add(node)
         code, slot, row = trace.decode(node)
         item = code.slots[slot]
-        if trace.is_choice(code, slot, row):
+        if is_sought(node):
             return True
+        if trace.is_choice(code, slot, row):
+            continue
         match item.kind:
             case Kind.ARGUMENT if keys_are_fixed and is_memoized(trace, code, row):
                 continue

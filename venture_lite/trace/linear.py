@@ -19,7 +19,7 @@ from venture_lite.errors import KernelError
 from venture_lite.procedures.columns import RowByRow
 from venture_lite.procedures.predictor import LinearPredictor
 from venture_lite.procedures.record import Deterministic, Random
-from venture_lite.trace.dependence import source_nodes
+from venture_lite.trace.dependence import reads
 from venture_lite.trace.emit import columns_reader
 from venture_lite.trace.table import ROW_MASK, NotColumnar
 
@@ -150,18 +150,9 @@ class _Reader:
     def depends(self, code: Code, ref: Ref) -> bool:
         """Whether a value reads a principal; by the first of the rows, which all have the same shape."""
         first = self.rows.start if isinstance(self.rows, slice) else int(self.rows[0])
-        todo = source_nodes(self.trace, code, first, ref)
-        while todo:
-            node = todo.pop()
-            if node in self.principals or self._family(node) is not None:
-                return True
-            inner, slot, row = self.trace.decode(node)
-            item = inner.slots[slot]
-            if item.kind is Kind.DETERMINISTIC:
-                todo.extend(
-                    source for argument in item.arguments for source in source_nodes(self.trace, inner, row, argument)
-                )
-        return False
+        return reads(
+            self.trace, code, first, [ref], lambda node: node in self.principals or self._family(node) is not None
+        )
 
     def _family(self, node: int) -> int | None:
         """The principal that a call's value is, for a call of a memoized procedure whose result is principal."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from venture_lite.inference.anneal import ANNEAL
 from venture_lite.inference.combinators import CYCLE, DO, MIXTURE, REPEAT
 from venture_lite.inference.flymc import FLYMC
 from venture_lite.inference.gibbs import GIBBS
@@ -15,8 +16,8 @@ from venture_lite.inference.slice import SLICE
 from venture_lite.inference.subsampled import SUBSAMPLED_MH, SUBSAMPLED_MH_REPORT
 
 RECORDS: tuple[Action, ...] = (
-    MH, GIBBS, SLICE, MALA, HMC, REJECTION, SUBSAMPLED_MH, SUBSAMPLED_MH_REPORT, FLYMC, CYCLE, MIXTURE, REPEAT, DO,
-    COLLECT, LABELLED, PRINT, PLOT,
+    MH, GIBBS, SLICE, MALA, HMC, REJECTION, SUBSAMPLED_MH, SUBSAMPLED_MH_REPORT, FLYMC, ANNEAL,
+    CYCLE, MIXTURE, REPEAT, DO, COLLECT, LABELLED, PRINT, PLOT,
 )  # fmt: skip
 
 ACTIONS: dict[str, Action] = {record.name: record for record in RECORDS}

@@ -1,4 +1,4 @@
-"""`anneal`: subsample annealing (Obermeyer, Glidden and Jonas 2014): assignments of data, from a part of the data to all.
+"""`anneal`: subsample annealing (Obermeyer, Glidden and Jonas 2014): assignments of data, from few of them to all.
 
 A step takes random data out of the trace and puts random ones in, each with assignments drawn from their conditional
 distribution by `gibbs`, until the subsample has the size that the schedule wants. A datum that would be taken out and

@@ -16,6 +16,7 @@ from typing import Any
 from venture_lite.draws import DrawsBuilder, KernelStatistics
 from venture_lite.errors import ArgumentError, CallSite, NameUnknown, Span, VentureError, VentureWarning, nearest
 from venture_lite.forms import truth
+from venture_lite.inference.data import Data
 from venture_lite.inference.lambdas import Lambda, closed
 from venture_lite.inference.selection import Selector, all_members, scope_of, sweep
 from venture_lite.parameters import constant_index
@@ -71,6 +72,7 @@ class InferenceProgram:
         passes: Mapping[str, int] | None = None,
         progress: Progress | None = None,
         warned: set[str] | None = None,
+        data: Callable[[], Data] | None = None,
     ) -> None:
         # imported here, since actions are written against this class
         from venture_lite.inference.actions import ACTIONS
@@ -83,6 +85,8 @@ class InferenceProgram:
         # compiles an expression into a function that evaluates it as `sample` does
         self.sampler = sampler
         self.progress = progress or Silent()
+        # the data of the program's loops, gathered when an action asks for them
+        self.data = data
         self.draws = DrawsBuilder()
         self.rows: dict[int, Row] = {}
         # what was warned of already, in this program or in its run in another chain

@@ -6,6 +6,7 @@ import contextlib
 import threading
 import warnings
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 from venture_lite import syntax
@@ -16,6 +17,8 @@ from venture_lite.inference.program import InferenceProgram
 from venture_lite.lift import Lifter, shape
 from venture_lite.parameters import constant_index
 from venture_lite.session.chains import Chains, Given
+from venture_lite.session.live import Directory
+from venture_lite.session.loop_data import LoopData
 from venture_lite.session.places import Shared, told_at
 from venture_lite.syntax import Expression, Name
 from venture_lite.trace.directives import Model
@@ -104,7 +107,7 @@ def force(chains: Chains, directive: syntax.Force, given: Given) -> Any:
 # -------------------------------------------------------------------------------------------------- inference
 
 
-def infer(chains: Chains, expression: Expression, given: Given) -> Any:
+def infer(chains: Chains, expression: Expression, given: Given, directory: Directory) -> Any:
     """Run an inference program in every chain: its `Draws`, or the value of an expression that is no action.
 
     An error or Ctrl-C carries the draws made so far as `draws`.
@@ -122,6 +125,7 @@ def infer(chains: Chains, expression: Expression, given: Given) -> Any:
                 given.passes,
                 chains.progress,
                 warned,
+                partial(LoopData, directory, index),
             )
             try:
                 values.append(to_python(program.run(expression)))

@@ -92,9 +92,13 @@ def load_loop(chains: Chains, live: Live, loop: syntax.Loop, given: Given) -> No
     """A loop that only observes and predicts: one directive, its rows loaded together."""
     leaves: list[Leaf] = []
     _unroll(loop, given, given.arrays(), leaves)
+    # the directives of one loop share its passes: together they make its data
+    passes: dict[int, Passes] = {}
     for leaf in leaves:
-        columns = [_compact(column) for column in leaf.variables.values()]
-        live.parts.append(Part(leaf.directive.label, passes=Passes(tuple(leaf.variables), columns, leaf.count)))
+        if id(leaf.variables) not in passes:
+            columns = [_compact(column) for column in leaf.variables.values()]
+            passes[id(leaf.variables)] = Passes(tuple(leaf.variables), columns, leaf.count)
+        live.parts.append(Part(leaf.directive.label, passes=passes[id(leaf.variables)]))
     _load(chains, live.parts, leaves, given)
     # a part without a pass has no rows, and nothing to report or to forget
     live.parts[:] = [part for part in live.parts if part.rows]

@@ -134,7 +134,7 @@ class Runner:
         # in a loop that runs pass by pass, the observations of every pass would be gathered anew in each
         origin = self._origins.of(self.directory, expression) if given.run is None else None
         try:
-            value = queries.infer(self.chains, expression, given)
+            value = queries.infer(self.chains, expression, given, self.directory)
         except (KeyboardInterrupt, VentureError) as error:
             if isinstance(draws := getattr(error, "draws", None), Draws):
                 draws.origin = origin

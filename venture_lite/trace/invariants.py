@@ -96,7 +96,7 @@ class _Checker:
         dead = {row for row in range(table.count) if not table.live[row]}
         if any(table.live[table.count :]) or len(dead) != table.dead:
             self.broken.append(f"{table.code}: {table.dead} dead of {table.count} rows, but {len(dead)} are")
-        if len(set(table.free)) != len(table.free) or set(table.free) != dead:
+        if len(set(table.free)) != len(table.free) or set(table.free) | table.withheld != dead:
             self.broken.append(f"{table.code}: free rows {sorted(table.free)}, dead ones {sorted(dead)}")
         for row in dead:
             if table.memos is not None and table.memos[row] is not None:

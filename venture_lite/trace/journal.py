@@ -60,7 +60,7 @@ class Journal:
             self.restructured = False
         if self.freed:
             for table, row in self.freed:
-                if not table.live[row]:
+                if not table.live[row] and row not in table.withheld:
                     table.free.append(row)
             self.freed.clear()
 

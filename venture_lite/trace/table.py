@@ -223,6 +223,7 @@ class Table:
         "shape_stamp",
         "user",
         "users",
+        "withheld",
     )
 
     def __init__(self, code: Code) -> None:
@@ -234,6 +235,8 @@ class Table:
         self.live = bytearray()
         # dead rows that may be used again
         self.free: list[int] = []
+        # rows, dead or about to be, that only their directive may use again
+        self.withheld: set[int] = set()
         # slot -> its values; None for fused slots
         self.columns: list[Column | None] = [Column() if slot.stored else None for slot in code.slots]
         # row of the parent Code's table

@@ -108,5 +108,6 @@ class KeyIndex:
 
 
 def _spread(value: int) -> int:
-    """Mixes high bits into the low ones: integers hash to themselves, and may all be multiples of a power of two."""
-    return value ^ value >> 12 ^ value >> 25
+    """Scatters hashes. Integers hash to themselves: those in use are often a run, and to see that one is missing would
+    take a walk to the run's end, or all multiples of a power of two. (Multiplicative hashing, Knuth, volume 3, 6.4.)"""
+    return (value ^ value >> 32) * 0x9E3779B97F4A7C15 >> 24

@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.procedures.differences import agree, derivative, is_sharp
 from tests.procedures.examples import RANDOM
 from venture_lite.procedures import transforms
 from venture_lite.procedures.factors import cholesky_of
 from venture_lite.procedures.record import Random
 from venture_lite.procedures.registry import PROCEDURES
 from venture_lite.procedures.transforms import Transform
+from venture_lite.procedures.value_domains import OneSided
 
 SCALAR: list[tuple[Transform, tuple[Any, ...]]] = [
     (transforms.REAL, ()),
@@ -169,3 +171,57 @@ def test_draws_go_through_the_transform_of_their_record(name: str) -> None:
             value = record.simulate(rng, *args)
             back = record.transform.from_free(record.transform.to_free(value, args), args)
             assert np.allclose(back, value, 1e-12, 0)
+
+
+FREE_POINTS: list[tuple[Transform, tuple[Any, ...], list[Any]]] = [
+    *[(transform, args, [-2.5, 0.3, 4.0, np.array([-1.0, 0.2, 3.0])]) for transform, args in SCALAR],
+    (transforms.CIRCLE, (), [-2.0, 0.4, np.array([1.0, -3.0])]),
+    (OneSided(1.5, -1.0), (), [-2.0, 0.7, np.array([1.0, -1.0])]),
+    (OneSided(-0.5, 1.0), (), [-2.0, 0.7]),
+    (transforms.SIMPLEX, (), [np.array([0.4]), np.array([-1.0, 0.5, 2.0])]),
+    (transforms.POSITIVE_DEFINITE, (), [np.array([0.3]), np.array([-0.5, 1.2, 0.4, 0.7, -0.3, 0.9])]),
+]
+
+
+@pytest.mark.parametrize(("transform", "args", "points"), FREE_POINTS)
+def test_derivatives_by_the_free_coordinates(transform: Transform, args: tuple[Any, ...], points: list[Any]) -> None:
+    """Of a linear function of the value plus the log Jacobian, in a random direction, against central differences."""
+    rng = np.random.default_rng(7)
+    for free in points:
+        value = transform.from_free(free, args)
+        slope = rng.normal(size=np.shape(value))
+        for _ in range(4):
+            way = rng.normal(size=np.shape(free))
+
+            def total(step: float, free: Any = free, way: Any = way, slope: Any = slope) -> float:
+                moved_value = transform.from_free(
+                    free + step * way if np.ndim(free) else float(free + step * way), args
+                )
+                return float(np.sum(slope * moved_value)) + transform.log_jacobian(moved_value, args)
+
+            found = transform.free_gradient(value, args, slope if np.ndim(value) else float(slope))
+            assert agree(float(np.sum(found * way)), derivative(total))
+
+
+@pytest.mark.parametrize(
+    ("transform", "args", "moving"),
+    [(transforms.INTERVAL, (-3.0, 5.0), (0, 1)), (transforms.ABOVE_SCALE, (2.0, 0.5), (1,))],
+)
+def test_derivatives_by_the_arguments_while_the_free_coordinates_stay(
+    transform: Transform, args: tuple[float, ...], moving: tuple[int, ...]
+) -> None:
+    for free, slope in ((0.7, 1.3), (np.array([-1.0, 0.2, 2.0]), np.array([0.5, -2.0, 1.0]))):
+        found = transform.argument_gradient(transform.from_free(free, args), args, slope)
+        for position, part in enumerate(found):
+            if position not in moving:
+                assert part is None
+                continue
+
+            def total(step: float, position: int = position, free: Any = free, slope: Any = slope) -> float:
+                shifted = tuple(x + step * (i == position) for i, x in enumerate(args))
+                value = transform.from_free(free, shifted)
+                return float(np.sum(slope * value)) + transform.log_jacobian(value, shifted)
+
+            expected = derivative(total)
+            assert is_sharp(expected)
+            assert agree(part, expected)

@@ -277,8 +277,17 @@ class BlockDensity:
 
     def _absorbing(self, scaffold: Scaffold, moving: set[int]) -> list[SiteTerms | SingleTerm]:
         model, trace = self.model, self.model.trace
-        terms: list[SiteTerms | SingleTerm] = [SiteTerms(model, site, None, moving) for site in scaffold.groups]
+        terms: list[SiteTerms | SingleTerm] = []
         by_site: dict[int, list[int]] = {}
+        for site in scaffold.groups:
+            moved = {node & ROW_MASK for node in scaffold.principals if node >> 32 == site}
+            if not moved:
+                terms.append(SiteTerms(model, site, None, moving))
+                continue
+            # the block holds some of the choices that read the rest of it
+            table = trace.tables[trace.program.site_code[site].index]
+            rows = np.arange(table.count)[table.rows()]
+            by_site[site] = [site << 32 | row for row in rows.tolist() if row not in moved]
         for node in scaffold.absorbing:
             if node >> 32 not in scaffold.groups:
                 by_site.setdefault(node >> 32, []).append(node)

@@ -1,0 +1,179 @@
+"""Gradients through the scaffold against central differences of the log joint density, which is summed over all choices
+of the trace by `score.py` and knows nothing of scaffolds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.generator.directives import random_program
+from tests.generator.session import infer, load
+from tests.posterior.cases import CASES
+from tests.procedures.differences import agree, derivative, is_sharp
+from venture_lite import Venture
+from venture_lite.errors import KernelError
+from venture_lite.inference.distributions import transform_of
+from venture_lite.inference.selection import all_members
+from venture_lite.trace.directives import Model
+from venture_lite.trace.gradients import BlockDensity
+from venture_lite.trace.score import log_score
+from venture_lite.trace.table import ROW_MASK
+from venture_lite.trace.term_gradients import SiteTerms
+from venture_lite.trace.weights import NARROW
+
+
+def log_joint(model: Model, block: Sequence[int]) -> float:
+    """Of the whole trace, with the Jacobians of the block's transforms; -inf where a choice is impossible."""
+    trace = model.trace
+    weight = log_score(trace, model.kept)
+    for node in block:
+        operator, arguments = trace.application(node >> 32, node & ROW_MASK)
+        transform = transform_of(operator)
+        assert transform is not None
+        weight.total += transform.log_jacobian(trace.value(node), arguments)
+    return weight.value()
+
+
+def compare(model: Model, block: Sequence[int], rng: np.random.Generator) -> int:
+    """Compare the gradient in two random directions; how many of the comparisons could have told."""
+    density = BlockDensity(model, block)
+    before, mark = model.snapshot(), model.trace.journal.mark()
+    free = density.present()
+    weight, gradient = density.evaluate()
+    told = 0
+    for _ in range(2 if not weight.impossible else 0):
+        way = rng.normal(size=len(free))
+
+        def along(step: float, way: np.ndarray = way) -> float:
+            density.put(free + step * way)
+            return log_joint(model, block)
+
+        expected = derivative(along)
+        assert agree(float(gradient @ way), expected)
+        assert weight.total - density.evaluate()[0].total == pytest.approx(
+            log_joint_change(model, block, density, free), rel=1e-6, abs=1e-9
+        )
+        told += is_sharp(expected)
+    model.trace.journal.rollback(mark)
+    assert model.snapshot() == before
+    return told
+
+
+def log_joint_change(model: Model, block: Sequence[int], density: BlockDensity, free: np.ndarray) -> float:
+    """From the present state back to `free`, where it leaves the block."""
+    there = log_joint(model, block)
+    density.put(free)
+    return log_joint(model, block) - there
+
+
+def blocks(model: Model) -> Iterator[list[int]]:
+    """All choices together if they have a density with a gradient, else one by one those that do."""
+    nodes = all_members(model.trace.default)
+    for block in (nodes, *([node] for node in nodes)):
+        try:
+            BlockDensity(model, block)
+        except KernelError:
+            continue
+        yield block
+        if len(block) == len(nodes):
+            return
+
+
+def test_programs_with_exact_posteriors() -> None:
+    rng = np.random.default_rng(0)
+    told = 0
+    for case in CASES:
+        venture = Venture(seed=1)
+        parameters: dict[str, Any] = dict(case.parameters)
+        venture.execute(case.program, **parameters)
+        model = venture.traces[0]
+        told += sum(compare(model, block, rng) for block in blocks(model))
+    assert told > 100
+
+
+def test_random_programs() -> None:
+    rng = np.random.default_rng(1)
+    told = 0
+    for seed in range(40):
+        venture = load(random_program(seed), seed)
+        infer(venture, "(mh default one 20)")
+        model = venture.traces[0]
+        told += sum(compare(model, block, rng) for block in blocks(model))
+    assert told > 100
+
+
+WIDE = {
+    "a vector of weights": (
+        "[assume w (multivariate_normal (vector 0 0) (matrix (list 1 0) (list 0 1)))]",
+        "[observe (bernoulli (linear_logistic w {X[n]})) {B[n]}]",
+    ),
+    "weights, an offset and a scale": (
+        """[assume w (multivariate_normal (vector 0 0) (matrix (list 1 0) (list 0 1)))] [assume b (normal 0 1)]
+           [assume s (gamma 2 2)] [assume f (lambda (x) (normal (+ b (* 0.5 (dot w x))) (+ 0.1 s)))]""",
+        "[observe (f {X[n]}) {Y[n]}]",
+    ),
+    "a matrix": (
+        "[assume rows (matrix (list 1 0 0) (list 0 1 0) (list 0 0 1))] [assume v (wishart 5 rows)]",
+        "[observe (multivariate_normal (vector 0 0 0) v) {Z[n]}]",
+    ),
+    "latent values in the same block as what they share": (
+        "[assume m (normal 0 1)] [assume x (mem (lambda (i) (normal m 1)))]",
+        "[observe (normal (+ m (x {n})) 0.5) {Y[n]}]",
+    ),
+    "some of the latent values in the block": (
+        "[assume m (normal 0 1)] [assume x (mem (lambda (i) (normal m 1)))]",
+        "[observe (normal (x {n}) 0.5) {Y[n]}] [observe (x (+ {n} 1000)) {Y[n]}]",
+    ),
+    "a choice of the body around": (
+        "[assume f (let ((m (normal 0 1)) (s (gamma 2 2))) (mem (lambda (i) (normal (* m (+ 1 (mod i 3))) s))))]",
+        "[observe (f {n}) {Y[n]}]",
+    ),
+    "one of several vectors by row": (
+        """[assume c (mem (lambda (k) (multivariate_normal (vector 0 0) (matrix (list 1 0) (list 0 1)))))]""",
+        "[observe (student_t 4 (dot (c (mod {n} 3)) {X[n]}) 0.5) {Y[n]}]",
+    ),
+    "parts of a point of the simplex": (
+        "[assume p (dirichlet (vector 2 2 2))]",
+        "[observe (normal (lookup p {K[n]}) (+ 0.2 (lookup p 0))) {Y[n]}]",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WIDE)
+def test_many_rows_at_once(name: str) -> None:
+    rng = np.random.default_rng(2)
+    count = 3 * NARROW
+    data = {"X": rng.normal(size=(count, 2)), "Y": rng.normal(size=count), "Z": rng.normal(size=(count, 3))}
+    data |= {"B": rng.random(count) < 0.5, "K": rng.integers(0, 3, count)}
+    venture = Venture(seed=3)
+    assumed, observed = WIDE[name]
+    given = {key: value for key, value in data.items() if f"{{{key}[" in observed}
+    venture.execute(f"{assumed} for n in 1...{count}: {observed}", **given)
+    model = venture.traces[0]
+    assert compare(model, all_members(model.trace.default), rng)
+
+
+def test_a_site_is_one_term() -> None:
+    """Also where its rows read the block in two ways, by a global and by a value of their own."""
+    venture = Venture(seed=3)
+    assumed, observed = WIDE["latent values in the same block as what they share"]
+    venture.execute(f"{assumed} for n in 1...60: {observed}", Y=np.zeros(60))
+    density = BlockDensity(venture.traces[0], all_members(venture.traces[0].trace.default))
+    assert [type(term) for term in density._terms] == [SiteTerms]
+    assert density.rows == 61 + 60
+
+
+def test_more_rows_than_one_call_takes() -> None:
+    rng = np.random.default_rng(4)
+    venture = Venture(seed=3)
+    count = 70_000
+    text = "[assume w (normal 0 1)] for n in 1...N: [observe (normal (* w {X[n]}) 2) {Y[n]}]"
+    x, y = rng.normal(size=count), rng.normal(size=count)
+    venture.execute(text, X=x, Y=y, N=count)
+    density = BlockDensity(venture.traces[0], all_members(venture.traces[0].trace.default))
+    free = density.present()
+    _, gradient = density.evaluate()
+    assert gradient[0] == pytest.approx(float(x @ (y - free[0] * x)) / 4 - free[0], rel=1e-9)

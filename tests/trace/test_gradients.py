@@ -128,7 +128,7 @@ WIDE = {
         "[observe (normal (x {n}) 0.5) {Y[n]}] [observe (x (+ {n} 1000)) {Y[n]}]",
     ),
     "a choice of the body around": (
-        "[assume f (let ((m (normal 0 1)) (s (gamma 2 2))) (mem (lambda (i) (normal (* m (+ 1 (mod i 3))) s))))]",
+        "[assume f (let ((m (normal 0 1)) (s (gamma 2 2))) (mem (lambda (i) (normal (* m (+ 1 (* 0.1 i))) s))))]",
         "[observe (f {n}) {Y[n]}]",
     ),
     "one of several vectors by row": (

@@ -11,6 +11,7 @@ from tests.posterior import (
     cases_makers,
     cases_memo,
     cases_mixtures,
+    cases_predictors,
     cases_processes,
     cases_recursion,
 )
@@ -26,5 +27,6 @@ CASES: tuple[Case, ...] = (
     *cases_gates.CASES,
     *cases_makers.CASES,
     *cases_mixtures.CASES,
+    *cases_predictors.CASES,
     *cases_processes.CASES,
 )

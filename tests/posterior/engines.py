@@ -127,7 +127,31 @@ REJECTION: dict[str, tuple[str, ...]] = {
     "hmm_emissions": ("(rejection default each 2)",),
 }
 
-FURTHER: tuple[dict[str, tuple[str, ...]], ...] = (SLICE, PROPOSAL, REJECTION)
+# Bounds touch at the mode or where nothing is known, brightness is drawn one way or the other, each move moves; blocks
+# are moved by other kernels too, and the likelihood's scale and the prior's, by which bounds are made anew or kept. A
+# normal likelihood is its own bound.
+FIREFLY: dict[str, tuple[str, ...]] = {
+    "logistic_slope": (
+        "(flymc w all auto 'untuned 0.3 'drift 1.5 4)",
+        "(flymc w all 'jaakkola_jordan 'map 0.1 'mala 1.2 'precondition 4)",
+        "(flymc w 0 auto 'untuned 0.5 'slice 2 'explicit 0.5 4)",
+        "(cycle ((flymc w all auto 'map 0.2 'drift 1.5 'explicit 0.3 2) (mh w one 1)) 3)",
+    ),
+    "robust_line": (
+        "(cycle ((flymc w 0 auto 'map 0.3 'drift 0.7 5) (mh s 0 'drift 0.9 3)) 2)",
+        "(cycle ((flymc w 0 gaussian_tangent 'untuned 0.3 'mala 0.7 3) (mh w 0 'drift 0.7 1) (mh s 0 'drift 0.9 2)) 1)",
+        "(cycle ((flymc w 0 auto 'untuned 0.5 'slice 1.5 3) (mh s one 'drift 0.9 3)) 2)",
+    ),
+    "slope_of_unknown_scale": (
+        "(cycle ((flymc w all auto 'untuned 0.3 'drift 1.2 3) (mh tau one 'drift 0.9 2)) 1)",
+        "(cycle ((flymc w all auto 'map 0.3 'mala 0.8 4) (mh tau one 'drift 0.9 3)) 2)",
+        "(cycle ((flymc w all auto 'map 0.3 'drift 1 'precondition 4) (mh default one 4)) 2)",
+    ),
+    "regression": ("(flymc default one auto 'map 0.5 'drift 1 8)", "(flymc default all auto 'map 0.5 'slice 2 6)"),
+    "normal_mean": ("(flymc default one auto 'map 0.5 'mala 1.2 'precondition 3)",),
+}
+
+FURTHER: tuple[dict[str, tuple[str, ...]], ...] = (SLICE, PROPOSAL, REJECTION, FIREFLY)
 
 # The pairs of the everyday suite, which between them meet every kind of case.
 EVERYDAY: tuple[tuple[str, str], ...] = (
@@ -142,6 +166,10 @@ EVERYDAY: tuple[tuple[str, str], ...] = (
     ("block_gains_a_choice", REJECTION["block_gains_a_choice"][0]),
     ("crp_concentration", REJECTION["crp_concentration"][0]),
     ("one_way_out", REJECTION["one_way_out"][0]),
+    ("logistic_slope", FIREFLY["logistic_slope"][0]),
+    ("logistic_slope", FIREFLY["logistic_slope"][1]),
+    ("robust_line", FIREFLY["robust_line"][1]),
+    ("slope_of_unknown_scale", FIREFLY["slope_of_unknown_scale"][0]),
 )
 
 

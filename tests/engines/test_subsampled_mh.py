@@ -143,6 +143,15 @@ def test_bounds_hold_for_every_row() -> None:
         assert np.ptp(left) <= reach.of_residuals(old, new, center)
 
 
+def test_a_preconditioned_walk_needs_no_scale() -> None:
+    """2.38 / sqrt(2) of the posterior's own sds in both coordinates is accepted about a third of the time."""
+    v = venture(LOGISTIC, **classes(20_000))
+    v.infer("(mh w all 'drift 0.03 500)")
+    row = v.infer("(subsampled_mh w all 100 0.01 'drift 1.68 'precondition 'proxy 500)").statistics[0]
+    assert 0.2 < row.accepted / 500 < 0.55
+    assert row.details["mean fraction of rows"] < 0.02
+
+
 def test_few_rows_are_read_with_control_variates() -> None:
     v = venture(LOGISTIC, **classes(20_000))
     v.infer("(mh w all 'drift 0.03 500)")
@@ -191,6 +200,7 @@ for n in 1...N: [observe (uniform_continuous 0 top) {Y[n]}]"""
         (NORMAL, "mu all 10 0.6 'drift 1 1", "EPS must be between 0 and 0.5"),
         (NORMAL, "mu all 10 0.1 'drift -1 1", "SIGMA must be a positive number"),
         (NORMAL, "mu all 10 0.1 'walk 1 1", "knows no such option"),
+        (NORMAL, "mu all 10 0.1 'precondition 1", "scales the steps of 'drift"),
         (NORMAL.replace("normal mu 2", "normal 0 (exp mu)"), "mu all 10 0.1 'drift 1 'proxy 1", "depends on the block"),
         (
             NORMAL.replace("normal mu 2", "gamma (exp mu) 2"),

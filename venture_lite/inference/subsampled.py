@@ -294,9 +294,8 @@ def _engine(program: InferenceProgram, form: Form, always_audited: bool) -> tupl
         raise ArgumentError(f"NBATCH must be 2 or more, got {batch}", parts[2].span)
     if not isinstance(tolerance, (int, float)) or not 0 <= tolerance <= 0.5:
         raise ArgumentError(f"EPS must be between 0 and 0.5, got {tolerance}", parts[3].span)
-    options = options_of(
-        form, parts[4:-1], {"drift": 1, "audit": 1, "proxy": 0, "bernstein": 0}, SUBSAMPLED_MH.usage[0]
-    )
+    known = {"drift": 1, "precondition": 0, "proxy": 0, "bernstein": 0, "audit": 1}
+    options = options_of(form, parts[4:-1], known, SUBSAMPLED_MH.usage[0])
     audit = 1.0 if always_audited else 0.0
     if "audit" in options:
         audit = program.probability(options["audit"][0], "the audited fraction F")
@@ -342,7 +341,8 @@ _WRITTEN = "SCOPE BLOCK NBATCH EPS ['drift SIGMA ['precondition]] ['proxy] ['ber
 SUBSAMPLED_MH = Action(
     "subsampled_mh", (f"(subsampled_mh {_WRITTEN}",),
     "T transitions as mh makes them, each decided from as many minibatches of NBATCH rows as a sequential test needs "
-    "to be wrong with probability about EPS; with 'audit the exact decision is made too, on a fraction F of them.",
+    "to be wrong with probability about EPS; with 'proxy on what second-order expansions at the mode leave over, with "
+    "'bernstein by a rule for terms of any distribution; with 'audit the exact decision is made too, on a fraction F.",
     _compile_subsampled_mh,
 )  # fmt: skip
 SUBSAMPLED_MH_REPORT = Action(

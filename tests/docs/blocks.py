@@ -36,11 +36,7 @@ from venture_lite.report import Report
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [
     ROOT / "README.md",
-    *sorted(
-        path
-        for path in (ROOT / "docs").rglob("*.md")
-        if path.relative_to(ROOT / "docs").parts[0] not in ("editors", "experiments")
-    ),
+    *sorted(path for path in (ROOT / "docs").rglob("*.md") if path.relative_to(ROOT / "docs").parts[0] != "editors"),
 ]
 FENCE = re.compile(r"^```(\w*)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 TITLE = re.compile(r'title="([^"]+)"')

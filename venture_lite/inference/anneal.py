@@ -27,7 +27,7 @@ from venture_lite.syntax import Expression, Form
 from venture_lite.trace.addresses import address
 from venture_lite.trace.directives import Model
 from venture_lite.trace.machine import NO_EVIDENCE
-from venture_lite.values import equal, show
+from venture_lite.values import Symbol, equal, show
 
 Sizes = Callable[[int], Sequence[int]]
 """Number of data -> size of the subsample after each step."""
@@ -208,13 +208,13 @@ SCHEDULES: dict[str, Callable[[int, int], Sequence[int]]] = {
 
 
 def _schedule(program: InferenceProgram, item: Expression, churns: int) -> Sizes:
-    for name, sizes in SCHEDULES.items():
-        if is_symbol(item, name):
-            return lambda count: sizes(count, churns)
-    if not isinstance(program.value(item), Lambda):
-        raise ArgumentError(
-            f"SCHEDULE must be {', '.join(SCHEDULES)} or a procedure, got {show(program.value(item))}", item.span
-        )
+    name = next((name for name in SCHEDULES if is_symbol(item, name)), None)
+    given = program.value(item) if name is None else name
+    name = given.name if isinstance(given, Symbol) else given
+    if isinstance(name, str) and name in SCHEDULES:
+        return lambda count: SCHEDULES[name](count, churns)
+    if not isinstance(given, Lambda):
+        raise ArgumentError(f"SCHEDULE must be {', '.join(SCHEDULES)} or a procedure, got {show(given)}", item.span)
     procedure = Procedure(program, item)
     if procedure.count != 1:
         raise ArgumentError("a schedule takes one argument, the step", item.span)

@@ -308,8 +308,6 @@ data: for n in 1...N:
   told: [observe ((coin (z n))) {{x[n]}}]
   [predict (z n)]
 """
-        "{x[n]}]", "{x[n]}]\n  [predict (z n)]"
-    )
     v = venture(text, FACES)
     v.infer("(anneal z linear 3)")
     check(v.traces[0])

@@ -48,6 +48,15 @@ def slope_of_unknown_scale() -> Mapping[str, Expected]:
     return marginals(sides, log_density + stats.norm.logpdf(1.8, 2 * w, 1.5))
 
 
+def three_likelihoods() -> Mapping[str, Expected]:
+    grid = Grid(-12.0, 12.0, 12_001)
+    w = grid.points
+    log_density = stats.t.logpdf(w, 3) + log_logistic(w)
+    for x, z in zip(X, Z, strict=False):
+        log_density = log_density + stats.t.logpdf(z, 3, 0.5 + w * x, 0.8) + stats.norm.logpdf(z, w * x, 2)
+    return {"w": grid.cdf(log_density)}
+
+
 def marginals(sides: Mapping[str, Grid], log_density: Floats) -> dict[str, Expected]:
     """The CDF of each axis of an equally spaced grid."""
     axes = range(log_density.ndim)
@@ -87,5 +96,16 @@ CASES: tuple[Case, ...] = (
         exact=slope_of_unknown_scale,
         engines=("(mh default one 8)", "(cycle ((mh w 0 'drift 0.8 2) (mh tau 0 'drift 0.8 1)) 3)"),
         derivation="Quadrature over both; one observation is normal in the slope, the others are classes.",
+    ),
+    Case(
+        name="three_likelihoods",
+        program="[assume w (scope_include 'w 0 (student_t 3 0 1))]"
+        + observed("(bernoulli (logistic (* w x)))", Y)
+        + observed("(student_t 3 (+ 0.5 (* w x)) 0.8)", Z)
+        + observed("(normal (* w x) 2)", Z),
+        query={"w": "w"},
+        exact=three_likelihoods,
+        engines=("(mh w one 8)", "(mh w all 'drift 0.8 5)"),
+        derivation="Quadrature on [-12, 12].",
     ),
 )

@@ -147,11 +147,45 @@ FIREFLY: dict[str, tuple[str, ...]] = {
         "(cycle ((flymc w all auto 'map 0.3 'mala 0.8 4) (mh tau one 'drift 0.9 3)) 2)",
         "(cycle ((flymc w all auto 'map 0.3 'drift 1 'precondition 4) (mh default one 4)) 2)",
     ),
+    "three_likelihoods": ("(flymc w all auto 'untuned 0.5 'mala 0.6 3)", "(flymc w one auto 'map 0.2 'drift 0.8 5)"),
     "regression": ("(flymc default one auto 'map 0.5 'drift 1 8)", "(flymc default all auto 'map 0.5 'slice 2 6)"),
     "normal_mean": ("(flymc default one auto 'map 0.5 'mala 1.2 'precondition 3)",),
 }
 
-FURTHER: tuple[dict[str, tuple[str, ...]], ...] = (SLICE, PROPOSAL, REJECTION, FIREFLY)
+# Steps so long that a tenth to a half of the proposals is refused: a test left out, or a gradient that is wrong, shows.
+GRADIENT: dict[str, tuple[str, ...]] = {
+    "normal_mean": ("(mala default one 1.2 3)", "(hmc default one 1.1 3 2)"),
+    "beta_flips": ("(mala default one 0.9 4)", "(hmc default all 1.3 2 'precondition 2)"),
+    "gamma_poisson": ("(mala default one 0.7 4)", "(mh default one 'drift 2 'precondition 8)"),
+    "correlated_pair": (
+        "(hmc default all 0.6 3 2)",
+        "(mala default all 0.9 4)",
+        "(mala default one 1.2 12)",
+        "(mh default all 'drift 1.5 'precondition 10)",
+        "(hmc default all 1.2 2 'precondition 2)",
+    ),
+    "normal_inv_gamma": ("(hmc default all 0.5 4 2)", "(mala default all 1.1 'precondition 4)"),
+    "regression": ("(hmc default one 0.4 4 3)", "(mala default all 1.2 'precondition 3)"),
+    "nested_uniforms": ("(hmc default all 0.9 3 3)", "(mala default each 1.3 5)"),
+    "heavy_tails": ("(hmc default one 1 4 4)",),
+    "dirichlet_categorical": ("(mala default each 0.8 4)", "(hmc default all 0.5 4 2)"),
+    "exponential_rate": ("(hmc default one 0.6 3 2)",),
+    "binomial_then_normal": ("(cycle ((mala x one 0.9 3) (gibbs k one 1)) 4)",),
+    "scale_of_normals": ("(mala default one 0.6 5)", "(hmc default one 0.9 3 'precondition 2)"),
+    "lognormal_median": ("(hmc default all 0.4 5 3)", "(mala default each 0.5 6)"),
+    "above_a_random_bound": ("(hmc default all 0.3 6 4)", "(mala default all 0.4 20)"),
+    "direction": ("(mala default one 0.8 5)", "(hmc default one 0.5 4 2)"),
+    "covariance_matrix": ("(hmc default one 0.1 8 3)", "(mala default one 0.9 'precondition 4)"),
+    "coin_mixture": ("(cycle ((mala weight each 0.8 3) (gibbs z each 1)) 4)",),
+    "evidence_through_calls": ("(cycle ((hmc m one 0.5 4 1) (gibbs k one 1)) 4)",),
+    "memo_of_memo": ("(hmc default all 0.8 3 2)",),
+    "existing_choice": ("(mala default one 0.9 8)",),
+    "dependent_block": ("(hmc s all 0.5 4 3)", "(mala s one 0.8 16)"),
+    "nested_tags": ("(hmc s all 0.5 4 3)",),
+    "crp_of_normals": ("(cycle ((mala means each 0.9 3) (gibbs z each 1)) 4)",),
+}
+
+FURTHER: tuple[dict[str, tuple[str, ...]], ...] = (SLICE, PROPOSAL, REJECTION, FIREFLY, GRADIENT)
 
 # The pairs of the everyday suite, which between them meet every kind of case.
 EVERYDAY: tuple[tuple[str, str], ...] = (
@@ -169,7 +203,14 @@ EVERYDAY: tuple[tuple[str, str], ...] = (
     ("logistic_slope", FIREFLY["logistic_slope"][0]),
     ("logistic_slope", FIREFLY["logistic_slope"][1]),
     ("robust_line", FIREFLY["robust_line"][1]),
-    ("slope_of_unknown_scale", FIREFLY["slope_of_unknown_scale"][0]),
+    ("three_likelihoods", FIREFLY["three_likelihoods"][0]),
+    ("normal_mean", GRADIENT["normal_mean"][0]),
+    ("correlated_pair", GRADIENT["correlated_pair"][0]),
+    ("correlated_pair", GRADIENT["correlated_pair"][3]),
+    ("normal_inv_gamma", GRADIENT["normal_inv_gamma"][1]),
+    ("nested_uniforms", GRADIENT["nested_uniforms"][0]),
+    ("dirichlet_categorical", GRADIENT["dirichlet_categorical"][0]),
+    ("covariance_matrix", GRADIENT["covariance_matrix"][1]),
 )
 
 

@@ -20,25 +20,24 @@ from scipy.special import betaln, gammaln
 from venture_lite import Venture
 
 PROGRAM = Path(__file__).with_name("urns.vnt").read_text(encoding="utf-8")
-# name -> schedule and churns; all but the first two make 10 N assignments
+# what infers; all but the first two make 10 N assignments
 STRATEGIES = {
-    "prior": None,
-    "sequential": ("sequential", 0),
-    "prior + gibbs": ("constant", 9),
-    "sequential + gibbs": ("sequential", 9),
-    "anneal subsample": ("linear", 9),
+    "prior": "",
+    "sequential": "(anneal left sequential 0)",
+    "prior + gibbs": "(anneal left constant 9)",
+    "sequential + gibbs": "(anneal left sequential 9)",
+    "anneal energy": "(anneal left linear 'energy 9)",
+    "anneal subsample": "(anneal left linear 9)",
 }
+INFERENCE = "(anneal left linear 9)"
 CELLS = 5
 
 
 def state(strategy: str, balls: int, seed: int) -> tuple[int, int]:
     """(red, blue) balls on the left after one run; two balls of five are red."""
     red = np.arange(balls) < 0.4 * balls
-    schedule = STRATEGIES[strategy]
-    program = PROGRAM if schedule is not None else PROGRAM.replace("[infer", ";", 1)
-    name, churns = schedule or ("", 0)
     v = Venture(seed=seed)
-    v.execute(program, N=balls, red=red, schedule=name, churns=churns)
+    v.execute(PROGRAM.replace(INFERENCE, STRATEGIES[strategy]), N=balls, red=red)
     left = np.array(v.report("is_left"), dtype=bool)
     return int((left & red).sum()), int((left & ~red).sum())
 
@@ -54,11 +53,13 @@ def posterior(reds: int, blues: int, prior: float = 0.45) -> np.ndarray:
     density = np.exp(log_density - log_density.max())
     cells = np.zeros((CELLS, CELLS))
     np.add.at(cells, (cell(red, reds), cell(blue, blues)), density)
-    return cells / cells.sum()
+    cells /= cells.sum()
+    return cells
 
 
 def cell(count: np.ndarray, total: int) -> np.ndarray:
-    return np.minimum(CELLS * count // total, CELLS - 1)
+    found: np.ndarray = np.minimum(CELLS * count // total, CELLS - 1)
+    return found
 
 
 def distance(states: np.ndarray, exact: np.ndarray, reds: int, blues: int) -> float:

@@ -28,6 +28,7 @@ from venture_lite import Venture, VentureError
 from venture_lite.draws import Draws, KernelStatistics
 from venture_lite.inference.anneal import Annealing
 from venture_lite.inference.data import Data, Subsample
+from venture_lite.inference.gibbs import Gibbs
 from venture_lite.session.loop_data import LoopData
 from venture_lite.trace.invariants import check
 from venture_lite.trace.statistics import Statistics
@@ -400,6 +401,49 @@ def test_vectors_come_back_as_they_were() -> None:
     assert np.array_equal(np.array(v.report("told")), x)
 
 
+# ---------------------------------------------------------------------------------------------------- 'energy
+
+
+@pytest.mark.parametrize("power", [1.0, 0.4])
+def test_a_tempered_likelihood_is_raised_to_its_power(power: float) -> None:
+    """At a power that stays, by gibbs; false alarms below 1e-6."""
+    v = venture(COINS, FACES)
+    v.traces[0].regenerator.power = power
+
+    def more(n: int) -> dict[str, np.ndarray]:
+        draws = v.infer(f"(repeat {n} (do (gibbs z one 4) (collect (labelled {PARTITION} z))))")
+        assert isinstance(draws, Draws)
+        return {"z": np.asarray(draws["z"], dtype=float).reshape(n)}
+
+    weights = over_partitions(FACES, lambda part: power * beta_evidence(part))
+    assert_chain_agrees(more, {"z": table(weights)}, draws=300, what=f"power {power}")
+
+
+def test_energy_is_annealed_with_all_data_in() -> None:
+    v = venture(COINS, FACES * 2)
+    powers: list[float] = []
+    model = v.traces[0]
+    step = Gibbs.step
+
+    def noted(self: Gibbs, *arguments: Any) -> bool:
+        powers.append(model.regenerator.power)
+        return step(self, *arguments)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Gibbs, "step", noted)
+        found = small(v, "(anneal z linear 'energy 2)")
+    assert found.details["removals"] == 0
+    assert powers == [size / 8 for size in range(1, 9) for _ in range(3)]
+    assert model.regenerator.power == 1.0
+    before = labels(v, 8)
+    model.interrupt_after = 5
+    with pytest.raises(KeyboardInterrupt):
+        v.infer("(anneal z linear 'energy 2)")
+    check(model)
+    assert model.regenerator.power == 1.0
+    assert labels(v, 8) == before
+
+
 # ------------------------------------------------------------------------------------------ errors and interruption
 
 
@@ -452,6 +496,8 @@ def test_an_error_in_a_kernel_puts_the_assignments_back() -> None:
         (COINS, "(anneal z 7 1)", "SCHEDULE must be linear, sequential, constant or a procedure, got 7", "7"),
         (COINS, "(anneal z liner 1)", "unknown name liner", "liner"),
         (COINS, "(anneal zz linear 1)", "no datum has a latent assignment in the scope zz", "(anneal"),
+        (COINS, "(anneal z linear 'energy 2 (mh z one 1))", "with 'energy no kernels run", "(mh z one 1)"),
+        (COINS, "(anneal z linear 'energy)", "anneal is written", "(anneal"),
         (COINS, "(anneal z linear)", "anneal is written", "(anneal"),
         (COINS, "(anneal z linear -1)", "T must be a whole number", "-1"),
         (NORMALS, "(anneal mean linear 1)", "gibbs enumerates finite supports; normal has none", "(normal 0 2)"),

@@ -36,9 +36,11 @@ Sizes = Callable[[int], Sequence[int]]
 class Annealing:
     """The runs of one `anneal` action."""
 
-    def __init__(self, model: Model, scope: Any, kernels: Sequence[Kernel]) -> None:
+    def __init__(self, model: Model, scope: Any, kernels: Sequence[Kernel], tempers: bool) -> None:
         self.model = model
         self.scope = scope
+        # whether the likelihood is annealed, with all data in, in place of the subsample
+        self.tempers = tempers
         self.kernels = kernels
         self.gibbs = Gibbs(model, scope, None)
         self.assignments = 0
@@ -54,14 +56,16 @@ class Annealing:
         that they had at the start."""
         saved = self._assignments(data)
         subsample = Subsample(data.count)
+        move = self._heat_to if self.tempers else self._move_to
         self._since = 0
         try:
             for step, size in enumerate(sizes):
-                self._move_to(data, subsample, size)
+                move(data, subsample, size)
                 if not step & 63:
                     told(step)
         except BaseException:
             self.model.rollback()
+            self.model.regenerator.power = 1.0
             self._put_back(data, saved)
             raise
 
@@ -88,6 +92,11 @@ class Annealing:
             data.add(coming)
         self._assign(data, coming, new=going != coming)
         self._count(subsample)
+
+    def _heat_to(self, data: Data, subsample: Subsample, size: int) -> None:
+        """One step with all data in: the likelihood to the power of what would be the subsample's share."""
+        self.model.regenerator.power = size / data.count
+        self._churn(data, subsample)
 
     def _draw(self) -> float:
         self.model.poll()
@@ -250,10 +259,18 @@ def _size(value: Any, step: int, count: int, item: Expression) -> int:
 
 
 def _compile_anneal(program: InferenceProgram, form: Form) -> Kernel:
-    parts = parts_of(form, 3, ANNEAL.usage[0])
-    count = program.count(parts[2], "T")
-    sizes = _schedule(program, parts[1], count)
-    engine = Annealing(program.model, scope_name(parts[0]), [program.compile(part) for part in parts[3:]])
+    scope, schedule, *rest = parts_of(form, 3, ANNEAL.usage[0])
+    if tempers := is_symbol(rest[0], "energy"):
+        del rest[0]
+    if not rest:
+        raise ArgumentError(f"anneal is written {ANNEAL.usage[0]}", form.span)
+    if tempers and rest[1:]:
+        raise ArgumentError(
+            "with 'energy no kernels run: they would see the whole likelihood", rest[1].span, "kernels after anneal"
+        )
+    sizes = _schedule(program, schedule, program.count(rest[0], "T"))
+    kernels = [program.compile(part) for part in rest[1:]]
+    engine = Annealing(program.model, scope_name(scope), kernels, tempers)
     row = program.row(form)
     row.details = engine.details
 
@@ -285,9 +302,10 @@ def _compile_anneal(program: InferenceProgram, form: Form) -> Kernel:
 
 ANNEAL = Action(
     "anneal",
-    ("(anneal SCOPE SCHEDULE T KERNEL ...)",),
+    ("(anneal SCOPE SCHEDULE ['energy] T [KERNEL ...])",),
     "Subsample annealing: assigns the program's data, from few to all, to what they belong to; the latent assignments "
     "are in SCOPE, SCHEDULE is `linear`, `sequential`, `constant` or a procedure from the step to the number of data, "
-    "with T churn steps for each datum. The KERNELs run once for each pass through the data that are in.",
+    "with T churn steps for each datum. The KERNELs run once for each pass through the data that are in. With "
+    "'energy all data stay, and their likelihood is annealed.",
     _compile_anneal,
 )

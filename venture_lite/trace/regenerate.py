@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from typing import Any, Protocol
 
 from venture_lite.code import Code, Kind
-from venture_lite.errors import InternalError
+from venture_lite.errors import InternalError, KernelError
 from venture_lite.trace.keys import KeyIndex
 from venture_lite.trace.machine import Machine
 from venture_lite.trace.runtime import Exchangeable
@@ -46,6 +46,8 @@ class Regenerator:
         self.trace = trace
         self.machine = machine
         self.kept = kept
+        # the power of observed choices' densities: other than 1 while their likelihood is tempered
+        self.power = 1.0
         self._weight = Weight()
 
     # ------------------------------------------------------------------------------------------------- detach
@@ -54,17 +56,20 @@ class Regenerator:
         """Take the scaffold out of the trace; `counts` says whether the principals' densities are weighed."""
         trace = self.trace
         weight = Weight()
+        if self.power != 1.0 and scaffold.makers:
+            code, slot, _ = trace.decode(next(iter(scaffold.makers)))
+            raise KernelError("single draws are tempered, not the joint density of these", code.slots[slot].span)
         for node in scaffold.absorbing:
             self._take_out(node)
-            weight.add(log_density(trace, node >> 32, node & ROW_MASK))
+            self._weigh(node, log_density(trace, node >> 32, node & ROW_MASK), weight)
         for site in scaffold.groups:
-            weight.plus(self.kept.all_rows(site))
+            self._weigh_group(site, weight)
         choices = self.choices_that_go(scaffold)
         for node in choices:
             code, slot, row = trace.decode(node)
             if trace.tables[code.index].is_observed(slot, row):
                 self._take_out(node)
-                weight.add(log_density(trace, node >> 32, row))
+                self._weigh(node, log_density(trace, node >> 32, row), weight)
         for node in choices:
             code, slot, row = trace.decode(node)
             if not trace.tables[code.index].is_observed(slot, row):
@@ -179,7 +184,7 @@ class Regenerator:
             for node in reversed(scaffold.absorbing):
                 self._absorb(node, weight)
             for site in scaffold.groups:
-                weight.plus(self.kept.all_rows(site))
+                self._weigh_group(site, weight)
         finally:
             machine.renew_choice = None
         return weight
@@ -195,6 +200,23 @@ class Regenerator:
         trace = self.trace
         operator, arguments = trace.application(node >> 32, node & ROW_MASK)
         value = trace.value(node)
-        weight.add(density_of(trace, node >> 32, node & ROW_MASK, operator, arguments, value))
+        self._weigh(node, density_of(trace, node >> 32, node & ROW_MASK, operator, arguments, value), weight)
         if isinstance(operator, Exchangeable):
             trace.statistics.incorporate(operator, value, arguments)
+
+    def _weigh(self, node: int, term: float, weight: Weight) -> None:
+        """Count a choice that stays, tempered where it is observed."""
+        if self.power != 1.0:
+            code, slot, row = self.trace.decode(node)
+            if self.trace.tables[code.index].is_observed(slot, row):
+                term *= self.power
+        weight.add(term)
+
+    def _weigh_group(self, site: int, weight: Weight) -> None:
+        if self.power == 1.0:
+            weight.plus(self.kept.all_rows(site))
+            return
+        table = self.trace.tables[self.trace.program.site_code[site].index]
+        for row in range(table.count):
+            if table.live[row]:
+                self._weigh(site << 32 | row, log_density(self.trace, site, row), weight)

@@ -1,0 +1,473 @@
+"""`pgibbs` on models: exact against enumeration for few particles, by columns and on the trace; what it refuses; the
+trace as it was after an error or an interruption."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.statistics import Expected, Table, assert_chain_agrees
+from venture_lite import Venture, VentureError, VentureWarning
+from venture_lite.inference import particle_columns, particle_tree
+from venture_lite.inference.pgibbs import ParticleGibbs
+from venture_lite.inference.selection import Selector
+from venture_lite.trace.invariants import check
+from venture_lite.trace.schedule import Schedule
+
+CHAIN = """
+[assume x (mem (lambda (t) (scope_include 'x t (flip (if (= t 1) 0.5 (if (x (- t 1)) 0.8 0.3))))))]
+[observe (normal (if (x 1) 1 -1) 1) 0.3]
+[observe (normal (if (x 2) 1 -1) 1) -0.8]
+[observe (normal (if (x 3) 1 -1) 1) 1.1]
+[observe (normal (if (x 4) 1 -1) 1) -0.2]
+"""
+# y reads states 1 and 3: it absorbs at the later one
+LONG_MEMORY = """
+[assume x (mem (lambda (t) (scope_include 'x t (flip 0.4))))]
+[observe (normal (+ (x 1) (* 2 (x 3))) 1) 1.2]
+[observe (normal (+ (x 1) (x 2)) 0.8) 1.7]
+[observe (flip (if (x 2) 0.9 0.2)) true]
+"""
+# two choices a block, the second a parent of the next block's first
+PAIRS = """
+[assume a (mem (lambda (t) (scope_include 'x t (flip (if (= t 1) 0.6 (if (b (- t 1)) 0.7 0.2))))))]
+[assume b (mem (lambda (t) (scope_include 'x t (flip (if (a t) 0.9 0.4)))))]
+[observe (normal (+ (a 1) (b 1)) 1) 1.5]
+[observe (normal (- (a 2) (b 2)) 1) -0.5]
+"""
+# the blocks in the order against their dependence
+BACKWARD = """
+[assume x (mem (lambda (t) (scope_include 'x (- 4 t) (flip (if (= t 1) 0.5 (if (x (- t 1)) 0.8 0.3))))))]
+[observe (normal (x 3) 0.7) 1.1]
+[observe (normal (x 2) 0.7) 0.2]
+"""
+# the branch taken decides whether a further choice exists
+BRANCHES = """
+[assume z (mem (lambda (t) (scope_include 'x t (flip (if (= t 1) 0.4 (if (z (- t 1)) 0.7 0.2))))))]
+[assume e (mem (lambda (t) (if (z t) (if (flip 0.3) 2 0) (if (if (= t 1) true (z (- t 1))) 1 (flip 0.5)))))]
+[observe (normal (e 1) 0.8) 1]
+[observe (normal (e 2) 0.8) 1.6]
+[observe (normal (e 3) 0.8) 0.4]
+"""
+# tables of a CRP, each with a coin that comes and goes with it
+TABLES = """
+[assume c (make_crp 1.3)]
+[assume z (mem (lambda (i) (scope_include 'x i (c))))]
+[assume coin (mem (lambda (k) (if (flip 0.5) 0.9 0.2)))]
+[observe (flip (coin (z 1))) true]
+[observe (flip (coin (z 2))) false]
+[observe (flip (coin (z 3))) true]
+"""
+# a maker whose parameter moves with the first block
+MAKER = """
+[assume a (scope_include 'x 0 (uniform_discrete 1 4))]
+[assume f (make_beta_bernoulli a 2)]
+[assume y (mem (lambda (i) (scope_include 'x i (f))))]
+[observe (f) true]
+[observe (normal (+ (y 1) (y 2)) 1) 0.2]
+[observe (f) true]
+"""
+
+
+def normal(x: float, mean: float, sd: float) -> float:
+    return math.exp(-0.5 * ((x - mean) / sd) ** 2) / sd
+
+
+def code(*bits: int) -> float:
+    return float(sum(int(bit) << i for i, bit in enumerate(bits)))
+
+
+def exact(weights: Mapping[float, float]) -> dict[str, Expected]:
+    total = sum(weights.values())
+    return {"state": Table({state: weight / total for state, weight in weights.items()})}
+
+
+def persistence(states: tuple[int, ...], start: float, stay: float, come: float) -> float:
+    p, before = 1.0, None
+    for state in states:
+        up = start if before is None else stay if before else come
+        p *= up if state else 1 - up
+        before = state
+    return p
+
+
+def chain_answer() -> dict[str, Expected]:
+    data = (0.3, -0.8, 1.1, -0.2)
+    return exact(
+        {
+            code(*x): persistence(x, 0.5, 0.8, 0.3)
+            * math.prod(normal(y, 1 if xi else -1, 1) for xi, y in zip(x, data, strict=True))
+            for x in itertools.product((0, 1), repeat=4)
+        }
+    )
+
+
+def memory_answer() -> dict[str, Expected]:
+    return exact(
+        {
+            code(a, b, c): math.prod(0.4 if xi else 0.6 for xi in (a, b, c))
+            * normal(1.2, a + 2 * c, 1)
+            * normal(1.7, a + b, 0.8)
+            * (0.9 if b else 0.2)
+            for a, b, c in itertools.product((0, 1), repeat=3)
+        }
+    )
+
+
+def pairs_answer() -> dict[str, Expected]:
+    def p(value: int, up: float) -> float:
+        return up if value else 1 - up
+
+    return exact(
+        {
+            code(a, b, c, d): p(a, 0.6) * p(b, 0.9 if a else 0.4) * p(c, 0.7 if b else 0.2) * p(d, 0.9 if c else 0.4)
+            * normal(1.5, a + b, 1) * normal(-0.5, c - d, 1)
+            for a, b, c, d in itertools.product((0, 1), repeat=4)
+        }
+    )  # fmt: skip
+
+
+def backward_answer() -> dict[str, Expected]:
+    return exact(
+        {
+            code(*x): persistence(x, 0.5, 0.8, 0.3) * normal(1.1, x[2], 0.7) * normal(0.2, x[1], 0.7)
+            for x in itertools.product((0, 1), repeat=3)
+        }
+    )
+
+
+def branches_answer() -> dict[str, Expected]:
+    weights: dict[float, float] = {}
+    for z in itertools.product((0, 1), repeat=3):
+        weight = persistence(z, 0.4, 0.7, 0.2)
+        for t, y in enumerate((1, 1.6, 0.4)):
+            if z[t]:
+                weight *= 0.3 * normal(y, 2, 0.8) + 0.7 * normal(y, 0, 0.8)
+            elif t == 0 or z[t - 1]:
+                weight *= normal(y, 1, 0.8)
+            else:
+                weight *= 0.5 * normal(y, 1, 0.8) + 0.5 * normal(y, 0, 0.8)
+        weights[code(*z)] = weight
+    return exact(weights)
+
+
+def tables_answer() -> dict[str, Expected]:
+    data = (1, 0, 1)
+    alpha, weights = 1.3, {}
+    for same12, same13, same23 in ((1, 1, 1), (1, 0, 0), (0, 1, 0), (0, 0, 1), (0, 0, 0)):
+        parts = {(1, 1, 1): [(0, 1, 2)], (1, 0, 0): [(0, 1), (2,)], (0, 1, 0): [(0, 2), (1,)]}.get(
+            (same12, same13, same23), [(1, 2), (0,)] if same23 else [(0,), (1,), (2,)]
+        )
+        weight = 1.0
+        for part in parts:
+            weight *= alpha * math.factorial(len(part) - 1)
+            weight *= sum(0.5 * math.prod(p if data[i] else 1 - p for i in part) for p in (0.9, 0.2))
+        weights[code(same12, same13, same23)] = weight
+    return exact(weights)
+
+
+def maker_answer() -> dict[str, Expected]:
+    weights = {}
+    for a, x, y in itertools.product((1, 2, 3), (0, 1), (0, 1)):
+        weight, heads, total = 1.0, a, a + 2
+        for value in (1, 1, x, y):
+            weight *= heads / total if value else 1 - heads / total
+            heads, total = heads + value, total + 1
+        weights[a + 4 * code(x, y)] = weight * normal(0.2, x + y, 1)
+    return exact(weights)
+
+
+Model = tuple[str, str, Callable[[], dict[str, Expected]]]
+"""A program, an expression that numbers its states, and the states' exact probabilities."""
+
+PLAIN: dict[str, Model] = {
+    "chain": (CHAIN, "(+ (x 1) (* 2 (x 2)) (* 4 (x 3)) (* 8 (x 4)))", chain_answer),
+    "long memory": (LONG_MEMORY, "(+ (x 1) (* 2 (x 2)) (* 4 (x 3)))", memory_answer),
+    "pairs": (PAIRS, "(+ (a 1) (* 2 (b 1)) (* 4 (a 2)) (* 8 (b 2)))", pairs_answer),
+}
+OTHER: dict[str, Model] = {
+    "backward": (BACKWARD, "(+ (x 1) (* 2 (x 2)) (* 4 (x 3)))", backward_answer),
+    "branches": (BRANCHES, "(+ (z 1) (* 2 (z 2)) (* 4 (z 3)))", branches_answer),
+    "tables": (TABLES, "(+ (= (z 1) (z 2)) (* 2 (= (z 1) (z 3))) (* 4 (= (z 2) (z 3))))", tables_answer),
+    "maker": (MAKER, "(+ a (* 4 (y 1)) (* 8 (y 2)))", maker_answer),
+}
+MODELS = PLAIN | OTHER
+
+
+def draws_of(text: str, query: str, kernel: str, seed: int) -> Callable[[int], Mapping[str, np.ndarray]]:
+    v = Venture(seed=seed)
+    v.execute(text)
+
+    def more(count: int) -> dict[str, np.ndarray]:
+        found = v.infer(f"(repeat {count} (do {kernel} (collect (labelled {query} state))))")
+        check(v.traces[0])
+        return {"state": np.asarray(found["state"], dtype=float).reshape(count)}
+
+    return more
+
+
+def agrees(model: Model, kernel: str, draws: int, seed: int = 3) -> None:
+    text, query, answer = model
+    assert_chain_agrees(draws_of(text, query, kernel, seed), answer(), draws, f"{kernel} on {text}")
+
+
+def on_the_trace(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Send models in which only values change the general way."""
+    monkeypatch.setattr(Schedule, "is_plain", lambda self: False)
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("particles", [2, 3])
+def test_a_sweep_keeps_the_posterior(name: str, particles: int) -> None:
+    agrees(MODELS[name], f"(pgibbs x ordered {particles} 2)", 500)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("particles", [2, 3, 5])
+def test_a_sweep_keeps_the_posterior_with_many_draws(name: str, particles: int) -> None:
+    agrees(MODELS[name], f"(pgibbs x ordered {particles} 1)", 100_000)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PLAIN)
+@pytest.mark.parametrize("option", ["", "'ancestor"])
+def test_on_the_trace_a_sweep_keeps_the_posterior_too(monkeypatch: pytest.MonkeyPatch, name: str, option: str) -> None:
+    on_the_trace(monkeypatch)
+    agrees(PLAIN[name], f"(pgibbs x ordered 3 {option} 1)", 20_000)
+
+
+def test_what_goes_by_columns_gives_the_same_on_the_trace(monkeypatch: pytest.MonkeyPatch) -> None:
+    on_the_trace(monkeypatch)
+    agrees(PLAIN["long memory"], "(pgibbs x ordered 3 2)", 500)
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_ancestor_sampling_keeps_the_posterior(name: str) -> None:
+    agrees(PLAIN[name], "(pgibbs x ordered 2 'ancestor 2)", 800)
+
+
+def test_ancestor_sampling_on_the_trace(monkeypatch: pytest.MonkeyPatch) -> None:
+    on_the_trace(monkeypatch)
+    agrees(PLAIN["chain"], "(pgibbs x ordered 2 'ancestor 2)", 500)
+
+
+@pytest.mark.parametrize("option", ["", "'ancestor"])
+def test_ranges_carry_what_later_blocks_say_of_them(option: str) -> None:
+    """Blocks 3 and 4 stay while 1 and 2 move: block 2 has to be weighed by state 3."""
+    kernel = f"(cycle ((pgibbs x (ordered_range 1 2) 3 {option} 1) (pgibbs x (ordered_range 2 4) 3 {option} 1)) 2)"
+    agrees(PLAIN["chain"], kernel, 600)
+
+
+def test_particle_gibbs_cycles_with_other_engines() -> None:
+    agrees(MODELS["tables"], "(cycle ((pgibbs x ordered 3 1) (mh x one 2) (gibbs x one 1) (mh default one 1)) 1)", 600)
+
+
+@pytest.mark.parametrize("name", ["chain", "tables"])
+def test_a_forgotten_weight_is_noticed(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """The same test with an engine that is wrong: the last weights are not looked at."""
+    for module in (particle_columns, particle_tree):
+        monkeypatch.setattr(module, "draw_particle", lambda rng, share: int(rng.integers(len(share))))
+    with pytest.raises(AssertionError, match="effective draws"):
+        agrees(MODELS[name], "(pgibbs x ordered 3 2)", 500)
+
+
+# ------------------------------------------------------------------------------------------------- state and cost
+
+VOLATILITY = """
+[assume h (mem (lambda (t) (scope_include 'h t (if (= t 1) (normal 0 1) (normal (* 0.9 (h (- t 1))) 0.5)))))]
+for t in 1...N: [observe (normal 0 (exp (/ (h t) 2))) {Y[t]}]
+"""
+
+
+def volatility(length: int = 12) -> Venture:
+    v = Venture(seed=2)
+    v.execute(VOLATILITY, N=length, Y=np.random.default_rng(0).normal(size=length))
+    return v
+
+
+def engine_on(v: Venture, scope: str = "x", particles: int = 3, ancestor: bool = False) -> ParticleGibbs:
+    return ParticleGibbs(v.traces[0], scope, Selector("ordered"), particles, ancestor)
+
+
+@pytest.mark.parametrize("name", ["chain", "branches", "tables", "maker"])
+def test_an_interruption_leaves_the_trace_as_it_was(name: str) -> None:
+    v = Venture(seed=4)
+    v.execute(MODELS[name][0])
+    model, engine = v.traces[0], engine_on(v)
+    engine.step([], None)
+    for at in range(1, 60):
+        before = model.snapshot()
+        model.interrupt_after = at
+        try:
+            engine.step([], None)
+        except KeyboardInterrupt:
+            assert model.snapshot() == before
+            check(model)
+            continue
+        model.interrupt_after = None
+        break
+    else:
+        pytest.fail("every sweep was interrupted")
+    assert at > 3
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_sweep_that_ends_at_the_retained_state_changes_nothing(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    for module in (particle_columns, particle_tree):
+        monkeypatch.setattr(module, "draw_particle", lambda rng, share: 0)
+    v = Venture(seed=4)
+    v.execute(MODELS[name][0])
+    before = v.traces[0].snapshot()
+    assert not engine_on(v).step([], None)
+    assert v.traces[0].snapshot() == before
+
+
+@pytest.mark.parametrize("plain", [True, False])
+def test_an_error_in_a_particle_is_located_and_leaves_the_trace_as_it_was(
+    monkeypatch: pytest.MonkeyPatch, plain: bool
+) -> None:
+    if not plain:
+        on_the_trace(monkeypatch)
+    v = Venture(seed=1)
+    v.execute("""[assume s (mem (lambda (t) (scope_include 's t (normal 3 1))))]
+[assume y (lambda (t) (normal 0 (sqrt (s t))))]
+[observe (y 1) 0.5]
+[observe (y 2) 0.5]""")
+    before = v.traces[0].snapshot()
+    with pytest.raises(VentureError, match="sqrt") as caught:
+        v.infer("(pgibbs s ordered 5000 1)" if plain else "(pgibbs s ordered 2000 1)")
+    assert caught.value.span is not None and caught.value.span.place() == "<input>:2:33"
+    assert v.traces[0].snapshot() == before
+
+
+def test_a_markov_chain_weighs_one_later_term_for_an_ancestor() -> None:
+    details = volatility().infer("(pgibbs h ordered 10 'ancestor 5)").statistics[0].details
+    assert details["mean later terms weighed for an ancestor"] == 1.0
+    assert details["mean fraction of blocks moved"] > 0.5
+
+
+def test_only_what_later_steps_read_is_carried() -> None:
+    """P particles over T blocks cost O(P T): a chain carries one state from block to block, whatever its length."""
+    v = volatility(40)
+    engine = engine_on(v, "h", 5)
+    schedule = Schedule(v.traces[0].trace, engine.blocks())
+    sweep = particle_columns.ColumnSweep(v.traces[0], schedule, 5, False)
+    assert max(map(len, sweep._kept_after)) <= 3
+
+
+# ----------------------------------------------------------------------------------------------------- refusals
+
+
+@pytest.mark.parametrize(
+    ("kernel", "message", "place"),
+    [
+        ("(pgibbs x ordered 1 5)", "P must be 2 or more, got 1", "<input>:1:19"),
+        ("(pgibbs x one 5 5)", "in order", "<input>:1:11"),
+        ("(pgibbs x 3 5 5)", "in order", "<input>:1:11"),
+        ("(pgibbs x ordered 5)", "is written", "<input>:1:1"),
+        ("(pgibbs x ordered 5 'ancestors 5)", "no such option", "<input>:1:21"),
+        ("(pgibbs x ordered 2.5 5)", "whole number", "<input>:1:19"),
+    ],
+)
+def test_what_is_written_wrongly_is_refused_at_its_place(kernel: str, message: str, place: str) -> None:
+    v = Venture(seed=1)
+    v.execute(CHAIN)
+    before = v.traces[0].snapshot()
+    with pytest.raises(VentureError, match=message) as caught:
+        v.infer(kernel)
+    assert caught.value.span is not None and caught.value.span.place() == place
+    assert v.traces[0].snapshot() == before
+
+
+@pytest.mark.parametrize(
+    ("kernel", "message"),
+    [
+        ("(pgibbs nobody ordered 5 2)", "the scope nobody is empty"),
+        ("(pgibbs x (ordered_range 7 9) 5 2)", "no block in .ordered_range 7 9."),
+        ("(pgibbs x (ordered_range 3 2) 5 2)", "no block in .ordered_range 3 2."),
+        ("(pgibbs default (ordered_range 1 2) 5 2)", "blocks have no keys"),
+    ],
+)
+def test_where_there_is_no_block_a_warning_says_so(kernel: str, message: str) -> None:
+    v = Venture(seed=1)
+    v.execute(CHAIN)
+    before = v.traces[0].snapshot()
+    with pytest.warns(VentureWarning, match=message) as caught:
+        v.infer(kernel)
+    assert len(caught) == 1
+    assert v.traces[0].snapshot() == before
+
+
+@pytest.mark.parametrize("name", ["branches", "tables"])
+def test_ancestors_are_refused_where_retained_brush_depends_on_them(name: str) -> None:
+    """In the one a predicate reads the block before, in the other a table's coin may have come with it."""
+    v = Venture(seed=3)
+    v.execute(MODELS[name][0])
+    with pytest.raises(VentureError, match="depends on the ancestor") as caught:
+        v.infer("(pgibbs x ordered 5 'ancestor 200)")
+    assert caught.value.span is not None
+    check(v.traces[0])
+
+
+def test_ancestors_are_drawn_where_brush_depends_on_its_own_block() -> None:
+    text = BRANCHES.replace("(if (if (= t 1) true (z (- t 1))) 1 (flip 0.5))", "1")
+    weights: dict[float, float] = {}
+    for z in itertools.product((0, 1), repeat=3):
+        weight = persistence(z, 0.4, 0.7, 0.2)
+        for state, y in zip(z, (1, 1.6, 0.4), strict=True):
+            weight *= 0.3 * normal(y, 2, 0.8) + 0.7 * normal(y, 0, 0.8) if state else normal(y, 1, 0.8)
+        weights[code(*z)] = weight
+    agrees((text, OTHER["branches"][1], lambda: exact(weights)), "(pgibbs x ordered 3 'ancestor 2)", 500)
+
+
+def test_impossible_states_are_left_for_possible_ones() -> None:
+    v = Venture(seed=5)
+    v.execute("""[assume x (mem (lambda (t) (scope_include 'x t (uniform_discrete 0 3))))]
+[observe (uniform_continuous (x 1) (+ (x 1) 1)) 1.5]
+[observe (uniform_continuous (x 2) (+ (x 2) (* 2 (x 1)))) 2.5]""")
+    v.infer("(pgibbs x ordered 20 5)")
+    assert v.report("x") is not None
+    assert v.sample("(x 1)") == 1 and v.sample("(x 2)") in (1, 2)
+
+
+def test_vectors_strings_and_pairs_go_by_columns_too() -> None:
+    v = Venture(seed=6)
+    v.execute("""[assume u (mem (lambda (t) (scope_include 'x t
+    (if (= t 1) (multivariate_normal (vector 0 0) (matrix (list 1 0) (list 0 1)))
+                (multivariate_normal (u (- t 1)) (matrix (list 1 0.5) (list 0.5 1)))))))]
+[assume name (mem (lambda (t) (scope_include 'x (+ t 0.5) (categorical (list 0.5 0.5) (list 'low 'high)))))]
+for t in 1...4: [observe (normal (+ (dot (vector 1 2) (u t)) (if (= (name t) 'low) 0 1)) 1) {Y[t]}]""", Y=[1, 2, 0, 1])
+    assert v.infer("(pgibbs x ordered 6 30)").statistics[0].accepted > 0
+    check(v.traces[0])
+
+
+def values(found: Any) -> np.ndarray:
+    return np.asarray(found, dtype=float)[0]
+
+
+@pytest.mark.slow
+def test_a_gaussian_chain_has_the_moments_of_its_smoother() -> None:
+    """Against the exact posterior of a linear Gaussian chain: standardised means and variances of 12 states, each within
+    5.5 standard errors at the effective sizes found, a false alarm with probability below 24 * 4e-8 = 1e-6."""
+    from venture_lite import diagnostics
+
+    length = 12
+    data = np.random.default_rng(1).normal(size=length)
+    v = Venture(seed=9)
+    v.execute(VOLATILITY.replace("(normal 0 (exp (/ (h t) 2)))", "(normal (h t) 0.7)"), N=length, Y=data)
+    transition = np.eye(length) - np.diag(np.full(length - 1, 0.9), -1)
+    noise = np.diag([1.0, *[4.0] * (length - 1)])
+    covariance = np.linalg.inv(transition.T @ noise @ transition + np.eye(length) / 0.49)
+    mean = covariance @ (data / 0.49)
+    names = " ".join(f"(h {t})" for t in range(1, length + 1))
+    draws = v.infer(f"(repeat 4000 (do (pgibbs h ordered 10 'ancestor 1) (collect {names})))")
+    for t in range(length):
+        z = (values(draws[f"(h {t + 1})"]) - mean[t]) / math.sqrt(covariance[t, t])
+        assert abs(z.mean()) < 5.5 / math.sqrt(diagnostics.ess_bulk(z[None]))
+        assert abs((z * z).mean() - 1) < 5.5 * math.sqrt(2 / diagnostics.ess_bulk((z * z)[None]))

@@ -7,6 +7,8 @@ data given the parameters. Means of functions of both are compared with those of
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -35,9 +37,16 @@ ENGINES = {
     "own proposal for all": f"(mh d one {TURN} 3) (mh c one (lambda (v) (if (flip 0.3) (gamma 2 1) (normal v 1))) 6)",
     "rejection of one": "(rejection c one 2) (mh d one 2)",
     "rejection of each": "(rejection c each 1) (mh d one 2)",
+    "mala of one": "(mala c one 0.9 8) (mh d one 2)",
+    "mala of each": "(mala c each 1.2 'precondition 2) (mh d one 2)",
+    "hmc of one": "(hmc c one 0.7 3 4) (mh d one 2)",
+    "hmc of all": "(hmc c all 0.4 3 2) (mh d one 2)",
+    "preconditioned drift": "(mh c all 'drift 1.2 'precondition 6) (mh c one 2) (mh d one 2)",
 }
-# Labels of tables have no density to propose by.
-REFUSED = {("tables", "own proposal for all")}
+# Labels of tables have no density to propose by, and seatings no derivative by the concentration.
+REFUSED = {("tables", "own proposal for all")} | {
+    ("tables", title) for title, engine in ENGINES.items() if re.search(r"mala|hmc|'precondition", engine)
+}
 PAIRS = [
     pytest.param(model, engine, id=f"{name}:{title}")
     for name, model in MODELS.items()
@@ -57,6 +66,8 @@ FAST = [
         ("tables", "gibbs of each", 3000),
         ("tables", "gibbs of all", 3000),
         ("levels", "drift of each", 8000),
+        ("branch", "mala of each", 4000),
+        ("levels", "hmc of all", 2500),
         ("branch", "slice of each", 5500),
         ("tables", "rejection of each", 1600),
     )

@@ -154,7 +154,7 @@ FIREFLY: dict[str, tuple[str, ...]] = {
 
 # Steps so long that a tenth to a half of the proposals is refused: a test left out, or a gradient that is wrong, shows.
 GRADIENT: dict[str, tuple[str, ...]] = {
-    "normal_mean": ("(mala default one 1.2 3)", "(hmc default one 1.1 3 2)"),
+    "normal_mean": ("(mala default one 1.2 3)", "(hmc default one 0.9 3 2)"),
     "beta_flips": ("(mala default one 0.9 4)", "(hmc default all 1.3 2 'precondition 2)"),
     "gamma_poisson": ("(mala default one 0.7 4)", "(mh default one 'drift 2 'precondition 8)"),
     "correlated_pair": (

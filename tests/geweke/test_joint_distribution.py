@@ -35,6 +35,8 @@ ENGINES = {
     "own proposal for numbers": "(mh c one (lambda (v) (normal v 1)) 8) (mh c one 1) (mh d one 2)",
     "own proposal on the way": "(mh c one (lambda (v) (let ((s (expon (+ 1 (* v v))))) (normal v s))) 8) (mh d one 2)",
     "own proposal for all": f"(mh d one {TURN} 3) (mh c one (lambda (v) (if (flip 0.3) (gamma 2 1) (normal v 1))) 6)",
+    "particles, discrete first": "(pgibbs d ordered 4 1) (pgibbs c ordered 8 2)",
+    "particles over everything": "(pgibbs default ordered 8 2)",
     "rejection of one": "(rejection c one 2) (mh d one 2)",
     "rejection of each": "(rejection c each 1) (mh d one 2)",
     "mala of one": "(mala c one 0.9 8) (mh d one 2)",
@@ -66,10 +68,10 @@ FAST = [
         ("tables", "gibbs of each", 3000),
         ("tables", "gibbs of all", 3000),
         ("levels", "drift of each", 8000),
-        ("branch", "mala of each", 4000),
-        ("levels", "hmc of all", 2500),
+        ("branch", "mala of each", 2500),
         ("branch", "slice of each", 5500),
         ("tables", "rejection of each", 1600),
+        ("branch", "particles over everything", 1500),
     )
 ]
 FORWARD = 200_000

@@ -51,7 +51,8 @@ class ColumnSweep:
         population: Population = {}
         drawn: list[Population] = []
         lineage: list[np.ndarray] = []
-        weights = np.zeros(count, np.int64), np.zeros(count)
+        weights: Weights = np.zeros(count, np.int64), np.zeros(count)
+        share = shares(*weights)
         spread = 0.0
         for at, step in enumerate(self._steps):
             model.poll()
@@ -68,9 +69,9 @@ class ColumnSweep:
         for ancestors in reversed(lineage):
             path.append(int(ancestors[path[-1]]))
         path.reverse()
-        self._write(
-            {node: value_at(c, i) for i, found in zip(path, drawn, strict=True) if i for node, c in found.items()}
-        )
+        # the first particle is the retained one: what comes from it stays as it is
+        chosen = [(found, particle) for found, particle in zip(drawn, path, strict=True) if particle]
+        self._write({node: value_at(c, particle) for found, particle in chosen for node, c in found.items()})
         return any(path), sum(map(bool, path)) / len(path), spread / len(path)
 
     def _step(self, at: int) -> StepFunction:

@@ -1,9 +1,9 @@
 """A sweep of particle Gibbs in which anything may change: particle by particle, on the trace itself.
 
-The range is detached once. A particle is a node of a family tree: its parent, and the values drawn at its own step, the
-brush's included, in the order in which regeneration asks for them. The trace stands at one particle at a time. To go to
-another, the journal takes back the steps down to the last common ancestor, and the tapes on the way up are played again.
-So particles share all but what they change, whatever that is: families, memo tables, statistics.
+The range is detached once. A particle is a node of a family tree: its parent, and the values drawn at its own step,
+the brush's included, in the order in which regeneration asks for them. The trace stands at one particle at a time. To
+go to another, the journal takes back the steps down to the last common ancestor, and the tapes on the way up are played
+again. So particles share all but what they change, whatever that is: families, memo tables, statistics.
 """
 
 from __future__ import annotations
@@ -46,10 +46,15 @@ class _Waiting(set[int]):
         super().__init__(nodes)
         self.journal = journal
 
-    def discard(self, node: int) -> None:
+    def discard(self, node: Any) -> None:
         if node in self:
             super().discard(node)
             self.journal.note(set.add, self, node)
+
+
+def _played(tape: list[Any]) -> Take:
+    values = iter(tape)
+    return lambda node, operator, arguments: next(values)
 
 
 def refuse_ancestors(model: Model, schedule: Schedule) -> None:
@@ -215,8 +220,7 @@ class TreeSweep:
             self.model.trace.journal.rollback(standing[keep][1])
             del standing[keep:]
         for later in reversed(missing):
-            tape = iter(later.tape)
-            self._regenerate(later, lambda node, operator, arguments, tape=tape: next(tape), None)
+            self._regenerate(later, _played(later.tape), None)
 
     def _regenerate(self, particle: Particle, take: Take, weight: Weight | None) -> None:
         """A step from the parent's state; weighed the first time only."""

@@ -2,10 +2,10 @@
 Holenstein 2010, section 4.5).
 
 P particles go through the blocks side by side. The first one is retained: it keeps the values that the trace has. The
-others draw each block, with the brush that it brings into being, from its distribution, and are weighed by what absorbs.
-Between two blocks the particles with little weight die out and others have several children; in the end one path is
-drawn, and it is the new state. How a block is drawn for all particles at once is in `particle_columns.py`; what may
-change structure is done particle by particle, in `particle_tree.py`.
+others draw each block, with the brush that it brings into being, from its distribution, and are weighed by what
+absorbs. Between two blocks the particles with little weight die out and others have several children; in the end one
+path is drawn, and it is the new state. How a block is drawn for all particles at once is in `particle_columns.py`; what
+may change structure is done particle by particle, in `particle_tree.py`.
 """
 
 from __future__ import annotations

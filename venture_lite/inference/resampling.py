@@ -2,9 +2,9 @@
 
 Ancestors come from conditional systematic resampling (Chopin and Singh 2015, section 5). P points, 1/P apart, lie on a
 circle whose arcs are the particles' shares; which slot each point belongs to is shifted at random, so that every slot's
-ancestor has the shares as its distribution. Given that one slot's ancestor is the one that is kept, its point is uniform
-on that arc, and the others follow from it: nothing else is random. Systematic draws of P - 1 ancestors beside the kept
-one would not have this distribution.
+ancestor has the shares as its distribution. Given that one slot's ancestor is the one that is kept, its point is
+uniform on that arc, and the others follow from it: nothing else is random. Systematic draws of P - 1 ancestors beside
+the kept one would not have this distribution.
 """
 
 from __future__ import annotations
@@ -50,4 +50,4 @@ def _on_arcs(share: np.ndarray, points: np.ndarray) -> np.ndarray:
     ends = share.cumsum()
     found = np.searchsorted(ends, points * ends[-1], side="right")
     # rounding may leave a point at the very end of the circle: it belongs to the last arc that has a length
-    return np.minimum(found, np.flatnonzero(share)[-1])
+    return np.asarray(np.minimum(found, np.flatnonzero(share)[-1]))

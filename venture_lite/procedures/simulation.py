@@ -1,7 +1,7 @@
 """Many draws of one distribution in one call, with arguments that differ from draw to draw.
 
-`simulate` of a record draws one value; these draw a column, with the same care at the ends of the floats. A distribution
-that is not listed is drawn one by one.
+`simulate` of a record draws one value; these draw a column, with the same care at the ends of the floats. A
+distribution that is not listed is drawn one by one.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ DrawColumn = Callable[..., np.ndarray]
 
 
 def _finite(values: np.ndarray) -> np.ndarray:
-    return np.clip(values, -LARGEST, LARGEST)
+    return np.asarray(np.clip(values, -LARGEST, LARGEST))
 
 
 def _inside(values: np.ndarray) -> np.ndarray:
-    return np.clip(values, SMALLEST, LARGEST)
+    return np.asarray(np.clip(values, SMALLEST, LARGEST))
 
 
 def _bernoulli_logit(rng: Rng, count: int, logit: Any) -> np.ndarray:
@@ -50,13 +50,14 @@ def _inv_gamma(rng: Rng, count: int, shape: Any, scale: Any) -> np.ndarray:
 
 
 def _beta(rng: Rng, count: int, a: Any, b: Any) -> np.ndarray:
-    return np.clip(rng.beta(a, b, count), SMALLEST, np.nextafter(1.0, 0.0))
+    return np.asarray(np.clip(rng.beta(a, b, count), SMALLEST, np.nextafter(1.0, 0.0)))
 
 
 def _uniform(rng: Rng, count: int, lo: Any, hi: Any) -> np.ndarray:
     if not np.all(lo < hi):
         raise RowByRow
-    return np.clip(lo + (hi - lo) * rng.random(count), np.nextafter(lo, hi), np.nextafter(hi, lo))
+    found = lo + (hi - lo) * rng.random(count)
+    return np.asarray(np.clip(found, np.nextafter(lo, hi), np.nextafter(hi, lo)))
 
 
 def _uniform_discrete(rng: Rng, count: int, lo: Any, hi: Any) -> np.ndarray:
@@ -85,7 +86,7 @@ def _categorical(rng: Rng, count: int, probs: Any, values: Any) -> np.ndarray:
     # the last possible one is taken where rounding leaves something over
     last = masses.shape[-1] - 1 - np.argmax(masses[..., ::-1] > 0.0, axis=-1)
     found = (reached <= rng.random((count, 1))).sum(axis=-1)
-    return np.minimum(found, last)
+    return np.asarray(np.minimum(found, last))
 
 
 def _quiet(draw: DrawColumn) -> DrawColumn:

@@ -1,8 +1,8 @@
 """One step of a schedule for a whole population: values of some nodes for many particles, each node a column.
 
-What in a group of rows differs between rows differs here between particles: the same forms of the procedures for columns
-evaluate both. Everything that does not depend on the blocks is read from the trace, where it is. For each step one
-function is generated; what the columns form of a procedure cannot do is done particle by particle, which also finds
+What in a group of rows differs between rows differs here between particles: the same forms of the procedures for
+columns evaluate both. Everything that does not depend on the blocks is read from the trace, where it is. For each step
+one function is generated; what the columns form of a procedure cannot do is done particle by particle, which also finds
 the call that an error belongs to.
 """
 
@@ -20,8 +20,8 @@ from venture_lite.errors import InternalError, VentureError
 from venture_lite.procedures.columns import RowByRow
 from venture_lite.procedures.record import Columns, Deterministic, Random
 from venture_lite.procedures.simulation import DRAWS
+from venture_lite.trace.evaluate import Evaluator
 from venture_lite.trace.explain import apply_checked
-from venture_lite.trace.machine import Machine
 from venture_lite.trace.runtime import Closure
 from venture_lite.trace.table import ROW_MASK, NotColumnar
 from venture_lite.trace.trace import Trace
@@ -119,7 +119,7 @@ class _Choice:
 class _Draw(_Choice):
     """The choice is drawn for each particle; the first keeps the value that the trace has."""
 
-    def __init__(self, trace: Trace, machine: Machine, node: int, record: Random, lifted: tuple[bool, ...]) -> None:
+    def __init__(self, trace: Trace, machine: Evaluator, node: int, record: Random, lifted: tuple[bool, ...]) -> None:
         super().__init__(trace, node, record, lifted)
         self.machine = machine
         self.draw = DRAWS.get(record)
@@ -167,7 +167,7 @@ class _Weigh(_Choice):
 class Writer:
     """Writes the function of one step. `moved` are the nodes that have columns when it runs."""
 
-    def __init__(self, trace: Trace, machine: Machine, moved: Iterable[int]) -> None:
+    def __init__(self, trace: Trace, machine: Evaluator, moved: Iterable[int]) -> None:
         self.trace = trace
         self.machine = machine
         self.moved = set(moved)

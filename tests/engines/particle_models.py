@@ -1,0 +1,188 @@
+"""Small models with discrete states for `pgibbs`, each with its exact posterior by enumeration."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Mapping
+
+from tests.statistics import Expected, Table
+
+CHAIN = """
+[assume x (mem (lambda (t) (scope_include 'x t (flip (if (= t 1) 0.5 (if (x (- t 1)) 0.8 0.3))))))]
+[observe (normal (if (x 1) 1 -1) 1) 0.3]
+[observe (normal (if (x 2) 1 -1) 1) -0.8]
+[observe (normal (if (x 3) 1 -1) 1) 1.1]
+[observe (normal (if (x 4) 1 -1) 1) -0.2]
+"""
+# y reads states 1 and 3: it absorbs at the later one
+LONG_MEMORY = """
+[assume x (mem (lambda (t) (scope_include 'x t (flip 0.4))))]
+[observe (normal (+ (x 1) (* 2 (x 3))) 1) 1.2]
+[observe (normal (+ (x 1) (x 2)) 0.8) 1.7]
+[observe (flip (if (x 2) 0.9 0.2)) true]
+"""
+# two choices a block, the second a parent of the next block's first
+PAIRS = """
+[assume a (mem (lambda (t) (scope_include 'x t (flip (if (= t 1) 0.6 (if (b (- t 1)) 0.7 0.2))))))]
+[assume b (mem (lambda (t) (scope_include 'x t (flip (if (a t) 0.9 0.4)))))]
+[observe (normal (+ (a 1) (b 1)) 1) 1.5]
+[observe (normal (- (a 2) (b 2)) 1) -0.5]
+"""
+# the blocks in the order against their dependence
+BACKWARD = """
+[assume x (mem (lambda (t) (scope_include 'x (- 4 t) (flip (if (= t 1) 0.5 (if (x (- t 1)) 0.8 0.3))))))]
+[observe (normal (x 3) 0.7) 1.1]
+[observe (normal (x 2) 0.7) 0.2]
+"""
+# the branch taken decides whether a further choice exists
+BRANCHES = """
+[assume z (mem (lambda (t) (scope_include 'x t (flip (if (= t 1) 0.4 (if (z (- t 1)) 0.7 0.2))))))]
+[assume e (mem (lambda (t) (if (z t) (if (flip 0.3) 2 0) (if (if (= t 1) true (z (- t 1))) 1 (flip 0.5)))))]
+[observe (normal (e 1) 0.8) 1]
+[observe (normal (e 2) 0.8) 1.6]
+[observe (normal (e 3) 0.8) 0.4]
+"""
+# tables of a CRP, each with a coin that comes and goes with it
+TABLES = """
+[assume c (make_crp 1.3)]
+[assume z (mem (lambda (i) (scope_include 'x i (c))))]
+[assume coin (mem (lambda (k) (if (flip 0.5) 0.9 0.2)))]
+[observe (flip (coin (z 1))) true]
+[observe (flip (coin (z 2))) false]
+[observe (flip (coin (z 3))) true]
+"""
+# a maker whose parameter moves with the first block
+MAKER = """
+[assume a (scope_include 'x 0 (uniform_discrete 1 4))]
+[assume f (make_beta_bernoulli a 2)]
+[assume y (mem (lambda (i) (scope_include 'x i (f))))]
+[observe (f) true]
+[observe (normal (+ (y 1) (y 2)) 1) 0.2]
+[observe (f) true]
+"""
+
+
+def normal(x: float, mean: float, sd: float) -> float:
+    return math.exp(-0.5 * ((x - mean) / sd) ** 2) / sd
+
+
+def code(*bits: int) -> float:
+    return float(sum(int(bit) << i for i, bit in enumerate(bits)))
+
+
+def exact(weights: Mapping[float, float]) -> dict[str, Expected]:
+    total = sum(weights.values())
+    return {"state": Table({state: weight / total for state, weight in weights.items()})}
+
+
+def persistence(states: tuple[int, ...], start: float, stay: float, come: float) -> float:
+    p, before = 1.0, None
+    for state in states:
+        up = start if before is None else stay if before else come
+        p *= up if state else 1 - up
+        before = state
+    return p
+
+
+def chain_answer() -> dict[str, Expected]:
+    data = (0.3, -0.8, 1.1, -0.2)
+    return exact(
+        {
+            code(*x): persistence(x, 0.5, 0.8, 0.3)
+            * math.prod(normal(y, 1 if xi else -1, 1) for xi, y in zip(x, data, strict=True))
+            for x in itertools.product((0, 1), repeat=4)
+        }
+    )
+
+
+def memory_answer() -> dict[str, Expected]:
+    return exact(
+        {
+            code(a, b, c): math.prod(0.4 if xi else 0.6 for xi in (a, b, c))
+            * normal(1.2, a + 2 * c, 1)
+            * normal(1.7, a + b, 0.8)
+            * (0.9 if b else 0.2)
+            for a, b, c in itertools.product((0, 1), repeat=3)
+        }
+    )
+
+
+def pairs_answer() -> dict[str, Expected]:
+    def p(value: int, up: float) -> float:
+        return up if value else 1 - up
+
+    return exact(
+        {
+            code(a, b, c, d): p(a, 0.6) * p(b, 0.9 if a else 0.4) * p(c, 0.7 if b else 0.2) * p(d, 0.9 if c else 0.4)
+            * normal(1.5, a + b, 1) * normal(-0.5, c - d, 1)
+            for a, b, c, d in itertools.product((0, 1), repeat=4)
+        }
+    )  # fmt: skip
+
+
+def backward_answer() -> dict[str, Expected]:
+    return exact(
+        {
+            code(*x): persistence(x, 0.5, 0.8, 0.3) * normal(1.1, x[2], 0.7) * normal(0.2, x[1], 0.7)
+            for x in itertools.product((0, 1), repeat=3)
+        }
+    )
+
+
+def branches_answer() -> dict[str, Expected]:
+    weights: dict[float, float] = {}
+    for z in itertools.product((0, 1), repeat=3):
+        weight = persistence(z, 0.4, 0.7, 0.2)
+        for t, y in enumerate((1, 1.6, 0.4)):
+            if z[t]:
+                weight *= 0.3 * normal(y, 2, 0.8) + 0.7 * normal(y, 0, 0.8)
+            elif t == 0 or z[t - 1]:
+                weight *= normal(y, 1, 0.8)
+            else:
+                weight *= 0.5 * normal(y, 1, 0.8) + 0.5 * normal(y, 0, 0.8)
+        weights[code(*z)] = weight
+    return exact(weights)
+
+
+def tables_answer() -> dict[str, Expected]:
+    data = (1, 0, 1)
+    alpha, weights = 1.3, {}
+    for same12, same13, same23 in ((1, 1, 1), (1, 0, 0), (0, 1, 0), (0, 0, 1), (0, 0, 0)):
+        parts = {(1, 1, 1): [(0, 1, 2)], (1, 0, 0): [(0, 1), (2,)], (0, 1, 0): [(0, 2), (1,)]}.get(
+            (same12, same13, same23), [(1, 2), (0,)] if same23 else [(0,), (1,), (2,)]
+        )
+        weight = 1.0
+        for part in parts:
+            weight *= alpha * math.factorial(len(part) - 1)
+            weight *= sum(0.5 * math.prod(p if data[i] else 1 - p for i in part) for p in (0.9, 0.2))
+        weights[code(same12, same13, same23)] = weight
+    return exact(weights)
+
+
+def maker_answer() -> dict[str, Expected]:
+    weights = {}
+    for a, x, y in itertools.product((1, 2, 3), (0, 1), (0, 1)):
+        weight, heads, total = 1.0, a, a + 2
+        for value in (1, 1, x, y):
+            weight *= heads / total if value else 1 - heads / total
+            heads, total = heads + value, total + 1
+        weights[a + 4 * code(x, y)] = weight * normal(0.2, x + y, 1)
+    return exact(weights)
+
+
+Model = tuple[str, str, Callable[[], dict[str, Expected]]]
+"""A program, an expression that numbers its states, and the states' exact probabilities."""
+
+PLAIN: dict[str, Model] = {
+    "chain": (CHAIN, "(+ (x 1) (* 2 (x 2)) (* 4 (x 3)) (* 8 (x 4)))", chain_answer),
+    "long memory": (LONG_MEMORY, "(+ (x 1) (* 2 (x 2)) (* 4 (x 3)))", memory_answer),
+    "pairs": (PAIRS, "(+ (a 1) (* 2 (b 1)) (* 4 (a 2)) (* 8 (b 2)))", pairs_answer),
+}
+OTHER: dict[str, Model] = {
+    "backward": (BACKWARD, "(+ (x 1) (* 2 (x 2)) (* 4 (x 3)))", backward_answer),
+    "branches": (BRANCHES, "(+ (z 1) (* 2 (z 2)) (* 4 (z 3)))", branches_answer),
+    "tables": (TABLES, "(+ (= (z 1) (z 2)) (* 2 (= (z 1) (z 3))) (* 4 (= (z 2) (z 3))))", tables_answer),
+    "maker": (MAKER, "(+ a (* 4 (y 1)) (* 8 (y 2)))", maker_answer),
+}
+MODELS = PLAIN | OTHER

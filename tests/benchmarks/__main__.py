@@ -27,6 +27,7 @@ BENCHMARKS = (
     "repl",
     "process",
     "subsampled",
+    "gradient",
     "particles",
 )
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")

@@ -81,6 +81,7 @@ def test_an_interruption_leaves_a_state_of_the_chain(kernel: str) -> None:
             assert v.traces[0].snapshot() == before
 
 
+@pytest.mark.filterwarnings("ignore::venture_lite.errors.VentureWarning")
 def test_a_seed_gives_one_chain() -> None:
     for kernel in KERNELS:
         one, other = (

@@ -25,6 +25,7 @@ class Densities:
         self.warn = warn
         # evaluations of rows so far
         self.rows = 0
+        self._told = False
         self._kept: dict[tuple[int, ...], BlockDensity] = {}
 
     def of(self, nodes: Sequence[int]) -> BlockDensity:
@@ -63,7 +64,9 @@ class Densities:
             density.put(free)
             weight, gradient = density.evaluate()
         except VentureError as error:
-            self.warn(f"{self.name}: a path ended where the density has no value: {error.message}")
+            if not self._told:
+                self.warn(f"{self.name}: a path ended where the density has no value: {error.message}")
+                self._told = True
             return None
         if not np.isfinite(gradient).all():
             return None

@@ -127,7 +127,7 @@ class Hamiltonian:
                     return None
                 point = Point(free, *found)
                 momentum += (step if done < self.leapfrogs else 0.5 * step) * _pulled(root, point.gradient)
-        return point if np.isfinite(momentum).all() else None
+            return point if math.isfinite(momentum @ momentum) else None
 
 
 def _pulled(root: np.ndarray | None, gradient: np.ndarray) -> np.ndarray:

@@ -106,7 +106,7 @@ def test_a_forgotten_weight_is_noticed(monkeypatch: pytest.MonkeyPatch, name: st
     for module in (particle_columns, particle_tree):
         monkeypatch.setattr(module, "draw_particle", lambda rng, share: int(rng.integers(len(share))))
     with pytest.raises(AssertionError, match="effective draws"):
-        agrees(MODELS[name], "(pgibbs x ordered 3 2)", 500)
+        agrees(MODELS[name], "(pgibbs x ordered 3 2)", 150)
 
 
 # ------------------------------------------------------------------------------------------------- state and cost

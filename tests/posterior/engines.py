@@ -185,7 +185,24 @@ GRADIENT: dict[str, tuple[str, ...]] = {
     "crp_of_normals": ("(cycle ((mala means each 0.9 3) (gibbs z each 1)) 4)",),
 }
 
-FURTHER: tuple[dict[str, tuple[str, ...]], ...] = (SLICE, PROPOSAL, REJECTION, FIREFLY, GRADIENT)
+# Over `default` the blocks come in the order of addresses, whatever depends on what.
+PARTICLES: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(
+        (
+            "normal_mean", "beta_flips", "correlated_pair", "normal_inv_gamma", "binomial_then_normal",
+            "poisson_thinning", "dirichlet_categorical", "sprinkler", "nested_flips", "counts_differ", "three_families",
+            "exclusive_or", "operator_by_branch", "choice_in_branch", "random_key", "two_keys", "memo_of_memo",
+            "coin_mixture", "latent_counts", "beta_bernoulli", "crp_concentration", "latent_draws", "maker_in_branch",
+            "crp_of_normals",
+        ),
+        ("(pgibbs default ordered 3 2)",),
+    ),
+    "hidden_chain": ("(pgibbs s ordered 3 2)", "(pgibbs s ordered 2 'ancestor 2)"),
+    "dependent_block": ("(pgibbs s ordered 5 2)",),
+    "block_gains_a_choice": ("(pgibbs s ordered 4 2)",),
+}  # fmt: skip
+
+FURTHER: tuple[dict[str, tuple[str, ...]], ...] = (SLICE, PROPOSAL, PARTICLES, REJECTION, FIREFLY, GRADIENT)
 
 # The pairs of the everyday suite, which between them meet every kind of case.
 EVERYDAY: tuple[tuple[str, str], ...] = (
@@ -200,6 +217,8 @@ EVERYDAY: tuple[tuple[str, str], ...] = (
     ("block_gains_a_choice", REJECTION["block_gains_a_choice"][0]),
     ("crp_concentration", REJECTION["crp_concentration"][0]),
     ("one_way_out", REJECTION["one_way_out"][0]),
+    ("hidden_chain", PARTICLES["hidden_chain"][0]),
+    ("counts_differ", PARTICLES["counts_differ"][0]),
     ("logistic_slope", FIREFLY["logistic_slope"][0]),
     ("logistic_slope", FIREFLY["logistic_slope"][1]),
     ("robust_line", FIREFLY["robust_line"][1]),

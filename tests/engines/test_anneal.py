@@ -3,6 +3,7 @@ the trace after errors and Ctrl-C."""
 
 from __future__ import annotations
 
+import copy
 import itertools
 import math
 import re
@@ -66,9 +67,9 @@ def venture(text: str, x: Any, seed: int = 1, **parameters: Any) -> Venture:
     return v
 
 
-def beta_evidence(part: list[float]) -> float:
+def beta_evidence(part: list[float], a: float = 0.5) -> float:
     heads = sum(part)
-    return float(special.betaln(0.5 + heads, 0.5 + len(part) - heads) - special.betaln(0.5, 0.5))
+    return float(special.betaln(a + heads, a + len(part) - heads) - special.betaln(a, a))
 
 
 def over_partitions(x: list[Any], evidence: Callable[[list[float]], float]) -> dict[float, float]:
@@ -216,13 +217,13 @@ def test_a_datum_may_have_an_assignment_in_each_of_several_views(monkeypatch: py
 def test_assignments_of_one_block_are_drawn_together() -> None:
     """Data that are independent given nothing: every annealing is an exact draw. False alarms below 1e-6."""
     text = """
-    [assume a (mem (lambda (n) (tag 'ab n (flip 0.3))))]
-    [assume b (mem (lambda (n) (tag 'ab n (flip 0.6))))]
+    [assume a (mem (lambda (n) (tag 'ab n (flip 0.1))))]
+    [assume b (mem (lambda (n) (tag 'ab n (flip 0.9))))]
     for n in 1...N: [observe (flip (if (a n) (if (b n) 0.95 0.05) (if (b n) 0.05 0.95))) {x[n]}]
     """
     v = venture(text, [True, False])
     weights = {
-        a + 2.0 * b: (0.3 if a else 0.7) * (0.6 if b else 0.4) * (0.95 if a == b else 0.05)
+        a + 2.0 * b: (0.1 if a else 0.9) * (0.9 if b else 0.1) * (0.95 if a == b else 0.05)
         for a, b in itertools.product((0, 1), repeat=2)
     }
 
@@ -268,6 +269,19 @@ def test_a_growing_subsample_first_removes_everything_and_constant_nothing() -> 
     v = venture(URNS, [True, False] * 4)
     assert small(v, "(anneal left sequential 0)").details["removals"] == 8
     assert small(v, "(anneal left constant 5)").details["removals"] == 0
+
+
+def test_which_datum_goes_and_which_comes_is_uniform() -> None:
+    gone, come = [], []
+    for k in range(6):
+        subsample = Subsample(6)
+        gone.append(subsample.take_out((k + 0.5) / 6))
+        subsample.take_out(0.99)
+        subsample.take_out(0.0)
+        out = set(subsample.order[3:])
+        come.append({copy.deepcopy(subsample).take_in((j + 0.5) / 3) for j in range(3)} == out)
+    assert sorted(gone) == list(range(6))
+    assert all(come)
 
 
 def test_kernels_run_once_for_each_pass_through_the_subsample() -> None:
@@ -407,7 +421,7 @@ def test_vectors_come_back_as_they_were() -> None:
 @pytest.mark.parametrize("power", [1.0, 0.4])
 def test_a_tempered_likelihood_is_raised_to_its_power(power: float) -> None:
     """At a power that stays, by gibbs; false alarms below 1e-6."""
-    v = venture(COINS, FACES)
+    v = venture(COINS.replace("0.5 0.5", "0.1 0.1"), FACES)
     v.traces[0].regenerator.power = power
 
     def more(n: int) -> dict[str, np.ndarray]:
@@ -415,7 +429,7 @@ def test_a_tempered_likelihood_is_raised_to_its_power(power: float) -> None:
         assert isinstance(draws, Draws)
         return {"z": np.asarray(draws["z"], dtype=float).reshape(n)}
 
-    weights = over_partitions(FACES, lambda part: power * beta_evidence(part))
+    weights = over_partitions(FACES, lambda part: power * beta_evidence(part, 0.1))
     assert_chain_agrees(more, {"z": table(weights)}, draws=300, what=f"power {power}")
 
 

@@ -27,6 +27,7 @@ BENCHMARKS = (
     "repl",
     "process",
     "subsampled",
+    "firefly",
     "gradient",
     "particles",
 )

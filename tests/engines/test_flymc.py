@@ -85,6 +85,14 @@ for n in 1...12: [observe (softmax_categorical (matmul W {X[n]})) {Y[n]}]
 OUTCOMES = [0, 1, 2, 2, 1, 1, 0, 2, 2, 0, 2, 1]
 
 
+ROWS = """
+[assume w (mem (lambda (k) (scope_include 'W 0 (multivariate_normal (vector 0) (matrix (list (list 2.25)))))))]
+[assume W (lambda () (matrix (list (w 0) (w 1) (w 2))))]
+[assume scores (lambda (x) (vector (dot (w 0) x) (dot (w 1) x) (dot (w 2) x)))]
+for n in 1...12: [observe (softmax_categorical (scores {X[n]})) {Y[n]}]
+"""
+
+
 def weights_of_scores() -> dict[str, Expected]:
     """Quadrature over the three weights."""
     sides = {name: Grid(-6.0, 6.0, 81) for name in ("a", "b", "c")}
@@ -95,6 +103,7 @@ def weights_of_scores() -> dict[str, Expected]:
     return marginals(sides, log_density)
 
 
+@pytest.mark.parametrize("program", [SCORES, ROWS])
 @pytest.mark.parametrize(
     "kernel",
     [
@@ -104,14 +113,14 @@ def weights_of_scores() -> dict[str, Expected]:
         ),
     ],
 )
-def test_scores_have_their_exact_posterior(kernel: str) -> None:
+def test_scores_have_their_exact_posterior(kernel: str, program: str) -> None:
     v = Venture(seed=1)
     matrix_prior(v)
-    v.execute(SCORES, X=np.linspace(-2, 2, 12)[:, None], Y=OUTCOMES)
+    v.execute(program, X=np.linspace(-2, 2, 12)[:, None], Y=OUTCOMES)
 
     def more(n: int) -> dict[str, np.ndarray]:
-        draws = v.infer(f"(repeat {n} (do {kernel} (collect W)))")
-        return {name: np.asarray(draws["W"])[0, :, k, 0] for k, name in enumerate("abc")}
+        draws = v.infer(f"(repeat {n} (do {kernel} (collect {'W' if program == SCORES else '(W)'})))")
+        return {name: np.asarray(next(iter(draws.values())))[0, :, k, 0] for k, name in enumerate("abc")}
 
     assert_chain_agrees(more, weights_of_scores(), draws=800, what=kernel)
 

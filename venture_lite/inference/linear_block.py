@@ -75,7 +75,7 @@ class LinearBlock:
 
     def coefficients(self, theta: np.ndarray, kind: Linear) -> np.ndarray:
         """As `Linear.eta` takes them: (F,), or (K, F) for a vector predictor."""
-        return theta.reshape(self.shapes[0]) if kind.predictor.is_vector else theta
+        return theta.reshape(-1, kind.features.shape[1]) if kind.predictor.is_vector else theta
 
     # -------------------------------------------------------------------------------------------------- prior
 

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 class Linear:
     """`eta = features @ coefficients + offset`, the coefficients being the principals one after the other.
 
-    For a vector predictor the principals are matrices (K, F) side by side and `eta = features @ coefficients.T +
-    offset`.
+    For a vector predictor the principals are the rows of one matrix (K, F), or that matrix, and `eta = features @
+    coefficients.T + offset`.
     """
 
     predictor: LinearPredictor
@@ -88,6 +88,13 @@ class _Scores:
     node: int
     features: Any
     offset: Any = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Stack:
+    """A vector of numbers, one for each score."""
+
+    parts: tuple[Any, ...]
 
 
 class _NotLinear(Exception):
@@ -220,6 +227,8 @@ class _Reader:
                 return self._dot(one, other)
             case "matmul", [_Whole(node=node), other] if not _is_affine(other):
                 return _Scores(node, other)
+            case "vector", parts:
+                return _Stack(tuple(parts))
             case "lookup", [_Whole(node=node), position] if isinstance(position, (int, float)):
                 unit = np.zeros(np.size(self.trace.value(node)))
                 unit[int(position)] = 1.0
@@ -286,6 +295,8 @@ class _Reader:
     def design(self, found: Any, is_vector: bool) -> tuple[np.ndarray, Any]:
         """Features (rows, F) in the order of the principals, and the offset."""
         if is_vector:
+            if isinstance(found, _Stack):
+                return self._stacked(found)
             if not isinstance(found, _Scores) or self.principals != [found.node]:
                 raise _NotLinear("scores are read as (matmul W x) of one matrix")
             return self._wide(found.features), found.offset
@@ -299,13 +310,25 @@ class _Reader:
         offset = number.offset
         return features, float(offset) if np.ndim(offset) == 0 else offset
 
+    def _stacked(self, found: _Stack) -> tuple[np.ndarray, Any]:
+        """Scores (vector (dot w0 x) (dot w1 x) ...): each choice of the block, in order, times the same features."""
+        numbers = [self._number(part) for part in found.parts if _is_affine(part)]
+        nodes = [node for number in numbers for node in number.terms]
+        if len(numbers) < len(found.parts) or nodes != self.principals:
+            raise _NotLinear("each score must read one choice of the block, in their order")
+        features = [self._wide(number.terms[node]) for number, node in zip(numbers, nodes, strict=True)]
+        if any(not np.array_equal(features[0], other) for other in features[1:]):
+            raise _NotLinear("the scores multiply different features")
+        offsets = [np.broadcast_to(number.offset, (self.count,)) for number in numbers]
+        return features[0], np.stack(offsets, axis=1)
+
     def _wide(self, coefficients: Any) -> np.ndarray:
         array = np.asarray(coefficients, dtype=np.float64)
         return array if array.ndim == 2 else np.broadcast_to(array, (self.count, array.size))
 
 
 def _is_affine(item: Any) -> bool:
-    return isinstance(item, (_Affine, _Whole, _Scores))
+    return isinstance(item, (_Affine, _Whole, _Scores, _Stack))
 
 
 def _one(item: Any) -> Any:
@@ -313,7 +336,7 @@ def _one(item: Any) -> Any:
     if isinstance(item, _Affine):
         terms = {node: part[0] if part.ndim == 2 else part for node, part in item.terms.items()}
         return _Affine(terms, item.offset[0] if np.ndim(item.offset) else item.offset)
-    if isinstance(item, _Scores):
+    if isinstance(item, (_Scores, _Stack)):
         raise _NotLinear("scores are computed elsewhere")
     if isinstance(item, np.ndarray) and len(item) == 1:
         return item[0]

@@ -229,7 +229,6 @@ EVERYDAY: tuple[tuple[str, str], ...] = (
     ("correlated_pair", GRADIENT["correlated_pair"][3]),
     ("normal_inv_gamma", GRADIENT["normal_inv_gamma"][1]),
     ("nested_uniforms", GRADIENT["nested_uniforms"][0]),
-    ("dirichlet_categorical", GRADIENT["dirichlet_categorical"][0]),
     ("covariance_matrix", GRADIENT["covariance_matrix"][1]),
 )
 

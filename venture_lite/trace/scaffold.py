@@ -67,6 +67,8 @@ class Builder:
         if scaffold.structural:
             self.grow_brush()
             self._leave_brush_out()
+        if scaffold.groups:
+            self._count_once()
         return scaffold
 
     # --------------------------------------------------------------------------------------------- following
@@ -224,6 +226,21 @@ class Builder:
                 if inner.slots[step].kind in (Kind.CALL, Kind.IF)
             )
 
+    def _count_once(self) -> None:
+        """A choice of a whole site is not weighed again as one that absorbs alone, nor at all where it is principal."""
+        scaffold = self.scaffold
+        for node in [node for node in scaffold.absorbing if node >> 32 in scaffold.groups]:
+            del scaffold.absorbing[node]
+        for site in {node >> 32 for node in scaffold.principals if node >> 32 in scaffold.groups}:
+            del scaffold.groups[site]
+            for row in self._live_rows(site):
+                if (site << 32 | row) not in scaffold.principals:
+                    scaffold.absorbing[site << 32 | row] = None
+
+    def _live_rows(self, site: int) -> Iterable[int]:
+        rows = self.trace.tables[self.trace.program.site_code[site].index].rows()
+        return range(rows.start, rows.stop) if isinstance(rows, slice) else rows.tolist()  # type: ignore[no-any-return]
+
     def _leave_brush_out(self) -> None:
         """Nodes in the brush go as a whole; they are no longer principal, renewed or absorbing."""
         scaffold, decode = self.scaffold, self.trace.decode
@@ -238,8 +255,7 @@ class Builder:
         for site in [site for site in scaffold.groups if self.trace.program.site_code[site] in gone]:
             del scaffold.groups[site]
             code = self.trace.program.site_code[site]
-            rows = self.trace.tables[code.index].rows()
-            for row in range(rows.stop) if isinstance(rows, slice) else rows.tolist():
+            for row in self._live_rows(site):
                 if (code, row) not in scaffold.brush:
                     scaffold.absorbing[site << 32 | row] = None
 

@@ -1,0 +1,308 @@
+"""What a run of `anneal` does: the numbers of assignments, what stays and what goes, refusals, and the trace after
+errors and Ctrl-C."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import math
+import re
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.engines.test_anneal import COINS, CRP, FACES, NORMALS, REALS, URNS, beta_evidence, venture
+from tests.posterior.derive import groups, log_crp, table
+from tests.statistics import assert_chain_agrees
+from venture_lite import Venture, VentureError
+from venture_lite.draws import Draws, KernelStatistics
+from venture_lite.inference.data import Subsample
+from venture_lite.inference.gibbs import Gibbs
+from venture_lite.session.loop_data import LoopData
+from venture_lite.trace.invariants import check
+
+# ----------------------------------------------------------------------------------------- what is done, and how often
+
+
+def small(v: Venture, kernel: str) -> KernelStatistics:
+    draws = v.infer(kernel)
+    assert isinstance(draws, Draws)
+    check(v.traces[0])
+    return draws.statistics[0]
+
+
+@pytest.mark.parametrize(
+    ("schedule", "churns", "assignments"),
+    [
+        ("linear", 3, 32),
+        ("sequential", 3, 32),
+        ("constant", 3, 32),
+        ("sequential", 0, 8),
+        ("(lambda (t) (+ 1 (floor (/ (- t 1) 4))))", 3, 32),
+        # 16 steps of one assignment each, then 8, of which the first has 3 more to make up
+        ("(lambda (t) (if (< t 17) 5 8))", 2, 24 + 2),
+    ],
+)
+def test_a_schedule_makes_as_many_assignments_as_it_says(schedule: str, churns: int, assignments: int) -> None:
+    found = small(venture(URNS, [True, False] * 4), f"(anneal left {schedule} {churns})")
+    assert found.transitions == found.details["assignments"] == assignments
+
+
+def test_a_growing_subsample_first_removes_everything_and_constant_nothing() -> None:
+    v = venture(URNS, [True])
+    # a single datum: every churn draws it again
+    assert [small(v, f"(anneal left {name} 4)").details["removals"] for name in ("constant", "linear")] == [0, 0]
+    v = venture(URNS, [True, False] * 4)
+    assert small(v, "(anneal left sequential 0)").details["removals"] == 8
+    assert small(v, "(anneal left constant 5)").details["removals"] == 0
+
+
+def test_which_datum_goes_and_which_comes_is_uniform() -> None:
+    gone, come = [], []
+    for k in range(6):
+        subsample = Subsample(6)
+        gone.append(subsample.take_out((k + 0.5) / 6))
+        subsample.take_out(0.99)
+        subsample.take_out(0.0)
+        out = set(subsample.order[3:])
+        come.append({copy.deepcopy(subsample).take_in((j + 0.5) / 3) for j in range(3)} == out)
+    assert sorted(gone) == list(range(6))
+    assert all(come)
+
+
+def test_kernels_run_once_for_each_pass_through_the_subsample() -> None:
+    """While n are in, each n assignments; sizes 1, 1, 2, 2, 3, 3, 4, 4: after 1, 2, 4, 7 (and not again until 11)."""
+    draws = venture(URNS, [True, False] * 2).infer("(anneal left linear 1 (collect (left 1)))")
+    assert isinstance(draws, Draws)
+    assert draws["(left 1)"].shape[1] == draws.statistics[0].details["passes of kernels"] == 4
+
+
+def test_an_assignment_costs_as_much_among_many_data_as_among_few() -> None:
+    """In calls of Python functions, which do not depend on the machine."""
+
+    def calls(count: int) -> float:
+        v = venture(URNS, [True, False] * (count // 2))
+        v.infer("(anneal left constant 0)")
+        made = 0
+
+        def count_call(frame: Any, event: str, argument: Any) -> None:
+            nonlocal made
+            made += event == "call"
+
+        sys.setprofile(count_call)
+        try:
+            v.infer("(anneal left linear 1)")
+        finally:
+            sys.setprofile(None)
+        return made / (2 * count)
+
+    assert calls(320) < 1.25 * calls(40)
+
+
+# ---------------------------------------------------------------------------------------------- the data
+
+
+def test_all_data_are_there_in_the_end() -> None:
+    text = f"""{CRP}
+[assume coin (mem (lambda (k) (make_beta_bernoulli 0.5 0.5)))]
+data: for n in 1...N:
+  told: [observe ((coin (z n))) {{x[n]}}]
+  [predict (z n)]
+"""
+    v = venture(text, FACES)
+    v.infer("(anneal z linear 3)")
+    check(v.traces[0])
+    assert v.report("data") == 4
+    assert v.report("told") == FACES
+    labels = [v.sample(f"(z {n})") for n in (1, 2, 3, 4)]
+    parts = groups(tuple(labels.index(label) for label in labels), FACES)
+    expected = log_crp(tuple(labels), 1.5) + sum(map(beta_evidence, parts))
+    assert v.log_score() == pytest.approx(expected, abs=1e-9)
+    v.forget("data", 3)
+    check(v.traces[0])
+    assert v.report("told") == [True, True, True]
+    v.infer("(anneal z linear 1)")
+    assert v.report("data") == 3
+    v.forget("data")
+    check(v.traces[0])
+    assert v.traces[0].trace.default.block_count() == 0
+
+
+def data_of(v: Venture) -> LoopData:
+    return LoopData(v._runner.directory, 0)
+
+
+def test_latents_that_others_refer_to_stay() -> None:
+    v = venture(COINS + "[predict (z 2)]", FACES)
+    data, before = data_of(v), v.report(v.list_directives()[-1]["id"])
+    scope = v.traces[0].trace.scopes["z"]
+    data.remove(0)
+    data.remove(1)
+    check(v.traces[0])
+    assert [scope.has(n) for n in (1, 2, 3, 4)] == [False, True, True, True]
+    data.add(1)
+    data.add(0)
+    check(v.traces[0])
+    assert v.sample("(z 2)") == before
+    assert v.report(v.list_directives()[-2]["id"]) == 4
+
+
+def test_a_hidden_chain_loses_the_likelihood_of_what_is_out_and_keeps_its_states() -> None:
+    """Against the exact marginals of three states; false alarms below 1e-6."""
+    text = """
+    [assume s (mem (lambda (t) (tag 's t (flip (if (= t 1) 0.5 (if (s (- t 1)) 0.8 0.2))))))]
+    for t in 1...N: [observe (flip (if (s t) 0.9 0.3)) {x[t]}]
+    """
+    x = [True, False, True]
+    weights: dict[float, float] = {}
+    for states in itertools.product((0, 1), repeat=3):
+        path = 0.5 * math.prod(0.8 if a == b else 0.2 for a, b in itertools.pairwise(states))
+        seen = math.prod((0.9 if s else 0.3) if o else (0.1 if s else 0.7) for s, o in zip(states, x, strict=True))
+        weights[float(sum(s << i for i, s in enumerate(states)))] = path * seen
+    v = venture(text, x)
+
+    def more(n: int) -> dict[str, np.ndarray]:
+        code = "(+ (s 1) (* 2 (s 2)) (* 4 (s 3)))"
+        draws = v.infer(f"(repeat {n} (do (anneal s constant 0) (collect (labelled {code} s))))")
+        assert isinstance(draws, Draws)
+        return {"s": np.asarray(draws["s"], dtype=float).reshape(n)}
+
+    assert_chain_agrees(more, {"s": table(weights)}, draws=400, what="a hidden chain")
+    data = data_of(v)
+    data.remove(1)
+    check(v.traces[0])
+    assert v.traces[0].trace.scopes["s"].block_count() == 3
+    data.add(1)
+    check(v.traces[0])
+
+
+def test_data_of_loops_that_run_pass_by_pass_are_annealed_too() -> None:
+    v = Venture(seed=2)
+    v.execute(CRP + "[assume coin (mem (lambda (k) (make_beta_bernoulli 0.5 0.5)))]")
+    v.execute("for n in 1...3:\n  [observe ((coin (z n))) {x[n]}]\n  [infer (anneal z linear 1)]", x=FACES)
+    check(v.traces[0])
+    assert data_of(v).count == 3
+
+
+def test_vectors_come_back_as_they_were() -> None:
+    x = np.arange(8.0).reshape(4, 2)
+    text = (
+        CRP
+        + """
+    [assume mean (mem (lambda (k) (tag 'mean k (multivariate_normal (vector 0 0) (matrix (list 9 0) (list 0 9))))))]
+    [assume row (mem (lambda (n) (multivariate_normal (mean (z n)) (matrix (list 1 0) (list 0 1)))))]
+    data: for n in 1...N:
+      told: [observe (row n) {x[n]}]
+    """
+    )
+    v = venture(text, x)
+    v.infer("(anneal z linear 2 (mh mean one 2))")
+    check(v.traces[0])
+    assert np.array_equal(np.array(v.report("told")), x)
+
+
+# ---------------------------------------------------------------------------------------------------- 'energy
+
+
+def test_energy_is_annealed_with_all_data_in() -> None:
+    v = venture(COINS, FACES * 2)
+    powers: list[float] = []
+    model = v.traces[0]
+    step = Gibbs.step
+
+    def noted(self: Gibbs, *arguments: Any) -> bool:
+        powers.append(model.regenerator.power)
+        return step(self, *arguments)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Gibbs, "step", noted)
+        found = small(v, "(anneal z linear 'energy 2)")
+    assert found.details["removals"] == 0
+    assert powers == [size / 8 for size in range(1, 9) for _ in range(3)]
+    assert model.regenerator.power == 1.0
+    before = labels(v, 8)
+    model.interrupt_after = 5
+    with pytest.raises(KeyboardInterrupt):
+        v.infer("(anneal z linear 'energy 2)")
+    check(model)
+    assert model.regenerator.power == 1.0
+    assert labels(v, 8) == before
+
+
+# ------------------------------------------------------------------------------------------ errors and interruption
+
+
+def labels(v: Venture, count: int) -> list[Any]:
+    return [v.sample(f"(z {n})") for n in range(1, count + 1)]
+
+
+@pytest.mark.parametrize("text", [COINS, NORMALS], ids=["collapsed", "own parameters"])
+@pytest.mark.parametrize("point", [1, 4, 9, 20, 37, 60])
+def test_ctrl_c_puts_the_assignments_back(text: str, point: int) -> None:
+    v = venture(text, [True, False] * 4)
+    v.infer("(anneal z linear 2)")
+    (model,), before, score = v.traces, labels(v, 8), v.log_score()
+    model.machine.poll_every = 1
+    model.interrupt_after = point
+    with pytest.raises(KeyboardInterrupt):
+        v.infer("(anneal z linear 2)")
+    check(model)
+    assert labels(v, 8) == before
+    assert data_of(v).count == 8
+    if text == COINS:
+        assert v.log_score() == pytest.approx(score, abs=1e-9)
+    v.infer("(anneal z linear 1)")
+    check(model)
+
+
+def test_an_error_in_a_kernel_puts_the_assignments_back() -> None:
+    v = venture(NORMALS, REALS)
+    v.infer("(anneal z linear 2)")
+    before = labels(v, 4)
+    with pytest.raises(VentureError, match="gibbs enumerates finite supports"):
+        v.infer("(anneal z linear 2 (gibbs mean one 1))")
+    check(v.traces[0])
+    assert labels(v, 4) == before
+
+
+@pytest.mark.parametrize(
+    ("text", "kernel", "message", "place"),
+    [
+        (
+            COINS,
+            "(anneal z (lambda (t) 5) 1)",
+            "the 4 data that there are, got 5 in step 1",
+            "(lambda (t) 5)",
+        ),
+        (COINS, "(anneal z (lambda (t) 0) 1)", "got 0 in step 1", "(lambda (t) 0)"),
+        (COINS, "(anneal z (lambda (t) 3) 1)", "ends at 3 of 4 data, in step 8", "(lambda (t) 3)"),
+        (COINS, "(anneal z (lambda (t n) 4) 1)", "a schedule takes one argument", "(lambda (t n) 4)"),
+        (COINS, "(anneal z (lambda (t) (if (flip) 4 3)) 1)", "a schedule must not be random", "(lambda"),
+        (COINS, "(anneal z 7 1)", "SCHEDULE must be linear, sequential, constant or a procedure, got 7", "7"),
+        (COINS, "(anneal z liner 1)", "unknown name liner", "liner"),
+        (COINS, "(anneal zz linear 1)", "no datum has a latent assignment in the scope zz", "(anneal"),
+        (COINS, "(anneal z linear 'energy 2 (mh z one 1))", "with 'energy no kernels run", "(mh z one 1)"),
+        (COINS, "(anneal z linear 'energy)", "anneal is written", "(anneal"),
+        (COINS, "(anneal z linear)", "anneal is written", "(anneal"),
+        (COINS, "(anneal z linear -1)", "T must be a whole number", "-1"),
+        (NORMALS, "(anneal mean linear 1)", "gibbs enumerates finite supports; normal has none", "(normal 0 2)"),
+        (CRP + "[predict (z 1)]", "(anneal z linear 1)", "there are no data to anneal", "(anneal"),
+        (CRP + "[observe (normal (z 1) 1) 2]", "(anneal z linear 1)", "there are no data to anneal", "(anneal"),
+        (
+            CRP + "for n in 1...2: for n in 1...2: [observe (normal (z n) 1) 2]",
+            "(anneal z linear 1)",
+            "two data have the same index (n = 1)",
+            "for n in",
+        ),
+    ],
+)
+def test_what_cannot_be_done_is_refused_before_anything_moves(text: str, kernel: str, message: str, place: str) -> None:
+    v = venture(text, FACES)
+    before = v.traces[0].snapshot()
+    with pytest.raises(VentureError, match=re.escape(message)) as caught:
+        v.infer(kernel)
+    assert caught.value.span is not None
+    assert caught.value.span.text.startswith(place)
+    assert v.traces[0].snapshot() == before

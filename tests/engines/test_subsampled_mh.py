@@ -10,6 +10,7 @@ import pytest
 
 from venture_lite import Venture, VentureError
 from venture_lite.draws import Draws
+from venture_lite.inference.control_variates import Expansion
 from venture_lite.inference.linear_block import LinearBlock
 from venture_lite.inference.reach import Reach
 from venture_lite.trace.invariants import check
@@ -173,6 +174,26 @@ def test_the_expansion_follows_what_the_likelihood_reads() -> None:
     assert details["decisions compared"] == 200
     assert details["share that differs"] < 0.1
     check(v.traces[0])
+
+
+def test_the_expansion_follows_what_a_value_between_is_computed_from() -> None:
+    """The likelihood reads c mu: where another kernel moves c, the expansion in mu is made anew."""
+    text = NORMAL.replace("for n", "[assume c (scope_include 'c 0 (gamma 4 4))] [assume v (* c mu)] for n").replace(
+        "(normal mu 2)", "(student_t 4 v 1)"
+    )
+    v = venture(text, Y=np.random.default_rng(0).normal(1.0, 1.0, 2000), N=2000)
+    kernel = "(subsampled_mh mu all 100 0.01 'drift 0.05 'proxy 'audit 1 20)"
+    draws = v.infer(f"(cycle ((mh c all 'drift 0.3 3) {kernel}) 10)")
+    assert draws.statistics[0].accepted > 0
+    assert draws.statistics[1].details["share that differs"] < 0.1
+    model = v.traces[0]
+    target = model.trace.analyzer.globals["mu"]
+    assert target.code is not None
+    node = model.trace.result_node(target.code, target.row)
+    expansion = Expansion(model, Sections.of(model, [node]), [node])
+    assert expansion.is_current()
+    v.force("c", 2.5)
+    assert not expansion.is_current()
 
 
 def test_an_impossible_row_is_decided_by_all() -> None:

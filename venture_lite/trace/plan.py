@@ -136,7 +136,7 @@ def _is_distribution(model: Model, node: int) -> bool:
     return bool(model.trace.tables[code.index].edges[slot].view[row] == RANDOM_EDGE)
 
 
-def _parents(model: Model, node: int) -> list[int]:
+def parents_of(model: Model, node: int) -> list[int]:
     """The nodes that a renewed node is computed from."""
     trace = model.trace
     code, slot, row = trace.decode(node)
@@ -162,7 +162,7 @@ def _order(model: Model, scaffold: Scaffold) -> list[int] | None:
             if node not in waiting:
                 stack.pop()
                 continue
-            needed = [parent for parent in _parents(model, node) if parent in waiting and parent != node]
+            needed = [parent for parent in parents_of(model, node) if parent in waiting and parent != node]
             if not needed:
                 order.append(node)
                 del waiting[node]

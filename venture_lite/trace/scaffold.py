@@ -239,7 +239,7 @@ class Builder:
 
     def _live_rows(self, site: int) -> Iterable[int]:
         rows = self.trace.tables[self.trace.program.site_code[site].index].rows()
-        return range(rows.start, rows.stop) if isinstance(rows, slice) else rows.tolist()  # type: ignore[no-any-return]
+        return range(rows.start, rows.stop) if isinstance(rows, slice) else rows.tolist()
 
     def _leave_brush_out(self) -> None:
         """Nodes in the brush go as a whole; they are no longer principal, renewed or absorbing."""

@@ -19,7 +19,7 @@ import numpy as np
 from venture_lite.code import Kind
 from venture_lite.errors import KernelError, Span
 from venture_lite.trace.directives import Model
-from venture_lite.trace.plan import Plan, Templates, make_plan
+from venture_lite.trace.plan import Plan, Templates, make_plan, parents_of
 from venture_lite.trace.regenerate import Proposal
 from venture_lite.trace.scaffold import Builder
 from venture_lite.trace.table import ROW_MASK, Column
@@ -55,6 +55,7 @@ class Sections:
     def __init__(self, model: Model, plan: Plan, block: Sequence[int]) -> None:
         self.model = model
         self.plan = plan
+        self.block = set(block)
         trace = model.trace
         self.kinds: list[SectionKind] = []
         for site in plan.sites:
@@ -116,9 +117,13 @@ class Sections:
         return kind.terms(positions), old
 
     def columns_read_besides(self) -> list[Column]:
-        """What the sections read, the block and what is computed from it aside."""
-        moved = {id(self.model.trace.column(node >> 32)) for node in self.plan.order}
-        return [column for kind in self.kinds for column in kind.group.columns_read() if id(column) not in moved]
+        """What the sections read, the block and what is computed from it alone aside."""
+        trace, order = self.model.trace, set(self.plan.order)
+        moved = {id(trace.column(node >> 32)) for node in order}
+        found = [column for kind in self.kinds for column in kind.group.columns_read() if id(column) not in moved]
+        # what else a value that is computed from the block is computed from
+        others = {parent for node in order - self.block for parent in parents_of(self.model, node)}
+        return found + [trace.column(node >> 32) for node in others - order]
 
     def change_of_all(self) -> Weight:
         """The change of all sections' weight, impossible ones counted. The block is left at the new values."""

@@ -106,7 +106,7 @@ def test_a_forgotten_weight_is_noticed(monkeypatch: pytest.MonkeyPatch, name: st
     for module in (particle_columns, particle_tree):
         monkeypatch.setattr(module, "draw_particle", lambda rng, share: int(rng.integers(len(share))))
     with pytest.raises(AssertionError, match="effective draws"):
-        agrees(MODELS[name], "(pgibbs x ordered 3 2)", 150)
+        agrees(MODELS[name], "(pgibbs x ordered 3 2)", {"chain": 600, "tables": 150}[name])
 
 
 # ------------------------------------------------------------------------------------------------- state and cost

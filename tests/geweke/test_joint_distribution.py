@@ -60,12 +60,8 @@ FAST = [
     pytest.param(MODELS[name], ENGINES[title], draws, id=f"{name}:{title}")
     for name, title, draws in (
         ("branch", "resimulation of one", 3500),
-        ("branch", "resimulation of each", 6000),
-        ("branch", "resimulation of all", 4000),
-        ("branch", "drift of one", 5000),
         ("branch", "gibbs of one", 5500),
         ("tables", "drift of all", 2500),
-        ("tables", "gibbs of each", 3000),
         ("tables", "gibbs of all", 3000),
         ("levels", "drift of each", 8000),
         ("branch", "mala of each", 2500),

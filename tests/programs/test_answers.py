@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from scipy import stats
 from scipy.special import gammaln, logsumexp
 
@@ -284,6 +285,7 @@ def structures(x: np.ndarray, depth: int) -> list[Structure]:
     return found
 
 
+@pytest.mark.slow
 def test_gp_structure() -> None:
     """All 885 structures."""
     x, y = seen("gp_structure")

@@ -31,17 +31,21 @@ BENCHMARKS = (
     "gradient",
     "particles",
 )
+LONG = ("firefly",)
+"""Run only when named: half a million draws on MNIST."""
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
 HEADER = ("what", "measured", "baseline", "ratio", "bar", "met")
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(BENCHMARKS)}; all by default")
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help=f"of {', '.join(BENCHMARKS)}; by default all but {', '.join(LONG)}"
+    )
     parser.add_argument("--check", action="store_true", help="end with status 1 if a bar is missed")
     parser.add_argument("--rows", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    names = options.names or list(BENCHMARKS)
+    names = options.names or [name for name in BENCHMARKS if name not in LONG]
     if unknown := [name for name in names if name not in BENCHMARKS]:
         parser.error(f"no benchmark {', '.join(unknown)}; there are {', '.join(BENCHMARKS)}")
     if options.rows:

@@ -51,7 +51,7 @@ class KeyIndex:
         while (entry := slots[at]) != EMPTY:
             if entry >= 0 and key_at(entry) == key:
                 return entry
-            at = at + 1 & mask
+            at = 5 * at + 1 & mask
         return None
 
     def __getitem__(self, key: Hashable) -> int:
@@ -64,7 +64,7 @@ class KeyIndex:
         slots, mask = self._slots, self._mask
         at = _spread(hash(key)) & mask
         while slots[at] >= 0:
-            at = at + 1 & mask
+            at = 5 * at + 1 & mask
         if slots[at] == EMPTY:
             self._used += 1
         slots[at] = entry
@@ -91,7 +91,7 @@ class KeyIndex:
         while (entry := slots[at]) != EMPTY:
             if entry >= 0 and key_at(entry) == key:
                 return at
-            at = at + 1 & mask
+            at = 5 * at + 1 & mask
         return -1
 
     def _rebuild(self) -> None:
@@ -108,6 +108,5 @@ class KeyIndex:
 
 
 def _spread(value: int) -> int:
-    """Scatters hashes. Integers hash to themselves: those in use are often a run, and to see that one is missing would
-    take a walk to the run's end, or all multiples of a power of two. (Multiplicative hashing, Knuth, volume 3, 6.4.)"""
-    return (value ^ value >> 32) * 0x9E3779B97F4A7C15 >> 24
+    """Mixes high bits into the low ones: integers hash to themselves, and may all be multiples of a power of two."""
+    return value ^ value >> 12 ^ value >> 25

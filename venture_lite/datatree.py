@@ -19,6 +19,7 @@ def to_datatree(draws: Draws) -> DataTree:
     - `posterior`: numeric variables with dimensions chain, draw and the variable's own (`w_dim_0`, counted from 0).
       Truth is 1 and 0, for ArviZ subtracts. Variables of the commonest length are here; others, which cannot share its
       `draw` dimension, in `posterior_LENGTH`. A slash in a name, which a tree reads as a path, becomes a division sign.
+    - `warmup_posterior`: likewise the draws made while a kernel still adapted; the others are without them.
     - `sample_stats`: what each kernel did, with dimensions chain and kernel (the kernel's text).
     - `observed_data`: the numbers that the program observed, by the observe's label or the parameter's name.
     - attributes: seed, version, the program's directives and the inference program.
@@ -27,16 +28,9 @@ def to_datatree(draws: Draws) -> DataTree:
 
     from venture_lite import __version__
 
-    by_length: dict[int, dict[str, np.ndarray]] = defaultdict(dict)
-    for name in draws.names:
-        if draws.is_numeric(name):
-            values = draws[name]
-            by_length[values.shape[1]][_key(name)] = values.astype(np.int64) if values.dtype == bool else values
-    main = max(by_length, key=lambda length: len(by_length[length]), default=0)
-    groups = {
-        "posterior" if length == main else f"posterior_{length}": variables for length, variables in by_length.items()
-    }
-    tree: DataTree = from_dict(groups or {"posterior": {}}, check_conventions=False)
+    groups = _by_length(draws.without_adaptation(), "posterior") or {"posterior": {}}
+    groups |= _by_length(draws.adaptation(), "warmup_posterior")
+    tree: DataTree = from_dict(groups, save_warmup=True, check_conventions=False)
     if draws.statistics:
         tree["sample_stats"] = _tree_of(_kernels(draws))
     origin = draws.origin
@@ -48,6 +42,17 @@ def to_datatree(draws: Draws) -> DataTree:
         tree.attrs |= {"seed": str(origin.seed), "program": origin.program, "inference": origin.inference}
     tree.attrs |= {"inference_library": "venture_lite", "inference_library_version": __version__}
     return tree
+
+
+def _by_length(draws: Draws, group: str) -> dict[str, dict[str, np.ndarray]]:
+    """Groups of numeric variables that have as many draws, the largest group by the name given."""
+    by_length: dict[int, dict[str, np.ndarray]] = defaultdict(dict)
+    for name in draws.names:
+        if draws.is_numeric(name) and draws[name].shape[1]:
+            values = draws[name]
+            by_length[values.shape[1]][_key(name)] = values.astype(np.int64) if values.dtype == bool else values
+    main = max(by_length, key=lambda length: len(by_length[length]), default=0)
+    return {group if length == main else f"{group}_{length}": found for length, found in by_length.items()}
 
 
 def _key(name: str) -> str:

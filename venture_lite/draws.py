@@ -150,11 +150,20 @@ class Draws(Mapping[str, np.ndarray]):
 
     def without_adaptation(self) -> Draws:
         """The draws less those that were made while a kernel still adapted: what the summary is of."""
+        return self._apart()[1]
+
+    def adaptation(self) -> Draws:
+        """The draws that `without_adaptation` leaves out."""
+        return self._apart()[0]
+
+    def _apart(self) -> tuple[Draws, Draws]:
+        """The draws up to the last that any chain made while a kernel adapted, and those after it."""
         if not any(map(len, self.adapting)):
-            return self
-        left_out = {name: max(marks.get(name, 0) for marks in self.adapting) for name in self.names}
-        chains = [{name: values[left_out[name] :] for name, values in chain.items()} for chain in self._chains]
-        return Draws(chains, self.statistics, self.plotted, self.origin)
+            return Draws([{}] * self.chain_count), self
+        adapted = {name: max(marks.get(name, 0) for marks in self.adapting) for name in self.names}
+        early = [{name: values[: adapted[name]] for name, values in chain.items()} for chain in self._chains]
+        late = [{name: values[adapted[name] :] for name, values in chain.items()} for chain in self._chains]
+        return Draws(early), Draws(late, self.statistics, self.plotted, self.origin)
 
     @property
     def names(self) -> tuple[str, ...]:

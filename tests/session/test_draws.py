@@ -139,6 +139,21 @@ def test_the_tree_holds_draws_kernels_data_and_their_origin() -> None:
     assert tree.attrs["inference_library_version"] == __version__
 
 
+def test_what_was_drawn_while_a_kernel_adapted_is_warmup() -> None:
+    v = Venture(seed=1)
+    v.execute("[assume w (tag 'w 0 (normal 0 1))] [observe (bernoulli (logistic w)) 1] [observe (flip (logistic w)) 1]")
+    kernel = "(flymc w all auto 'untuned 0.5 'drift 1 'adapt 30 1)"
+    draws = v.infer(f"(do (collect (labelled (> w 0) first)) (repeat 100 (do {kernel} (collect w (> w 0)))))")
+    tree = draws.to_datatree()
+    assert set(tree.children) == {"posterior", "posterior_1", "warmup_posterior", "sample_stats"}
+    assert tree["warmup_posterior"]["w"].values.tolist() == draws["w"][:, :30].tolist()
+    assert tree["posterior"]["w"].values.tolist() == draws["w"][:, 30:].tolist()
+    assert tree["posterior"]["(> w 0)"].dtype == tree["warmup_posterior"]["(> w 0)"].dtype == np.int64
+    tree = v.infer(f"(repeat 10 (do {kernel} (collect w)))").to_datatree()
+    assert len(tree["posterior"].data_vars) == 0
+    assert tree["warmup_posterior"]["w"].shape == (1, 10)
+
+
 def test_draws_without_variables_make_a_tree() -> None:
     tree = Venture(seed=1).infer("(print 1)").to_datatree()
     assert len(tree["posterior"].data_vars) == 0

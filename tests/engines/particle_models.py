@@ -29,6 +29,18 @@ PAIRS = """
 [observe (normal (+ (a 1) (b 1)) 1) 1.5]
 [observe (normal (- (a 2) (b 2)) 1) -0.5]
 """
+# three series, a state of each in every block; the first says more of its noise, the last is longer
+PANEL = """
+[assume x (mem (lambda (s t) (scope_include 'x t (flip (if (= t 1) 0.5 (if (x s (- t 1)) 0.8 0.3))))))]
+[assume y (lambda (s t) (normal (if (x s t) 1 -1) (+ 0.5 (* 0.1 s))))]
+[observe (y 1 1) 0.3]
+[observe (y 2 1) -0.1]
+[observe (y 3 1) 0.2]
+[observe (y 1 2) -0.4]
+[observe (y 2 2) 0.1]
+[observe (y 3 2) 0.3]
+[observe (y 3 3) -0.2]
+"""
 # the blocks in the order against their dependence
 BACKWARD = """
 [assume x (mem (lambda (t) (scope_include 'x (- 4 t) (flip (if (= t 1) 0.5 (if (x (- t 1)) 0.8 0.3))))))]
@@ -121,6 +133,20 @@ def pairs_answer() -> dict[str, Expected]:
     )  # fmt: skip
 
 
+def panel_answer() -> dict[str, Expected]:
+    data = ((0.3, -0.4), (-0.1, 0.1), (0.2, 0.3, -0.2))
+    weights: dict[float, float] = {}
+    for bits in itertools.product((0, 1), repeat=7):
+        weight = 1.0
+        for s, (x, seen) in enumerate(zip((bits[:2], bits[2:4], bits[4:]), data, strict=True)):
+            weight *= persistence(x, 0.5, 0.8, 0.3)
+            weight *= math.prod(normal(y, 1 if xi else -1, 0.6 + 0.1 * s) for xi, y in zip(x, seen, strict=True))
+        # the states that are numbered: series 1 and 2, and the end of series 3
+        state = code(*bits[:4], bits[6])
+        weights[state] = weights.get(state, 0.0) + weight
+    return exact(weights)
+
+
 def backward_answer() -> dict[str, Expected]:
     return exact(
         {
@@ -177,6 +203,7 @@ Model = tuple[str, str, Callable[[], dict[str, Expected]]]
 PLAIN: dict[str, Model] = {
     "chain": (CHAIN, "(+ (x 1) (* 2 (x 2)) (* 4 (x 3)) (* 8 (x 4)))", chain_answer),
     "long memory": (LONG_MEMORY, "(+ (x 1) (* 2 (x 2)) (* 4 (x 3)))", memory_answer),
+    "panel": (PANEL, "(+ (x 1 1) (* 2 (x 1 2)) (* 4 (x 2 1)) (* 8 (x 2 2)) (* 16 (x 3 3)))", panel_answer),
     "pairs": (PAIRS, "(+ (a 1) (* 2 (b 1)) (* 4 (a 2)) (* 8 (b 2)))", pairs_answer),
 }
 OTHER: dict[str, Model] = {

@@ -100,11 +100,15 @@ def test_particle_gibbs_cycles_with_other_engines() -> None:
     agrees(MODELS["tables"], "(cycle ((pgibbs x ordered 3 1) (mh x one 2) (gibbs x one 1) (mh default one 1)) 1)", 400)
 
 
+def uniformly(rng: np.random.Generator, share: np.ndarray) -> np.ndarray:
+    return rng.integers(share.shape[1], size=len(share))
+
+
 @pytest.mark.parametrize("name", [pytest.param("chain", marks=pytest.mark.slow), "tables"])
 def test_a_forgotten_weight_is_noticed(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """The same test with an engine that is wrong: the last weights are not looked at."""
     for module in (particle_columns, particle_tree):
-        monkeypatch.setattr(module, "draw_particle", lambda rng, share: int(rng.integers(len(share))))
+        monkeypatch.setattr(module, "draw_particles", uniformly)
     with pytest.raises(AssertionError, match="effective draws"):
         agrees(MODELS[name], "(pgibbs x ordered 3 2)", {"chain": 1500, "tables": 150}[name])
 
@@ -152,7 +156,7 @@ def test_an_interruption_leaves_the_trace_as_it_was(name: str) -> None:
 @pytest.mark.parametrize("name", MODELS)
 def test_a_sweep_that_ends_at_the_retained_state_changes_nothing(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     for module in (particle_columns, particle_tree):
-        monkeypatch.setattr(module, "draw_particle", lambda rng, share: 0)
+        monkeypatch.setattr(module, "draw_particles", lambda rng, share: np.zeros(len(share), int))
     v = Venture(seed=4)
     v.execute(MODELS[name][0])
     before = v.traces[0].snapshot()
@@ -190,8 +194,31 @@ def test_only_what_later_steps_read_is_carried() -> None:
     v = volatility(40)
     engine = engine_on(v, "h", 5)
     schedule = Schedule(v.traces[0].trace, engine.blocks())
-    sweep = particle_columns.ColumnSweep(v.traces[0], schedule, 5, False)
-    assert max(map(len, sweep._kept_after)) <= 3
+    (bundle,) = particle_columns.ColumnSweep(v.traces[0], schedule, 5, False)._bundles
+    assert max(map(len, bundle._kept_after)) <= 3
+
+
+def test_independent_series_are_drawn_side_by_side() -> None:
+    """The two of one length in one call, each by weights of its own; the longer one apart."""
+    v = Venture(seed=1)
+    v.execute(PLAIN["panel"][0])
+    schedule = Schedule(v.traces[0].trace, engine_on(v).blocks())
+    bundles = particle_columns.ColumnSweep(v.traces[0], schedule, 3, True)._bundles
+    assert [(found.bundle.count, len(found.bundle.steps)) for found in bundles] == [(2, 2), (1, 3)]
+
+
+def test_series_of_unlike_procedures_are_drawn_one_after_the_other() -> None:
+    v = Venture(seed=1)
+    v.execute("""[assume f (lambda (s) (if (= s 1) exp sqrt))]
+[assume x (mem (lambda (s) (scope_include 'x s (gamma 2 1))))]
+[assume y (lambda (s) (normal ((f s) (x s)) 1))]
+[observe (y 1) 2]
+[observe (y 2) 2]""")
+    schedule = Schedule(v.traces[0].trace, engine_on(v).blocks())
+    bundles = particle_columns.ColumnSweep(v.traces[0], schedule, 3, False)._bundles
+    assert [found.bundle.count for found in bundles] == [1, 1]
+    v.infer("(pgibbs x ordered 5 20)")
+    check(v.traces[0])
 
 
 # ----------------------------------------------------------------------------------------------------- refusals

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from venture_lite.inference.resampling import draw_ancestors, draw_particle, effective, shares
+from venture_lite.inference.resampling import draw_ancestors, draw_particles, effective, shares
 
 DRAWS = 20_000
 SHARE = np.array([0.05, 0.4, 0.0, 0.3, 0.25])
@@ -31,7 +31,7 @@ def frequencies(ancestors: np.ndarray) -> np.ndarray:
 
 def conditional(kept: int, seed: int = 1) -> np.ndarray:
     rng = np.random.default_rng(seed)
-    return np.array([draw_ancestors(rng, SHARE, kept) for _ in range(DRAWS)])
+    return draw_ancestors(rng, np.tile(SHARE, (DRAWS, 1)), np.full(DRAWS, kept))
 
 
 def far(found: np.ndarray, expected: np.ndarray, draws: int) -> bool:
@@ -64,18 +64,29 @@ def test_every_particle_has_its_share_of_children_rounded_up_or_down() -> None:
     rng = np.random.default_rng(2)
     for _ in range(200):
         share = rng.dirichlet(np.full(7, 0.5))
-        children = np.bincount(draw_ancestors(rng, share, int(rng.choice(7, p=share))), minlength=7)
-        assert (children >= np.floor(7 * share) - 1e-9).all()
-        assert (children <= np.ceil(7 * share) + 1e-9).all()
+        ancestors = draw_ancestors(rng, np.stack([share, share[::-1]]), rng.choice(7, p=share, size=2))
+        for found, own in zip(ancestors, (share, share[::-1]), strict=True):
+            children = np.bincount(found, minlength=7)
+            assert (children >= np.floor(7 * own) - 1e-9).all()
+            assert (children <= np.ceil(7 * own) + 1e-9).all()
 
 
 def test_a_kept_particle_without_a_share_is_kept() -> None:
-    ancestors = draw_ancestors(np.random.default_rng(0), np.array([0.0, 1.0, 0.0]), 2)
-    assert ancestors.tolist() == [2, 1, 1]
+    ancestors = draw_ancestors(np.random.default_rng(0), np.array([[0.0, 1.0, 0.0]]), np.array([2]))
+    assert ancestors.tolist() == [[2, 1, 1]]
 
 
 def test_only_the_fewest_impossible_terms_have_a_share() -> None:
     found = shares(np.array([2, 1, 1]), np.array([900.0, -800.0, -800.0 + np.log(3)]))
     assert np.allclose(found, [0, 0.25, 0.75])
-    assert draw_particle(np.random.default_rng(0), np.array([0.0, 1.0, 0.0])) == 1
     assert np.isclose(effective(found), 1.6)
+
+
+def test_a_particle_is_drawn_in_proportion_to_its_share_in_each_population() -> None:
+    rng = np.random.default_rng(3)
+    share = np.stack([SHARE, SHARE[::-1]])
+    drawn = draw_particles(rng, np.tile(share, (DRAWS, 1))).reshape(DRAWS, 2)
+    for population, own in enumerate(share):
+        found = np.bincount(drawn[:, population], minlength=5) / DRAWS
+        assert (np.abs(found - own) <= 5.5 * np.sqrt(own * (1 - own) / DRAWS)).all()
+    assert draw_particles(rng, np.array([[0.0, 1.0, 0.0]])).tolist() == [1]

@@ -4,24 +4,26 @@ The trace keeps the retained state until the end, so that whatever a step reads 
 population holds, for each node that a later step still reads, its values over the particles; resampling takes rows of
 these columns. The values drawn and the ancestors of each step say in the end which path was chosen, and it is written
 once.
+
+Strands have nothing to do with each other, so that each has its own weights, ancestors and path; those of one bundle
+are carried side by side.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from venture_lite.inference.resampling import draw_ancestors, draw_particle, effective, shares
+from venture_lite.inference.resampling import draw_ancestors, draw_particles, effective, shares
 from venture_lite.trace.directives import Model
-from venture_lite.trace.population import Population, StepFunction, Writer, value_at
+from venture_lite.trace.population import Population, StepFunction, Unalike, Writer, value_at
 from venture_lite.trace.schedule import Schedule
+from venture_lite.trace.strands import Bundle, alike, strands_of
 
 NEVER = 1 << 60
 """Earlier than no step."""
 
 Weights = tuple[np.ndarray, np.ndarray]
-"""Numbers of impossible terms and sums of the others, each (particles,)."""
+"""Numbers of impossible terms and sums of the others, each (strands, particles)."""
 
 
 class ColumnSweep:
@@ -29,77 +31,149 @@ class ColumnSweep:
 
     def __init__(self, model: Model, schedule: Schedule, particles: int, ancestor: bool) -> None:
         self.model = model
-        self.schedule = schedule
-        self.particles = particles
-        self.ancestor = ancestor
-        self._principals = [
-            [node for node in step.order if node in schedule.scaffold.principals] for step in schedule.steps
-        ]
-        self._kept_after = self._live()
-        self._steps = [self._step(at) for at in range(len(schedule.steps))]
-        self._later = self._later_terms() if ancestor else []
+        self._bundles: list[BundleSweep] = []
+        for strands in alike(schedule, strands_of(schedule)):
+            try:
+                self._bundles.append(BundleSweep(model, schedule, Bundle.of(strands), particles, ancestor))
+            except Unalike:
+                self._bundles.extend(
+                    BundleSweep(model, schedule, Bundle.of([strand]), particles, ancestor) for strand in strands
+                )
+        self._steps = sum(bundle.steps for bundle in self._bundles)
+        draws = sum(bundle.draws for bundle in self._bundles)
         # terms weighed for one draw of the retained particle's ancestor, on average
-        self.later_terms = sum(map(len, self._later)) / max(len(self._later) - 1, 1)
-        self._futures: dict[int, StepFunction] = {}
+        self.later_terms = sum(bundle.later_terms for bundle in self._bundles) / max(draws, 1)
         # choices weighed in one sweep
-        self.rows = particles * sum(len(step.absorbing) for step in schedule.steps)
+        self.rows = sum(bundle.rows for bundle in self._bundles)
 
     def run(self) -> tuple[bool, float, float]:
         """One sweep: whether the state changed, the fraction of blocks that did, the mean effective share."""
-        model, count = self.model, self.particles
+        model = self.model
+        mark = model.trace.journal.mark()
+        moved, spread = 0, 0.0
+        try:
+            for bundle in self._bundles:
+                found = bundle.run()
+                moved += found[0]
+                spread += found[1]
+        except BaseException:
+            model.rollback(mark)
+            raise
+        model.commit_transition()
+        return moved > 0, moved / self._steps, spread / self._steps
+
+
+class BundleSweep:
+    """Sweeps over the strands of one bundle."""
+
+    def __init__(self, model: Model, schedule: Schedule, bundle: Bundle, particles: int, ancestor: bool) -> None:
+        self.model = model
+        self.schedule = schedule
+        self.bundle = bundle
+        self.particles = particles
+        self.ancestor = ancestor
+        # the step of the bundle at which each node is due
+        self._due = {node: at for at, step in enumerate(bundle.steps) for node in (*step.order, *step.absorbing)}
+        self._kept_after = self._live()
+        self._functions = [self._step(at) for at in range(len(bundle.steps))]
+        self._later = self._later_terms() if ancestor else []
+        self._futures = [self._future(at) for at in range(1, len(bundle.steps))] if ancestor else []
+        # of all strands: steps of a sweep, draws of an ancestor, terms weighed for these and in a sweep
+        self.steps = bundle.count * len(bundle.steps)
+        self.draws = self.steps - bundle.count
+        self.later_terms = bundle.count * sum(map(len, self._later))
+        self.rows = bundle.count * particles * sum(len(step.absorbing) for step in bundle.steps)
+
+    def run(self) -> tuple[int, float]:
+        """One sweep: how many steps of strands moved, and the sum of their effective shares."""
+        model, width = self.model, self.bundle.count * self.particles
         rng = model.trace.rng
+        first = np.arange(0, width, self.particles)
         population: Population = {}
         drawn: list[Population] = []
         lineage: list[np.ndarray] = []
-        weights: Weights = np.zeros(count, np.int64), np.zeros(count)
+        retained = np.zeros(self.bundle.count, np.int64)
+        weights: Weights = self._sum([])
         share = shares(*weights)
         spread = 0.0
-        for at, step in enumerate(self._steps):
+        for at, step in enumerate(self._functions):
             model.poll()
             if at:
-                kept = self._ancestor(at, population, weights) if self.ancestor else 0
+                kept = self._ancestor(at, population, weights) if self.ancestor else retained
                 ancestors = draw_ancestors(rng, share, kept)
-                population = {node: population[node][ancestors] for node in self._kept_after[at - 1]}
+                places = (first[:, None] + ancestors).ravel()
+                population = {node: population[node][places] for node in self._kept_after[at - 1]}
                 lineage.append(ancestors)
-            weights = _sum(step(population, count), count)
-            drawn.append({node: population[node] for node in self._principals[at]})
+            weights = self._sum(step(population, width))
+            drawn.append({node: population[node] for node in self.bundle.steps[at].order if node in population})
             share = shares(*weights)
-            spread += effective(share) / count
-        path = [draw_particle(rng, share)]
-        for ancestors in reversed(lineage):
-            path.append(int(ancestors[path[-1]]))
-        path.reverse()
-        # the first particle is the retained one: what comes from it stays as it is
-        chosen = [(found, particle) for found, particle in zip(drawn, path, strict=True) if particle]
-        self._write({node: value_at(c, particle) for found, particle in chosen for node, c in found.items()})
-        return any(path), sum(map(bool, path)) / len(path), spread / len(path)
+            spread += float(effective(share).sum()) / self.particles
+        chosen = draw_particles(rng, share)
+        moved = 0
+        for at in reversed(range(len(drawn))):
+            # the first particle is the retained one: what comes from it stays as it is
+            changed = np.flatnonzero(chosen)
+            moved += len(changed)
+            for node, column in drawn[at].items():
+                self._put(node, column, changed, (first + chosen)[changed])
+            if at:
+                chosen = lineage[at - 1][np.arange(self.bundle.count), chosen]
+        return moved, spread
+
+    def _put(self, node: int, column: np.ndarray, strands: np.ndarray, places: np.ndarray) -> None:
+        """Give a node the values of the chosen particles, in the strands in which these are not the retained ones."""
+        if not len(strands):
+            return
+        trace = self.model.trace
+        stored, rows = trace.column(node >> 32), self.bundle.rows[node]
+        if isinstance(rows, int):
+            trace.journal.put(stored, rows, value_at(column, places[0]))
+        elif column.ndim == 1 and stored.array is not None and stored.array.dtype == column.dtype:
+            trace.journal.put_rows(stored, rows[strands], column[places])
+        else:
+            for row, place in zip(rows[strands].tolist(), places, strict=True):
+                trace.journal.put(stored, row, value_at(column, place))
+
+    def _writer(self, at: int) -> Writer:
+        """After a step; before the first where it is negative."""
+        before = self._kept_after[at] if at >= 0 else ()
+        return Writer(self.model.trace, self.model.machine, self.bundle, before)
 
     def _step(self, at: int) -> StepFunction:
-        schedule = self.schedule
-        before = self._kept_after[at - 1] if at else ()
-        writer = Writer(self.model.trace, self.model.machine, before)
-        for node in schedule.steps[at].order:
-            if node in schedule.scaffold.principals:
+        writer = self._writer(at - 1)
+        for node in self.bundle.steps[at].order:
+            if node in self.schedule.scaffold.principals:
                 writer.draw(node)
             else:
                 writer.renew(node)
-        for node in schedule.steps[at].absorbing:
+        for node in self.bundle.steps[at].absorbing:
             writer.weigh(node)
         return writer.function()
 
     def _live(self) -> list[list[int]]:
         """For each step: the nodes due by then that a later step reads."""
-        schedule = self.schedule
         last_read: dict[int, int] = {}
-        for node, parents in schedule.parents.items():
-            for parent in parents:
-                last_read[parent] = max(last_read.get(parent, 0), schedule.due[node])
+        for node, due in self._due.items():
+            for parent in self.schedule.parents[node]:
+                last_read[parent] = max(last_read.get(parent, 0), due)
         live: list[list[int]] = []
         known: list[int] = []
-        for at, step in enumerate(schedule.steps):
+        for at, step in enumerate(self.bundle.steps):
             known = [node for node in (*known, *step.order) if last_read.get(node, 0) > at]
             live.append(known)
         return live
+
+    def _sum(self, terms: list[np.ndarray]) -> Weights:
+        width = self.bundle.count * self.particles
+        impossible, total = np.zeros(width, np.int64), np.zeros(width)
+        for term in terms:
+            gone = term == -np.inf
+            if gone.any():
+                impossible += gone
+                term = np.where(gone, 0.0, term)
+            total += term
+        shape = self.bundle.count, self.particles
+        return impossible.reshape(shape), total.reshape(shape)
 
     # -------------------------------------------------------------------------------------- ancestor sampling
 
@@ -109,63 +183,26 @@ class ColumnSweep:
         principals = schedule.scaffold.principals
         # the earliest step that a node's value depends on, the choices of later steps being given
         earliest: dict[int, int] = {}
-        found: list[list[int]] = [[] for _ in schedule.steps]
-        for step in schedule.steps:
-            for node in (*step.order, *step.absorbing):
-                due = schedule.due[node]
-                first = min((earliest[parent] for parent in schedule.parents[node]), default=NEVER)
-                earliest[node] = due if node in principals else first
-                for at in range(first + 1, due + 1):
-                    found[at].append(node)
+        found: list[list[int]] = [[] for _ in self.bundle.steps]
+        for node, due in self._due.items():
+            first = min((earliest[parent] for parent in schedule.parents[node]), default=NEVER)
+            earliest[node] = due if node in principals else first
+            for at in range(first + 1, due + 1):
+                found[at].append(node)
         return found
 
-    def _ancestor(self, at: int, population: Population, weights: Weights) -> int:
-        """The retained particle's ancestor, in proportion to its weight and to the density of what was retained."""
-        future = self._futures.get(at)
-        if future is None:
-            future = self._futures[at] = self._future(at)
-        impossible, total = _sum(future(dict(population), self.particles), self.particles)
-        return draw_particle(self.model.trace.rng, shares(impossible + weights[0], total + weights[1]))
+    def _ancestor(self, at: int, population: Population, weights: Weights) -> np.ndarray:
+        """The retained particles' ancestors, in proportion to their weight and to the density of what was retained."""
+        width = self.bundle.count * self.particles
+        impossible, total = self._sum(self._futures[at - 1](dict(population), width))
+        return draw_particles(self.model.trace.rng, shares(impossible + weights[0], total + weights[1]))
 
     def _future(self, at: int) -> StepFunction:
         """Weighs, for every particle, the retained choices that read what came before a step."""
-        scaffold = self.schedule.scaffold
-        writer = Writer(self.model.trace, self.model.machine, self._kept_after[at - 1])
+        writer = self._writer(at - 1)
         for node in self._later[at]:
-            if node in scaffold.pending:
+            if node in self.schedule.scaffold.pending:
                 writer.renew(node)
             else:
                 writer.weigh(node)
         return writer.function()
-
-    # ----------------------------------------------------------------------------------------------- the end
-
-    def _write(self, values: dict[int, Any]) -> None:
-        """Put the chosen path in place and bring up to date what is computed from it."""
-        if not values:
-            return
-        model = self.model
-        machine, mark = model.machine, model.trace.journal.mark()
-        scaffold, value = self.schedule.scaffold, model.trace.value
-        machine.renew_choice = lambda node, operator, arguments: values[node] if node in values else value(node)
-        machine.pending.update(self.schedule.parents.keys() & (scaffold.principals.keys() | scaffold.pending.keys()))
-        try:
-            for step in self.schedule.steps:
-                for node in step.order:
-                    machine.renew(node)
-        except BaseException:
-            model.rollback(mark)
-            raise
-        machine.renew_choice = None
-        model.commit_transition()
-
-
-def _sum(terms: list[np.ndarray], count: int) -> Weights:
-    impossible, total = np.zeros(count, np.int64), np.zeros(count)
-    for term in terms:
-        gone = term == -np.inf
-        if gone.any():
-            impossible += gone
-            term = np.where(gone, 0.0, term)
-        total += term
-    return impossible, total

@@ -11,8 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import numpy as np
+
 from venture_lite.errors import InternalError, KernelError
-from venture_lite.inference.resampling import draw_ancestors, draw_particle, effective, shares_of
+from venture_lite.inference.resampling import draw_ancestors, draw_particles, effective, shares_of
 from venture_lite.trace.directives import Model
 from venture_lite.trace.journal import Journal
 from venture_lite.trace.places import place
@@ -104,7 +106,7 @@ class TreeSweep:
             machine.structural = _Waiting(scaffold.structural, journal)
             population, retained, spread = self._particles()
             share = shares_of([particle.weight for particle in population])
-            chosen: Particle | None = population[draw_particle(model.trace.rng, share)]
+            chosen: Particle | None = population[int(draw_particles(model.trace.rng, share)[0])]
             self._stand_at(chosen)
             if machine.pending:
                 raise InternalError("a node of the range was not regenerated")
@@ -144,12 +146,12 @@ class TreeSweep:
             if at:
                 kept = self._ancestor(at, population) if self.ancestor else 0
                 share = shares_of([particle.weight for particle in population])
-                parents = [population[j] for j in draw_ancestors(rng, share, kept)]
+                parents = [population[j] for j in draw_ancestors(rng, share, np.array([kept]))[0]]
             # ancestors come in the order of the tree, so that the trace goes to each of them once
             population = [self._child(parent, at, kept=not j) for j, parent in enumerate(parents)]
             retained.append(population[0])
             self._kept_before += len(population[0].tape)
-            spread += effective(shares_of([particle.weight for particle in population])) / self.particles
+            spread += float(effective(shares_of([particle.weight for particle in population]))[0]) / self.particles
         return population, retained, spread
 
     def _child(self, parent: Particle | None, at: int, kept: bool) -> Particle:
@@ -174,7 +176,7 @@ class TreeSweep:
             weight = self._later(particle, at)
             weight.plus(particle.weight)
             weights.append(weight)
-        return draw_particle(self.model.trace.rng, shares_of(weights))
+        return int(draw_particles(self.model.trace.rng, shares_of(weights))[0])
 
     def _later(self, particle: Particle, at: int) -> Weight:
         """The weight of the retained values of a step and all later ones, after a particle's history."""

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from venture_lite.trace.table import Column, Table
+import numpy as np
+
+from venture_lite.trace.table import STAMPS, Column, Table
 
 
 class Journal:
@@ -39,6 +41,12 @@ class Journal:
         """Store a value in a live row."""
         self.entries.extend((_restore, column, row, column.view[row], column.stamp, 5))
         column.put(row, value)
+
+    def put_rows(self, column: Column, rows: np.ndarray, values: np.ndarray) -> None:
+        """Store values (len(rows),) of the column's own kind in live rows."""
+        self.entries.extend((_restore_rows, column, rows, column.array[rows], column.stamp, 5))
+        column.array[rows] = values
+        column.stamp = next(STAMPS)
 
     def rollback(self, mark: int = 0) -> None:
         entries = self.entries
@@ -86,4 +94,9 @@ class Journal:
 
 def _restore(column: Column, row: int, value: Any, stamp: int) -> None:
     column.put(row, value)
+    column.stamp = stamp
+
+
+def _restore_rows(column: Column, rows: np.ndarray, values: np.ndarray, stamp: int) -> None:
+    column.array[rows] = values
     column.stamp = stamp

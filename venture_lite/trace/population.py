@@ -3,7 +3,8 @@
 What in a group of rows differs between rows differs here between particles: the same forms of the procedures for
 columns evaluate both. Everything that does not depend on the blocks is read from the trace, where it is. For each step
 one function is generated; what the columns form of a procedure cannot do is done particle by particle, which also finds
-the call that an error belongs to.
+the call that an error belongs to. Strands of one bundle are written once and evaluated together: their particles stand
+in one column, those of the first strand first.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from venture_lite.procedures.simulation import DRAWS
 from venture_lite.trace.evaluate import Evaluator
 from venture_lite.trace.explain import apply_checked
 from venture_lite.trace.runtime import Closure
-from venture_lite.trace.table import ROW_MASK, NotColumnar
+from venture_lite.trace.strands import Bundle, Rows
+from venture_lite.trace.table import ROW_MASK, Column, NotColumnar
 from venture_lite.trace.trace import Trace
 from venture_lite.trace.weights import density_of
 
@@ -78,35 +80,65 @@ def _together(form: Columns | None, lifted: tuple[bool, ...], arguments: tuple[A
         return None
 
 
-class _Apply:
+class Unalike(Exception):
+    """Strands that were to be written together differ in more than the rows of their nodes."""
+
+
+class _Stays:
+    """Values of the trace that no block changes, one for each strand, for all their particles."""
+
+    def __init__(self, column: Column, rows: np.ndarray) -> None:
+        self.column, self.rows = column, rows
+
+    def values(self) -> np.ndarray:
+        """One for each strand."""
+        try:
+            return self.column.gather(self.rows)
+        except NotColumnar:
+            return column_of([self.column.view[row] for row in self.rows.tolist()])
+
+    def __call__(self, particles: int) -> np.ndarray:
+        return np.repeat(self.values(), particles // len(self.rows), axis=0)
+
+
+class _Operation:
+    """A procedure whose arguments are columns, or differ for no particle. `nodes` has one for each strand."""
+
+    def __init__(self, trace: Trace, nodes: list[int], record: Any, lifted: tuple[bool, ...]) -> None:
+        self.trace, self.nodes, self.record, self.lifted = trace, nodes, record, lifted
+
+    def _node(self, particle: int, particles: int) -> int:
+        return self.nodes[particle * len(self.nodes) // particles]
+
+
+class _Apply(_Operation):
     """A deterministic procedure."""
 
-    def __init__(self, trace: Trace, node: int, record: Deterministic, span: Any, lifted: tuple[bool, ...]) -> None:
-        self.trace, self.node, self.record, self.span, self.lifted = trace, node, record, span, lifted
+    def __init__(self, trace: Trace, nodes: list[int], record: Deterministic, span: Any, lifted: tuple[bool, ...]):
+        super().__init__(trace, nodes, record, lifted)
+        self.span = span
 
     def __call__(self, particles: int, *arguments: Any) -> Any:
         if not any(self.lifted):
-            return self._scalar(arguments)
+            return self._scalar(self.nodes[0], arguments)
         found = _together(self.record.columns, self.lifted, arguments)
         if found is not None:
             return found
-        return column_of([self._scalar(row) for row in _each(self.lifted, arguments, particles)])
+        rows = enumerate(_each(self.lifted, arguments, particles))
+        return column_of([self._scalar(self._node(at, particles), row) for at, row in rows])
 
-    def _scalar(self, arguments: tuple[Any, ...]) -> Any:
+    def _scalar(self, node: int, arguments: tuple[Any, ...]) -> Any:
         try:
             return self.record.scalar(*arguments)
         except Exception as error:
             try:
                 return apply_checked(self.record, arguments, self.span)
             except VentureError as located:
-                raise located.at(self.span, self.trace.call_chain(*self.trace.decode(self.node))) from error
+                raise located.at(self.span, self.trace.call_chain(*self.trace.decode(node))) from error
 
 
-class _Choice:
-    """A random choice whose arguments are columns."""
-
-    def __init__(self, trace: Trace, node: int, record: Random, lifted: tuple[bool, ...]) -> None:
-        self.trace, self.node, self.record, self.lifted = trace, node, record, lifted
+class _Choice(_Operation):
+    """A random choice."""
 
     def _fit(self, arguments: tuple[Any, ...]) -> bool:
         for argument, x, up in zip(self.record.arguments, arguments, self.lifted, strict=False):
@@ -115,30 +147,39 @@ class _Choice:
                 return False
         return True
 
+    def _present(self) -> np.ndarray:
+        """The values that the trace has, one for each strand."""
+        return _Stays(self.trace.column(self.nodes[0] >> 32), np.array([n & ROW_MASK for n in self.nodes])).values()
+
 
 class _Draw(_Choice):
-    """The choice is drawn for each particle; the first keeps the value that the trace has."""
+    """The choice is drawn for each particle; the first of each strand keeps the value that the trace has."""
 
-    def __init__(self, trace: Trace, machine: Evaluator, node: int, record: Random, lifted: tuple[bool, ...]) -> None:
-        super().__init__(trace, node, record, lifted)
+    def __init__(self, trace: Trace, machine: Evaluator, nodes: list[int], record: Random, lifted: tuple[bool, ...]):
+        super().__init__(trace, nodes, record, lifted)
         self.machine = machine
         self.draw = DRAWS.get(record)
 
     def __call__(self, particles: int, *arguments: Any) -> np.ndarray:
-        kept = self.trace.value(self.node)
-        if self.draw is not None and isinstance(kept, (int, float)) and self._fit(arguments):
-            try:
-                column = self.draw(self.trace.rng, particles, *arguments)
-            except RowByRow:
-                pass
+        each = particles // len(self.nodes)
+        if self.draw is not None and self._fit(arguments):
+            kept = self._present()
+            if kept.ndim == 1 and kept.dtype != object:
+                try:
+                    column = self.draw(self.trace.rng, particles, *arguments)
+                except RowByRow:
+                    pass
+                else:
+                    column[::each] = kept
+                    return column
+        values = []
+        for at, row in enumerate(list(_each(self.lifted, arguments, particles))):
+            node = self._node(at, particles)
+            if at % each:
+                self.machine.check(self.record, row, *self.trace.decode(node))
+                values.append(self.machine.simulate(node, self.record, row))
             else:
-                column[0] = kept
-                return column
-        where = self.trace.decode(self.node)
-        values = [kept]
-        for row in list(_each(self.lifted, arguments, particles))[1:]:
-            self.machine.check(self.record, row, *where)
-            values.append(self.machine.simulate(self.node, self.record, row))
+                values.append(self.trace.value(node))
         return column_of(values)
 
 
@@ -146,39 +187,52 @@ class _Weigh(_Choice):
     """The log density of the choice, at the value that the trace has, under each particle's arguments."""
 
     def __call__(self, particles: int, *arguments: Any) -> np.ndarray:
-        value = self.trace.value(self.node)
         if self._fit(arguments):
             form = self.record.log_density_columns
-            terms = _together(form, (False, *self.lifted), (value, *arguments))
+            terms = None
+            if len(self.nodes) == 1:
+                terms = _together(form, (False, *self.lifted), (self.trace.value(self.nodes[0]), *arguments))
             if terms is None:
-                terms = _together(form, (True, *self.lifted), (column_of([value] * particles), *arguments))
+                values = np.repeat(self._present(), particles // len(self.nodes), axis=0)
+                terms = _together(form, (True, *self.lifted), (values, *arguments))
             # NaN and infinity are errors that name their call, found below
             if terms is not None and not (np.isnan(terms) | (terms == np.inf)).any():
                 return np.broadcast_to(terms, (particles,))
-        site, row = self.node >> 32, self.node & ROW_MASK
         return np.array(
             [
-                density_of(self.trace, site, row, self.record, values, value)
-                for values in _each(self.lifted, arguments, particles)
+                self._term(self._node(at, particles), values)
+                for at, values in enumerate(_each(self.lifted, arguments, particles))
             ]
         )
 
+    def _term(self, node: int, arguments: tuple[Any, ...]) -> float:
+        value = self.trace.value(node)
+        return density_of(self.trace, node >> 32, node & ROW_MASK, self.record, arguments, value)
+
 
 class Writer:
-    """Writes the function of one step. `moved` are the nodes that have columns when it runs."""
+    """Writes the function of one step of a bundle. `moved` are the nodes that have columns when it runs.
 
-    def __init__(self, trace: Trace, machine: Evaluator, moved: Iterable[int]) -> None:
+    Raises Unalike where the strands of the bundle cannot be written together.
+    """
+
+    def __init__(self, trace: Trace, machine: Evaluator, bundle: Bundle, moved: Iterable[int]) -> None:
         self.trace = trace
         self.machine = machine
-        self.moved = set(moved)
+        self.bundle = bundle
+        # nodes that have columns, and the others whose values stand in these
+        self.moved: set[int] = set()
+        self._with_them: set[int] = set()
+        for node in moved:
+            self._move(node)
         self.lines: list[str] = []
         self.namespace: dict[str, Any] = {}
-        self._known: dict[int, tuple[str, bool]] = {}
+        self._known: dict[Any, tuple[str, bool]] = {}
 
     def draw(self, node: int) -> None:
         """Draw a principal from its distribution."""
         record, texts, lifted = self._application(node)
-        operation = self._bind(_Draw(self.trace, self.machine, node, record, lifted))
+        operation = self._bind(_Draw(self.trace, self.machine, self._likes(node), record, lifted))
         self._set(node, f"{operation}(n, {', '.join(texts)})")
 
     def renew(self, node: int) -> None:
@@ -191,7 +245,7 @@ class Writer:
         """Weigh a choice that stays as it is."""
         record, texts, lifted = self._application(node)
         if any(lifted):
-            operation = self._bind(_Weigh(self.trace, node, record, lifted))
+            operation = self._bind(_Weigh(self.trace, self._likes(node), record, lifted))
             self.lines.append(f"w.append({operation}(n, {', '.join(texts)}))")
 
     def function(self) -> StepFunction:
@@ -207,39 +261,74 @@ class Writer:
 
     def _set(self, node: int, text: str) -> None:
         self.lines.append(f"v[{self._bind(node)}] = {text}")
+        self._move(node)
+
+    def _move(self, node: int) -> None:
         self.moved.add(node)
+        self._with_them.update(self._likes(node)[1:])
+
+    # ------------------------------------------------------------------------------------- the rows of strands
+
+    def _likes(self, node: int) -> list[int]:
+        """The node in every strand."""
+        return _nodes(node >> 32, self.bundle.rows[node])
+
+    def _stays(self, column: Column, rows: Rows) -> tuple[str, bool]:
+        row = _one(rows)
+        if row is None:
+            return f"{self._bind(_Stays(column, np.asarray(rows)))}(n)", True
+        return f"{self._bind(column)}.view[{self._bind(row)}]", False
+
+    def _same(self, found: Iterable[Any]) -> Any:
+        """What all strands have in common."""
+        first, *others = found
+        if any(other is not first and other != first for other in others):
+            raise Unalike
+        return first
+
+    def _operator(self, site: int, rows: Rows) -> Any:
+        return self._same(self.trace.read(site, node & ROW_MASK)[0] for node in _nodes(site, rows))
 
     def _application(self, node: int) -> tuple[Random, list[str], tuple[bool, ...]]:
         """The distribution of a choice, and how its arguments are read."""
         trace = self.trace
-        code, slot, row = trace.decode(node)
+        code, slot, _ = trace.decode(node)
         item = code.slots[slot]
-        found = [self._read(code, row, ref) for ref in item.arguments]
+        rows = self.bundle.rows[node]
+        found = [self._read(code, rows, ref) for ref in item.arguments]
         record: Any = item.record
         if item.kind is Kind.CALL:
-            record, _ = trace.application(node >> 32, row)
+            record = self._same(trace.application(like >> 32, like & ROW_MASK)[0] for like in self._likes(node))
             found.extend((self._bind(a.default), False) for a in record.arguments[len(found) :])
         return record, [text for text, _ in found], tuple(up for _, up in found)
 
     def _computed(self, node: int) -> tuple[str, bool]:
         trace = self.trace
-        code, slot, row = trace.decode(node)
+        code, slot, _ = trace.decode(node)
         item = code.slots[slot]
+        rows = self.bundle.rows[node]
         if item.kind is Kind.ARGUMENT:
-            caller, call, at = trace.decode(trace.users.nodes(code, row)[0])
-            return self._read(caller, at, caller.slots[call].arguments[slot])
-        if item.kind in (Kind.CALL, Kind.IF) and (packed := trace.tables[code.index].edges[slot].view[row]) >= 0:
-            inner = trace.program.codes[packed >> 32]
-            return self._read(inner, packed & ROW_MASK, inner.result)
-        record = item.record if item.kind is Kind.DETERMINISTIC else trace.read(node >> 32, row)[0]
-        return self._apply(node, record, item.span, [self._read(code, row, ref) for ref in item.arguments])
+            users = [trace.users.nodes(code, like & ROW_MASK)[0] for like in self._likes(node)]
+            caller, call, _ = trace.decode(self._same(user >> 32 for user in users) << 32)
+            return self._read(caller, _rows(users), caller.slots[call].arguments[slot])
+        if item.kind in (Kind.CALL, Kind.IF):
+            edges = trace.tables[code.index].edges[slot].view
+            packed = [edges[like & ROW_MASK] for like in self._likes(node)]
+            if packed[0] >= 0:
+                inner = trace.program.codes[self._same(edge >> 32 for edge in packed)]
+                return self._read(inner, _rows(packed), inner.result)
+        record = item.record if item.kind is Kind.DETERMINISTIC else self._operator(node >> 32, rows)
+        arguments = [self._read(code, rows, argument) for argument in item.arguments]
+        return self._apply(node >> 32, rows, record, item.span, arguments)
 
-    def _apply(self, node: int, record: Any, span: Any, arguments: list[tuple[str, bool]]) -> tuple[str, bool]:
+    def _apply(
+        self, site: int, rows: Rows, record: Any, span: Any, arguments: list[tuple[str, bool]]
+    ) -> tuple[str, bool]:
         lifted = tuple(up for _, up in arguments)
-        operation = self._bind(_Apply(self.trace, node, record, span, lifted))
+        operation = self._bind(_Apply(self.trace, _nodes(site, rows), record, span, lifted))
         return f"{operation}(n, {', '.join(text for text, _ in arguments)})", any(lifted)
 
-    def _read(self, code: Code, row: int, ref: Ref) -> tuple[str, bool]:
+    def _read(self, code: Code, rows: Rows, ref: Ref) -> tuple[str, bool]:
         """(expression, whether it differs between particles) for a reference as seen from a row."""
         match ref:
             case Constant(value=value):
@@ -251,29 +340,53 @@ class Writer:
                     environment = self.trace.tables[code.index].environment
                     if environment is None or code.parent is None:
                         raise InternalError("a body without an environment reads one")
-                    code, row = code.parent, environment.view[row]
-                return self._read_slot(code, row, index)
+                    code = code.parent
+                    rows = environment.view[rows] if isinstance(rows, int) else environment.array[rows]
+                return self._read_slot(code, rows, index)
         raise InternalError("not a reference")
 
-    def _read_slot(self, code: Code, row: int, index: int) -> tuple[str, bool]:
+    def _read_slot(self, code: Code, rows: Rows, index: int) -> tuple[str, bool]:
         slot = code.slots[index]
-        node = (code.first_site + index) << 32 | row
+        site = code.first_site + index
+        nodes = _nodes(site, rows)
         if slot.stored:
-            if node in self.moved:
-                return f"v[{self._bind(node)}]", True
-            return f"{self._bind(self.trace.column(node >> 32))}.view[{self._bind(row)}]", False
+            if nodes[0] in self.moved:
+                if nodes != self._likes(nodes[0]):
+                    raise Unalike
+                return f"v[{self._bind(nodes[0])}]", True
+            if not self._with_them.isdisjoint(nodes):
+                raise Unalike
+            return self._stays(self.trace.column(site), rows)
         if slot.kind is Kind.LAMBDA:
+            row = _one(rows)
             if slot.body is None:
                 raise InternalError("a lambda without a body")
+            if row is None:
+                raise Unalike
             return self._bind(Closure(slot.body, row)), False
-        if node not in self._known:
-            text, lifted = self._apply(
-                node, slot.record, slot.span, [self._read(code, row, argument) for argument in slot.arguments]
-            )
+        known = tuple(nodes)
+        if known not in self._known:
+            arguments = [self._read(code, rows, argument) for argument in slot.arguments]
+            text, lifted = self._apply(site, rows, slot.record, slot.span, arguments)
             name = f"t{len(self._known)}"
             self.lines.append(f"{name} = {text}")
-            self._known[node] = name, lifted
-        return self._known[node]
+            self._known[known] = name, lifted
+        return self._known[known]
+
+
+def _nodes(site: int, rows: Rows) -> list[int]:
+    return [site << 32 | rows] if isinstance(rows, int) else [site << 32 | row for row in rows.tolist()]
+
+
+def _rows(nodes: list[int]) -> Rows:
+    return nodes[0] & ROW_MASK if len(nodes) == 1 else np.array([node & ROW_MASK for node in nodes])
+
+
+def _one(rows: Rows) -> int | None:
+    """The row, where it is the same for all strands."""
+    if isinstance(rows, int):
+        return rows
+    return int(rows[0]) if (rows == rows[0]).all() else None
 
 
 @lru_cache(maxsize=1024)

@@ -271,6 +271,9 @@ class Firefly:
         found = self._query(theta, self.brightness.bright, "proposals")
         return self._point(theta, self._smooth_at(theta), found, steep)
 
+    def poll(self) -> None:
+        self.model.poll()
+
     # ------------------------------------------------------------------------------------------------- changes
 
     def move(self, point: Point) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -36,7 +36,26 @@ class Move(Protocol):
     # the acceptance rate to which 'adapt tunes; None where there is no step to tune
     target: float | None
 
-    def __call__(self, firefly: Firefly, step: Step) -> bool: ...
+    def __call__(self, firefly: Firefly, step: Step, /) -> bool: ...
+
+
+class Density(Protocol):
+    """A density with a present value, in which a slice moves: Firefly's given the brightness, or one over all rows."""
+
+    rng: np.random.Generator
+
+    # the present value (D,)
+    @property
+    def theta(self) -> np.ndarray: ...
+
+    # points have a `log_density`; what else they carry comes back with `move`
+    def here(self) -> Any: ...
+
+    def at(self, theta: np.ndarray) -> Any: ...
+
+    def move(self, point: Any) -> None: ...
+
+    def poll(self) -> None: ...
 
 
 class Walk:
@@ -89,17 +108,17 @@ class Slice:
 
     target: float | None = None
 
-    def __call__(self, firefly: Firefly, step: Step) -> bool:
-        rng, poll = firefly.rng, firefly.model.poll
-        direction = rng.standard_normal(len(firefly.theta))
+    def __call__(self, density: Density, step: Step) -> bool:
+        rng, poll = density.rng, density.poll
+        direction = rng.standard_normal(len(density.theta))
         direction /= np.linalg.norm(direction)
-        start, level = firefly.theta, firefly.here().log_density - rng.standard_exponential()
+        start, level = density.theta, density.here().log_density - rng.standard_exponential()
         left = -step.size * rng.random()
         right = left + step.size
-        while firefly.at(start + left * direction).log_density > level:
+        while density.at(start + left * direction).log_density > level:
             poll()
             left -= step.size
-        while firefly.at(start + right * direction).log_density > level:
+        while density.at(start + right * direction).log_density > level:
             poll()
             right += step.size
         while True:
@@ -108,9 +127,9 @@ class Slice:
             if not left < distance < right or distance == 0.0:
                 # the interval has shrunk to the present value, but for rounding
                 return False
-            there = firefly.at(start + distance * direction)
+            there = density.at(start + distance * direction)
             if there.log_density > level:
-                firefly.move(there)
+                density.move(there)
                 return True
             if distance < 0.0:
                 left = distance

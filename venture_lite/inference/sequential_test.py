@@ -15,10 +15,8 @@ from typing import Any
 
 import numpy as np
 
-BLOCK = 20
-"""Places of a shuffled order that are drawn together, where there are enough of them."""
-FEWEST_BLOCKS = 500
-"""Below so many blocks places are drawn one by one: few blocks would be seen again and again in the same company."""
+from venture_lite.trace.row_order import Sampler
+
 FEWEST_OF_A_KIND = 10
 """Draws of a kind, where there are several kinds, before its variance is trusted."""
 
@@ -42,37 +40,6 @@ class Decision:
     p_value: float
     # skewness and excess kurtosis of the sample's mean, for a decision at which they were looked at
     shape: tuple[float, float] | None = None
-
-
-class Shuffle:
-    """Draws positions 0 ... count - 1 without replacement, at a cost that depends on how many are drawn alone.
-
-    A random permutation is made once; each round draws blocks of neighbouring places of it (single places, where there
-    are few blocks) by the first steps of a Fisher-Yates shuffle of the blocks.
-    """
-
-    def __init__(self, count: int, rng: np.random.Generator) -> None:
-        self.count = count
-        self._rng = rng
-        self._block = BLOCK if count >= BLOCK * FEWEST_BLOCKS else 1
-        self._places = rng.permutation(count)
-        self._blocks = list(range(-(-count // self._block)))
-        self._taken = 0
-
-    def begin(self) -> None:
-        self._taken = 0
-
-    def take(self, wanted: int) -> np.ndarray:
-        """About `wanted` further positions; all that are left where there are not more."""
-        start, blocks = self._taken, self._blocks
-        stop = min(start + -(-wanted // self._block), len(blocks))
-        if stop < len(blocks):
-            for here, other in enumerate(self._rng.integers(np.arange(start, stop), len(blocks)).tolist(), start):
-                blocks[here], blocks[other] = blocks[other], blocks[here]
-        self._taken = stop
-        drawn = np.array(blocks[start:stop], dtype=np.int64)
-        places = drawn if self._block == 1 else (drawn[:, None] * self._block + np.arange(self._block)).ravel()
-        return np.asarray(self._places[places[places < self.count]])
 
 
 class _Sample:
@@ -103,14 +70,15 @@ class _Sample:
 
 
 class SequentialTest:
-    """The test for kinds of the given sizes; keeps their shuffled orders between transitions."""
+    """The test for the kinds that the samplers draw from."""
 
-    def __init__(self, counts: Sequence[int], batch: int, tolerance: float, rng: np.random.Generator) -> None:
-        self.counts = list(counts)
+    def __init__(self, samplers: Sequence[Sampler], batch: int, tolerance: float, rng: np.random.Generator) -> None:
+        self.counts = [sampler.count for sampler in samplers]
         self.batch = batch
         self.tolerance = tolerance
-        self._shuffles = [Shuffle(count, rng) for count in counts]
-        self._total = sum(counts)
+        self._samplers = samplers
+        self._rng = rng
+        self._total = sum(self.counts)
         self._decisions = 0
         from scipy.special import stdtr
 
@@ -124,14 +92,14 @@ class SequentialTest:
         """
         samples = [_Sample(count) for count in self.counts]
         seen: list[np.ndarray] = []
-        for shuffle in self._shuffles:
-            shuffle.begin()
+        for sampler in self._samplers:
+            sampler.begin()
         stage = 0
         while True:
             stage += 1
             for kind, sample in enumerate(samples):
                 if sample.left:
-                    read = terms(kind, self._shuffles[kind].take(self._share(sample)))
+                    read = terms(kind, self._samplers[kind].take(self._share(sample), self._rng))
                     sample.add(read)
                     seen.append(read)
             estimate = math.fsum(sample.count * sample.mean for sample in samples)

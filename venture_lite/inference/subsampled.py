@@ -28,7 +28,9 @@ from venture_lite.inference.transitions import Transitions
 from venture_lite.syntax import Form
 from venture_lite.trace.directives import Model
 from venture_lite.trace.regenerate import Proposal
+from venture_lite.trace.row_order import RowOrder, Sampler, order_of
 from venture_lite.trace.sections import Sections
+from venture_lite.trace.trace import Trace
 from venture_lite.trace.weights import Weight
 
 SKEWED = 0.5
@@ -127,8 +129,8 @@ class Subsampled:
         found = self._prepared.get(block)
         if found is None or not found.sections.plan.is_valid():
             sections = Sections.of(self.model, block)
-            counts = [kind.count for kind in sections.kinds]
-            test = SequentialTest(counts, self.settings.batch, self.settings.tolerance, self.model.trace.rng)
+            samplers = samplers_of(self.model.trace, sections)
+            test = SequentialTest(samplers, self.settings.batch, self.settings.tolerance, self.model.trace.rng)
             found = self._with_linear_parts(sections, test, block)
         elif found.expansion is not None and not found.expansion.is_current():
             found = self._with_linear_parts(found.sections, found.test, block)
@@ -149,6 +151,25 @@ class Subsampled:
         made = Expansion(self.model, sections, block)
         self.rows += made.rows
         return made
+
+
+def samplers_of(trace: Trace, sections: Sections) -> list[Sampler]:
+    """For each kind what draws positions among its sections.
+
+    Where all rows of a table are sections, their order stays with the table. Sections that are some of a table's rows,
+    the users of one of many parameters, have one of their own.
+    """
+    found = []
+    whole = set(sections.plan.sites)
+    for kind in sections.kinds:
+        if kind.group.site not in whole:
+            found.append(Sampler(RowOrder(np.arange(kind.count), trace.rng)))
+            continue
+        sampler = order_of(trace.table(kind.group.code), trace.rng).sampler(kind.group.site)
+        rows = kind.all_rows()
+        sampler.among = None if isinstance(rows, slice) else rows
+        found.append(sampler)
+    return found
 
 
 class Transition:

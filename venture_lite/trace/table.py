@@ -18,6 +18,7 @@ import numpy as np
 
 from venture_lite.code import Code, Kind
 from venture_lite.errors import InternalError
+from venture_lite.trace.row_order import RowOrder
 
 STAMPS = itertools.count(1)
 """Every change of a column takes the next stamp, so that equal stamps mean equal contents."""
@@ -219,6 +220,7 @@ class Table:
         "live",
         "memos",
         "observed",
+        "order",
         "positions",
         "shape_stamp",
         "user",
@@ -262,24 +264,31 @@ class Table:
         self.context: Column | None = None
         # the memo that each memoized row belongs to
         self.memos: list[Any] | None = None
+        # the live rows in a random order, where minibatches are drawn of them
+        self.order: RowOrder | None = None
         # changes whenever a row comes or goes
         self.shape_stamp = next(STAMPS)
 
+    def _changed(self, first: int, stop: int) -> None:
+        """Some of these rows came or went."""
+        self.shape_stamp = next(STAMPS)
+        if self.order is not None:
+            self.order.touched.update(range(first, stop))
+
     def allocate(self) -> int:
         """A row number for a new family; its cells hold rubbish."""
-        self.shape_stamp = next(STAMPS)
         if self.free:
             row = self.free.pop()
             self.dead -= 1
-            self.live[row] = 1
             for flags in self.observed.values():
                 flags[row] = 0
-            return row
-        row = self.count
-        if row >= self.capacity:
-            self._grow(max(8, 2 * self.capacity if self.capacity < 4096 else self.capacity + (self.capacity >> 2)))
-        self.count = row + 1
+        else:
+            row = self.count
+            if row >= self.capacity:
+                self._grow(max(8, 2 * row if row < 4096 else row + (row >> 2)))
+            self.count = row + 1
         self.live[row] = 1
+        self._changed(row, row + 1)
         return row
 
     def allocate_block(self, count: int, live: bool) -> int:
@@ -294,7 +303,7 @@ class Table:
             self.live[first : self.count] = b"\x01" * count
         else:
             self.dead += count
-        self.shape_stamp = next(STAMPS)
+        self._changed(first, self.count)
         return first
 
     def reserve_cells(self) -> None:
@@ -306,14 +315,11 @@ class Table:
     def awake(self, row: int) -> None:
         """A row of a block, about to be evaluated."""
         if not self.live[row]:
-            self.live[row] = 1
-            self.dead -= 1
-            self.shape_stamp = next(STAMPS)
+            self.revive(row)
 
     def _grow(self, capacity: int, values: bool = True) -> None:
-        self.live.extend(bytes(capacity - len(self.live)))
-        for flags in self.observed.values():
-            flags.extend(bytes(capacity - len(flags)))
+        for flags in (self.live, *self.observed.values()):
+            flags.extend(bytes(max(0, capacity - len(flags))))
         for column in self._all_columns() if values else self._edge_columns():
             column.reserve(capacity)
         if self.memos is not None:
@@ -332,13 +338,13 @@ class Table:
         """The row is no longer part of the trace; its cells stay as they are until it is used again."""
         self.live[row] = 0
         self.dead += 1
-        self.shape_stamp = next(STAMPS)
+        self._changed(row, row + 1)
 
     def revive(self, row: int) -> None:
         """Undo of `kill`."""
         self.live[row] = 1
         self.dead -= 1
-        self.shape_stamp = next(STAMPS)
+        self._changed(row, row + 1)
 
     def unmake(self, row: int, reused: bool) -> None:
         """Undo of `allocate`."""
@@ -352,17 +358,17 @@ class Table:
             self.count -= 1
             for flags in self.observed.values():
                 flags[row] = 0
-        self.shape_stamp = next(STAMPS)
+        self._changed(row, row + 1)
 
     def truncate(self, first: int) -> None:
         """Undo of `allocate_block`."""
         if any(self.live[self.count :]):
             raise InternalError("rows beyond the end of a table are live")
+        self._changed(first, self.count)
         self.live[first : self.count] = bytes(self.count - first)
         self.free = [row for row in self.free if row < first]
         self.dead = first - sum(self.live[:first])
         self.count = first
-        self.shape_stamp = next(STAMPS)
 
     def rows(self) -> Any:
         """All live rows: a slice while none is dead, else an index array."""

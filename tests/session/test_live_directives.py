@@ -10,6 +10,7 @@ import pytest
 from scipy import stats
 
 from venture_lite import Venture, VentureError, VentureWarning
+from venture_lite.trace.invariants import check
 
 
 def normal(value: float, mean: float, sd: float) -> float:
@@ -94,6 +95,20 @@ def test_a_data_loop_is_one_directive() -> None:
     assert values[1] == 3
     assert [entry["label"] for entry in venture.list_directives()] == [None, "data"]
     assert venture.log_score() == pytest.approx(sum(normal(y, 0, 1) for y in (1, 2, 3)))
+
+
+@pytest.mark.parametrize("passes", [2, 3, 20, 50])
+@pytest.mark.parametrize("before", [0, 1, 3, 9])
+def test_a_loop_and_single_directives_of_the_same_text_share_a_table(passes: int, before: int) -> None:
+    v = Venture(seed=1)
+    v.assume("f", "(mem (lambda (i) (normal 0 1)))")
+    for i in range(before):
+        v.predict(f"(f {i})")
+    v.execute(f"for n in 100...{99 + passes}: [predict (f n)]")
+    for i in range(3):
+        v.predict(f"(f {200 + i})")
+    check(v.traces[0])
+    assert len(v.infer("(do (mh default one 5) (collect (f 100) (f 202)))")) == 2
 
 
 def test_data_are_forgotten_by_the_values_of_the_loop_variables() -> None:

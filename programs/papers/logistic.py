@@ -46,9 +46,9 @@ class Data:
         """The step of the best preconditioned random walk, in posterior sds."""
         return float(WALK / np.sqrt(self.size))
 
-    def session(self, start: np.ndarray | None = None) -> Venture:
+    def session(self, start: np.ndarray | None = None, seed: int = 1) -> Venture:
         """`logistic.vnt` with these data, at the given weights or after a burn-in from a draw of the prior."""
-        v = Venture(seed=1)
+        v = Venture(seed=seed)
         v.run_file(
             PROGRAM, X=self.train, Y=self.classes, N=len(self.train), mu=np.zeros(self.size),
             Sig=PRIOR_VARIANCE * np.eye(self.size), nbatch=100, eps=0.1, sig=0.1, T=0,

@@ -26,10 +26,11 @@ from venture_lite.inference.reading import options_of, parts_of
 from venture_lite.inference.sequential_test import Decision, NotFinite, SequentialTest, Terms, exact, interval
 from venture_lite.inference.transitions import Transitions
 from venture_lite.syntax import Form
+from venture_lite.trace.dependence import is_memoized
 from venture_lite.trace.directives import Model
 from venture_lite.trace.regenerate import Proposal
 from venture_lite.trace.row_order import RowOrder, Sampler, order_of
-from venture_lite.trace.sections import Sections
+from venture_lite.trace.sections import NoBorder, Sections
 from venture_lite.trace.trace import Trace
 from venture_lite.trace.weights import Weight
 
@@ -96,12 +97,11 @@ class Subsampled:
     def step(self, nodes: list[int], key: Any) -> bool:
         """One transition; whether it was accepted."""
         if not self.settings.tolerance and not self.settings.proxy:
-            before = self._exact.rows
-            accepted = self._exact.step(nodes, self.proposal)
-            self.rows += self._exact.rows - before
-            return accepted
+            return self._exactly(nodes)
         model = self.model
         prepared = self.prepare(nodes)
+        if prepared is None:
+            return self._exactly(nodes)
         mark = model.trace.journal.mark()
         try:
             decision = Transition(self, prepared).decide()
@@ -123,12 +123,25 @@ class Subsampled:
             self.warn("subsampled_mh: the means of minibatches are far from normal; larger ones make the test safer")
         return decision.above
 
-    def prepare(self, nodes: Sequence[int]) -> Prepared:
-        """The sections of a block; raises KernelError where it has none."""
+    def _exactly(self, nodes: Sequence[int]) -> bool:
+        before = self._exact.rows
+        accepted = self._exact.step(nodes, self.proposal)
+        self.rows += self._exact.rows - before
+        return accepted
+
+    def prepare(self, nodes: Sequence[int]) -> Prepared | None:
+        """The sections of a block; None for a memoized choice that too few others read now: how many do is for
+        inference to say. Raises KernelError where a block has none."""
         block = tuple(nodes)
         found = self._prepared.get(block)
         if found is None or not found.sections.plan.is_valid():
-            sections = Sections.of(self.model, block)
+            try:
+                sections = Sections.of(self.model, block)
+            except NoBorder:
+                code, _, row = self.model.trace.decode(block[0])
+                if is_memoized(self.model.trace, code, row):
+                    return None
+                raise
             samplers = samplers_of(self.model.trace, sections)
             test = SequentialTest(samplers, self.settings.batch, self.settings.tolerance, self.model.trace.rng)
             found = self._with_linear_parts(sections, test, block)

@@ -6,7 +6,7 @@ dictionary, whose order could not be restored.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import Any
 
 import numpy as np
@@ -112,6 +112,6 @@ class Users:
     def __len__(self) -> int:
         return self.count
 
-    def nodes(self) -> list[int]:
-        """Packed nodes of all users."""
-        return [site << 32 | row for site, bag in self.by_site.items() for row in bag]
+    def nodes(self, besides: Container[int] = ()) -> list[int]:
+        """Packed nodes of all users, those of some sites aside."""
+        return [site << 32 | row for site, bag in self.by_site.items() if site not in besides for row in bag]

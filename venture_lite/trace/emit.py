@@ -16,8 +16,9 @@ from venture_lite.code import Code, Constant, GlobalRef, Kind, Ref, SlotRef
 from venture_lite.errors import InternalError, NameUnknown
 from venture_lite.procedures.columns import RowByRow
 from venture_lite.procedures.record import Deterministic
+from venture_lite.trace.borrowed import BorrowedColumn
 from venture_lite.trace.runtime import Closure
-from venture_lite.trace.table import Column, NotColumnar
+from venture_lite.trace.table import ROW_MASK, Column, NotColumnar
 
 if TYPE_CHECKING:
     from venture_lite.trace.trace import Trace
@@ -37,6 +38,9 @@ class _Emitter:
         self.known: dict[tuple[int, int], str] = {}
         self.rows = ["r0"]
         self.columns_read: list[Column] = []
+        # the slot of a call that leads to one family from all rows, and the row of that family
+        self.call = -1
+        self.family = [0]
 
     def bind(self, prefix: str, value: Any) -> str:
         name = f"{prefix}{len(self.namespace)}"
@@ -61,7 +65,16 @@ class _Emitter:
         return self.bind("k", value)
 
     def read_column(self, column: Column, row: str) -> str:
+        if isinstance(column, BorrowedColumn):
+            return self.read_column(column.lender, f"{self.bind('c', column.edges)}.view[{row}] & {ROW_MASK}")
         return f"{self.bind('c', column)}.view[{row}]"
+
+    def read_family(self, column: Column) -> tuple[str, bool]:
+        """The result that all rows borrow from one family."""
+        if not isinstance(column, BorrowedColumn):
+            raise InternalError("a call that keeps copies is read as if it borrowed")
+        self.columns_read.append(column.lender)
+        return f"{self.bind('c', column.lender)}.view[{self.bind('family', self.family)}[0]]", False
 
     def apply(self, record: Deterministic, arguments: list[tuple[str, bool]]) -> tuple[str, bool]:
         call = ", ".join(text for text, _ in arguments)
@@ -107,6 +120,8 @@ class _Emitter:
         if slot.stored:
             column = self.trace.tables[code.index].columns[index]
             assert column is not None
+            if level == 0 and index == self.call:
+                return self.read_family(column)
             self.columns_read.append(column)
             return self.read_column(column, self.row(level)), True
         if (level, index) in self.known:
@@ -162,12 +177,17 @@ def reader(trace: Trace, code: Code, refs: tuple[Ref, ...]) -> Reader:
 
 
 def columns_reader(
-    trace: Trace, code: Code, refs: tuple[Ref, ...]
+    trace: Trace, code: Code, refs: tuple[Ref, ...], call: int = -1, family: list[int] | None = None
 ) -> tuple[ColumnsReader, tuple[bool, ...], list[Column]]:
     """`rows -> values of refs`, which of them differ between rows, and every column that is read.
+
+    With `call`, the slot of a call of a memoized procedure, all rows are read as if it led to one family, whose row
+    stands in `family[0]` when the function runs.
 
     The function raises NotColumnar or RowByRow where the values of some slot do not form an array.
     """
     emitter = _ColumnsEmitter(trace, code)
+    if family is not None:
+        emitter.call, emitter.family = call, family
     function, lifted = emitter.function(refs)
     return function, lifted, emitter.columns_read

@@ -7,14 +7,14 @@ the same order, and the same decisions as detach and regenerate do on the same s
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from venture_lite.code import Kind
 from venture_lite.trace.dependence import source_nodes
 from venture_lite.trace.directives import Model
 from venture_lite.trace.regenerate import Proposal
-from venture_lite.trace.scaffold import Builder, Scaffold, is_maker_application
+from venture_lite.trace.scaffold import Builder, Scaffold, UserGroup, is_maker_application
 from venture_lite.trace.table import RANDOM_EDGE, ROW_MASK, Column, Table
 from venture_lite.trace.weights import Weight, density_of, log_density
 
@@ -28,8 +28,8 @@ LONGEST = 64
 def make_plan(model: Model, block: tuple[int, ...], templates: Templates) -> Plan | None:
     """A plan for a block, or None where a transition may change structure or statistics."""
     if len(block) == 1 and (shaped := templates.bind(model, block[0])) is not None:
-        return Plan(model, [block[0]], *shaped, [])
-    builder = Builder(model.trace)
+        return Plan(model, [block[0]], *shaped)
+    builder = Builder(model.trace, by_family=True)
     scaffold = builder.build(block)
     if any(is_maker_application(model.trace, node) for node in scaffold.absorbing):
         return None
@@ -40,9 +40,16 @@ def make_plan(model: Model, block: tuple[int, ...], templates: Templates) -> Pla
     order = _order(model, scaffold)
     if order is None:
         return None
-    if len(block) == 1 and builder.route is not None and not scaffold.groups:
+    if len(block) == 1 and builder.route is not None and not scaffold.groups and not scaffold.users:
         templates.learn(model, block[0], builder.route, order, list(scaffold.absorbing))
-    return Plan(model, list(scaffold.principals), order, list(scaffold.absorbing), list(scaffold.groups))
+    return Plan(
+        model,
+        list(scaffold.principals),
+        order,
+        list(scaffold.absorbing),
+        list(scaffold.groups),
+        list(scaffold.users),
+    )
 
 
 class Template:
@@ -175,10 +182,27 @@ def _order(model: Model, scaffold: Scaffold) -> list[int] | None:
 
 
 class Plan:
-    __slots__ = ("_absorbing", "_groups", "_kept", "_kept_at", "_model", "_order", "_principals", "_stamp", "rows")
+    __slots__ = (
+        "_absorbing",
+        "_groups",
+        "_kept",
+        "_kept_at",
+        "_model",
+        "_order",
+        "_principals",
+        "_stamp",
+        "_users",
+        "rows",
+    )
 
     def __init__(
-        self, model: Model, principals: list[int], order: list[int], absorbing: list[int], groups: list[int]
+        self,
+        model: Model,
+        principals: list[int],
+        order: list[int],
+        absorbing: list[int],
+        groups: Sequence[int] = (),
+        users: Sequence[UserGroup] = (),
     ) -> None:
         self._model = model
         self._stamp = model.trace.structure_stamp()
@@ -188,7 +212,9 @@ class Plan:
         self._absorbing = absorbing
         # sites all of whose rows absorb
         self._groups = groups
-        # weight of the principals and single absorbing choices, as of a version of the trace
+        # choices that absorb as users of one family
+        self._users = users
+        # weight of the principals and of what absorbs but for whole sites, as of a version of the trace
         self._kept = Weight()
         self._kept_at = -1
         # rows of absorbing choices that a transition weighs
@@ -196,6 +222,7 @@ class Plan:
         for site in groups:
             table = model.trace.tables[model.trace.program.site_code[site].index]
             self.rows += table.count - table.dead
+        self.rows += sum(group.rows.count for group in users)
 
     def is_valid(self) -> bool:
         return self._stamp == self._model.trace.structure_stamp()
@@ -206,9 +233,14 @@ class Plan:
         return self._order
 
     @property
-    def sites(self) -> list[int]:
+    def sites(self) -> Sequence[int]:
         """Sites all of whose rows absorb."""
         return self._groups
+
+    @property
+    def users(self) -> Sequence[UserGroup]:
+        """Choices that absorb as users of one family."""
+        return self._users
 
     @property
     def single(self) -> list[int]:
@@ -296,10 +328,12 @@ class Plan:
         return weight, ratios
 
     def _absorb(self, weight: Weight) -> None:
-        """Add the single absorbing choices."""
+        """Add the single absorbing choices and the users of families."""
         trace = self._model.trace
         for node in self._absorbing:
             weight.add(log_density(trace, node >> 32, node & ROW_MASK))
+        for group in self._users:
+            weight.plus(self._model.kept.users(group).weigh(group.rows.array()))
 
     def _absorb_groups(self) -> Weight:
         weight = Weight()

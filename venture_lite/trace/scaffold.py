@@ -9,20 +9,36 @@ whatever its width.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from venture_lite.code import KEY, OPERATOR, RESULT, Code, Kind
 from venture_lite.errors import KernelError
+from venture_lite.trace.bags import Bag
+from venture_lite.trace.borrowed import BorrowedColumn
 from venture_lite.trace.table import MAKER_EDGE, PRIMITIVE_EDGE, RANDOM_EDGE, ROW_MASK
 from venture_lite.trace.trace import Trace
 
 WIDE = 8
-"""From this many rows on, the absorbing readers of a global are kept as one group."""
+"""From this many rows on, the absorbing readers of a global, or of one family, are kept as one group."""
+
+
+@dataclass(frozen=True, slots=True)
+class UserGroup:
+    """The choices of one site that absorb because they read the result of one memoized family, each in a row whose
+    call leads to it."""
+
+    site: int
+    # slot of the call, in the same rows
+    call: int
+    # row of the family
+    family: int
+    rows: Bag
 
 
 class Scaffold:
     """Ordered: dictionaries serve as ordered sets."""
 
-    __slots__ = ("absorbing", "brush", "edges", "groups", "makers", "pending", "principals", "structural")
+    __slots__ = ("absorbing", "brush", "edges", "groups", "makers", "pending", "principals", "structural", "users")
 
     def __init__(self) -> None:
         self.principals: dict[int, None] = {}
@@ -34,6 +50,8 @@ class Scaffold:
         self.absorbing: dict[int, None] = {}
         # A, sites all of whose live rows absorb
         self.groups: dict[int, None] = {}
+        # A, those that read one family; only where asked for
+        self.users: dict[UserGroup, None] = {}
         # makers whose parameters change; their statistics absorb
         self.makers: dict[int, None] = {}
         # T: (Code, row) of the families that go, outer ones first
@@ -47,10 +65,11 @@ class Scaffold:
 
 
 class Builder:
-    """Builds one scaffold."""
+    """Builds one scaffold. With `by_family` the users of a family may be kept as one group."""
 
-    def __init__(self, trace: Trace) -> None:
+    def __init__(self, trace: Trace, by_family: bool = False) -> None:
         self.trace = trace
+        self.by_family = by_family
         self.scaffold = Scaffold()
         self._todo: list[int] = []
         # how each node was found: (node that it reads, hop, nodes); None where some hop depends on more than sites
@@ -62,8 +81,13 @@ class Builder:
         for node in principals:
             scaffold.principals[node] = None
         self._todo.extend(reversed(list(scaffold.principals)))
-        while self._todo:
-            self._visit(self._todo.pop())
+        self._walk()
+        if scaffold.users and not self._keep_groups_apart():
+            for group in scaffold.users:
+                for row in group.rows:
+                    self._renew((self.trace.program.site_code[group.site].first_site + group.call) << 32 | row)
+            scaffold.users.clear()
+            self._walk()
         if scaffold.structural:
             self.grow_brush()
             self._leave_brush_out()
@@ -72,6 +96,10 @@ class Builder:
         return scaffold
 
     # --------------------------------------------------------------------------------------------- following
+
+    def _walk(self) -> None:
+        while self._todo:
+            self._visit(self._todo.pop())
 
     def _visit(self, node: int) -> None:
         code, slot, row = self.trace.decode(node)
@@ -115,10 +143,55 @@ class Builder:
             self._note("environment", [node])
             self._renew(node)
         else:
-            users = self.trace.users.nodes(code, row)
+            grouped = self._grouped_users(code, row) if self.by_family else set()
+            users = self.trace.users.nodes(code, row, grouped)
             self._note("users", users)
             for user in users:
                 self._renew(user)
+
+    def _grouped_users(self, code: Code, row: int) -> set[int]:
+        """Sites of calls whose rows are kept as groups: nothing in them is renewed."""
+        found: set[int] = set()
+        for site, bag in self.trace.users.bags(code, row):
+            readers = self._choices_that_read(site) if bag.count > WIDE else ()
+            if readers:
+                self.route = None
+                found.add(site)
+                slot = self.trace.program.site_slot[site]
+                self.scaffold.users.update((UserGroup(reader, slot, row, bag), None) for reader in readers)
+        return found
+
+    def _choices_that_read(self, site: int) -> list[int]:
+        """The sites of all that reads a call's value, where these are choices of the same rows and the value is
+        borrowed; else none."""
+        code, slot = self.trace.program.site_code[site], self.trace.program.site_slot[site]
+        column = self.trace.tables[code.index].columns[slot]
+        if not isinstance(column, BorrowedColumn) or code.env_readers.get(slot) or slot == code.result_slot:
+            return []
+        readers = code.readers.get(slot, [])
+        if any(reader < 0 or role < 0 or code.slots[reader].kind is not Kind.RANDOM for reader, role in readers):
+            return []
+        return [code.first_site + reader for reader in dict.fromkeys(reader for reader, _ in readers)]
+
+    def _keep_groups_apart(self) -> bool:
+        """Whether no choice absorbs twice; groups of sites that absorb as a whole are left out."""
+        scaffold = self.scaffold
+        if scaffold.structural or scaffold.makers:
+            return False
+        scaffold.users = {group: None for group in scaffold.users if group.site not in scaffold.groups}
+        families: dict[int, set[int]] = {}
+        for group in scaffold.users:
+            families.setdefault(group.site, set()).add(group.family)
+        calls = {group.site: group.call for group in scaffold.users}
+        single = [*scaffold.absorbing, *scaffold.principals]
+        return all(calls[group.site] == group.call for group in scaffold.users) and not any(
+            node >> 32 in families and self._leads_to(node, calls[node >> 32], families[node >> 32]) for node in single
+        )
+
+    def _leads_to(self, node: int, call: int, families: set[int]) -> bool:
+        """Whether the call in a choice's row leads to one of some families."""
+        code, _, row = self.trace.decode(node)
+        return self.trace.tables[code.index].edges[call].view[row] & ROW_MASK in families
 
     def _note(self, hop: str, nodes: list[int]) -> None:
         if self.route is not None:

@@ -26,13 +26,19 @@ from venture_lite.trace.table import ROW_MASK, Column
 from venture_lite.trace.weights import Group, Weight
 
 
-class SectionKind:
-    """The local sections of one site."""
+class NoBorder(KernelError):
+    """Fewer than two choices depend on a block."""
 
-    def __init__(self, group: Group, rows: np.ndarray | None) -> None:
+
+class SectionKind:
+    """The local sections of one site, or of one site as users of one family."""
+
+    def __init__(self, group: Group, rows: np.ndarray | None, family: int = -1) -> None:
         self.group = group
         # None for all live rows of a table without dead ones
         self._rows = rows
+        # row of the family that they use, or -1
+        self._family = family
         table = group.trace.tables[group.code.index]
         self.count = table.count if rows is None else len(rows)
 
@@ -46,7 +52,12 @@ class SectionKind:
 
     def terms(self, positions: np.ndarray) -> np.ndarray:
         """Log densities (len(positions),) in the present state, -inf where impossible."""
+        self.group.family[0] = self._family
         return self.group.terms(self.rows(positions))
+
+    def weigh_all(self) -> Weight:
+        self.group.family[0] = self._family
+        return self.group.weigh(self.all_rows())
 
 
 class Sections:
@@ -70,10 +81,12 @@ class Sections:
             if code.slots[slot].kind is not Kind.RANDOM:
                 raise KernelError("a choice whose distribution the text does not name depends on the block")
             self.kinds.append(SectionKind(model.kept.group(site), np.array(found)))
+        for users in plan.users:
+            self.kinds.append(SectionKind(model.kept.users(users), users.rows.array(), users.family))
         self.count = sum(kind.count for kind in self.kinds)
         if self.count < 2:
             reason = "the scaffold has no border: fewer than two choices depend on the block"
-            raise KernelError(reason, _span(model, block), "mh")
+            raise NoBorder(reason, _span(model, block), "mh")
         self._states: list[tuple[Column, int, Any, int, Any, int]] = []
 
     @classmethod
@@ -131,7 +144,7 @@ class Sections:
         for stand, sign in ((self.stand_at_old, -1), (self.stand_at_new, 1)):
             stand()
             for kind in self.kinds:
-                found = kind.group.weigh(kind.all_rows())
+                found = kind.weigh_all()
                 if sign > 0:
                     weight.plus(found)
                 else:

@@ -16,6 +16,7 @@ from venture_lite.errors import CallSite, InternalError
 from venture_lite.procedures.checks import record_valid
 from venture_lite.procedures.record import Random
 from venture_lite.trace.bindings import Bindings
+from venture_lite.trace.borrowed import borrow
 from venture_lite.trace.dependence import refuse_random_keys
 from venture_lite.trace.emit import Reader, reader
 from venture_lite.trace.explain import explain
@@ -57,14 +58,15 @@ class Trace:
     # ------------------------------------------------------------------------------------------------- nodes
 
     def table(self, code: Code) -> Table:
-        while len(self.tables) <= code.index:
-            self.tables.append(Table(self.program.codes[len(self.tables)]))
+        if len(self.tables) <= code.index:
+            self.grow_with_program()
         return self.tables[code.index]
 
     def grow_with_program(self) -> None:
         """Make the tables of Codes that the analysis added."""
         for code in self.program.codes[len(self.tables) :]:
             self.tables.append(Table(code))
+            borrow(self, code)
 
     def decode(self, node: int) -> tuple[Code, int, int]:
         """(Code, slot, row) of a packed node."""

@@ -5,10 +5,11 @@ One user stands in the table's `user` column, a few in a tuple, many in bags by 
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import Any
 
 from venture_lite.code import Code, Program
-from venture_lite.trace.bags import Users
+from venture_lite.trace.bags import Bag, Users
 from venture_lite.trace.journal import Journal
 from venture_lite.trace.table import NONE, ROW_MASK, Table
 
@@ -81,8 +82,9 @@ class UserLists:
             return 0
         return len(self._tables[code.index].users[row]) if first == MANY else 1
 
-    def nodes(self, code: Code, row: int) -> list[int]:
-        """Packed nodes that use the row's result, but for readers of the global that it defines."""
+    def nodes(self, code: Code, row: int, besides: Container[int] = ()) -> list[int]:
+        """Packed nodes that use the row's result, but for readers of the global that it defines; without those of the
+        sites `besides`, all of which must be sites of bags."""
         if code.kind == "directive":
             return []
         first = self._tables[code.index].user.view[row]
@@ -91,4 +93,11 @@ class UserLists:
         if first != MANY:
             return [first]
         users = self._tables[code.index].users[row]
-        return list(users) if isinstance(users, tuple) else users.nodes()
+        return list(users) if isinstance(users, tuple) else users.nodes(besides)
+
+    def bags(self, code: Code, row: int) -> list[tuple[int, Bag]]:
+        """(site, rows) of the calls that use a row's result, where they are many."""
+        if code.kind == "directive" or self._tables[code.index].user.view[row] != MANY:
+            return []
+        users = self._tables[code.index].users[row]
+        return [] if isinstance(users, tuple) else list(users.by_site.items())

@@ -24,6 +24,7 @@ from venture_lite.trace.table import Column, NotColumnar
 from venture_lite.values import show
 
 if TYPE_CHECKING:
+    from venture_lite.trace.scaffold import UserGroup
     from venture_lite.trace.trace import Trace
 
 CHUNK = 32768
@@ -137,11 +138,25 @@ def _place(trace: Trace, site: int, row: int) -> tuple[Any, Any]:
 class Group:
     """The absorbing choices of one site: their summed log density over any group of rows."""
 
-    __slots__ = ("_columns", "_read", "checked", "code", "lifted", "record", "site", "slot", "trace", "values")
+    __slots__ = (
+        "_columns",
+        "_read",
+        "checked",
+        "code",
+        "family",
+        "lifted",
+        "record",
+        "site",
+        "slot",
+        "trace",
+        "values",
+    )
 
-    def __init__(self, trace: Trace, site: int) -> None:
+    def __init__(self, trace: Trace, site: int, call: int = -1) -> None:
         self.trace = trace
         self.site = site
+        # with `call`, the row of the family to which that call leads from all rows weighed; set before they are
+        self.family = [-1]
         self.code: Code = trace.program.site_code[site]
         self.slot = trace.program.site_slot[site]
         item = self.code.slots[self.slot]
@@ -149,7 +164,7 @@ class Group:
             raise InternalError("a group of choices whose distribution the text does not name")
         assert isinstance(item.record, Random)
         self.record = item.record
-        self._read, self.lifted, self._columns = columns_reader(trace, self.code, item.arguments)
+        self._read, self.lifted, self._columns = columns_reader(trace, self.code, item.arguments, call, self.family)
         self.values = trace.column(site)
         # positions of the arguments whose domain a density does not check by itself
         domains = [argument.domain for argument in self.record.arguments]
@@ -265,15 +280,26 @@ class KeptWeights:
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
         self.groups: dict[int, Group] = {}
+        # (site, slot of a call) -> its choices as users of one family
+        self._by_call: dict[tuple[int, int], Group] = {}
         # site -> (stamp, weight) of the last two states weighed, the latest used first: the current state and the
         # proposed one
         self._kept: dict[int, list[tuple[tuple[int, ...], Weight]]] = {}
-        trace.derived.extend((self.groups, self._kept))
+        trace.derived.extend((self.groups, self._by_call, self._kept))
 
     def group(self, site: int) -> Group:
         found = self.groups.get(site)
         if found is None:
             found = self.groups[site] = Group(self.trace, site)
+        return found
+
+    def users(self, users: UserGroup) -> Group:
+        """The group of a site for the users of one family, until it is asked for those of another."""
+        place = (users.site, users.call)
+        found = self._by_call.get(place)
+        if found is None:
+            found = self._by_call[place] = Group(self.trace, *place)
+        found.family[0] = users.family
         return found
 
     def all_rows(self, site: int) -> Weight:

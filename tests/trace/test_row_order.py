@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from venture_lite import Venture
-from venture_lite.trace.row_order import RowOrder, Sampler, order_of
+from venture_lite.trace.row_order import LooseSampler, RowOrder, Sampler, order_of
 
 FALSE_ALARM = 1e-6
 
@@ -23,9 +23,10 @@ def sampler_of(count: int, rng: np.random.Generator) -> Sampler:
 
 
 @pytest.mark.parametrize("count", [7, 1000, 20_011])
-def test_rows_are_drawn_without_replacement(count: int) -> None:
+@pytest.mark.parametrize("is_loose", [False, True])
+def test_rows_are_drawn_without_replacement(count: int, is_loose: bool) -> None:
     rng = np.random.default_rng(1)
-    sampler = sampler_of(count, rng)
+    sampler = LooseSampler(count) if is_loose else sampler_of(count, rng)
     for _ in range(3):
         sampler.begin()
         drawn: list[int] = []
@@ -36,14 +37,16 @@ def test_rows_are_drawn_without_replacement(count: int) -> None:
 
 
 @pytest.mark.parametrize("count", [40, 12_000])
-def test_every_row_is_drawn_equally_often(count: int) -> None:
+@pytest.mark.parametrize("is_loose", [False, True])
+def test_every_row_is_drawn_equally_often(count: int, is_loose: bool) -> None:
     """The number of draws of a row in 2,000 rounds is binomial; chi-squared over 40 classes of rows."""
     rng = np.random.default_rng(2)
     times = np.zeros(40)
     rounds = 2000 if count == 40 else 300
     for _ in range(rounds):
         # a fresh order each time: the blocks of one order are drawn together
-        drawn = sampler_of(count, rng).take(20, rng)
+        sampler = LooseSampler(count) if is_loose else sampler_of(count, rng)
+        drawn = sampler.take(20, rng)
         np.add.at(times, drawn * 40 // count, 1)
     assert stats.chisquare(times).pvalue > FALSE_ALARM
 

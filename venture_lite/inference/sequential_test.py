@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from venture_lite.trace.row_order import Sampler
+from venture_lite.trace.row_order import AnySampler
 
 FEWEST_OF_A_KIND = 10
 """Draws of a kind, where there are several kinds, before its variance is trusted."""
@@ -72,7 +72,7 @@ class _Sample:
 class SequentialTest:
     """The test for the kinds that the samplers draw from."""
 
-    def __init__(self, samplers: Sequence[Sampler], batch: int, tolerance: float, rng: np.random.Generator) -> None:
+    def __init__(self, samplers: Sequence[AnySampler], batch: int, tolerance: float, rng: np.random.Generator) -> None:
         self.counts = [sampler.count for sampler in samplers]
         self.batch = batch
         self.tolerance = tolerance

@@ -29,7 +29,7 @@ from venture_lite.syntax import Form
 from venture_lite.trace.dependence import is_memoized
 from venture_lite.trace.directives import Model
 from venture_lite.trace.regenerate import Proposal
-from venture_lite.trace.row_order import RowOrder, Sampler, order_of
+from venture_lite.trace.row_order import AnySampler, LooseSampler, order_of
 from venture_lite.trace.sections import NoBorder, Sections
 from venture_lite.trace.trace import Trace
 from venture_lite.trace.weights import Weight
@@ -166,17 +166,14 @@ class Subsampled:
         return made
 
 
-def samplers_of(trace: Trace, sections: Sections) -> list[Sampler]:
-    """For each kind what draws positions among its sections.
-
-    Where all rows of a table are sections, their order stays with the table. Sections that are some of a table's rows,
-    the users of one of many parameters, have one of their own.
-    """
-    found = []
+def samplers_of(trace: Trace, sections: Sections) -> list[AnySampler]:
+    """For each kind what draws positions among its sections; where all rows of a table are sections, by their random
+    order, which stays with the table."""
+    found: list[AnySampler] = []
     whole = set(sections.plan.sites)
     for kind in sections.kinds:
         if kind.group.site not in whole:
-            found.append(Sampler(RowOrder(np.arange(kind.count), trace.rng)))
+            found.append(LooseSampler(kind.count))
             continue
         sampler = order_of(trace.table(kind.group.code), trace.rng).sampler(kind.group.site)
         rows = kind.all_rows()

@@ -150,6 +150,36 @@ class Sampler:
         return np.asarray(self._order.rows[places])
 
 
+class LooseSampler:
+    """Draws positions 0 ... count - 1 one by one, for sections that are some of a table's rows and may be others at the
+    next transition: nothing is prepared, and only what a round moved is remembered."""
+
+    __slots__ = ("_moved", "_taken", "count")
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self._taken = 0
+        # place -> position there, where it is another
+        self._moved: dict[int, int] = {}
+
+    def begin(self) -> None:
+        self._taken = 0
+        self._moved.clear()
+
+    def take(self, wanted: int, rng: np.random.Generator) -> np.ndarray:
+        """`wanted` further positions, or all that are left."""
+        start, stop = self._taken, min(self._taken + wanted, self.count)
+        self._taken, moved = stop, self._moved
+        found = np.empty(stop - start, dtype=np.int64)
+        for at, other in enumerate(rng.integers(np.arange(start, stop), self.count).tolist()):
+            found[at] = moved.get(other, other)
+            moved[other] = moved.pop(start + at, start + at)
+        return found
+
+
+AnySampler = Sampler | LooseSampler
+
+
 def _grown(array: np.ndarray, size: int) -> np.ndarray:
     """Room for `size` numbers, NOWHERE in what is new."""
     if len(array) >= size:

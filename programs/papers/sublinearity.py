@@ -118,7 +118,8 @@ def measured(count: int, tolerance: float, tests: int) -> Cell:
     for _ in range(repetitions):
         exact.step([node], proposal)
     exact_took = (time.perf_counter() - started) / repetitions
-    return Cell(count, tolerance, engine.rows / tests, expected_rows(v, count, tolerance), took / tests, exact_took)
+    used = engine.record.fraction * count / tests
+    return Cell(count, tolerance, used, expected_rows(v, count, tolerance), took / tests, exact_took)
 
 
 def expected_rows(v: Venture, count: int, tolerance: float, paths: int = 20_000) -> float:

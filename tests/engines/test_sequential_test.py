@@ -40,6 +40,25 @@ def test_wrong_decisions_are_as_rare_as_the_tolerance_says(tolerance: float) -> 
     assert np.mean([decision.rows for decision in decisions]) < 5000
 
 
+def test_stages_are_evaluated_ahead_in_few_calls() -> None:
+    """At most a quarter more than is used, and nothing twice."""
+    rng = np.random.default_rng(8)
+    terms = rng.standard_normal(50_000)
+    test = a_test([50_000], 100, 0.01, rng)
+    for shift in (300.0, 600.0, 1200.0, 5000.0):
+        read: list[np.ndarray] = []
+
+        def called(kind: int, positions: np.ndarray, read: list[np.ndarray] = read) -> np.ndarray:
+            read.append(positions)
+            return terms[positions]
+
+        decision = test.decide(float(terms.sum()) - shift, called)
+        every = np.concatenate(read)
+        assert len(set(every.tolist())) == len(every) == decision.rows + decision.ahead
+        assert decision.ahead <= decision.rows / 4
+        assert len(read) <= 8 + 5 * np.log(max(1, decision.rows / 800))
+
+
 def test_equal_terms_are_read_to_the_end() -> None:
     terms = np.full(1000, 0.5)
     terms[-1] = -1e6

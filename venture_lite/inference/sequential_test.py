@@ -20,6 +20,9 @@ from venture_lite.trace.row_order import AnySampler
 FEWEST_OF_A_KIND = 10
 """Draws of a kind, where there are several kinds, before its variance is trusted."""
 
+AHEAD = 4
+"""One in so many of the stages so far is evaluated ahead, in one call: a test that went on for long may well go on."""
+
 LOOKED_AT = 8
 """One of so many samples is asked for its skewness and kurtosis."""
 
@@ -40,23 +43,35 @@ class Decision:
     p_value: float
     # skewness and excess kurtosis of the sample's mean, for a decision at which they were looked at
     shape: tuple[float, float] | None = None
+    # terms that were evaluated for stages that did not come
+    ahead: int = 0
 
 
 class _Sample:
-    """What has been read of one kind: number, mean and central sums, merged batch by batch (Chan et al. 1983)."""
+    """What has been read of one kind: number, mean and central sums, merged stage by stage (Chan et al. 1983)."""
 
     def __init__(self, count: int) -> None:
         self.count = count
         self.n = 0
         self.mean = 0.0
         self.squares = 0.0
+        # (number, mean, central sum) of stages that were evaluated already, the next one last
+        self.ahead: list[tuple[int, float, float]] = []
 
-    def add(self, terms: np.ndarray) -> None:
-        more = len(terms)
-        mean = float(terms.mean())
+    def look_at(self, terms: np.ndarray, share: int) -> None:
+        """Terms of further stages, `share` of each."""
+        parts = [terms] if len(terms) <= share else np.split(terms, range(share, len(terms), share))
+        for part in reversed(parts):
+            mean = float(np.add.reduce(part)) / len(part)
+            away = part - mean
+            self.ahead.append((len(part), mean, float(away @ away)))
+
+    def advance(self) -> None:
+        """Take in the next stage."""
+        more, mean, squares = self.ahead.pop()
         away = mean - self.mean
         total = self.n + more
-        self.squares += float(np.square(terms - mean).sum()) + away * away * self.n * more / total
+        self.squares += squares + away * away * self.n * more / total
         self.mean += away * more / total
         self.n = total
 
@@ -80,9 +95,11 @@ class SequentialTest:
         self._rng = rng
         self._total = sum(self.counts)
         self._decisions = 0
-        from scipy.special import stdtr
+        from scipy.special import ndtri, stdtr
 
         self._t_distribution = stdtr
+        # Student's t has the wider tails: below the normal quantile no p-value is small enough
+        self._least = -float(ndtri(tolerance)) if tolerance else math.inf
 
     def decide(self, threshold: float, terms: Terms, largest: float | None = None) -> Decision:
         """Whether the sum of all terms is above the threshold.
@@ -99,9 +116,13 @@ class SequentialTest:
             stage += 1
             for kind, sample in enumerate(samples):
                 if sample.left:
-                    read = terms(kind, self._samplers[kind].take(self._share(sample), self._rng))
-                    sample.add(read)
-                    seen.append(read)
+                    if not sample.ahead:
+                        share = self._share(sample)
+                        wanted = share * max(1, stage // AHEAD)
+                        read = terms(kind, self._samplers[kind].take(wanted, self._rng))
+                        sample.look_at(read, share)
+                        seen.append(read)
+                    sample.advance()
             estimate = math.fsum(sample.count * sample.mean for sample in samples)
             if not any(sample.left for sample in samples):
                 return self._decided(estimate > threshold, 0.0, samples, seen)
@@ -117,7 +138,7 @@ class SequentialTest:
         return max(2, round(self.batch * sample.count / self._total))
 
     def _p_value(self, samples: list[_Sample], away: float) -> float:
-        """One-sided, by Student's t; 1 where the spread is not known yet."""
+        """One-sided, by Student's t; 1 where the spread is not known yet, or it is not below the tolerance."""
         several = len(samples) > 1
         variance, squares = 0.0, 0.0
         for sample in samples:
@@ -129,8 +150,10 @@ class SequentialTest:
             part = sample.count**2 * sample.variance / sample.n * (1 - (sample.n - 1) / (sample.count - 1))
             variance += part
             squares += part * part / (sample.n - 1)
-        freedom = variance * variance / squares
-        return float(self._t_distribution(freedom, -abs(away) / math.sqrt(variance)))
+        errors = abs(away) / math.sqrt(variance)
+        if errors < self._least:
+            return 1.0
+        return float(self._t_distribution(variance * variance / squares, -errors))
 
     def _bound(self, samples: list[_Sample], away: float, stage: int, largest: float) -> float:
         """0 where the empirical Bernstein-Serfling inequality decides at this stage's share of the tolerance, else 1
@@ -148,11 +171,12 @@ class SequentialTest:
 
     def _decided(self, above: bool, p_value: float, samples: list[_Sample], seen: list[np.ndarray]) -> Decision:
         rows = sum(sample.n for sample in samples)
+        ahead = sum(number for sample in samples for number, _, _ in sample.ahead)
         self._decisions += 1
         if not p_value or self._decisions % LOOKED_AT:
-            return Decision(above, rows, p_value)
+            return Decision(above, rows, p_value, None, ahead)
         skewness, kurtosis = moments(np.concatenate(seen))
-        return Decision(above, rows, p_value, (skewness / math.sqrt(rows), kurtosis / rows))
+        return Decision(above, rows, p_value, (skewness / math.sqrt(rows), kurtosis / rows), ahead)
 
 
 def moments(terms: np.ndarray) -> tuple[float, float]:

@@ -113,7 +113,7 @@ class Subsampled:
             model.commit_transition()
         else:
             model.trace.journal.rollback(mark)
-        self.rows += decision.rows
+        self.rows += decision.rows + decision.ahead
         self.record.add(decision, prepared.sections.count)
         if prepared.expansion is not None:
             before = prepared.expansion.rows

@@ -19,6 +19,7 @@ BLOCK = 20
 """Neighbouring places that are drawn together, where there are enough of them."""
 FEWEST_BLOCKS = 500
 """Below so many blocks places are drawn one by one: few blocks would be seen again and again in the same company."""
+WITHIN = np.arange(BLOCK)
 NOWHERE = -1
 
 
@@ -139,13 +140,14 @@ class Sampler:
         start, blocks, size = self._taken, self._blocks, self._size
         stop = min(start + -(-wanted // size), len(blocks))
         if stop < len(blocks):
-            for here, other in enumerate(rng.integers(np.arange(start, stop), len(blocks)).tolist(), start):
+            for here, u in enumerate(rng.random(stop - start).tolist(), start):
+                other = here + int(u * (len(blocks) - here))
                 blocks[here], blocks[other] = blocks[other], blocks[here]
         self._taken = stop
         places = np.array(blocks[start:stop], dtype=np.int64)
         if size > 1:
-            places = (places[:, None] * size + np.arange(size)).ravel()
-        if len(places) and places.max() >= self.count:
+            places = (places[:, None] * size + WITHIN).ravel()
+        if len(blocks) * size > self.count:
             places = places[places < self.count]
         return np.asarray(self._order.rows[places])
 
@@ -171,9 +173,11 @@ class LooseSampler:
         start, stop = self._taken, min(self._taken + wanted, self.count)
         self._taken, moved = stop, self._moved
         found = np.empty(stop - start, dtype=np.int64)
-        for at, other in enumerate(rng.integers(np.arange(start, stop), self.count).tolist()):
+        for at, u in enumerate(rng.random(stop - start).tolist()):
+            here = start + at
+            other = here + int(u * (self.count - here))
             found[at] = moved.get(other, other)
-            moved[other] = moved.pop(start + at, start + at)
+            moved[other] = moved.pop(here, here)
         return found
 
 

@@ -92,6 +92,12 @@ ROWS = """
 for n in 1...12: [observe (softmax_categorical (scores {X[n]})) {Y[n]}]
 """
 
+MATRIX = """
+[assume w (mem (lambda (k) (scope_include 'W 0 (multivariate_normal (vector 0) (matrix (list (list 2.25)))))))]
+[assume W (matrix (w 0) (w 1) (w 2))]
+for n in 1...12: [observe (softmax_categorical (matmul W {X[n]})) {Y[n]}]
+"""
+
 
 def weights_of_scores() -> dict[str, Expected]:
     """Quadrature over the three weights."""
@@ -103,7 +109,7 @@ def weights_of_scores() -> dict[str, Expected]:
     return marginals(sides, log_density)
 
 
-@pytest.mark.parametrize("program", [SCORES, ROWS])
+@pytest.mark.parametrize("program", [SCORES, ROWS, MATRIX])
 @pytest.mark.parametrize(
     "kernel",
     [
@@ -119,7 +125,7 @@ def test_scores_have_their_exact_posterior(kernel: str, program: str) -> None:
     v.execute(program, X=np.linspace(-2, 2, 12)[:, None], Y=OUTCOMES)
 
     def more(n: int) -> dict[str, np.ndarray]:
-        draws = v.infer(f"(repeat {n} (do {kernel} (collect {'W' if program == SCORES else '(W)'})))")
+        draws = v.infer(f"(repeat {n} (do {kernel} (collect {'(W)' if program == ROWS else 'W'})))")
         return {name: np.asarray(next(iter(draws.values())))[0, :, k, 0] for k, name in enumerate("abc")}
 
     assert_chain_agrees(more, weights_of_scores(), draws=800, what=kernel)

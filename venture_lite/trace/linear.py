@@ -82,6 +82,13 @@ class _Whole:
 
 
 @dataclass(frozen=True, slots=True)
+class _Rows:
+    """A matrix whose rows are principals."""
+
+    nodes: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class _Scores:
     """A matrix principal times a vector of features (rows, F) or (F,), plus an offset."""
 
@@ -227,6 +234,13 @@ class _Reader:
                 return self._dot(one, other)
             case "matmul", [_Whole(node=node), other] if not _is_affine(other):
                 return _Scores(node, other)
+            case "matrix", [_Rows()]:
+                return arguments[0]
+            case ("matrix" | "list"), parts if all(map(self._is_row, parts)):
+                return _Rows(tuple(part.node for part in parts))
+            case "matmul", [_Rows(nodes=nodes), other] if not _is_affine(other):
+                features = np.asarray(other, dtype=np.float64)
+                return _Stack(tuple(_Affine({node: features}, 0.0) for node in nodes))
             case "vector", parts:
                 return _Stack(tuple(parts))
             case "lookup", [_Whole(node=node), position] if isinstance(position, (int, float)):
@@ -248,6 +262,9 @@ class _Reader:
             case "/", [first, other] if not _is_affine(other):
                 return self._times(first, 1.0 / np.asarray(other, dtype=np.float64))
         raise _NotLinear(f"{record.name} of it is not linear")
+
+    def _is_row(self, item: Any) -> bool:
+        return isinstance(item, _Whole) and np.ndim(self.trace.value(item.node)) == 1
 
     def _dot(self, one: Any, other: Any) -> _Affine:
         if isinstance(other, _Whole):
@@ -328,7 +345,7 @@ class _Reader:
 
 
 def _is_affine(item: Any) -> bool:
-    return isinstance(item, (_Affine, _Whole, _Scores, _Stack))
+    return isinstance(item, (_Affine, _Whole, _Rows, _Scores, _Stack))
 
 
 def _one(item: Any) -> Any:

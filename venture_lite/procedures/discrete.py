@@ -193,19 +193,25 @@ BERNOULLI_LOGIT = random(
     support=lambda logit: (False, True),
     source="log logistic(s) = min(s, 0) - log(1 + exp(-|s|)), s the logit with the sign of the outcome",
     gradient=likelihoods.BERNOULLI_LOGIT_GRADIENT,
-    predictor=likelihoods.logistic_predictor(_bernoulli, likelihoods.binary_counts, inverse_link=None),
+    predictor=likelihoods.logistic_predictor(
+        _bernoulli, likelihoods.binary_counts, inverse_link=None, quickly=likelihoods.binary_first_order
+    ),
 )  # fmt: skip
 BERNOULLI = random(
     "bernoulli", _P, "A boolean, true with probability p (default 1/2).",
     _simulate_bernoulli, _bernoulli, support=_support_bernoulli, logit_form=BERNOULLI_LOGIT,
     source="p^x (1 - p)^(1 - x)",
-    predictor=likelihoods.logistic_predictor(_bernoulli, likelihoods.binary_counts),
+    predictor=likelihoods.logistic_predictor(
+        _bernoulli, likelihoods.binary_counts, quickly=likelihoods.binary_first_order
+    ),
 )  # fmt: skip
 FLIP = random(
     "flip", _P, "A boolean, true with probability p (default 1/2); another name of bernoulli.",
     _simulate_bernoulli, _bernoulli, support=_support_bernoulli, logit_form=BERNOULLI_LOGIT,
     source="p^x (1 - p)^(1 - x)",
-    predictor=likelihoods.logistic_predictor(_bernoulli, likelihoods.binary_counts),
+    predictor=likelihoods.logistic_predictor(
+        _bernoulli, likelihoods.binary_counts, quickly=likelihoods.binary_first_order
+    ),
 )  # fmt: skip
 BINOMIAL = random(
     "binomial", (Argument("n", COUNT), Argument("p", PROBABILITY)),

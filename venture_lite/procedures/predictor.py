@@ -83,6 +83,40 @@ class Quadratic:
         )
 
 
+class QuadraticRows:
+    """The quadratics of many rows in one array, so that those of a few are gathered in one step."""
+
+    def __init__(self, quadratic: Quadratic) -> None:
+        count = len(quadratic.value)
+        self._size = np.size(quadratic.slope) // count
+        self._is_vector = np.ndim(quadratic.slope) == 2
+        parts = [quadratic.center, quadratic.slope, quadratic.value]
+        # (K, K), shared by all rows; None where each has its own
+        self._shared: Any = None
+        if self._is_vector and np.ndim(quadratic.curvature) == 2:
+            self._shared = np.asarray(quadratic.curvature)
+        else:
+            own = (self._size, self._size) if self._is_vector else ()
+            parts.append(np.broadcast_to(quadratic.curvature, (count, *own)))
+        self._packed = np.concatenate([np.reshape(part, (count, -1)) for part in parts], axis=1)
+
+    def at(self, predictor: Any, rows: np.ndarray) -> tuple[Any, Any]:
+        """The values `(rows,)` and the derivatives, shaped as the predictors, of some rows at their predictors."""
+        packed, size = self._packed.take(rows, axis=0), self._size
+        if not self._is_vector:
+            center, slope, value, curvature = packed.T
+            away = predictor - center
+            bent = curvature * away
+            return value + away * (slope + 0.5 * bent), slope + bent
+        away = predictor - packed[:, :size]
+        slope, value = packed[:, size : 2 * size], packed[:, 2 * size]
+        if self._shared is not None:
+            bent = away @ self._shared
+        else:
+            bent = np.einsum("nk,nkl->nl", away, packed[:, 2 * size + 1 :].reshape(-1, size, size))
+        return value + np.einsum("nk,nk->n", away, slope + 0.5 * bent), slope + bent
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Bound:
     """A family of lower bounds on the log density, each quadratic in the predictor and indexed by a point at which it
@@ -120,6 +154,14 @@ class LinearPredictor:
     is_quadratic: bool = False
     # the first is the one that is taken unless another is named
     bounds: tuple[Bound, ...] = ()
+    # (value, *arguments) -> (log density, first derivative), where that is less work than all Taylor terms
+    quickly: Callable[..., tuple[Any, Any]] | None = None
+
+    def first_order(self, value: Any, *arguments: Any) -> tuple[Any, Any]:
+        """(log density `(rows,)`, its first derivative, shaped as the predictor)"""
+        if self.quickly is not None:
+            return self.quickly(value, *arguments)
+        return self.taylor(value, *arguments)[:2]
 
 
 def tangent(taylor: Callable[..., Terms], argument: int, curvature: Callable[..., Any]) -> Callable[..., Quadratic]:

@@ -51,9 +51,14 @@ class Linear:
 
     def eta(self, coefficients: np.ndarray, rows: Any = slice(None)) -> np.ndarray:
         """The predictors of some rows; `coefficients` (F,), or (K, F) for a vector predictor."""
-        found: np.ndarray = self.features[rows] @ coefficients.T
+        # `take` gathers rows in two thirds of the time that an index needs
+        features = self.features.take(rows, axis=0) if isinstance(rows, np.ndarray) else self.features[rows]
+        found: np.ndarray = features @ coefficients.T
         offset = self.offset
-        found += offset[rows] if isinstance(offset, np.ndarray) and offset.ndim == found.ndim else offset
+        if isinstance(offset, np.ndarray) and offset.ndim == found.ndim:
+            found += offset[rows]
+        elif not isinstance(offset, float) or offset != 0.0:
+            found += offset
         return found
 
     def given(self, eta: Any, rows: Any = slice(None)) -> tuple[Any, ...]:
@@ -236,7 +241,7 @@ class _Reader:
                 return _Scores(node, other)
             case "matrix", [_Rows()]:
                 return arguments[0]
-            case ("matrix" | "list"), parts if all(map(self._is_row, parts)):
+            case (("matrix" | "list"), parts) if all(map(self._is_row, parts)):
                 return _Rows(tuple(part.node for part in parts))
             case "matmul", [_Rows(nodes=nodes), other] if not _is_affine(other):
                 features = np.asarray(other, dtype=np.float64)

@@ -19,12 +19,28 @@ from venture_lite.errors import KernelError
 from venture_lite.procedures.columns import RowByRow
 from venture_lite.procedures.predictor import LinearPredictor
 from venture_lite.procedures.record import Deterministic, Random
+from venture_lite.trace.affine import (
+    Affine,
+    NotLinear,
+    Rows,
+    Scores,
+    Stack,
+    Whole,
+    by_row,
+    is_affine,
+    of_all,
+    product,
+    scaled,
+)
 from venture_lite.trace.dependence import reads
 from venture_lite.trace.emit import columns_reader
 from venture_lite.trace.table import ROW_MASK, NotColumnar
 
 if TYPE_CHECKING:
     from venture_lite.trace.trace import Trace
+
+MOST_UNITS = 2**27
+"""Numbers (a gigabyte) that the features of `lookup` may take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,48 +87,6 @@ class Linear:
         return other[rows] if isinstance(other, np.ndarray) and len(other) == len(self.values) else other
 
 
-@dataclass(slots=True)
-class _Affine:
-    """One number for each row: by principal its coefficients, (rows, D) or (D,), and the rest."""
-
-    terms: dict[int, np.ndarray]
-    offset: Any
-
-
-@dataclass(frozen=True, slots=True)
-class _Whole:
-    """A principal itself."""
-
-    node: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Rows:
-    """A matrix whose rows are principals."""
-
-    nodes: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Scores:
-    """A matrix principal times a vector of features (rows, F) or (F,), plus an offset."""
-
-    node: int
-    features: Any
-    offset: Any = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class _Stack:
-    """A vector of numbers, one for each score."""
-
-    parts: tuple[Any, ...]
-
-
-class _NotLinear(Exception):
-    """The value depends on the principals in another way."""
-
-
 def linear_predictor(trace: Trace, site: int, rows: Any, principals: Sequence[int]) -> Linear:
     """How the choices of a site read the principals, over a slice or an index array of rows.
 
@@ -129,7 +103,7 @@ def linear_predictor(trace: Trace, site: int, rows: Any, principals: Sequence[in
     try:
         for position, argument in enumerate(slot.arguments):
             if position != known.argument and reader.depends(code, argument):
-                raise _NotLinear(f"{record.arguments[position].name} of {record.name} depends on the block too")
+                raise NotLinear(f"{record.arguments[position].name} of {record.name} depends on the block too")
         argument = _through_link(code, slot.arguments[known.argument], known.inverse_link)
         features, offset = reader.design(reader.read(code, argument), known.is_vector)
         others = tuple(
@@ -137,7 +111,7 @@ def linear_predictor(trace: Trace, site: int, rows: Any, principals: Sequence[in
             for position, item in enumerate(slot.arguments)
         )
         values = np.asarray(trace.column(site).gather(rows))
-    except _NotLinear as error:
+    except NotLinear as error:
         raise KernelError(f"{record.name} does not read the block linearly: {error}", slot.span) from None
     except (NotColumnar, RowByRow):
         raise KernelError(f"the arguments of {record.name} are no columns of numbers", slot.span) from None
@@ -153,7 +127,7 @@ def _through_link(code: Code, argument: Ref, inverse_link: str | None) -> Ref:
             slot = code.slots[index]
             if slot.record is not None and slot.record.name == inverse_link:
                 return slot.arguments[0]
-    raise _NotLinear(f"the argument is not ({inverse_link} ...) of a predictor")
+    raise NotLinear(f"the argument is not ({inverse_link} ...) of a predictor")
 
 
 class _Reader:
@@ -189,19 +163,23 @@ class _Reader:
     def plain(self, code: Code, ref: Ref) -> Any:
         """The values (rows, ...) of what does not depend on the principals, or one value for all."""
         if code is not self.code:
-            raise _NotLinear("it is computed elsewhere from the block and other things")
+            raise NotLinear("it is computed elsewhere from the block and other things")
         read, _, _ = columns_reader(self.trace, code, (ref,))
         return read(self.rows)[0]
 
     def read(self, code: Code, ref: Ref) -> Any:
-        """An _Affine, _Whole or _Scores where the value depends on the principals, else plain numbers."""
+        """A value of `affine.py` where it depends on the principals, else plain numbers: one, one for each row, or
+        vectors (1 or rows, D)."""
         if not self.depends(code, ref):
-            return self.plain(code, ref)
+            found = self.plain(code, ref)
+            # a vector that all rows share, not a number for each
+            is_shared = isinstance(found, np.ndarray) and found.ndim == 1 and self._is_one_value(code, ref)
+            return found[None] if is_shared else found
         match ref:
             case GlobalRef(target=target) if target.code is not None:
                 node = self.trace.result_node(target.code, target.row)
                 if node in self.principals:
-                    return _Whole(node)
+                    return Whole(node)
                 return self.read_global(target.code, target.row)
             case SlotRef(depth=0, slot=index):
                 slot = code.slots[index]
@@ -209,7 +187,13 @@ class _Reader:
                     return self._called(code, index)
                 if slot.kind is Kind.DETERMINISTIC and isinstance(slot.record, Deterministic):
                     return self._apply(slot.record, [self.read(code, argument) for argument in slot.arguments])
-        raise _NotLinear("it is read in a way that the text does not show to be linear")
+        raise NotLinear("it is read in a way that the text does not show to be linear")
+
+    def _is_one_value(self, code: Code, ref: Ref) -> bool:
+        """Whether all rows read the same array: one row then reads no array of length 1."""
+        first = self.rows.start if isinstance(self.rows, slice) else int(self.rows[0])
+        read, _, _ = columns_reader(self.trace, code, (ref,))
+        return len(read(slice(first, first + 1))[0]) != 1
 
     def read_global(self, code: Code, row: int) -> Any:
         """A deterministic global of the principals, read as the text of its own directive says."""
@@ -219,17 +203,17 @@ class _Reader:
                 inner = _Reader(self.trace, code, slice(row, row + 1), self.principals)
                 record = slot.record
                 assert isinstance(record, Deterministic)
-                arguments = [_one(inner.read(code, argument)) for argument in slot.arguments]
+                arguments = [of_all(inner.read(code, argument)) for argument in slot.arguments]
                 return self._apply(record, arguments)
-        raise _NotLinear("a name on the way is no plain expression")
+        raise NotLinear("a name on the way is no plain expression")
 
-    def _called(self, code: Code, slot: int) -> _Whole:
+    def _called(self, code: Code, slot: int) -> Whole:
         edges = self.trace.tables[code.index].edges[slot].gather(self.rows)
         first = int(edges[0])
         node = self.trace.result_node(self.trace.program.codes[first >> 32], first & ROW_MASK) if first >= 0 else -1
         if node not in self.principals or (edges != first).any():
-            raise _NotLinear("rows call different parts of the block")
-        return _Whole(node)
+            raise NotLinear("rows call different parts of the block")
+        return Whole(node)
 
     # ---------------------------------------------------------------------------------------------- arithmetic
 
@@ -237,21 +221,20 @@ class _Reader:
         match record.name, arguments:
             case "dot", [one, other]:
                 return self._dot(one, other)
-            case "matmul", [_Whole(node=node), other] if not _is_affine(other):
-                return _Scores(node, other)
-            case "matrix", [_Rows()]:
+            case "matmul", [Whole(node=node, scale=scale), other] if not is_affine(other) and np.ndim(scale) < 2:
+                return Scores(node, scaled(other, scale))
+            case "matrix", [Rows()]:
                 return arguments[0]
             case (("matrix" | "list"), parts) if all(map(self._is_row, parts)):
-                return _Rows(tuple(part.node for part in parts))
-            case "matmul", [_Rows(nodes=nodes), other] if not _is_affine(other):
+                return Rows(tuple(part.node for part in parts))
+            case "matmul", [Rows(nodes=nodes), other] if not is_affine(other):
                 features = np.asarray(other, dtype=np.float64)
-                return _Stack(tuple(_Affine({node: features}, 0.0) for node in nodes))
+                return Stack(tuple(Affine({node: features}, 0.0) for node in nodes))
             case "vector", parts:
-                return _Stack(tuple(parts))
-            case "lookup", [_Whole(node=node), position] if isinstance(position, (int, float)):
-                unit = np.zeros(np.size(self.trace.value(node)))
-                unit[int(position)] = 1.0
-                return _Affine({node: unit}, 0.0)
+                return Stack(tuple(parts))
+            # a default stands last, None where none is given
+            case "lookup", [Whole(node=node, scale=scale), position, _] if not is_affine(position):
+                return Affine({node: scaled(self._units(node, position), scale)}, 0.0)
             case "+", [first, *rest]:
                 for item in rest:
                     first = self._plus(first, item)
@@ -262,66 +245,87 @@ class _Reader:
                 return self._plus(first, self._times(other, -1.0))
             case "*", [first, *rest]:
                 for item in rest:
-                    first = self._times(item, first) if _is_affine(item) else self._times(first, item)
+                    first = self._times(item, first) if is_affine(item) else self._times(first, item)
                 return first
-            case "/", [first, other] if not _is_affine(other):
+            case "/", [first, other] if not is_affine(other):
                 return self._times(first, 1.0 / np.asarray(other, dtype=np.float64))
-        raise _NotLinear(f"{record.name} of it is not linear")
+        raise NotLinear(f"{record.name} of it is not linear")
 
     def _is_row(self, item: Any) -> bool:
-        return isinstance(item, _Whole) and np.ndim(self.trace.value(item.node)) == 1
+        return isinstance(item, Whole) and item.is_bare() and np.ndim(self.trace.value(item.node)) == 1
 
-    def _dot(self, one: Any, other: Any) -> _Affine:
-        if isinstance(other, _Whole):
+    def _units(self, node: int, positions: Any) -> np.ndarray:
+        """Features (rows, D) or (D,) that choose one coordinate."""
+        value = self.trace.value(node)
+        if np.ndim(value) != 1:
+            raise NotLinear("lookup of a matrix is not linear")
+        size = np.size(value)
+        if np.size(positions) * size > MOST_UNITS:
+            raise NotLinear("as features, the positions that are looked up would take too much memory")
+        found = np.zeros((*np.shape(positions), size))
+        np.put_along_axis(found, np.asarray(positions, dtype=np.int64)[..., None], 1.0, axis=-1)
+        return found
+
+    def _dot(self, one: Any, other: Any) -> Affine:
+        if isinstance(other, Whole):
             one, other = other, one
-        if not isinstance(one, _Whole) or _is_affine(other):
-            raise _NotLinear("dot of it is not linear")
-        return _Affine({one.node: np.asarray(other, dtype=np.float64)}, 0.0)
+        if not isinstance(one, Whole) or is_affine(other):
+            raise NotLinear("dot of it is not linear")
+        return Affine({one.node: scaled(other, one.scale)}, 0.0)
 
-    def _number(self, item: Any) -> _Affine:
+    def _number(self, item: Any) -> Affine:
         """A scalar principal as an affine number."""
         match item:
-            case _Affine():
+            case Affine():
                 return item
-            case _Whole(node=node) if not isinstance(self.trace.value(node), (np.ndarray, tuple)):
-                return _Affine({node: np.ones(1)}, 0.0)
-        raise _NotLinear("a vector stands where a number is expected")
+            case Whole(node=node) if not self._is_wide(node):
+                return Affine({node: np.ones(1)}, 0.0)
+        raise NotLinear("a vector stands where a number is expected")
+
+    def _is_wide(self, node: int) -> bool:
+        return isinstance(self.trace.value(node), (np.ndarray, tuple))
 
     def _plus(self, one: Any, other: Any) -> Any:
-        if not _is_affine(one):
+        if not is_affine(one):
             one, other = other, one
-        if not _is_affine(one):
+        if not is_affine(one):
             return np.add(one, other)
-        if isinstance(one, _Scores) and not _is_affine(other):
-            return _Scores(one.node, one.features, one.offset + np.asarray(other))
+        if isinstance(one, Scores) and not is_affine(other):
+            return Scores(one.node, one.features, one.offset + np.asarray(other))
         one = self._number(one)
-        if not _is_affine(other):
-            return _Affine(one.terms, one.offset + np.asarray(other, dtype=np.float64))
+        if not is_affine(other):
+            return Affine(one.terms, one.offset + np.asarray(other, dtype=np.float64))
         other = self._number(other)
         terms = dict(one.terms)
         for node, coefficients in other.terms.items():
             terms[node] = terms[node] + coefficients if node in terms else coefficients
-        return _Affine(terms, one.offset + other.offset)
+        return Affine(terms, one.offset + other.offset)
 
     def _times(self, one: Any, factor: Any) -> Any:
-        if not _is_affine(one):
+        if not is_affine(one):
             return np.multiply(one, factor)
-        if _is_affine(factor):
-            raise _NotLinear("two parts of the block are multiplied")
-        number, by = self._number(one), np.asarray(factor, dtype=np.float64)
-        scaled = by[:, None] if by.ndim else by
-        return _Affine({node: scaled * part for node, part in number.terms.items()}, by * number.offset)
+        if is_affine(factor):
+            raise NotLinear("two parts of the block are multiplied")
+        by = np.asarray(factor, dtype=np.float64)
+        match one:
+            case Whole(node=node, scale=scale) if self._is_wide(node):
+                return Whole(node, product(scale, by))
+            case Scores(node=node, features=features, offset=offset) if by.ndim < 2:
+                return Scores(node, scaled(features, by), offset * by_row(by))
+        number = self._number(one)
+        return Affine({node: scaled(part, by) for node, part in number.terms.items()}, by * number.offset)
 
     # ------------------------------------------------------------------------------------------------- design
 
     def design(self, found: Any, is_vector: bool) -> tuple[np.ndarray, Any]:
         """Features (rows, F) in the order of the principals, and the offset."""
         if is_vector:
-            if isinstance(found, _Stack):
+            if isinstance(found, Stack):
                 return self._stacked(found)
-            if not isinstance(found, _Scores) or self.principals != [found.node]:
-                raise _NotLinear("scores are read as (matmul W x) of one matrix")
-            return self._wide(found.features), found.offset
+            if not isinstance(found, Scores) or self.principals != [found.node]:
+                raise NotLinear("scores are read as (matmul W x) of one matrix")
+            offset = found.offset
+            return self._wide(found.features), offset[0] if np.ndim(offset) == 2 and len(offset) == 1 else offset
         number = self._number(found)
         widths = [np.size(self.trace.value(node)) for node in self.principals]
         parts = [
@@ -332,34 +336,18 @@ class _Reader:
         offset = number.offset
         return features, float(offset) if np.ndim(offset) == 0 else offset
 
-    def _stacked(self, found: _Stack) -> tuple[np.ndarray, Any]:
+    def _stacked(self, found: Stack) -> tuple[np.ndarray, Any]:
         """Scores (vector (dot w0 x) (dot w1 x) ...): each choice of the block, in order, times the same features."""
-        numbers = [self._number(part) for part in found.parts if _is_affine(part)]
+        numbers = [self._number(part) for part in found.parts if is_affine(part)]
         nodes = [node for number in numbers for node in number.terms]
         if len(numbers) < len(found.parts) or nodes != self.principals:
-            raise _NotLinear("each score must read one choice of the block, in their order")
+            raise NotLinear("each score must read one choice of the block, in their order")
         features = [self._wide(number.terms[node]) for number, node in zip(numbers, nodes, strict=True)]
         if any(not np.array_equal(features[0], other) for other in features[1:]):
-            raise _NotLinear("the scores multiply different features")
+            raise NotLinear("the scores multiply different features")
         offsets = [np.broadcast_to(number.offset, (self.count,)) for number in numbers]
         return features[0], np.stack(offsets, axis=1)
 
     def _wide(self, coefficients: Any) -> np.ndarray:
         array = np.asarray(coefficients, dtype=np.float64)
-        return array if array.ndim == 2 else np.broadcast_to(array, (self.count, array.size))
-
-
-def _is_affine(item: Any) -> bool:
-    return isinstance(item, (_Affine, _Whole, _Rows, _Scores, _Stack))
-
-
-def _one(item: Any) -> Any:
-    """What one row of another directive gives, for all rows here."""
-    if isinstance(item, _Affine):
-        terms = {node: part[0] if part.ndim == 2 else part for node, part in item.terms.items()}
-        return _Affine(terms, item.offset[0] if np.ndim(item.offset) else item.offset)
-    if isinstance(item, (_Scores, _Stack)):
-        raise _NotLinear("scores are computed elsewhere")
-    if isinstance(item, np.ndarray) and len(item) == 1:
-        return item[0]
-    return item
+        return np.broadcast_to(array, (self.count, array.shape[-1]))

@@ -1,0 +1,128 @@
+"""Linear predictors as they are read off the text: what they say a likelihood changes by is what the trace says."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from venture_lite import Venture, VentureError
+from venture_lite.inference.linear_block import LinearBlock
+from venture_lite.trace.sections import Sections
+
+SIZE = 4
+BEFORE = """
+[assume w (multivariate_normal {m} {S})]
+[assume c (gamma 4 2)]
+[assume scaled (* c w)]
+[assume stretched (* w {t})]
+[assume smaller (/ stretched c)]
+"""
+
+
+def session(text: str, count: int) -> Venture:
+    rng = np.random.default_rng(count)
+    v = Venture(seed=1)
+    v.execute(
+        text, N=count, X=rng.standard_normal((count, SIZE)), Y=rng.random(count) < 0.5, s=rng.random(count),
+        g=rng.integers(0, SIZE, count), t=np.arange(1.0, SIZE + 1), m=np.zeros(SIZE), S=np.eye(SIZE),
+    )  # fmt: skip
+    return v
+
+
+def block_of(v: Venture, name: str) -> LinearBlock:
+    model = v.traces[0]
+    target = model.trace.analyzer.globals[name]
+    assert target.code is not None
+    node = model.trace.result_node(target.code, target.row)
+    return LinearBlock(model, Sections.of(model, [node]), [node])
+
+
+def agrees(v: Venture, name: str) -> None:
+    rng = np.random.default_rng(1)
+    block = block_of(v, name)
+    at, before = block.present(), v.log_score()
+    for _ in range(2):
+        theta = at + rng.standard_normal(block.size)
+        v.force(name, block.values(theta)[0])
+        after = v.log_score()
+        assert after - before == pytest.approx(block.log_density(theta) - block.log_density(at), abs=1e-9)
+        at, before = theta, after
+
+
+# as many rows as features among them: vectors and numbers for each row are told apart all the same
+@pytest.mark.parametrize("count", [2, SIZE, 7])
+@pytest.mark.parametrize(
+    "predictor",
+    [
+        "(dot w {X[n]})",
+        "(dot w {t})",
+        "(dot (* c w) {X[n]})",
+        "(dot {X[n]} (* w 3 c))",
+        "(dot (* w {s[n]}) {X[n]})",
+        "(dot (* w {t}) {X[n]})",
+        "(dot (* {s[n]} (* w {t})) {X[n]})",
+        "(dot (* {t} (* {s[n]} w)) {X[n]})",
+        "(dot (/ w {t}) {X[n]})",
+        "(dot (- w) {X[n]})",
+        "(dot (* w {X[n]}) {t})",
+        "(dot (* w {X[n]}) {X[n]})",
+        "(dot scaled {X[n]})",
+        "(dot stretched {X[n]})",
+        "(dot smaller {X[n]})",
+        "(dot (* {s[n]} smaller) {t})",
+        "(+ {s[n]} (* {s[n]} (dot (* {s[n]} w) {t})))",
+        "(lookup w 2)",
+        "(lookup w {g[n]})",
+        "(+ (lookup scaled 0) (* {s[n]} (lookup stretched {g[n]})))",
+    ],
+)
+def test_a_predictor_says_by_what_the_log_score_changes(predictor: str, count: int) -> None:
+    agrees(session(f"{BEFORE} for n in 1...N: [observe (bernoulli (logistic {predictor})) {{Y[n]}}]", count), "w")
+
+
+@pytest.mark.parametrize("count", [2, SIZE, 7])
+@pytest.mark.parametrize(
+    "scores",
+    [
+        "(matmul W {X[n]})",
+        "(matmul (* c W) {X[n]})",
+        "(* {s[n]} (matmul (/ W c) {X[n]}))",
+        "(+ (vector 1 2 3) (* 2 (matmul W {t})))",
+    ],
+)
+def test_scores_say_by_what_the_log_score_changes(scores: str, count: int) -> None:
+    text = f"""
+    [assume c (gamma 4 2)]
+    [assume W (matrix_normal 1)]
+    for n in 1...N: [observe (softmax_categorical {scores}) {{g[n]}}]
+    """
+    rng = np.random.default_rng(count)
+    v = Venture(seed=1)
+    v.register(
+        "matrix_normal",
+        simulate=lambda rng, sd: sd * rng.standard_normal((3, SIZE)),
+        log_density=lambda value, sd: -0.5 * float(np.square(value).sum()) / sd**2,
+        arguments=["sd"],
+        domain="real",
+        gradient={"value": lambda value, sd: -np.asarray(value) / sd**2},
+    )
+    v.execute(
+        text, N=count, X=rng.standard_normal((count, SIZE)), s=rng.random(count), g=rng.integers(0, 3, count),
+        t=np.arange(1.0, SIZE + 1),
+    )  # fmt: skip
+    agrees(v, "W")
+
+
+@pytest.mark.parametrize(
+    ("predictor", "message"),
+    [
+        ("(dot (* w w) {X[n]})", "two parts of the block are multiplied"),
+        ("(dot (exp w) {X[n]})", "exp of it is not linear"),
+        ("(lookup (exp w) 1)", "exp of it is not linear"),
+        ("(dot w (* w {X[n]}))", "dot of it is not linear"),
+    ],
+)
+def test_what_is_not_linear_is_refused(predictor: str, message: str) -> None:
+    v = session(f"{BEFORE} for n in 1...N: [observe (bernoulli (logistic {predictor})) {{Y[n]}}]", 5)
+    with pytest.raises(VentureError, match=message):
+        block_of(v, "w")

@@ -25,7 +25,8 @@ from tests.statistics import Expected, assert_chain_agrees, assert_same_mean
 from venture_lite import Venture
 from venture_lite.draws import Draws
 from venture_lite.inference.anneal import Annealing
-from venture_lite.inference.data import Data, Subsample
+from venture_lite.inference.assignments import Assignments
+from venture_lite.inference.data import Subsample
 from venture_lite.trace.statistics import Statistics
 
 CRP = """
@@ -121,13 +122,12 @@ def test_churns_at_full_size_keep_the_posterior(case: str) -> None:
     assert_chain_agrees(chain(case, seed=5), CASES[case][3](), draws=400, what=case)
 
 
-def removed_and_added(self: Annealing, data: Data, subsample: Subsample) -> None:
+def removed_and_added(self: Annealing, assignments: Assignments, subsample: Subsample) -> None:
     """Every datum is taken out and put in again, also where it is the same."""
     datum = subsample.take_out(self._draw())
     assert datum == subsample.take_in(0.0)
-    self._remove(data, datum)
-    data.add(datum)
-    self._assign(data, datum, new=True)
+    self._remove(assignments, datum)
+    self._assign(assignments, subsample, datum, new=True)
 
 
 @pytest.mark.slow
@@ -147,10 +147,10 @@ def test_to_remove_and_add_a_datum_is_a_gibbs_step(case: str, monkeypatch: pytes
 
 @pytest.mark.slow
 def test_statistics_of_a_removed_datum_that_are_left_in_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    def leave_in(self: Annealing, data: Data, datum: int) -> None:
+    def leave_in(self: Annealing, assignments: Assignments, datum: int) -> None:
         with monkeypatch.context() as broken:
             broken.setattr(Statistics, "unincorporate", lambda *_: None)
-            data.remove(datum)
+            assignments.data.remove(datum)
 
     monkeypatch.setattr(Annealing, "_churn", removed_and_added)
     monkeypatch.setattr(Annealing, "_remove", leave_in)

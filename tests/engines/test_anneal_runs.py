@@ -18,8 +18,8 @@ from tests.posterior.derive import groups, log_crp, table
 from tests.statistics import assert_chain_agrees
 from venture_lite import Venture, VentureError
 from venture_lite.draws import Draws, KernelStatistics
+from venture_lite.inference.assignments import Assignments
 from venture_lite.inference.data import Subsample
-from venture_lite.inference.gibbs import Gibbs
 from venture_lite.session.loop_data import LoopData
 from venture_lite.trace.invariants import check
 
@@ -210,14 +210,14 @@ def test_energy_is_annealed_with_all_data_in() -> None:
     v = venture(COINS, FACES * 2)
     powers: list[float] = []
     model = v.traces[0]
-    step = Gibbs.step
+    assign = Assignments.assign
 
-    def noted(self: Gibbs, *arguments: Any) -> bool:
+    def noted(self: Assignments, *arguments: Any, **named: Any) -> bool:
         powers.append(model.regenerator.power)
-        return step(self, *arguments)
+        return assign(self, *arguments, **named)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Gibbs, "step", noted)
+        patch.setattr(Assignments, "assign", noted)
         found = small(v, "(anneal z linear 'energy 2)")
     assert found.details["removals"] == 0
     assert powers == [size / 8 for size in range(1, 9) for _ in range(3)]
@@ -238,22 +238,39 @@ def labels(v: Venture, count: int) -> list[Any]:
     return [v.sample(f"(z {n})") for n in range(1, count + 1)]
 
 
-@pytest.mark.parametrize("text", [COINS, NORMALS], ids=["collapsed", "own parameters"])
-@pytest.mark.parametrize("point", [1, 4, 9, 20, 37, 60])
-def test_ctrl_c_puts_the_assignments_back(text: str, point: int) -> None:
-    v = venture(text, [True, False] * 4)
-    v.infer("(anneal z linear 2)")
-    (model,), before, score = v.traces, labels(v, 8), v.log_score()
+INTERRUPTED = {
+    "collapsed": (COINS, "(anneal z linear 1)"),
+    "collapsed, with kernels": (COINS.replace("crp 1.5", "crp (gamma 1 1)"), "(anneal z linear 1 (mh default one 1))"),
+    "own parameters": (NORMALS, "(anneal z linear 1)"),
+    "energy": (COINS, "(anneal z linear 'energy 1)"),
+}
+
+
+@pytest.mark.parametrize("name", INTERRUPTED)
+def test_ctrl_c_at_any_point_puts_the_assignments_back(name: str) -> None:
+    text, kernel = INTERRUPTED[name]
+    v = venture(text, [True, False, True, True])
+    v.infer(kernel)
+    (model,) = v.traces
     model.machine.poll_every = 1
-    model.interrupt_after = point
-    with pytest.raises(KeyboardInterrupt):
-        v.infer("(anneal z linear 2)")
-    check(model)
-    assert labels(v, 8) == before
-    assert data_of(v).count == 8
-    if text == COINS:
-        assert v.log_score() == pytest.approx(score, abs=1e-9)
-    v.infer("(anneal z linear 1)")
+    points = 0
+    while True:
+        before, score = labels(v, 4), v.log_score()
+        model.interrupt_after = points + 1
+        try:
+            v.infer(kernel)
+        except KeyboardInterrupt:
+            points += 1
+        else:
+            break
+        check(model)
+        assert labels(v, 4) == before
+        assert data_of(v).count == 4
+        if name in ("collapsed", "energy"):
+            assert v.log_score() == pytest.approx(score, abs=1e-9)
+    assert points > 15
+    model.interrupt_after = None
+    v.infer(kernel)
     check(model)
 
 

@@ -10,19 +10,18 @@ from __future__ import annotations
 
 import time
 from array import array
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from venture_lite.errors import ArgumentError, KernelError, VentureError
 from venture_lite.forms import scope_name
+from venture_lite.inference.assignments import Assigning, Assignments
 from venture_lite.inference.data import Data, Subsample
-from venture_lite.inference.gibbs import Gibbs
 from venture_lite.inference.inspection import one_of_each_kind
 from venture_lite.inference.lambdas import Lambda
 from venture_lite.inference.program import Action, InferenceProgram, Kernel, located
 from venture_lite.inference.reading import is_symbol, parts_of
 from venture_lite.inference.replay import Procedure
-from venture_lite.inference.selection import order_of, sort_key
 from venture_lite.syntax import Expression, Form
 from venture_lite.trace.addresses import address
 from venture_lite.trace.directives import Model
@@ -42,7 +41,7 @@ class Annealing:
         # whether the likelihood is annealed, with all data in, in place of the subsample
         self.tempers = tempers
         self.kernels = kernels
-        self.gibbs = Gibbs(model, scope, None)
+        self.assigning = Assigning(model, scope)
         self.assignments = 0
         self.removals = 0
         # assignments that changed the state
@@ -54,118 +53,82 @@ class Annealing:
     def run(self, data: Data, sizes: Sequence[int], told: Callable[[int], None]) -> None:
         """Follow the sizes, the last of which is all. After an error or Ctrl-C all data are in, with the assignments
         that they had at the start."""
-        saved = self._assignments(data)
+        assignments = Assignments(self.assigning, data)
+        saved = self._saved(data, assignments)
         subsample = Subsample(data.count)
         move = self._heat_to if self.tempers else self._move_to
         self._since = 0
         try:
             for step, size in enumerate(sizes):
-                move(data, subsample, size)
+                move(assignments, subsample, size)
                 if not step & 63:
                     told(step)
+            assignments.settle()
         except BaseException:
             self.model.rollback()
             self.model.regenerator.power = 1.0
-            self._put_back(data, saved)
+            assignments.abandon()
+            self._put_back(data, assignments, saved)
             raise
 
     # --------------------------------------------------------------------------------------- the subsample
 
-    def _move_to(self, data: Data, subsample: Subsample, size: int) -> None:
+    def _move_to(self, assignments: Assignments, subsample: Subsample, size: int) -> None:
         """One step of the schedule: single removals and additions, of which the last is an addition."""
         if subsample.size == size:
-            self._churn(data, subsample)
+            self._churn(assignments, subsample)
             return
         while subsample.size >= size:
-            self._remove(data, subsample.take_out(self._draw()))
+            self._remove(assignments, subsample.take_out(self._draw()))
         while subsample.size < size:
-            datum = subsample.take_in(self._draw())
-            data.add(datum)
-            self._assign(data, datum, new=True)
-            self._count(subsample)
+            self._assign(assignments, subsample, subsample.take_in(self._draw()), new=True)
 
-    def _churn(self, data: Data, subsample: Subsample) -> None:
+    def _churn(self, assignments: Assignments, subsample: Subsample) -> None:
         """Remove a random datum, and assign a random one of those that are then out."""
         going, coming = subsample.take_out(self._draw()), subsample.take_in(self._draw())
         if going != coming:
-            self._remove(data, going)
-            data.add(coming)
-        self._assign(data, coming, new=going != coming)
-        self._count(subsample)
+            self._remove(assignments, going)
+        self._assign(assignments, subsample, coming, new=going != coming)
 
-    def _heat_to(self, data: Data, subsample: Subsample, size: int) -> None:
+    def _heat_to(self, assignments: Assignments, subsample: Subsample, size: int) -> None:
         """One step with all data in: the likelihood to the power of what would be the subsample's share."""
-        self.model.regenerator.power = size / data.count
-        self._churn(data, subsample)
+        self.model.regenerator.power = size / assignments.data.count
+        self._churn(assignments, subsample)
 
     def _draw(self) -> float:
         self.model.poll()
         return self.model.trace.rng.random()
 
-    def _remove(self, data: Data, datum: int) -> None:
-        data.remove(datum)
+    def _remove(self, assignments: Assignments, datum: int) -> None:
+        assignments.remove(datum)
         self.removals += 1
 
-    def _count(self, subsample: Subsample) -> None:
+    def _assign(self, assignments: Assignments, subsample: Subsample, datum: int, new: bool) -> None:
         """One more assignment; after as many as there are data in the subsample the kernels run."""
+        self.changed += assignments.assign(datum, new)
         self.assignments += 1
         self._since += 1
         if self._since >= subsample.size:
             self._since = 0
             self.passes += 1
+            if self.kernels:
+                assignments.settle()
             for kernel in self.kernels:
                 kernel()
 
-    # -------------------------------------------------------------------------------------- the assignments
-
-    def _assign(self, data: Data, datum: int, new: bool) -> None:
-        """Draw a datum's choices in the scope given all else: those of one block together, one block after another, on
-        to the next by key that exists now."""
-        done: tuple[Any, ...] | None = None
-        changed = new
-        while True:
-            blocks = sorted(block for block in self._blocks(data, datum) if done is None or block[0] > done)
-            if not blocks:
-                break
-            done, key, nodes = blocks[0]
-            moved = self.gibbs.step(nodes, key)
-            changed = changed or moved
-            if len(blocks) == 1 and not moved:
-                break
-        self.changed += changed
-
-    def _blocks(self, data: Data, datum: int) -> Iterator[tuple[tuple[Any, ...], Any, list[int]]]:
-        """(order, key, choices) of each block of the scope, as far as the datum has choices in it."""
-        found: dict[tuple[Any, ...], tuple[Any, list[int]]] = {}
-        for node in data.choices(datum):
-            for key in self._keys(node):
-                order = order_of(self.model, node) if self.scope == "default" else sort_key(key)
-                found.setdefault(order, (key, []))[1].append(node)
-        return ((order, key, nodes) for order, (key, nodes) in found.items())
-
-    def _keys(self, node: int) -> list[Any]:
-        """The key of the choice's block in the scope, if it is in it."""
-        if self.scope == "default":
-            return [node]
-        trace = self.model.trace
-        return [key for name, key in trace.tags(*trace.decode(node)) if name == self.scope]
-
-    def _in_scope(self, data: Data, datum: int) -> list[int]:
-        return [node for node in data.choices(datum) if self._keys(node)]
-
     # ------------------------------------------------------------------------------ what there was at the start
 
-    def _assignments(self, data: Data) -> dict[tuple[Any, ...], Any]:
+    def _saved(self, data: Data, assignments: Assignments) -> dict[tuple[Any, ...], Any]:
         """The value of every assignment, by address. Refuses what cannot be enumerated, and a scope without any."""
         trace = self.model.trace
-        nodes = dict.fromkeys(node for datum in range(data.count) for node in self._in_scope(data, datum))
+        nodes = dict.fromkeys(node for datum in range(data.count) for node in assignments.in_scope(datum))
         if not nodes:
             hint = "the scope of the choices that the data's rows name, as z in (tag 'z n (crp))"
             raise KernelError(f"no datum has a latent assignment in the scope {self.scope}", hint=hint)
-        self.gibbs.check(self.model, one_of_each_kind(self.model, list(nodes)))
+        self.assigning.gibbs.check(self.model, one_of_each_kind(self.model, list(nodes)))
         return {address(trace, node): trace.value(node) for node in nodes}
 
-    def _put_back(self, data: Data, saved: Mapping[tuple[Any, ...], Any]) -> None:
+    def _put_back(self, data: Data, assignments: Assignments, saved: Mapping[tuple[Any, ...], Any]) -> None:
         """Put all data in, with the assignments that were saved; Ctrl-C waits."""
         model = self.model
         poll, model.machine.poll = model.machine.poll, lambda: None
@@ -174,7 +137,7 @@ class Annealing:
             for datum in filter(data.is_out, range(data.count)):
                 data.add(datum)
             for datum in range(data.count):
-                for node in self._in_scope(data, datum):
+                for node in assignments.in_scope(datum):
                     value = saved.get(address(model.trace, node), NO_EVIDENCE)
                     if value is not NO_EVIDENCE and not equal(value, model.trace.value(node)):
                         model.put_value(node, value)
@@ -187,7 +150,7 @@ class Annealing:
 
     @property
     def rows(self) -> int:
-        return self.gibbs.rows
+        return self.assigning.rows
 
     def details(self) -> dict[str, float]:
         return {"assignments": self.assignments, "removals": self.removals, "passes of kernels": self.passes}

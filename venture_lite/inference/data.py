@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from venture_lite.code import Code
+
 
 class Data(Protocol):
     """The data of the program's loops, by number from 0 to `count` - 1."""
@@ -19,6 +21,9 @@ class Data(Protocol):
 
     def add(self, datum: int) -> None:
         """Evaluate a datum's rows again, constrained to what they observed; final at once."""
+
+    def rows(self, datum: int) -> list[tuple[Code, int]]:
+        """Where a datum's expressions are evaluated, in order, whether it is in or out."""
 
     def choices(self, datum: int) -> list[int]:
         """The unobserved choices that a datum which is in brings about or names."""

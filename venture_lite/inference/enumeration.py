@@ -130,14 +130,16 @@ class Enumeration:
             raise refuse_support(self.model, node, operator)
         if len(support) > MOST_CANDIDATES:
             raise too_many_candidates()
-        values = list(support)
-        if not self.on_current or old is NO_EVIDENCE:
-            return values
-        others = [value for value in values if not equal(value, old)]
-        if len(others) == len(values) and isinstance(operator, Exchangeable):
-            # the only member of a table stands for the fresh one, which comes last
-            others.pop()
-        return [old, *others]
+        return list(support) if not self.on_current or old is NO_EVIDENCE else present_first(operator, support, old)
+
+
+def present_first(operator: Any, support: Sequence[Any], old: Any) -> list[Any]:
+    """The candidates for a choice that has a value, which comes first."""
+    others = [value for value in support if not equal(value, old)]
+    if len(others) == len(support) and isinstance(operator, Exchangeable):
+        # the only member of a table stands for the fresh one, which comes last
+        others.pop()
+    return [old, *others]
 
 
 def too_many_candidates() -> KernelError:
@@ -164,7 +166,16 @@ def draw_candidate(weights: list[Weight], u: float) -> int:
     """An index drawn in proportion to the weights, among those with the fewest impossible terms."""
     fewest = min(weight.impossible for weight in weights)
     best = max(weight.total for weight in weights if weight.impossible == fewest)
-    shares = [math.exp(w.total - best) if w.impossible == fewest else 0.0 for w in weights]
+    return _draw([math.exp(w.total - best) if w.impossible == fewest else 0.0 for w in weights], u)
+
+
+def draw_index(log_weights: list[float], u: float) -> int:
+    """An index drawn in proportion to weights of which at least one is above zero."""
+    best = max(log_weights)
+    return _draw([math.exp(weight - best) for weight in log_weights], u)
+
+
+def _draw(shares: list[float], u: float) -> int:
     target = u * math.fsum(shares)
     for index, share in enumerate(shares):
         target -= share

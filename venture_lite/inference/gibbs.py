@@ -19,6 +19,7 @@ from venture_lite.inference.enumeration import (
 from venture_lite.inference.inspection import inspected_first
 from venture_lite.inference.program import Action, InferenceProgram, Kernel
 from venture_lite.inference.reading import parts_of
+from venture_lite.inference.single_gibbs import SingleGibbs
 from venture_lite.syntax import Form
 from venture_lite.trace.addresses import address
 from venture_lite.trace.directives import Model
@@ -37,9 +38,16 @@ class Gibbs:
         self.scope = scope
         self.block_count = block_count
         self.rows = 0
+        self.single = SingleGibbs(model, scope, block_count)
 
     def step(self, principals: Sequence[int], key: Any) -> bool:
         """Draw the block from its conditional distribution; whether the state changed."""
+        if len(principals) == 1:
+            weighed = self.single.rows
+            moved = self.single.step(principals[0], key)
+            self.rows += self.single.rows - weighed
+            if moved is not None:
+                return moved
         model = self.model
         journal = model.trace.journal
         mark = journal.mark()

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from venture_lite.code import Code
 from venture_lite.errors import Span, VentureError
 from venture_lite.session.live import Directory, Live, Part, Passes
 from venture_lite.trace.withdrawal import Places, put_back, requested, withdraw
@@ -61,6 +62,10 @@ class LoopData:
             error.in_pass(group.passes.told(position))
             raise
         del self._observed[datum]
+
+    def rows(self, datum: int) -> list[tuple[Code, int]]:
+        """The rows of a datum's directives, in order."""
+        return [(made.code, int(made.rows[position])) for made, position in self._places(datum)]
 
     def choices(self, datum: int) -> list[int]:
         """The unobserved choices of a datum that is in."""

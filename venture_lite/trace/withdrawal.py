@@ -6,6 +6,7 @@ its place. What only it referred to goes with it, as by `forget`.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ import numpy as np
 from venture_lite.code import Code, Kind
 from venture_lite.trace.directives import Model, Rows
 from venture_lite.trace.machine import NO_EVIDENCE
-from venture_lite.trace.table import ROW_MASK, Table
+from venture_lite.trace.table import MAKER_EDGE, RANDOM_EDGE, ROW_MASK, Table
 from venture_lite.trace.trace import Trace
 
 Places = list[tuple[Rows, int]]
@@ -80,20 +81,20 @@ def requested(trace: Trace, places: Places) -> list[int]:
     named: set[tuple[Code, int]] = set()
     # (Code, row, reached through no memoized family, kept alive by these rows alone)
     todo = [(made.code, int(made.rows[position]), True, True) for made, position in reversed(places)]
+    tables, codes = trace.tables, trace.program.codes
     while todo:
         code, row, direct, goes = todo.pop()
-        for step in code.steps:
-            if trace.is_choice(code, step, row):
-                if not trace.tables[code.index].is_observed(step, row):
+        table = tables[code.index]
+        for step, kind in _choices_and_edges(code):
+            packed = RANDOM_EDGE if kind is Kind.RANDOM else table.edges[step].view[row]
+            if packed < 0:
+                if packed in (RANDOM_EDGE, MAKER_EDGE) and not table.is_observed(step, row):
                     found[(code.first_site + step) << 32 | row] = None
                 continue
-            if code.slots[step].kind not in (Kind.CALL, Kind.IF):
+            inner, at = codes[packed >> 32], packed & ROW_MASK
+            if not _choices_and_edges(inner):
                 continue
-            packed = trace.tables[code.index].edges[step].view[row]
-            if packed < 0:
-                continue
-            inner, at = trace.program.codes[packed >> 32], packed & ROW_MASK
-            memos = trace.tables[inner.index].memos
+            memos = tables[inner.index].memos
             if memos is None or memos[at] is None:
                 todo.append((inner, at, direct, goes))
                 continue
@@ -105,3 +106,10 @@ def requested(trace: Trace, places: Places) -> list[int]:
                 named.add(family)
                 todo.append((inner, at, False, False))
     return list(found)
+
+
+@cache
+def _choices_and_edges(code: Code) -> tuple[tuple[int, Kind], ...]:
+    """The slots of a body that can be choices or lead to some."""
+    kinds = ((step, code.slots[step].kind) for step in code.steps)
+    return tuple((step, kind) for step, kind in kinds if kind in (Kind.RANDOM, Kind.CALL, Kind.IF))

@@ -1,0 +1,300 @@
+"""Plans for choices whose value names memoized families: a datum's assignment to a component.
+
+Given such a choice, what depends on it lies in few rows: those that its own family's result goes to. For each shape of
+a row one function is generated that follows a candidate through it, in local variables: memoized calls that find other
+families, and what absorbs. Nothing in the trace moves until a candidate is chosen; then users and edges are redirected.
+Where a family would come or go, the interpreter makes that one move. What has no plan at all it does from the start.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from venture_lite.code import Code
+from venture_lite.procedures.record import Random
+from venture_lite.trace.directives import FixedValue, Model
+from venture_lite.trace.follow import MEMO_EDGE, Reach, Shape, ShapeWriter, reach_of
+from venture_lite.trace.machine import NO_EVIDENCE
+from venture_lite.trace.preview import Draws, Preview, Previews, Unplanned, memo_key
+from venture_lite.trace.runtime import Exchangeable, Memo
+from venture_lite.trace.scaffold import Builder
+from venture_lite.trace.table import RANDOM_EDGE, ROW_MASK
+from venture_lite.trace.weights import Weight, density_of
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A row through which a value is followed."""
+
+    code: Code
+    row: int
+    # slots that have the value
+    start: tuple[int, ...]
+    shape: Shape
+    # index of the part whose result the value is; -1 for the choice's own
+    source: int
+
+
+class Reassignments:
+    """The plans of one kernel on one model."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self.previews = Previews(model.trace)
+        self._reaches: dict[tuple[int, tuple[int, ...]], Reach | None] = {}
+        self._shapes: dict[Any, Shape | None] = {}
+        model.trace.derived.extend((self._reaches, self._shapes))
+
+    def plan(self, node: int, draws: Draws) -> Reassignment:
+        """Raises Unplanned where the interpreter is to do it."""
+        return Reassignment(self, node, draws)
+
+    def shape(self, code: Code, start: tuple[int, ...], row: int) -> Shape:
+        """Raises Unplanned."""
+        reach = self._reach(code, start)
+        table = self.model.trace.tables[code.index]
+        kinds = []
+        for slot in reach.applied:
+            kind, edges = RANDOM_EDGE, table.edges.get(slot)
+            if edges is not None:
+                kind = edges.view[row]
+                if kind >= 0:
+                    memos = self.model.trace.tables[kind >> 32].memos
+                    if memos is None or memos[kind & ROW_MASK] is None:
+                        raise Unplanned
+                    kind = MEMO_EDGE
+            kinds.append((kind, table.is_observed(slot, row)))
+        key = (code.index, start, *kinds)
+        if key not in self._shapes:
+            try:
+                kind_of = dict(zip(reach.applied, kinds, strict=True))
+                self._shapes[key] = ShapeWriter(self.model.trace, code, start, reach, kind_of).shape()
+            except Unplanned:
+                self._shapes[key] = None
+        found = self._shapes[key]
+        if found is None:
+            raise Unplanned
+        return found
+
+    def _reach(self, code: Code, start: tuple[int, ...]) -> Reach:
+        key = (code.index, start)
+        if key not in self._reaches:
+            try:
+                self._reaches[key] = reach_of(code, start)
+            except Unplanned:
+                self._reaches[key] = None
+        found = self._reaches[key]
+        if found is None:
+            raise Unplanned
+        return found
+
+
+class Reassignment:
+    """One choice, and the rows that depend on it. While entered, what they apply is out of its makers' statistics."""
+
+    def __init__(self, plans: Reassignments, node: int, draws: Draws) -> None:
+        self._plans = plans
+        self._trace = trace = plans.model.trace
+        self.draws = draws
+        self.node = node
+        # the choice's own row first
+        self.parts: list[Part] = []
+        code, slot, row = trace.decode(node)
+        self._enter_row(code, (slot,), row, -1)
+        self.operator, self.arguments = trace.application(node >> 32, row)
+        self.old = trace.value(node)
+        # (procedure, value, inputs) of what is out, in order, and how each goes back
+        self._out: list[tuple[Exchangeable, Any, tuple[Any, ...]]] = []
+        self._tokens: list[Any] = []
+        self.terms = sum(part.shape.terms for part in self.parts)
+
+    def _enter_row(self, code: Code, start: tuple[int, ...], row: int, source: int) -> None:
+        trace = self._trace
+        if any(part.row == row and part.code is code for part in self.parts):
+            raise Unplanned
+        shape = self._plans.shape(code, start, row)
+        self.parts.append(Part(code, row, start, shape, source))
+        if not shape.goes_on:
+            return
+        if code.kind == "directive":
+            if (code.index, row) in trace.bindings.by_row:
+                raise Unplanned
+            return
+        if code.kind != "lambda":
+            raise Unplanned
+        at = len(self.parts) - 1
+        users: dict[tuple[Code, int], list[int]] = {}
+        for user in trace.users.nodes(code, row):
+            reader, slot, its_row = trace.decode(user)
+            if trace.tables[reader.index].is_observed(slot, its_row):
+                raise Unplanned
+            users.setdefault((reader, its_row), []).append(slot)
+        for (reader, its_row), slots in users.items():
+            self._enter_row(reader, tuple(sorted(slots)), its_row, at)
+
+    # ---------------------------------------------------------------------------------------------- weighing
+
+    def __enter__(self) -> Reassignment:
+        trace = self._trace
+        if isinstance(self.operator, Exchangeable):
+            self._out.append((self.operator, self.old, self.arguments))
+        for part in self.parts:
+            for slot in part.shape.made:
+                site = part.code.first_site + slot
+                operator, *inputs = trace.read(site, part.row)
+                if operator is self.operator:
+                    raise Unplanned
+                self._out.append((operator, trace.column(site).view[part.row], tuple(inputs)))
+        for operator, value, given in self._out:
+            self._tokens.append((operator, operator.state.remove(value, *given)))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for operator, token in reversed(self._tokens):
+            operator.restore(token)
+        self._tokens.clear()
+
+    def weigh(self, value: Any) -> tuple[Weight, Preview]:
+        """Log weight of a candidate, with the families that it would bring about. Raises Unplanned."""
+        site, row = self.node >> 32, self.node & ROW_MASK
+        weigher = _Weigher(self._plans, Preview(self._plans.previews, self.draws))
+        weigher.weight.add(density_of(self._trace, site, row, self.operator, self.arguments, value))
+        try:
+            self._follow(weigher, value, moving=False)
+        finally:
+            weigher.take_back()
+        return weigher.weight, weigher.preview
+
+    def _follow(self, follower: Any, value: Any, moving: bool) -> None:
+        results: list[Any] = []
+        for part in self.parts:
+            x = value if part.source < 0 else results[part.source]
+            results.append((part.shape.move if moving else part.shape.weigh)(follower, part.row, x))
+
+    def dying(self) -> list[tuple[Code, int]]:
+        """Families that only these rows keep alive, and those that only such families do."""
+        trace = self._trace
+        codes = trace.program.codes
+        held: dict[tuple[int, int], int] = {}
+        found: list[tuple[Code, int]] = []
+        todo = [(part.code, part.row, part.shape.calls) for part in self.parts]
+        while todo:
+            code, row, calls = todo.pop()
+            edges = trace.tables[code.index].edges
+            for slot in calls:
+                packed = edges[slot].view[row]
+                if packed < 0:
+                    continue
+                family = (packed >> 32, packed & ROW_MASK)
+                inner = codes[family[0]]
+                held[family] = held.get(family, 0) + 1
+                if inner.kind == "branch" or held[family] == trace.users.count(inner, family[1]):
+                    found.append((inner, family[1]))
+                    todo.append((inner, family[1], tuple(trace.tables[inner.index].edges)))
+        return found
+
+    # ------------------------------------------------------------------------------------------------ moving
+
+    def move(self, value: Any, preview: Preview) -> None:
+        """Give the choice its new value, through the journal; what must be made is made as previewed."""
+        trace, model = self._trace, self._plans.model
+        if preview.is_used or self.dying():
+            self._interpreted(value, preview)
+            return
+        for operator, its_value, inputs in self._out:
+            trace.statistics.unincorporate(operator, its_value, inputs)
+        if isinstance(self.operator, Exchangeable):
+            trace.statistics.incorporate(self.operator, value, self.arguments)
+        self._follow(_Mover(model), value, moving=True)
+
+    def _interpreted(self, value: Any, preview: Preview) -> None:
+        model, trace = self._plans.model, self._trace
+
+        def as_previewed(node: int, *_: Any) -> Any:
+            code, slot, row = trace.decode(node)
+            environment = trace.tables[code.index].environment
+            if environment is None or code.kind != "lambda":
+                return NO_EVIDENCE
+            family = (code.index, environment.view[row], trace.memo_key(code, row))
+            return preview.drawn.get((family, slot), NO_EVIDENCE)
+
+        scaffold = Builder(trace).build([self.node])
+        model.regenerator.detach(scaffold, counts=False)
+        model.machine.choose = as_previewed
+        try:
+            model.regenerator.regenerate(scaffold, FixedValue(value))
+        finally:
+            model.machine.choose = None
+
+
+class _Weigher:
+    """Weighs what absorbs a candidate."""
+
+    def __init__(self, plans: Reassignments, preview: Preview) -> None:
+        self._trace = plans.model.trace
+        self._power = plans.model.regenerator.power
+        self.preview = preview
+        self.weight = Weight()
+        # procedure -> application of it that a second one is to be weighed after
+        self._met: dict[Exchangeable, tuple[Any, tuple[Any, ...]] | None] = {}
+        self._added: list[tuple[Exchangeable, Any]] = []
+
+    def call(self, site: int, row: int, operator: Any, *values: Any) -> Any:
+        if not isinstance(operator, Memo):
+            raise Unplanned
+        key = memo_key(values)
+        found = operator.entries.get(key)
+        if found is None:
+            return self.preview.result(operator, key, values)
+        return self._trace.result(operator.procedure.code, found)
+
+    def absorb(self, site: int, row: int, operator: Any, value: Any, observed: bool, *arguments: Any) -> None:
+        if not isinstance(operator, Random):
+            raise Unplanned
+        if len(arguments) < len(operator.arguments):
+            arguments += tuple(argument.default for argument in operator.arguments[len(arguments) :])
+        self._count(density_of(self._trace, site, row, operator, arguments, value), observed)
+
+    def made(self, site: int, row: int, operator: Any, value: Any, observed: bool, *inputs: Any) -> None:
+        if not isinstance(operator, Exchangeable):
+            raise Unplanned
+        if operator in self._met:
+            earlier = self._met[operator]
+            if earlier is not None:
+                self._added.append((operator, operator.state.add(earlier[0], *earlier[1])))
+        self._count(density_of(self._trace, site, row, operator, inputs, value), observed)
+        self._met[operator] = (value, inputs)
+
+    def _count(self, term: float, observed: bool) -> None:
+        self.weight.add(term * self._power if observed and self._power != 1.0 else term)
+
+    def take_back(self) -> None:
+        for operator, token in reversed(self._added):
+            operator.restore(token)
+
+
+class _Mover:
+    """Redirects users and edges, and enters applications into the statistics of their new makers."""
+
+    def __init__(self, model: Model) -> None:
+        self._trace = model.trace
+
+    def store(self, column: Any, row: int, value: Any) -> None:
+        self._trace.journal.put(column, row, value)
+
+    def call(self, site: int, row: int, operator: Any, *values: Any) -> Any:
+        trace = self._trace
+        code, slot = trace.program.site_code[site], trace.program.site_slot[site]
+        table, body = trace.tables[code.index], operator.procedure.code
+        old, new = table.edges[slot].view[row], operator.entries.get(memo_key(values))
+        if old != (packed := body.index << 32 | new):
+            trace.users.remove(trace.program.codes[old >> 32], old & ROW_MASK, site, row)
+            trace.users.add(body, new, site, row)
+            trace.journal.put(table.edges[slot], row, packed)
+        result = trace.result(body, new)
+        trace.journal.put(trace.column(site), row, result)
+        return result
+
+    def made(self, site: int, row: int, operator: Exchangeable, value: Any, observed: bool, *inputs: Any) -> None:
+        self._trace.statistics.incorporate(operator, value, inputs)

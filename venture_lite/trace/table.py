@@ -172,9 +172,10 @@ class Column:
         Raises NotColumnar where they do not form an array of numbers.
         """
         if self.array is not None:
-            if self.kind is np.ndarray and isinstance(rows, slice):
-                return self._swept()[rows]
-            return self.array[rows]  # type: ignore[no-any-return]
+            if not isinstance(rows, slice):
+                # twice as fast as an index
+                return self.array.take(rows, axis=0)  # type: ignore[no-any-return]
+            return (self._swept() if self.kind is np.ndarray else self.array)[rows]
         chosen = self.view[rows] if isinstance(rows, slice) else [self.view[row] for row in rows.tolist()]
         if not chosen:
             return np.zeros(0)

@@ -21,11 +21,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from venture_lite.errors import KernelError
 from venture_lite.inference.brightness import Brightness, chosen
 from venture_lite.inference.firefly_bounds import BoundedRows, Collapsed, bound_of, bright_probability, log_excess
-from venture_lite.inference.linear_block import LinearBlock, preconditioner, summed_gradient, summed_hessian
-from venture_lite.trace.dependence import source_nodes
+from venture_lite.inference.linear_block import (
+    LinearBlock,
+    refuse_dependent,
+    summed_gradient,
+    summed_hessian,
+)
+from venture_lite.inference.linear_mode import is_near_mode
 from venture_lite.trace.directives import Model
 from venture_lite.trace.sections import Sections
 
@@ -145,7 +149,7 @@ class Firefly:
         trace = self.model.trace
         self.sections = sections
         self.linear = LinearBlock(self.model, sections, self.block)
-        _refuse_dependent(self.model, sections, self.block)
+        refuse_dependent(self.model, set(sections.plan.order), self.block)
         self.rows: list[BoundedRows] = []
         first = 0
         for kind, linear in zip(sections.kinds, self.linear.kinds, strict=True):
@@ -174,7 +178,7 @@ class Firefly:
         if settings.at_mode or settings.preconditioned:
             self._warn_of(reference, norm)
         if settings.preconditioned:
-            self.factor, self.curvature = preconditioner(self.linear, reference)
+            self.factor, self.curvature = self.linear.preconditioner(reference)
             self.queries["set-up"] += self.sections.count
         self._gaps = np.zeros(self.count)
         self._draw_all("set-up")
@@ -196,10 +200,8 @@ class Firefly:
         return Collapsed(reference, value, gradient, hessian)
 
     def _warn_of(self, mode: np.ndarray, norm: float) -> None:
-        """Say so where the search ended more than a tenth of a posterior sd away, by its gradient."""
-        precision = -np.diagonal(self._collapsed.hessian + self.linear.prior_hessian(mode))
-        gradient = np.abs(self.linear.gradient(mode))
-        if not (gradient <= 0.1 * np.sqrt(np.maximum(precision, 0.0)) + 1e-6).all():
+        """Say so where the search ended more than a tenth of a posterior sd away."""
+        if not is_near_mode(self.linear, mode, -np.diagonal(self._collapsed.hessian)):
             self.warn(
                 f"flymc: the search for the mode did not converge (norm of the gradient {norm:.3g}): more rows than "
                 "need be are bright"
@@ -322,15 +324,3 @@ class Firefly:
         is_bright = self.rng.random(len(rows)) < bright_probability(self._gaps[rows])
         self.brightness.darken(rows[was_bright & ~is_bright])
         self.brightness.brighten(rows[is_bright & ~was_bright])
-
-
-def _refuse_dependent(model: Model, sections: Sections, block: Sequence[int]) -> None:
-    """The prior is evaluated choice by choice."""
-    trace, moved = model.trace, set(sections.plan.order)
-    for node in block:
-        code, slot, row = trace.decode(node)
-        item = code.slots[slot]
-        refs = item.arguments if item.operator is None else (item.operator, *item.arguments)
-        if any(source in moved for ref in refs for source in source_nodes(trace, code, row, ref)):
-            reason = "the distribution of a choice depends on another choice of the block"
-            raise KernelError(reason, item.span, "a scope without that choice, and another kernel for it")

@@ -6,23 +6,27 @@ vector, its free coordinates being the values themselves.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from venture_lite.errors import KernelError
+from venture_lite.inference import linear_mode
+from venture_lite.inference.curvature import hessian_by_differences, inverse_root, scaled
 from venture_lite.inference.distributions import name_of, transform_of
 from venture_lite.procedures.record import Random
 from venture_lite.procedures.transforms import REAL
+from venture_lite.trace.dependence import source_nodes
 from venture_lite.trace.directives import Model
 from venture_lite.trace.linear import Linear, linear_predictor
 from venture_lite.trace.sections import Sections
 from venture_lite.trace.table import ROW_MASK
 from venture_lite.values import freeze
 
-STEP = 6e-6
-"""Relative step of central differences of a gradient: the cube root of the rounding unit."""
+PRIOR_DRAWS = 1000
+"""By which the variance of a prior is estimated that has no curvature."""
 
 
 class LinearBlock:
@@ -41,7 +45,17 @@ class LinearBlock:
         self.kinds: list[Linear] = [
             linear_predictor(trace, kind.group.site, kind.all_rows(), self.block) for kind in sections.kinds
         ]
-        self.size = sum(int(np.prod(shape)) for shape in self.shapes)
+        ends = [0, *np.cumsum([int(np.prod(shape)) for shape in self.shapes]).tolist()]
+        # where each choice stands among the coordinates
+        self.parts = [slice(start, end) for start, end in itertools.pairwise(ends)]
+        self.size = ends[-1]
+        # each row counts as so many: more than one where rows are a sample
+        self.weight = 1.0
+
+    @property
+    def count(self) -> int:
+        """Rows of all kinds."""
+        return sum(kind.count for kind in self.kinds)
 
     def read_priors(self) -> None:
         """The distributions of the block's choices as they stand in the trace."""
@@ -65,13 +79,10 @@ class LinearBlock:
 
     def values(self, theta: np.ndarray) -> list[Any]:
         """One value for each choice, as the trace keeps it."""
-        found, start = [], 0
-        for shape in self.shapes:
-            size = int(np.prod(shape))
-            part = theta[start : start + size]
-            found.append(float(part[0]) if shape == () else freeze(part.reshape(shape).copy()))
-            start += size
-        return found
+        return [
+            float(theta[part][0]) if shape == () else freeze(theta[part].reshape(shape).copy())
+            for part, shape in zip(self.parts, self.shapes, strict=True)
+        ]
 
     def coefficients(self, theta: np.ndarray, kind: Linear) -> np.ndarray:
         """As `Linear.eta` takes them: (F,), or (K, F) for a vector predictor."""
@@ -88,24 +99,31 @@ class LinearBlock:
 
     def prior_gradient(self, theta: np.ndarray) -> np.ndarray:
         """(D,)"""
-        found = []
-        for value, (record, arguments) in zip(self.values(theta), self.priors, strict=True):
-            assert record.gradient is not None
-            count = 1 + len(arguments)
-            wanted = (True, *(False,) * len(arguments))
-            found.append(np.ravel(record.gradient.evaluate((False,) * count, wanted, value, *arguments)[0]))
-        return np.concatenate(found).astype(np.float64)
+        return np.concatenate([self.prior_slope(at, theta[part]) for at, part in enumerate(self.parts)])
+
+    def prior_slope(self, choice: int, value: np.ndarray) -> np.ndarray:
+        """The gradient of one choice's log density, flat as the value given."""
+        (record, arguments), shape = self.priors[choice], self.shapes[choice]
+        assert record.gradient is not None
+        count, wanted = 1 + len(arguments), (True, *(False,) * len(arguments))
+        given = float(value[0]) if shape == () else value.reshape(shape)
+        found = record.gradient.evaluate((False,) * count, wanted, given, *arguments)[0]
+        return np.asarray(found, dtype=np.float64).ravel()
 
     def prior_hessian(self, theta: np.ndarray) -> np.ndarray:
-        """(D, D) by central differences of the gradient, made symmetric."""
-        hessian = np.empty((self.size, self.size))
-        for i in range(self.size):
-            step = STEP * max(1.0, abs(float(theta[i])))
-            up, down = theta.copy(), theta.copy()
-            up[i] += step
-            down[i] -= step
-            hessian[i] = (self.prior_gradient(up) - self.prior_gradient(down)) / (up[i] - down[i])
-        return 0.5 * (hessian + hessian.T)
+        """(D, D)"""
+        return hessian_by_differences(self.prior_gradient, theta)
+
+    def prior_precision(self, theta: np.ndarray) -> np.ndarray:
+        """(D, D), positive definite: each choice's curvature, or its inverse variance where it has none (a Laplace
+        distribution's) or not everywhere a positive one."""
+        found = -self.prior_hessian(theta)
+        rng = np.random.default_rng(0)
+        for part, (record, arguments) in zip(self.parts, self.priors, strict=True):
+            if inverse_root(found[part, part]) is None:
+                draws = np.array([np.ravel(record.simulate(rng, *arguments)) for _ in range(PRIOR_DRAWS)])
+                found[part, part] = np.diag(1.0 / draws.var(axis=0))
+        return found
 
     # --------------------------------------------------------------------------------------------- likelihood
 
@@ -116,45 +134,50 @@ class LinearBlock:
 
     def log_density(self, theta: np.ndarray) -> float:
         """Log posterior up to a constant."""
-        return self.log_prior(theta) + sum(float(np.sum(self.terms(theta, kind)[0])) for kind in self.kinds)
+        return self.log_prior(theta) + self.weight * sum(float(np.sum(self.terms(theta, k)[0])) for k in self.kinds)
+
+    def likelihood_gradient(self, theta: np.ndarray) -> np.ndarray:
+        """(D,)"""
+        found = sum(summed_gradient(kind, self.terms(theta, kind)[1]) for kind in self.kinds)
+        return np.asarray(self.weight * found)
 
     def gradient(self, theta: np.ndarray) -> np.ndarray:
         """(D,)"""
-        found = self.prior_gradient(theta)
-        for kind in self.kinds:
-            found += summed_gradient(kind, self.terms(theta, kind)[1])
-        return found
+        return np.asarray(self.prior_gradient(theta) + self.likelihood_gradient(theta))
 
-    def hessian(self, theta: np.ndarray, informed: bool = False) -> np.ndarray:
-        """(D, D); with `informed`, minus the Fisher information in place of the likelihood's curvature."""
-        found = self.prior_hessian(theta)
+    def likelihood_hessian(self, theta: np.ndarray) -> np.ndarray:
+        """(D, D)"""
+        found = sum(summed_hessian(kind, self.terms(theta, kind)[2]) for kind in self.kinds)
+        return np.asarray(self.weight * found)
+
+    def hessian(self, theta: np.ndarray) -> np.ndarray:
+        """(D, D)"""
+        return np.asarray(self.prior_hessian(theta) + self.likelihood_hessian(theta))
+
+    def information(self, theta: np.ndarray) -> np.ndarray:
+        """(D, D), the likelihood's Fisher information: never negative, also where the likelihood is not log-concave."""
+        found = np.zeros((self.size, self.size))
         for kind in self.kinds:
-            if informed:
-                eta = kind.eta(self.coefficients(theta, kind))
-                second = -np.asarray(kind.predictor.information(*kind.given(eta)))
-            else:
-                second = self.terms(theta, kind)[2]
-            found += summed_hessian(kind, second)
-        return found
+            eta = kind.eta(self.coefficients(theta, kind))
+            found += summed_hessian(kind, np.asarray(kind.predictor.information(*kind.given(eta))))
+        return np.asarray(self.weight * found)
 
     def mode(self, iterations: int = 100, start: np.ndarray | None = None) -> tuple[np.ndarray, float, int]:
         """The block's conditional mode, searched from `start` or its present values, the gradient's norm there, and how
-        often all rows were evaluated on the way.
+        often all rows were evaluated on the way. It may be approximate; see `linear_mode.py`."""
+        return linear_mode.search(self, self.present() if start is None else start, iterations)
 
-        Newton's method with a trust region (Nocedal and Wright 2006, chapter 4) on the exact Hessian.
+    def preconditioner(self, theta: np.ndarray) -> tuple[np.ndarray, str]:
+        """A factor L (D, D) with L L' the inverse of minus the Hessian at a mode, and which curvature it was made from.
+
+        Where minus the Hessian is not positive definite the likelihood's Fisher information and the prior's precision
+        take its place; the condition is capped.
         """
-        from scipy.optimize import minimize
-
-        found = minimize(
-            lambda theta: -self.log_density(theta),
-            self.present() if start is None else start,
-            method="trust-exact" if self.size <= 200 else "trust-krylov",
-            jac=lambda theta: -self.gradient(theta),
-            hess=lambda theta: -self.hessian(theta),
-            options={"maxiter": iterations, "gtol": 1e-6},
-            callback=lambda _: self.model.poll(),
-        )
-        return np.asarray(found.x), float(np.linalg.norm(found.jac)), int(found.nfev + found.njev + found.nhev)
+        root = inverse_root(-self.hessian(theta))
+        if root is not None:
+            return root, "Hessian"
+        curvature = self.information(theta) + self.prior_precision(theta)
+        return scaled(*np.linalg.eigh(curvature)), "Fisher information"
 
 
 def summed_gradient(kind: Linear, first: Any) -> np.ndarray:
@@ -183,16 +206,13 @@ def summed_hessian(kind: Linear, second: Any) -> np.ndarray:
     return found.reshape(outcomes * width, outcomes * width)
 
 
-def preconditioner(block: LinearBlock, theta: np.ndarray, condition: float = 1e8) -> tuple[np.ndarray, str]:
-    """A factor L (D, D) with L L' the inverse of minus the Hessian at a mode, and which curvature it was made from.
-
-    Where minus the Hessian is not positive definite the likelihood's Fisher information takes its place; eigenvalues
-    are kept within the given condition number.
-    """
-    values, vectors = np.linalg.eigh(-block.hessian(theta))
-    name = "Hessian"
-    if not values[0] > 0:
-        values, vectors = np.linalg.eigh(-block.hessian(theta, informed=True))
-        name = "Fisher information"
-    values = np.maximum(values, values[-1] / condition)
-    return vectors / np.sqrt(values), name
+def refuse_dependent(model: Model, moved: set[int], block: Sequence[int]) -> None:
+    """Refuse priors that read what moves with the block: they are evaluated choice by choice."""
+    trace = model.trace
+    for node in block:
+        code, slot, row = trace.decode(node)
+        item = code.slots[slot]
+        refs = item.arguments if item.operator is None else (item.operator, *item.arguments)
+        if any(source in moved for ref in refs for source in source_nodes(trace, code, row, ref)):
+            reason = "the distribution of a choice depends on another choice of the block"
+            raise KernelError(reason, item.span, "a scope without that choice, and another kernel for it")

@@ -11,16 +11,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from venture_lite.errors import KernelError
+from venture_lite.inference.curvature import hessian_by_differences, inverse_root, scaled
 from venture_lite.inference.gradients import Densities
-from venture_lite.inference.linear_block import LinearBlock, preconditioner
+from venture_lite.inference.linear_block import LinearBlock, refuse_dependent
 from venture_lite.trace.gradients import BlockDensity
 from venture_lite.trace.sections import Sections
-
-STEP = 6e-6
-"""Relative step of central differences of a gradient: the cube root of the rounding unit."""
-
-CONDITION = 1e8
-"""Largest ratio of curvatures that steps are scaled by."""
 
 OUTSIDE = 1e100
 """Stands for minus the log density where it is not finite, so that a line search turns back."""
@@ -57,7 +52,7 @@ class Preconditioner:
         if linear is not None:
             mode, _, evaluations = linear.mode()
             self.densities.rows += evaluations * density.rows
-            root, name = preconditioner(linear, mode, CONDITION)
+            root, name = linear.preconditioner(mode)
             return root, f"the {name}"
         journal = density.model.trace.journal
         mark = journal.mark()
@@ -69,7 +64,10 @@ class Preconditioner:
     def _linear(self, block: tuple[int, ...]) -> LinearBlock | None:
         """The block as likelihoods read it through linear predictors, if they do."""
         try:
-            return LinearBlock(self.densities.model, Sections.of(self.densities.model, block), block)
+            model = self.densities.model
+            sections = Sections.of(model, block)
+            refuse_dependent(model, set(sections.plan.order), block)
+            return LinearBlock(model, sections, block)
         except KernelError:
             return None
 
@@ -92,17 +90,13 @@ class Preconditioner:
         return None if found is None or found[0].impossible else (found[0].total, found[1])
 
     def _curvature(self, density: BlockDensity, mode: np.ndarray, mark: int) -> np.ndarray:
-        """Minus the Hessian (D, D) by central differences of the gradient, made symmetric; NaN where it has none."""
-        found = np.full((density.size, density.size), np.nan)
-        for i in range(density.size):
-            step = STEP * max(1.0, abs(float(mode[i])))
-            up, down = mode.copy(), mode.copy()
-            up[i] += step
-            down[i] -= step
-            above, below = self._evaluated(density, up, mark), self._evaluated(density, down, mark)
-            if above is not None and below is not None:
-                found[i] = (below[1] - above[1]) / (up[i] - down[i])
-        return np.asarray(0.5 * (found + found.T))
+        """Minus the Hessian (D, D) in free coordinates; NaN where it has none."""
+
+        def gradient(free: np.ndarray) -> np.ndarray | None:
+            found = self._evaluated(density, free, mark)
+            return None if found is None else found[1]
+
+        return -hessian_by_differences(gradient, mode)
 
 
 def factor(curvature: np.ndarray, density: BlockDensity, block: Sequence[int]) -> tuple[np.ndarray, str]:
@@ -114,9 +108,8 @@ def factor(curvature: np.ndarray, density: BlockDensity, block: Sequence[int]) -
     if not np.isfinite(curvature).all():
         code, slot, _ = density.model.trace.decode(block[0])
         raise KernelError("the density has no curvature at the block's mode", code.slots[slot].span, "no 'precondition")
+    root = inverse_root(curvature)
+    if root is not None:
+        return root, "the Hessian"
     values, vectors = np.linalg.eigh(curvature)
-    name = "the Hessian" if values[0] > 0 else "the magnitudes of the Hessian"
-    values = np.abs(values)
-    if not values.max() > 0:
-        values = np.ones(len(values))
-    return vectors / np.sqrt(np.maximum(values, values.max() / CONDITION)), name
+    return scaled(np.abs(values), vectors), "the magnitudes of the Hessian"

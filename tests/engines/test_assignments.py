@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 import pytest
 
 from venture_lite import Venture
+from venture_lite.inference.anneal import Annealing
+from venture_lite.inference.deferred import Deferred
 from venture_lite.inference.single_gibbs import SingleGibbs
 from venture_lite.trace.invariants import check
+from venture_lite.trace.preview import Unplanned
+from venture_lite.trace.weights import Weight
 
 CRP = """
 [assume alpha (tag 'h 0 (gamma 2 1))]
@@ -118,3 +123,82 @@ def test_which_models_have_plans(name: str, monkeypatch: pytest.MonkeyPatch) -> 
     venture(MODELS[name]).infer("(gibbs z each 2)")
     assert len(answers) == 24
     assert (None not in answers) == (name in PLANNED)
+
+
+# ------------------------------------------------------------------------------------------- statistics alone
+
+
+COLLAPSED = {
+    "counted": MODELS["counted"],
+    "two urns": "[assume p (tag 'h 0 (beta 2 2))]" + MODELS["two urns"].replace("0.45", "p"),
+    "two of a kind": CRP
+    + """
+    [assume coin (mem (lambda (k) (make_beta_bernoulli 0.5 0.5)))]
+    [assume cell (mem (lambda (k f) (make_normal_inv_chi_sq f 1 1 1)))]
+    for n in 1...N:
+      [observe ((coin (z n))) {b[n]}]
+      [observe ((coin (z n))) {c[n]}]
+      [observe ((cell (z n) 2)) {x[n]}]
+      [observe ((cell (z n) 3)) {y[n]}]
+    """,
+    "two views": CRP
+    + """
+    [assume other (make_crp 1 0.2)]
+    [assume w (mem (lambda (n) (tag 'z (+ n 100) (other))))]
+    [assume coin (mem (lambda (v k) (make_beta_bernoulli 0.5 0.5)))]
+    for n in 1...N:
+      [observe ((coin 1 (z n))) {b[n]}]
+      [observe ((coin 2 (w n))) {c[n]}]
+    """,
+}
+KERNELS = {
+    "constant": "(anneal z constant 2)",
+    "linear": "(anneal z linear 2)",
+    "energy": "(anneal z linear 'energy 1)",
+    "kernels": "(anneal z linear 2 (collect 1))",
+    "hyperparameters": "(anneal z constant 2 (mh h one 2))",
+    "up and down": "(anneal z (lambda (t) (if (< t 20) 9 (if (< t 30) 3 12))) 2)",
+}
+
+
+def weights_met(text: str, kernel: str, deferred: bool, monkeypatch: pytest.MonkeyPatch) -> tuple[Venture, list[Any]]:
+    """Every assignment's weights, the best candidate being taken each time; which data go and come is fixed."""
+    v, met = venture(text), []
+    picks = np.random.default_rng(9)
+
+    def of_list(weights: list[float], u: float, kind: str = "statistics") -> int:
+        assert deferred == (kind == "statistics")
+        met.append(sorted(math.exp(weight - max(weights)) for weight in weights))
+        return int(np.argmax(np.round(weights, 9)))
+
+    def of_weights(weights: list[Weight], u: float) -> int:
+        return of_list([weight.value() for weight in weights], u, "trace")
+
+    def pick(self: Annealing) -> float:
+        self.model.poll()
+        return picks.random()
+
+    def not_at_all(*_: Any) -> bool:
+        raise Unplanned
+
+    with monkeypatch.context() as patch:
+        patch.setattr("venture_lite.inference.deferred.draw_index", of_list)
+        patch.setattr("venture_lite.inference.single_gibbs.draw_candidate", of_weights)
+        patch.setattr(Annealing, "_draw", pick)
+        if not deferred:
+            patch.setattr(Deferred, "remove", not_at_all)
+            patch.setattr(Deferred, "assign", not_at_all)
+        v.infer(kernel)
+    check(v.traces[0])
+    return v, met
+
+
+@pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
+@pytest.mark.parametrize("name", COLLAPSED)
+def test_statistics_alone_weigh_as_the_trace_does(name: str, kernel: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    one, weights = weights_met(COLLAPSED[name], kernel, True, monkeypatch)
+    other, expected = weights_met(COLLAPSED[name], kernel, False, monkeypatch)
+    assert len(weights) == len(expected)
+    for left, right in zip(weights, expected, strict=True):
+        assert left == pytest.approx(right, abs=1e-9)
+    assert one.log_score() == pytest.approx(other.log_score(), abs=1e-9)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.engines.data_and_sessions import classes, venture
 from tests.geweke import models
 from tests.geweke.test_joint_distribution import assert_joint_distribution_is_kept, successive_conditional
 from tests.posterior.cases_predictors import marginals
@@ -39,18 +40,6 @@ PRODUCT = LINE.replace("(* w", "(* v").replace(
 def line(count: int = 20) -> dict[str, Any]:
     x = np.linspace(-2, 2, count)
     return {"X": x, "Y": x + np.sin(7 * np.arange(count)), "N": count}
-
-
-def classes(count: int = 500, seed: int = 0) -> dict[str, Any]:
-    rng = np.random.default_rng(seed)
-    features = rng.standard_normal((count, 2))
-    return {"X": features, "Y": rng.random(count) < 1 / (1 + np.exp(-features @ [1.0, -1.0])), "N": count}
-
-
-def venture(text: str, seed: int = 1, **parameters: Any) -> Venture:
-    v = Venture(seed=seed)
-    v.execute(text, **parameters)
-    return v
 
 
 def statistics_of(v: Venture, kernel: str) -> KernelStatistics:
@@ -189,7 +178,7 @@ def test_what_is_computed_from_the_block_follows() -> None:
 
 
 def test_a_rejection_restores_the_trace() -> None:
-    v = venture(LOGISTIC, **classes())
+    v = venture(LOGISTIC, **classes(500))
     v.infer("(mh w all 'drift 0.1 200)")
     before = v.traces[0].snapshot()
     for kernel in ("'drift 50", "'mala 5"):
@@ -209,7 +198,7 @@ def test_an_interruption_leaves_a_valid_trace(after: int) -> None:
 
 
 def test_a_prior_that_moves_costs_no_query() -> None:
-    v = venture(LOGISTIC, **classes())
+    v = venture(LOGISTIC, **classes(500))
     once = statistics_of(v, "(flymc w all auto 'map 0.05 'drift 0.1 1)").details["queries of set-up"]
     draws = v.infer("(cycle ((mh tau one 'drift 0.5 1) (flymc w all auto 'map 0.05 'drift 0.1 1)) 60)")
     assert draws.statistics[0].accepted > 10
@@ -219,7 +208,7 @@ def test_a_prior_that_moves_costs_no_query() -> None:
 
 
 def test_a_move_of_the_block_by_another_kernel_draws_the_brightness_anew() -> None:
-    v = venture(LOGISTIC, **classes())
+    v = venture(LOGISTIC, **classes(500))
     draws = v.infer("(cycle ((mh w one 'drift 0.1 1) (flymc w all auto 'untuned 0.05 'drift 0.1 1)) 60)")
     moved = draws.statistics[0].accepted
     assert 5 < moved < 60
@@ -230,7 +219,7 @@ def test_a_move_of_the_block_by_another_kernel_draws_the_brightness_anew() -> No
 
 
 def test_another_input_of_the_likelihood_makes_the_bounds_anew() -> None:
-    v = venture(LOGISTIC, **classes())
+    v = venture(LOGISTIC, **classes(500))
     draws = v.infer("(cycle ((mh b one 'drift 0.3 1) (flymc w all auto 'untuned 0.05 'drift 0.1 1)) 60)")
     moved = draws.statistics[0].accepted
     assert 5 < moved < 60
@@ -270,7 +259,7 @@ def test_few_rows_are_queried_where_bounds_touch_at_the_mode() -> None:
 
 @pytest.mark.parametrize(("kernel", "low", "high"), [("'drift 5", 0.15, 0.33), ("'mala 0.01", 0.45, 0.7)])
 def test_the_step_adapts_and_then_stays(kernel: str, low: float, high: float) -> None:
-    v = venture(LOGISTIC, **classes())
+    v = venture(LOGISTIC, **classes(500))
     draws = v.infer(f"(repeat 900 (do (flymc w all auto 'map 0.05 {kernel} 'adapt 400 1) (collect w)))")
     assert low < draws.statistics[0].details["acceptance"] < high
     assert draws["w"].shape == (1, 900, 2)
@@ -285,7 +274,7 @@ def test_a_search_that_does_not_converge_is_told(monkeypatch: pytest.MonkeyPatch
 
     searched = LinearBlock.mode
     monkeypatch.setattr(LinearBlock, "mode", lambda self, iterations=1, start=None: searched(self, 1, start))
-    v = venture(LOGISTIC, **classes())
+    v = venture(LOGISTIC, **classes(500))
     with pytest.warns(VentureWarning, match="did not converge"):
         v.infer("(flymc w all auto 'map 0.05 'drift 0.1 1)")
 

@@ -4,11 +4,11 @@ rejections, errors and interruptions."""
 from __future__ import annotations
 
 import warnings
-from typing import Any
 
 import numpy as np
 import pytest
 
+from tests.engines.data_and_sessions import classes, venture
 from venture_lite import Venture, VentureError
 from venture_lite.draws import Draws
 from venture_lite.trace.invariants import check
@@ -27,18 +27,6 @@ CLASSES = """
 [assume y (lambda (x) (bernoulli (linear_logistic w x)))]
 for n in 1...N: [observe (y {X[n]}) {Y[n]}]
 """
-
-
-def venture(text: str, seed: int = 1, **parameters: Any) -> Venture:
-    v = Venture(seed=seed)
-    v.execute(text, **parameters)
-    return v
-
-
-def classes(count: int = 400, scale: float = 1.0) -> dict[str, Any]:
-    rng = np.random.default_rng(0)
-    features = rng.standard_normal((count, 2)) * [1.0, scale]
-    return {"X": features, "Y": rng.random(count) < 1 / (1 + np.exp(-features @ [1.0, -1.0 / scale])), "N": count}
 
 
 def details(v: Venture, kernel: str) -> dict[str, float]:
@@ -118,7 +106,7 @@ def test_short_steps_keep_the_energy() -> None:
 
 
 def test_the_present_points_gradient_is_computed_once() -> None:
-    v = venture(CLASSES, **classes())
+    v = venture(CLASSES, **classes(400))
     assert v.infer("(mala w all 0.05 100)").statistics[0].rows == 101 * 401
 
 
@@ -134,7 +122,7 @@ def test_another_kernel_between_two_transitions_is_noticed() -> None:
 
 def test_a_preconditioner_brings_a_long_valley_into_shape() -> None:
     """Features of scales 1 and 30: a plain step that fits one direction is 30 times off in the other."""
-    data = classes(scale=30.0)
+    data = classes(400, scale=30.0)
     acceptance = []
     for option in ("", "'precondition "):
         v = venture(CLASSES, **data)
@@ -156,7 +144,7 @@ def test_a_preconditioner_brings_a_long_valley_into_shape() -> None:
     ],
 )  # fmt: skip
 def test_the_statistics_say_which_curvature_scales_the_steps(program: str, kernel: str, name: str) -> None:
-    v = venture(program, **(classes() if "{X" in program else {}))
+    v = venture(program, **(classes(400) if "{X" in program else {}))
     assert details(v, kernel)[f"blocks preconditioned by {name}"] == 1
 
 

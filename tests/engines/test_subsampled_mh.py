@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.engines.data_and_sessions import classes, venture
 from venture_lite import Venture, VentureError
 from venture_lite.draws import Draws
 from venture_lite.inference.control_variates import Expansion
@@ -27,18 +28,6 @@ for n in 1...N: [observe (normal mu 2) {Y[n]}]
 """
 
 
-def classes(count: int = 2000, seed: int = 0) -> dict[str, Any]:
-    rng = np.random.default_rng(seed)
-    features = rng.standard_normal((count, 2))
-    return {"X": features, "Y": rng.random(count) < 1 / (1 + np.exp(-features @ [1.0, -1.0])), "N": count}
-
-
-def venture(text: str, seed: int = 1, **parameters: Any) -> Venture:
-    v = Venture(seed=seed)
-    v.execute(text, **parameters)
-    return v
-
-
 def draws_of(v: Venture, kernel: str, count: int, *names: str) -> Draws:
     draws = v.infer(f"(repeat {count} (do {kernel} (collect {' '.join(names)})))")
     assert isinstance(draws, Draws)
@@ -48,7 +37,7 @@ def draws_of(v: Venture, kernel: str, count: int, *names: str) -> Draws:
 def test_a_tolerance_of_0_is_mh_draw_for_draw() -> None:
     found = []
     for kernel in ("(mh w all 'drift 0.05 1)", "(subsampled_mh w all 100 0 'drift 0.05 1)"):
-        v = venture(LOGISTIC, **classes())
+        v = venture(LOGISTIC, **classes(2000))
         found.append(draws_of(v, kernel, 50, "w")["w"])
     assert np.array_equal(*found)
 
@@ -68,7 +57,7 @@ def test_what_was_not_read_is_not_stale() -> None:
 
 
 def test_a_rejection_restores_the_trace() -> None:
-    v = venture(LOGISTIC, **classes())
+    v = venture(LOGISTIC, **classes(2000))
     v.infer("(mh w all 'drift 0.05 500)")
     before = v.traces[0].snapshot()
     assert v.infer("(subsampled_mh w all 100 0.05 'drift 3 40)").statistics[0].accepted == 0
@@ -82,7 +71,7 @@ def test_control_variates_leave_the_posterior_as_it_is(tolerance: float) -> None
 
     found = []
     for kernel in ("(mh w all 'drift 0.08 6)", f"(subsampled_mh w all 100 {tolerance} 'drift 0.08 'proxy 6)"):
-        v = venture(LOGISTIC, **classes())
+        v = venture(LOGISTIC, **classes(2000))
         v.infer("(mh w all 'drift 0.1 500)")
         found.append(np.asarray(draws_of(v, kernel, 1500, "w")["w"])[0])
     exact, tested = found
@@ -120,7 +109,7 @@ def test_the_distribution_free_rule_makes_the_exact_decisions(options: str) -> N
 
 
 def test_bounds_hold_for_every_row() -> None:
-    v = venture(LOGISTIC, **classes())
+    v = venture(LOGISTIC, **classes(2000))
     model = v.traces[0]
     target = model.trace.analyzer.globals["w"]
     assert target.code is not None
@@ -167,7 +156,7 @@ def test_the_expansion_follows_what_the_likelihood_reads() -> None:
     text = LOGISTIC.replace("linear_logistic w x", "logistic (+ b (dot w x))").replace(
         "[assume y", "[assume b (scope_include 'b 0 (normal 0 1))] [assume y"
     )
-    v = venture(text, **classes())
+    v = venture(text, **classes(2000))
     kernel = "(subsampled_mh w all 100 0.01 'drift 0.08 'proxy 'audit 1 20)"
     draws = v.infer(f"(cycle ((mh b all 'drift 0.05 3) {kernel}) 10)")
     details = draws.statistics[1].details
@@ -251,7 +240,7 @@ def test_refusals_leave_the_trace_as_it_was(program: str, kernel: str, message: 
 
 
 def test_the_report_is_for_a_person(capsys: pytest.CaptureFixture[str]) -> None:
-    v = venture(LOGISTIC, **classes())
+    v = venture(LOGISTIC, **classes(2000))
     v.infer("(subsampled_mh_report w all 100 0.05 'drift 0.05 50)")
     printed = capsys.readouterr().out
     for name in ("mean fraction of rows", "largest p-value", "share that differs", "skewness"):

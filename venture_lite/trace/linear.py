@@ -52,7 +52,7 @@ class Linear:
     """
 
     predictor: LinearPredictor
-    # (rows, F)
+    # (rows, F), each row in one piece: a few of them are gathered quickly
     features: np.ndarray
     # (rows,), or (rows, K) for a vector predictor; one number where all rows share it
     offset: Any
@@ -350,4 +350,4 @@ class _Reader:
 
     def _wide(self, coefficients: Any) -> np.ndarray:
         array = np.asarray(coefficients, dtype=np.float64)
-        return np.broadcast_to(array, (self.count, array.shape[-1]))
+        return np.ascontiguousarray(np.broadcast_to(array, (self.count, array.shape[-1])))

@@ -175,7 +175,6 @@ def weights_met(text: str, kernel: str, deferred: bool, monkeypatch: pytest.Monk
         return of_list([weight.value() for weight in weights], u, "trace")
 
     def pick(self: Annealing) -> float:
-        self.model.poll()
         return picks.random()
 
     def not_at_all(*_: Any) -> bool:

@@ -96,15 +96,16 @@ class Annealing:
         self._churn(assignments, subsample)
 
     def _draw(self) -> float:
-        self.model.poll()
         return self.model.trace.rng.random()
 
     def _remove(self, assignments: Assignments, datum: int) -> None:
+        self.model.poll()
         assignments.remove(datum)
         self.removals += 1
 
     def _assign(self, assignments: Assignments, subsample: Subsample, datum: int, new: bool) -> None:
         """One more assignment; after as many as there are data in the subsample the kernels run."""
+        self.model.poll()
         self.changed += assignments.assign(datum, new)
         self.assignments += 1
         self._since += 1

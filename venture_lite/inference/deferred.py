@@ -122,17 +122,18 @@ class Deferred:
     def _draw(self, assignment: Assignment) -> Any:
         """A value from the conditional distribution, the datum's own applications being out."""
         site = assignment.site
-        prior = self._priors.get(site)
-        values, terms = prior if prior is not None else self._prior(site)
-        weigher = self._weigher
+        values, terms = self._priors.get(site) or self._prior(site)
+        weigher, rows = self._weigher, assignment.rows
         weights = []
-        for value, term in zip(values, terms, strict=True):
+        for value, term in zip(values, terms):  # noqa: B905
             weigher.total = term
-            for follow, row in assignment.rows:
-                follow(weigher, row, value)
-            weigher.take_back()
+            try:
+                for follow, row in rows:
+                    follow(weigher, row, value)
+            finally:
+                weigher.take_back()
             weights.append(weigher.total)
-        self.rows += len(values) * len(assignment.rows)
+        self.rows += len(values) * len(rows)
         if max(weights) == -math.inf:
             raise Unplanned
         return values[draw_index(weights, self.model.trace.rng.random())]
@@ -320,8 +321,12 @@ class _Components:
         self._results: dict[Any, Any] = {}
         self._preview = Preview(plans.previews.apart(), draws)
         self.put_in = True
+        # changes of statistics
+        self._updates = 0
 
     def clear(self) -> None:
+        self._plans.model.trace.statistics.updates += self._updates
+        self._updates = 0
         self._results.clear()
         self._preview = Preview(self._plans.previews.apart(), self._draws)
 
@@ -343,7 +348,7 @@ class _Components:
             operator.state.add(value, *inputs)
         else:
             operator.state.remove(value, *inputs)
-        self._plans.model.trace.statistics.updates += 1
+        self._updates += 1
 
 
 class _Weigher:
@@ -364,22 +369,30 @@ class _Weigher:
         self._count(density_of(self._trace, site, row, operator, arguments, value), observed)
 
     def made(self, site: int, row: int, operator: Any, value: Any, observed: bool, *inputs: Any) -> None:
-        if not isinstance(operator, Exchangeable):
+        if operator.__class__ is not Exchangeable:
             raise Unplanned
-        if operator in self._met:
-            earlier = self._met[operator]
+        met = self._met
+        if operator in met:
+            earlier = met[operator]
             self._added.append((operator, operator.state.add(earlier[0], *earlier[1])))
-        self._count(density_of(self._trace, site, row, operator, inputs, value), observed)
-        self._met[operator] = (value, inputs)
+        met[operator] = (value, inputs)
+        if inputs:
+            self._count(density_of(self._trace, site, row, operator, inputs, value), observed)
+            return
+        term = operator.state.log_predictive(value)
+        if not term < math.inf:
+            raise Unplanned
+        self._count(term, observed)
 
     def _count(self, term: float, observed: bool) -> None:
         self.total += term * self._regenerator.power if observed else term
 
     def take_back(self) -> None:
         self._met.clear()
-        for operator, token in reversed(self._added):
-            operator.restore(token)
-        self._added.clear()
+        if self._added:
+            for operator, token in reversed(self._added):
+                operator.restore(token)
+            self._added.clear()
 
 
 def _reads_row(code: Code, ref: Ref) -> bool:

@@ -92,9 +92,10 @@ class Langevin:
         uphill = 0.5 * step.size * _pulled(firefly, here.gradient)
         there = firefly.at(firefly.theta + step.size * _scaled(firefly, noise + uphill), steep=True)
         assert there.gradient is not None
-        back = noise + uphill + 0.5 * step.size * _pulled(firefly, there.gradient)
         change = there.log_density - here.log_density
+        # where a bright row would be dark there is no gradient either
         if math.isfinite(change):
+            back = noise + uphill + 0.5 * step.size * _pulled(firefly, there.gradient)
             change += 0.5 * float(noise @ noise - back @ back)
         probability = _probability(change)
         step.learn(probability)

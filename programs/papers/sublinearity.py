@@ -36,6 +36,7 @@ CURRENT, PROPOSED = np.array([1.0, -1.0]), np.array([1.06, -0.9])
 PRIOR_VARIANCE = 10.0
 BATCH = 100
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
+TOLERANCES = (0.01, 0.1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,16 +56,15 @@ class Cell:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--tests", type=int, default=10_000, help="tests for each cell")
-    parser.add_argument("--out", type=Path, default=PICTURE)
+    parser.add_argument("--picture", type=Path, default=PICTURE)
     options = parser.parse_args()
     cells = []
     print(f"{'rows':>9}  {'eps':>5}  {'used':>8}  {'expected':>8}  {'ratio':>5}  {'transition':>10}  {'exact':>9}")
     for count in SIZES:
-        for tolerance in (0.01, 0.1):
+        for tolerance in TOLERANCES:
             cells.append(measured(count, tolerance, options.tests))
             print(line(cells[-1]), flush=True)
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    draw(cells, options.out)
+    draw(cells, options.picture)
 
 
 def line(cell: Cell) -> str:
@@ -165,7 +165,7 @@ def draw(cells: list[Cell], out: Path) -> None:
     style: Any = STYLE
     with rc_context(style):
         figure, (left, right) = panels(1, 2)
-        for tolerance, marker in ((0.01, "o"), (0.1, "s")):
+        for tolerance, marker in zip(TOLERANCES, "os", strict=True):
             chosen = [cell for cell in cells if cell.tolerance == tolerance]
             rows = [cell.rows for cell in chosen]
             left.loglog(rows, [cell.used for cell in chosen], marker, color=POSTERIOR, label=f"used, eps {tolerance}")
@@ -177,7 +177,8 @@ def draw(cells: list[Cell], out: Path) -> None:
             axes.set_xlabel("rows")
             axes.set_ylabel(what)
             axes.legend()
-        figure.savefig(out, dpi=100)
+        out.parent.mkdir(parents=True, exist_ok=True)
+        figure.savefig(out, dpi=100, metadata={"Software": None})
 
 
 if __name__ == "__main__":

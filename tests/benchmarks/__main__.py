@@ -27,12 +27,13 @@ BENCHMARKS = (
     "repl",
     "process",
     "subsampled",
+    "sublinearity",
     "firefly",
     "gradient",
     "particles",
 )
-LONG = ("firefly",)
-"""Run only when named: half a million draws on MNIST."""
+LONG = ("firefly", "sublinearity")
+"""Run only when named: half a million draws on MNIST, 80,000 tests."""
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
 HEADER = ("what", "measured", "baseline", "ratio", "bar", "met")
 

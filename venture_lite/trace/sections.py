@@ -63,7 +63,7 @@ class SectionKind:
 class Sections:
     """The local sections of one block, and the block's two states during a transition."""
 
-    def __init__(self, model: Model, plan: Plan, block: Sequence[int]) -> None:
+    def __init__(self, model: Model, plan: Plan, block: Sequence[int], fewest: int = 2) -> None:
         self.model = model
         self.plan = plan
         self.block = set(block)
@@ -84,18 +84,18 @@ class Sections:
         for users in plan.users:
             self.kinds.append(SectionKind(model.kept.users(users), users.rows.array(), users.family))
         self.count = sum(kind.count for kind in self.kinds)
-        if self.count < 2:
+        if self.count < fewest:
             reason = "the scaffold has no border: fewer than two choices depend on the block"
             raise NoBorder(reason, _span(model, block), "mh")
         self._states: list[tuple[Column, int, Any, int, Any, int]] = []
 
     @classmethod
-    def of(cls, model: Model, block: Sequence[int]) -> Sections:
-        """Raises KernelError, with the reason, where a block has no local sections."""
+    def of(cls, model: Model, block: Sequence[int], fewest: int = 2) -> Sections:
+        """Raises KernelError, with the reason, where a block has no local sections; NoBorder for less than `fewest`."""
         plan = make_plan(model, tuple(block), Templates())
         if plan is None:
             raise KernelError(why_no_plan(model, block), _span(model, block), "mh")
-        return cls(model, plan, block)
+        return cls(model, plan, block, fewest)
 
     def propose(self, proposal: Proposal) -> tuple[float, Weight]:
         """Put new values in place: (log ratio of the proposal, change of the block's own log density).

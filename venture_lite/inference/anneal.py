@@ -120,10 +120,11 @@ class Annealing:
     # ------------------------------------------------------------------------------ what there was at the start
 
     def _saved(self, data: Data, assignments: Assignments) -> dict[tuple[Any, ...], Any]:
-        """The value of every assignment, by address. Refuses what cannot be enumerated, and a scope without any."""
+        """The value of every assignment, by address. Refuses what cannot be enumerated, and at first a scope without
+        any; later on the branches that make them may all be closed."""
         trace = self.model.trace
         nodes = dict.fromkeys(node for datum in range(data.count) for node in assignments.in_scope(datum))
-        if not nodes:
+        if not nodes and not self.assignments:
             hint = "the scope of the choices that the data's rows name, as z in (tag 'z n (crp))"
             raise KernelError(f"no datum has a latent assignment in the scope {self.scope}", hint=hint)
         self.assigning.gibbs.check(self.model, one_of_each_kind(self.model, list(nodes)))

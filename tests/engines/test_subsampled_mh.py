@@ -185,6 +185,30 @@ def test_the_expansion_follows_what_a_value_between_is_computed_from() -> None:
     assert not expansion.is_current()
 
 
+def test_an_expansion_is_renewed_where_its_tests_read_much() -> None:
+    """Used more than a tenth of the rows and five minibatches, on average over 200 transitions; once for each N rows."""
+    v = venture(LOGISTIC, **classes(2000))
+    model = v.traces[0]
+    target = model.trace.analyzer.globals["w"]
+    assert target.code is not None
+    node = model.trace.result_node(target.code, target.row)
+
+    def renewals(used: int, batch: int, transitions: int) -> list[int]:
+        """The transitions after which an expansion was made anew, of as many that each used `used` rows."""
+        expansion = Expansion(model, Sections.of(model, [node]), [node])
+        found = []
+        for transition in range(1, transitions + 1):
+            before = expansion.rows
+            expansion.watch(used, batch)
+            if expansion.rows > before:
+                found.append(transition)
+        return found
+
+    assert renewals(used=300, batch=50, transitions=450) == [200, 400]
+    assert renewals(used=300, batch=100, transitions=450) == []
+    assert renewals(used=190, batch=30, transitions=450) == []
+
+
 def test_an_impossible_row_is_decided_by_all() -> None:
     """Where a minibatch holds an impossible row, the numbers of impossible rows decide. (A rare one may not be met: the
     minibatches here miss all the 1,500 with probability 2e-10 altogether.)"""

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from venture_lite.inference.linear_block import LinearBlock, summed_gradient, summed_hessian
+from venture_lite.procedures.predictor import Quadratic, QuadraticRows
 from venture_lite.trace.directives import Model
 from venture_lite.trace.sections import Sections
 
@@ -20,7 +21,7 @@ RECENT = 200
 """Transitions over which the use of rows is watched."""
 MOST_FRACTION = 0.1
 MOST_MINIBATCHES = 5
-"""More of the rows and more minibatches than this, on average, ask for a new expansion."""
+"""More of the rows and more minibatches than these, on average, ask for a new expansion."""
 
 
 class Expansion:
@@ -34,8 +35,9 @@ class Expansion:
         # evaluations of rows that the expansion took, those of the search for the mode included
         self.rows = 0
         self.is_exact = all(kind.predictor.is_quadratic for kind in self.linear.kinds)
-        self._fractions: deque[float] = deque(maxlen=RECENT)
-        self._batches: deque[float] = deque(maxlen=RECENT)
+        # rows that each of the last transitions used, and their sum
+        self._recent: deque[int] = deque()
+        self._recently = 0
         self._read_since = 0
         self._expand()
 
@@ -48,33 +50,30 @@ class Expansion:
         self.center, self.gradient_norm, evaluations = block.mode()
         gradient = np.zeros(block.size)
         self._hessian = np.zeros((block.size, block.size))
-        # for each kind the predictors at the center and the two derivatives, (rows,) or with the predictor's shape
-        self._kept = []
+        # for each kind the rows' expansions about the center, without the constant
+        self._kept: list[QuadraticRows] = []
         for kind in block.kinds:
             eta = kind.eta(block.coefficients(self.center, kind))
             _, first, second = block.terms(self.center, kind)
             gradient += summed_gradient(kind, first)
             self._hessian += summed_hessian(kind, second)
-            self._kept.append((eta, first, second))
+            first = np.broadcast_to(first, eta.shape)
+            self._kept.append(QuadraticRows(Quadratic(eta, np.zeros(len(eta)), first, second)))
         self._gradient = gradient
         self.rows += count * (evaluations + 1)
         self._read_since = 0
 
     def watch(self, rows: int, batch: int) -> None:
         """Note what a transition read; expand anew where that is too much, at most once for each N rows read."""
-        count = self.sections.count
-        self._fractions.append(rows / count)
-        self._batches.append(rows / batch)
+        self._recent.append(rows)
+        self._recently += rows - (self._recent.popleft() if len(self._recent) > RECENT else 0)
         self._read_since += rows
-        if (
-            len(self._fractions) == RECENT
-            and self._read_since >= count
-            and np.mean(self._fractions) > MOST_FRACTION
-            and np.mean(self._batches) > MOST_MINIBATCHES
-        ):
+        count, mean = self.sections.count, self._recently / RECENT
+        is_much = mean > MOST_FRACTION * count and mean > MOST_MINIBATCHES * batch
+        if is_much and len(self._recent) == RECENT and self._read_since >= count:
             self._expand()
-            self._fractions.clear()
-            self._batches.clear()
+            self._recent.clear()
+            self._recently = 0
 
     def total(self, old: np.ndarray, new: np.ndarray) -> float:
         """The change of the expansions' sum over all rows between two values of the block, in O(D^2)."""
@@ -85,24 +84,9 @@ class Expansion:
     def residuals(self, kind: int, positions: np.ndarray, old: np.ndarray, new: np.ndarray) -> np.ndarray:
         """The change of some rows' terms less that of their expansions."""
         linear, block = self.linear.kinds[kind], self.linear
-        center, first, second = (_of_rows(kept, positions, linear.count) for kept in self._kept[kind])
-        etas = [linear.eta(block.coefficients(theta, linear), positions) for theta in (old, new)]
         # both in one call: for a minibatch NumPy's calls cost more than its arithmetic
-        eta = np.concatenate(etas)
+        eta = np.concatenate([linear.eta(block.coefficients(theta, linear), positions) for theta in (old, new)])
+        twice = np.concatenate((positions, positions))
         with np.errstate(all="ignore"):
-            terms = linear.predictor.taylor(*linear.given(eta, np.concatenate((positions, positions))))[0]
-        before, after = (_expanded(at - center, first, second) for at in etas)
-        rows = len(positions)
-        return np.asarray(terms[rows:] - terms[:rows] - (after - before))
-
-
-def _expanded(away: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """A quadratic without its constant, one for each row."""
-    if away.ndim == 1:
-        return np.asarray(away * (first + 0.5 * second * away))
-    bent = np.einsum("...k,...kl->...l", away, second)
-    return np.asarray(np.einsum("...k,...k->...", away, first + 0.5 * bent))
-
-
-def _of_rows(kept: np.ndarray, positions: np.ndarray, count: int) -> np.ndarray:
-    return kept[positions] if np.ndim(kept) and len(kept) == count else kept
+            left = linear.predictor.first_order(*linear.given(eta, twice))[0] - self._kept[kind].at(eta, twice)[0]
+        return np.asarray(left[len(positions) :] - left[: len(positions)])

@@ -104,6 +104,7 @@ CASES = [
     Bad("drift on a discrete choice", "[infer (mh s all 'drift 0.1 1)]", KernelError, ("'drift", "uniform_discrete", "try: gibbs"), MODEL),
     Bad("a negative number of transitions", "[infer (mh default one -1)]", ArgumentError, ("0 or more",), MODEL),
     Bad("an action written wrong", "[infer (mh default one)]", ArgumentError, ("(mh SCOPE BLOCK T)",), MODEL),
+    Bad("a range of one end", "[infer (mh default (ordered_range 1) 1)]", ArgumentError, ("(ordered_range LO HI)",), MODEL),
     Bad("recursion without an end", "[predict (g 1)]", LimitError, ("5,000 nested calls", "in g"), "[assume (g n) (+ 1 (g n))]"),
     Bad("a memoized call that needs its own result", "[predict (g 1)]", LimitError, ("needed to compute itself", "in g"), "[assume g (mem (lambda (n) (+ 1 (g n))))]"),
     Bad("a NaN key", "[predict (f (- {inf} {inf}))]", VentureError, (), MODEL, {"inf": math.inf}),

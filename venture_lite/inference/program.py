@@ -208,6 +208,8 @@ class InferenceProgram:
                 return Selector(name)
             case Form(items=(Name(name="ordered_range"), low, high)):
                 return Selector("range", None, self.value(low), self.value(high))
+            case Form(items=(Name(name="ordered_range"), *_)):
+                raise ArgumentError("a range of blocks is written (ordered_range LO HI)", item.span)
             case Name(name=name) if name not in self.defined and not (self.passes and name in self.passes):
                 return Selector("key", Symbol(name))
         return Selector("key", self.value(item))

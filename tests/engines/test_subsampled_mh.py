@@ -186,7 +186,7 @@ def test_the_expansion_follows_what_a_value_between_is_computed_from() -> None:
 
 
 def test_an_expansion_is_renewed_where_its_tests_read_much() -> None:
-    """Used more than a tenth of the rows and five minibatches, on average over 200 transitions; once for each N rows."""
+    """More used than a tenth of the rows and five minibatches, over 200 transitions; at most once for N rows read."""
     v = venture(LOGISTIC, **classes(2000))
     model = v.traces[0]
     target = model.trace.analyzer.globals["w"]

@@ -1,6 +1,6 @@
 """How far each strategy is from the posterior of the two urns: figure 2 of Obermeyer, Glidden and Jonas (2014).
 
-Each replication runs `urns.vnt` to its end with one strategy in place of its last line. The states, as (red balls on
+Each replication runs `urns.vnt` with one strategy in place of its inference. The states, as (red balls on
 the left, blue balls on the left), are counted on a grid of 5 x 5 cells and compared with the exact posterior by total
 variation distance. The distance of as many draws from the posterior itself is reported beside: none can be expected to
 come nearer. With `--results` every state is written down as it comes, and a run that was stopped goes on from there.
@@ -39,10 +39,12 @@ STRATEGIES = {
     "anneal energy": "(anneal left linear 'energy 9)",
     "anneal subsample": INFERENCE,
 }
+# those that take all balls out first
+FORGETFUL = {"sequential", "sequential + gibbs", "anneal subsample"}
 CELLS = 5
 # cells of the picture, each way
 FINE = 20
-AT_ONCE = 5
+AT_ONCE = 10
 """Replications that a worker makes before it reports."""
 
 Task = tuple[str, int, range]
@@ -95,17 +97,28 @@ def states(tasks: list[Task], workers: int) -> Iterator[tuple[str, int, int, int
 
 
 def replicate(task: Task) -> list[tuple[str, int, int, int]]:
+    """The states after a strategy, one for each seed. Those that first take all balls out forget what was before, and
+    run one after the other in one session."""
     strategy, balls, seeds = task
-    return [(strategy, seed, *state(STRATEGIES[strategy], balls, seed)) for seed in seeds]
-
-
-def state(inference: str, balls: int, seed: int) -> tuple[int, int]:
-    """(red, blue) balls on the left after one run."""
     red = np.arange(balls) < 2 * balls // 5
-    v = Venture(seed=seed)
-    v.execute(PROGRAM.replace(INFERENCE, inference), N=balls, red=red)
-    left = np.array(v.report("is_left"), dtype=bool)
-    return int((left & red).sum()), int((left & ~red).sum())
+    found = []
+    v = None
+    for seed in seeds:
+        if v is None or strategy not in FORGETFUL:
+            v = Venture(seed=seed)
+            v.execute(PROGRAM.split(INFERENCE)[0], N=balls, red=red)
+        if STRATEGIES[strategy]:
+            v.infer(STRATEGIES[strategy])
+        left = on_the_left(v, balls)
+        found.append((strategy, seed, int((left & red).sum()), int((left & ~red).sum())))
+    return found
+
+
+def on_the_left(v: Venture, balls: int) -> np.ndarray:
+    """Where each ball is, read from the trace: `[predict (left n)]` would keep assignments from being taken out."""
+    trace = v.traces[0].trace
+    scope = trace.scopes["left"]
+    return np.array([trace.value(scope.members(n)[0]) for n in range(1, balls + 1)], dtype=bool)
 
 
 def read(path: Path | None, balls: int) -> dict[tuple[str, int], tuple[int, int]]:

@@ -290,9 +290,7 @@ class Deferred:
             raise InternalError("a datum that is in has no assignment")
         plan = self._plans.plan(assignment.site << 32 | row, self._draws)
         if plan.old != value:
-            with plan:
-                _, preview = plan.weigh(value)
-            plan.move(value, preview)
+            plan.move(value, plan.preview(value))
             self.model.commit_transition()
 
     @contextmanager

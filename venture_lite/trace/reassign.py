@@ -17,7 +17,7 @@ from venture_lite.trace.directives import FixedValue, Model
 from venture_lite.trace.follow import MEMO_EDGE, Reach, Shape, ShapeWriter, reach_of
 from venture_lite.trace.machine import NO_EVIDENCE
 from venture_lite.trace.preview import Draws, Preview, Previews, Unplanned, memo_key
-from venture_lite.trace.runtime import Exchangeable, Memo
+from venture_lite.trace.runtime import Exchangeable
 from venture_lite.trace.scaffold import Builder
 from venture_lite.trace.table import RANDOM_EDGE, ROW_MASK
 from venture_lite.trace.weights import Weight, density_of
@@ -104,8 +104,7 @@ class Reassignment:
         self._enter_row(code, (slot,), row, -1)
         self.operator, self.arguments = trace.application(node >> 32, row)
         self.old = trace.value(node)
-        # (procedure, value, inputs) of what is out, in order, and how each goes back
-        self._out: list[tuple[Exchangeable, Any, tuple[Any, ...]]] = []
+        # procedures that something is taken out of, and how it goes back
         self._tokens: list[Any] = []
         self.terms = sum(part.shape.terms for part in self.parts)
 
@@ -136,19 +135,24 @@ class Reassignment:
     # ---------------------------------------------------------------------------------------------- weighing
 
     def __enter__(self) -> Reassignment:
+        for operator, value, inputs in self._applications():
+            self._tokens.append((operator, operator.state.remove(value, *inputs)))
+        return self
+
+    def _applications(self) -> list[tuple[Exchangeable, Any, tuple[Any, ...]]]:
+        """(procedure, value, inputs) of the choice and of what depends on it. Raises Unplanned."""
         trace = self._trace
+        found: list[tuple[Exchangeable, Any, tuple[Any, ...]]] = []
         if isinstance(self.operator, Exchangeable):
-            self._out.append((self.operator, self.old, self.arguments))
+            found.append((self.operator, self.old, self.arguments))
         for part in self.parts:
             for slot in part.shape.made:
                 site = part.code.first_site + slot
                 operator, *inputs = trace.read(site, part.row)
                 if operator is self.operator:
                     raise Unplanned
-                self._out.append((operator, trace.column(site).view[part.row], tuple(inputs)))
-        for operator, value, given in self._out:
-            self._tokens.append((operator, operator.state.remove(value, *given)))
-        return self
+                found.append((operator, trace.column(site).view[part.row], tuple(inputs)))
+        return found
 
     def __exit__(self, *_: object) -> None:
         for operator, token in reversed(self._tokens):
@@ -165,6 +169,12 @@ class Reassignment:
         finally:
             weigher.take_back()
         return weigher.weight, weigher.preview
+
+    def preview(self, value: Any) -> Preview:
+        """The families that a candidate would bring about. Raises Unplanned."""
+        finder = _Finder(Preview(self._plans.previews, self.draws))
+        self._follow(finder, value, moving=False)
+        return finder.preview
 
     def _follow(self, follower: Any, value: Any, moving: bool) -> None:
         results: list[Any] = []
@@ -202,7 +212,7 @@ class Reassignment:
         if preview.is_used or self.dying():
             self._interpreted(value, preview)
             return
-        for operator, its_value, inputs in self._out:
+        for operator, its_value, inputs in self._applications():
             trace.statistics.unincorporate(operator, its_value, inputs)
         if isinstance(self.operator, Exchangeable):
             trace.statistics.incorporate(self.operator, value, self.arguments)
@@ -228,6 +238,21 @@ class Reassignment:
             model.machine.choose = None
 
 
+class _Finder:
+    """Finds what a candidate's calls give."""
+
+    def __init__(self, preview: Preview) -> None:
+        self.preview = preview
+
+    def call(self, site: int, row: int, operator: Any, *values: Any) -> Any:
+        return self.preview.call(operator, *values)
+
+    def absorb(self, *_: Any) -> None:
+        """Not weighed."""
+
+    made = absorb
+
+
 class _Weigher:
     """Weighs what absorbs a candidate."""
 
@@ -237,17 +262,11 @@ class _Weigher:
         self.preview = preview
         self.weight = Weight()
         # procedure -> application of it that a second one is to be weighed after
-        self._met: dict[Exchangeable, tuple[Any, tuple[Any, ...]] | None] = {}
+        self._met: dict[Exchangeable, tuple[Any, tuple[Any, ...]]] = {}
         self._added: list[tuple[Exchangeable, Any]] = []
 
     def call(self, site: int, row: int, operator: Any, *values: Any) -> Any:
-        if not isinstance(operator, Memo):
-            raise Unplanned
-        key = memo_key(values)
-        found = operator.entries.get(key)
-        if found is None:
-            return self.preview.result(operator, key, values)
-        return self._trace.result(operator.procedure.code, found)
+        return self.preview.call(operator, *values)
 
     def absorb(self, site: int, row: int, operator: Any, value: Any, observed: bool, *arguments: Any) -> None:
         if not isinstance(operator, Random):
@@ -261,8 +280,7 @@ class _Weigher:
             raise Unplanned
         if operator in self._met:
             earlier = self._met[operator]
-            if earlier is not None:
-                self._added.append((operator, operator.state.add(earlier[0], *earlier[1])))
+            self._added.append((operator, operator.state.add(earlier[0], *earlier[1])))
         self._count(density_of(self._trace, site, row, operator, inputs, value), observed)
         self._met[operator] = (value, inputs)
 

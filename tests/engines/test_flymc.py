@@ -155,7 +155,7 @@ def test_rows_are_bright_as_often_as_they_must_be(explicit: float | None) -> Non
     model = v.traces[0]
     block = model.trace.scopes["w"].everything()
     firefly = Firefly(model, block, Settings(None, False, 0.3, explicit, False), lambda text: None)
-    expected = bright_probability(firefly._gaps.copy())
+    expected = bright_probability(firefly._excess.copy())
     assert expected.min() < 0.05 < 0.5 < expected.max()
     times = 6000
     counts = np.zeros(20)

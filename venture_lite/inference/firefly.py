@@ -22,13 +22,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from venture_lite.inference.brightness import Brightness, chosen
-from venture_lite.inference.firefly_bounds import BoundedRows, Collapsed, bound_of, bright_probability, log_excess
-from venture_lite.inference.linear_block import (
-    LinearBlock,
-    refuse_dependent,
-    summed_gradient,
-    summed_hessian,
-)
+from venture_lite.inference.firefly_bounds import BoundedRows, bound_of, bright_probability, collapse
+from venture_lite.inference.linear_block import LinearBlock, refuse_dependent
 from venture_lite.inference.linear_mode import is_near_mode
 from venture_lite.trace.directives import Model
 from venture_lite.trace.sections import Sections
@@ -41,7 +36,7 @@ CHUNK = 32768
 
 
 Found = tuple[np.ndarray, list[np.ndarray]]
-"""Of some rows at one value of the block: the gaps, and by kind the gaps' derivatives by the predictor."""
+"""Of some rows at one value of the block: log((L - B) / B), and by kind the gaps' derivatives by the predictor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +63,11 @@ class Point:
     # log prior and the logarithm of all bounds
     smooth: float
     log_density: float
-    # (D,); None where nobody asked
+    # (D,), of `smooth` and of the log density; None where nobody asked
+    smooth_gradient: np.ndarray | None
     gradient: np.ndarray | None
-    # what was found at the bright rows, in their order: gaps, and by kind the slopes
-    gaps: np.ndarray
+    # what was found at the bright rows, in their order: log((L - B) / B), and by kind the gaps' slopes
+    excess: np.ndarray
     slopes: list[np.ndarray]
 
 
@@ -128,7 +124,7 @@ class Firefly:
         if not np.array_equal(self.theta, self.linear.present()):
             self._draw_all()
         else:
-            self._smooth = self._smooth_at(self.theta)
+            self._stand(self.theta, self._smooth_at(self.theta))
         self._note()
 
     def _reread(self, sections: Sections) -> None:
@@ -173,35 +169,19 @@ class Firefly:
             if rows.bound is not None:
                 eta = rows.linear.eta(self.linear.coefficients(reference, rows.linear))
                 rows.touch(eta if settings.at_mode else np.full_like(eta, rows.bound.untuned))
-        self._collapsed = self._collapse(reference)
+        self._collapsed = collapse(self.linear, self.rows, reference)
         self.queries["set-up"] += self.count
         if settings.at_mode or settings.preconditioned:
             self._warn_of(reference, norm)
         if settings.preconditioned:
             self.factor, self.curvature = self.linear.preconditioner(reference)
             self.queries["set-up"] += self.sections.count
-        self._gaps = np.zeros(self.count)
+        self._excess = np.zeros(self.count)
         self._draw_all("set-up")
-
-    def _collapse(self, reference: np.ndarray) -> Collapsed:
-        size = len(reference)
-        value, gradient, hessian = 0.0, np.zeros(size), np.zeros((size, size))
-        for rows in self.rows:
-            linear = rows.linear
-            if rows.quadratic is None:
-                terms, first, second = self.linear.terms(reference, linear)
-            else:
-                eta = linear.eta(self.linear.coefficients(reference, linear))
-                terms, first = rows.quadratic.at(eta), rows.quadratic.gradient(eta)
-                second = rows.quadratic.curvature
-            value += float(np.sum(terms))
-            gradient += summed_gradient(linear, first)
-            hessian += summed_hessian(linear, second)
-        return Collapsed(reference, value, gradient, hessian)
 
     def _warn_of(self, mode: np.ndarray, norm: float) -> None:
         """Say so where the search ended more than a tenth of a posterior sd away."""
-        if not is_near_mode(self.linear, mode, -np.diagonal(self._collapsed.hessian)):
+        if not is_near_mode(self.linear, mode, -self._collapsed.bending.diagonal()):
             self.warn(
                 f"flymc: the search for the mode did not converge (norm of the gradient {norm:.3g}): more rows than "
                 "need be are bright"
@@ -209,13 +189,17 @@ class Firefly:
 
     def _draw_all(self, purpose: str = "other kernels' moves") -> None:
         """Every brightness from its conditional at the block's present value."""
-        self.theta = self.linear.present()
-        self._smooth = self._smooth_at(self.theta)
+        theta = self.linear.present()
+        self._stand(theta, self._smooth_at(theta))
         for first in range(0, self.count, CHUNK):
             self.model.poll()
             part = np.arange(first, min(first + CHUNK, self.count))
             self._keep(part, *self._query(self.theta, part, purpose))
-        self.brightness = Brightness(self.rng.random(self.count) < bright_probability(self._gaps))
+        self.brightness = Brightness(self.rng.random(self.count) < bright_probability(self._excess))
+
+    def _stand(self, theta: np.ndarray, smooth: float, smooth_gradient: np.ndarray | None = None) -> None:
+        """At this value, with the log prior and bounds there, and their gradient as far as it is known."""
+        self.theta, self._smooth, self._smooth_gradient = theta, smooth, smooth_gradient
 
     # ---------------------------------------------------------------------------------------------- evaluation
 
@@ -225,11 +209,11 @@ class Firefly:
 
     def _query(self, theta: np.ndarray, rows: np.ndarray, purpose: str) -> Found:
         self.queries[purpose] += len(rows)
-        gaps, slopes = np.empty(len(rows)), []
+        excess, slopes = np.empty(len(rows)), []
         for kind, places, positions in self._by_kind(rows):
-            gaps[places], slope = kind.gaps(self.linear.coefficients(theta, kind.linear), positions)
+            excess[places], slope = kind.excess(self.linear.coefficients(theta, kind.linear), positions)
             slopes.append(slope)
-        return gaps, slopes
+        return excess, slopes
 
     def _by_kind(self, rows: np.ndarray) -> list[tuple[BoundedRows, Any, np.ndarray]]:
         """(kind, which of the given rows are its, their positions in it)"""
@@ -242,36 +226,45 @@ class Firefly:
             found.append((kind, places, rows[places] - kind.first))
         return found
 
-    def _keep(self, rows: np.ndarray, gaps: np.ndarray, slopes: list[np.ndarray]) -> None:
+    def _keep(self, rows: np.ndarray, excess: np.ndarray, slopes: list[np.ndarray]) -> None:
         """What was found at the block's present value."""
-        self._gaps[rows] = gaps
+        self._excess[rows] = excess
         for (kind, _, positions), slope in zip(self._by_kind(rows), slopes, strict=True):
             kind.slopes[positions] = slope
 
-    def _point(self, theta: np.ndarray, smooth: float, found: Found, steep: bool) -> Point:
-        gaps, slopes = found
-        log_density = smooth + float(log_excess(gaps).sum())
-        if not steep:
-            return Point(theta, smooth, log_density, None, gaps, slopes)
-        gradient = self.linear.prior_gradient(theta) + self._collapsed.gradient_at(theta)
+    def _smooth_gradient_at(self, theta: np.ndarray) -> np.ndarray:
+        """(D,), of `_smooth_at`."""
+        found: np.ndarray = self.linear.prior_gradient(theta) + self._collapsed.gradient_at(theta)
+        return found
+
+    def _point(self, theta: np.ndarray, smooth: float, smooth_gradient: np.ndarray | None, found: Found) -> Point:
+        excess, slopes = found
+        log_density = smooth + float(excess.sum())
+        if smooth_gradient is None:
+            return Point(theta, smooth, log_density, None, None, excess, slopes)
+        gradient = smooth_gradient.copy()
         with np.errstate(all="ignore"):
-            weights = 1.0 / bright_probability(gaps)
+            weights = 1.0 / bright_probability(excess)
         for (kind, places, positions), slope in zip(self._by_kind(self.brightness.bright), slopes, strict=True):
             first = slope * (weights[places, None] if slope.ndim == 2 else weights[places])
-            features = kind.linear.features[positions]
+            features = kind.linear.features.take(positions, axis=0)
             gradient += (first.T @ features).ravel() if first.ndim == 2 else first @ features
-        return Point(theta, smooth, log_density, gradient, gaps, slopes)
+        return Point(theta, smooth, log_density, smooth_gradient, gradient, excess, slopes)
 
     def here(self, steep: bool = False) -> Point:
         """The present value, from what is kept."""
         bright = self.brightness.bright
         slopes = [kind.slopes[positions] for kind, _, positions in self._by_kind(bright)]
-        return self._point(self.theta, self._smooth, (self._gaps[bright], slopes), steep)
+        if steep and self._smooth_gradient is None:
+            self._smooth_gradient = self._smooth_gradient_at(self.theta)
+        smooth_gradient = self._smooth_gradient if steep else None
+        return self._point(self.theta, self._smooth, smooth_gradient, (self._excess[bright], slopes))
 
     def at(self, theta: np.ndarray, steep: bool = False) -> Point:
         """Another value of the block; `steep`: with its gradient."""
         found = self._query(theta, self.brightness.bright, "proposals")
-        return self._point(theta, self._smooth_at(theta), found, steep)
+        smooth_gradient = self._smooth_gradient_at(theta) if steep else None
+        return self._point(theta, self._smooth_at(theta), smooth_gradient, found)
 
     def poll(self) -> None:
         self.model.poll()
@@ -288,8 +281,8 @@ class Firefly:
             model.rollback(mark)
             raise
         model.commit_transition()
-        self.theta, self._smooth = point.theta, point.smooth
-        self._keep(self.brightness.bright, point.gaps, point.slopes)
+        self._stand(point.theta, point.smooth, point.smooth_gradient)
+        self._keep(self.brightness.bright, point.excess, point.slopes)
         self._note()
 
     def resample(self) -> None:
@@ -306,11 +299,11 @@ class Firefly:
         with probability q / ((L - B) / B), or its inverse. (Line 10 has the inequality reversed in print.)"""
         bright, dark = self.brightness.bright, self.brightness.dark
         draw, log_q = self.rng.standard_exponential, math.log(q)
-        darkened = bright[-draw(len(bright)) < log_q - log_excess(self._gaps[bright])]
+        darkened = bright[-draw(len(bright)) < log_q - self._excess[bright]]
         tried = dark[chosen(self.rng, len(dark), q)]
-        gaps, slopes = self._query(self.theta, tried, "brightening")
-        self._keep(tried, gaps, slopes)
-        brightened = tried[-draw(len(tried)) < log_excess(gaps) - log_q]
+        excess, slopes = self._query(self.theta, tried, "brightening")
+        self._keep(tried, excess, slopes)
+        brightened = tried[-draw(len(tried)) < excess - log_q]
         self.brightness.darken(darkened)
         self.brightness.brighten(brightened)
 
@@ -321,6 +314,6 @@ class Firefly:
         was_bright = self.brightness.is_bright(rows)
         unknown = rows[~was_bright]
         self._keep(unknown, *self._query(self.theta, unknown, "brightening"))
-        is_bright = self.rng.random(len(rows)) < bright_probability(self._gaps[rows])
+        is_bright = self.rng.random(len(rows)) < bright_probability(self._excess[rows])
         self.brightness.darken(rows[was_bright & ~is_bright])
         self.brightness.brighten(rows[is_bright & ~was_bright])

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from venture_lite.errors import KernelError
+from venture_lite.inference.linear_block import LinearBlock, summed_gradient, summed_hessian
 from venture_lite.procedures.predictor import Bound, Quadratic, QuadraticRows
 from venture_lite.trace.linear import Linear
 from venture_lite.trace.sections import SectionKind
@@ -47,8 +49,8 @@ class BoundedRows:
         self.quadratic = Quadratic(center, value, slope, found.curvature)
         self.slopes = np.zeros_like(eta)
 
-    def gaps(self, coefficients: np.ndarray, positions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(gap, its derivative by the predictor) of some rows; refuses a bound that is none."""
+    def excess(self, coefficients: np.ndarray, positions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(log excess, the gap's derivative by the predictor) of some rows; refuses a bound that is none."""
         assert self.quadratic is not None
         if self._by_row is None or self._by_row[0] is not self.quadratic:
             self._by_row = self.quadratic, QuadraticRows(self.quadratic)
@@ -60,7 +62,7 @@ class BoundedRows:
             # the first test implies the second, and nearly always holds
             if not (gap.min(initial=0.0) >= -TOLERANCE or (gap >= -TOLERANCE * (1.0 + np.abs(log_density))).all()):
                 self._refuse(positions, eta, log_density, gap)
-            return gap, first - slope
+            return log_excess(gap), first - slope
 
     def reads_the_same(self, other: BoundedRows) -> bool:
         """Whether another reading of the trace found the same likelihoods."""
@@ -96,21 +98,70 @@ def _plain(eta: Any) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
+class Bending:
+    """The Hessian of a sum of quadratics, as it is applied to vectors (D,).
+
+    Rows of scores that share one curvature (K, K) give its Kronecker product with the features' Gram matrix (F, F):
+    K F (K + F) numbers are multiplied in place of (K F)^2, and the product is never made.
+    """
+
+    # (D, D)
+    matrix: np.ndarray | None
+    # curvature and Gram matrix of each kind of such rows
+    products: tuple[tuple[np.ndarray, np.ndarray], ...]
+
+    def times(self, vector: np.ndarray) -> np.ndarray:
+        found = np.zeros_like(vector) if self.matrix is None else self.matrix @ vector
+        for curvature, gram in self.products:
+            found += (curvature @ vector.reshape(len(curvature), -1) @ gram).ravel()
+        return found
+
+    def diagonal(self) -> np.ndarray:
+        found: np.ndarray = np.zeros(1) if self.matrix is None else np.diagonal(self.matrix)
+        for curvature, gram in self.products:
+            found = found + np.outer(np.diagonal(curvature), np.diagonal(gram)).ravel()
+        return found
+
+
+@dataclass(frozen=True, slots=True)
 class Collapsed:
     """The sum of all rows' bounds as a quadratic in the block, about a reference."""
 
     reference: np.ndarray
     value: float
     gradient: np.ndarray
-    hessian: np.ndarray
+    bending: Bending
 
     def at(self, theta: np.ndarray) -> float:
         away = theta - self.reference
-        return self.value + float(away @ (self.gradient + 0.5 * (self.hessian @ away)))
+        return self.value + float(away @ (self.gradient + 0.5 * self.bending.times(away)))
 
     def gradient_at(self, theta: np.ndarray) -> np.ndarray:
-        found: np.ndarray = self.gradient + self.hessian @ (theta - self.reference)
+        found: np.ndarray = self.gradient + self.bending.times(theta - self.reference)
         return found
+
+
+def collapse(block: LinearBlock, kinds: Iterable[BoundedRows], reference: np.ndarray) -> Collapsed:
+    """The sum over all rows, of bounds or, where the likelihood is quadratic itself, of log densities: O(N D^2)."""
+    value, gradient = 0.0, np.zeros_like(reference)
+    matrices: list[np.ndarray] = []
+    products: list[tuple[np.ndarray, np.ndarray]] = []
+    for rows in kinds:
+        linear = rows.linear
+        if rows.quadratic is None:
+            terms, first, second = block.terms(reference, linear)
+        else:
+            eta = linear.eta(block.coefficients(reference, linear))
+            terms, first = rows.quadratic.at(eta), rows.quadratic.gradient(eta)
+            second = rows.quadratic.curvature
+        value += float(np.sum(terms))
+        gradient += summed_gradient(linear, first)
+        if linear.predictor.is_vector and np.ndim(second) == 2:
+            products.append((np.asarray(second), linear.features.T @ linear.features))
+        else:
+            matrices.append(summed_hessian(linear, second))
+    matrix = np.sum(matrices, axis=0) if matrices else None
+    return Collapsed(reference, value, gradient, Bending(matrix, tuple(products)))
 
 
 def log_excess(gaps: np.ndarray) -> np.ndarray:
@@ -119,9 +170,11 @@ def log_excess(gaps: np.ndarray) -> np.ndarray:
         return np.where(gaps > DARK, gaps + np.log(-np.expm1(-gaps)), -np.inf)
 
 
-def bright_probability(gaps: np.ndarray) -> np.ndarray:
-    """(L - B) / L."""
-    return np.where(gaps > DARK, -np.expm1(-gaps), 0.0)
+def bright_probability(excess: np.ndarray) -> np.ndarray:
+    """(L - B) / L, of log((L - B) / B)."""
+    with np.errstate(over="ignore"):
+        found: np.ndarray = 1.0 / (1.0 + np.exp(-excess))
+    return found
 
 
 def bound_of(kind: SectionKind, linear: Linear, name: str | None) -> Bound | None:

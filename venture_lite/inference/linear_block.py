@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -111,8 +112,11 @@ class LinearBlock:
         return np.asarray(found, dtype=np.float64).ravel()
 
     def prior_hessian(self, theta: np.ndarray) -> np.ndarray:
-        """(D, D)"""
-        return hessian_by_differences(self.prior_gradient, theta)
+        """(D, D), choice by choice: their priors are independent."""
+        found = np.zeros((self.size, self.size))
+        for at, part in enumerate(self.parts):
+            found[part, part] = hessian_by_differences(partial(self.prior_slope, at), theta[part])
+        return found
 
     def prior_precision(self, theta: np.ndarray) -> np.ndarray:
         """(D, D), positive definite: each choice's curvature, or its inverse variance where it has none (a Laplace
@@ -189,14 +193,16 @@ def summed_gradient(kind: Linear, first: Any) -> np.ndarray:
 
 
 def summed_hessian(kind: Linear, second: Any) -> np.ndarray:
-    """The sum over rows of second (rows,) or (rows, K, K) times the outer products of the features."""
+    """The sum over rows of second (rows,) or (rows, K, K) times the outer products of the features;
+    without its first axis it is the same for all."""
     features = kind.features
     count, width = features.shape
     if not kind.predictor.is_vector:
         weighted = features * np.broadcast_to(second, (count,))[:, None]
         return np.asarray(features.T @ weighted)
+    if np.ndim(second) == 2:
+        return np.asarray(np.kron(second, features.T @ features))
     outcomes = np.shape(second)[-1]
-    second = np.broadcast_to(second, (count, outcomes, outcomes))
     found = np.empty((outcomes, width, outcomes, width))
     for k in range(outcomes):
         for other in range(k, outcomes):

@@ -67,6 +67,16 @@ def test_equal_terms_are_read_to_the_end() -> None:
         assert not test.decide(0.0, of(terms)).above
 
 
+def test_residuals_that_vanish_decide_at_once() -> None:
+    rng = np.random.default_rng(9)
+    samplers = [Sampler(RowOrder(np.arange(1000), rng))]
+    test = SequentialTest(samplers, 10, 0.1, rng, trusts_equal=True)
+    for threshold in (-1.0, 1.0):
+        decision = test.decide(threshold, of(np.zeros(1000)))
+        assert decision.above == (threshold < 0)
+        assert decision.rows == 10
+
+
 def test_the_last_row_decides_exactly() -> None:
     rng = np.random.default_rng(4)
     terms = rng.standard_normal(300)

@@ -97,6 +97,21 @@ def test_a_quadratic_likelihood_is_decided_without_a_row() -> None:
     assert abs(drawn.std() - 1 / np.sqrt(1000 / 4 + 0.01)) < 0.01
 
 
+def test_rows_that_an_expansion_knows_exactly_are_not_read() -> None:
+    """w is read by 20,000 classes and, linearly, by 30,000 normal values: the test reads classes alone."""
+    text = LOGISTIC + "for n in 1...M: [observe (normal (dot w {Z[n]}) 5) {V[n]}]"
+    rng = np.random.default_rng(2)
+    features = rng.standard_normal((30_000, 2))
+    values = features @ [1.0, -1.0] + 5 * rng.standard_normal(30_000)
+    v = venture(text, M=30_000, Z=features, V=values, **classes(20_000))
+    v.infer("(mh w all 'drift 0.03 300)")
+    kernel = "(subsampled_mh w all 100 0.01 'drift 1.5 'precondition 'proxy 'audit 1 200)"
+    details = v.infer(kernel).statistics[0].details
+    # one minibatch is 100 of all the 50,000
+    assert details["mean fraction of rows"] < 0.004
+    assert details["share that differs"] < 0.05
+
+
 @pytest.mark.parametrize("options", ["'bernstein", "'bernstein 'proxy"])
 def test_the_distribution_free_rule_makes_the_exact_decisions(options: str) -> None:
     """Its 100 decisions at a tolerance of 1e-9 differ from the exact ones with probability 1e-7."""

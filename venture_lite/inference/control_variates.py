@@ -19,6 +19,8 @@ from venture_lite.trace.sections import Sections
 
 RECENT = 200
 """Transitions over which the use of rows is watched."""
+ROUNDING = 1e-12
+"""What a minibatch's expansions leave over, relative to its terms, below which it is rounding."""
 MOST_FRACTION = 0.1
 MOST_MINIBATCHES = 5
 """More of the rows and more minibatches than these, on average, ask for a new expansion."""
@@ -34,7 +36,8 @@ class Expansion:
         self._stamps = [column.stamp for column in self._reads]
         # evaluations of rows that the expansion took, those of the search for the mode included
         self.rows = 0
-        self.is_exact = all(kind.predictor.is_quadratic for kind in self.linear.kinds)
+        # the kinds whose rows' expansions leave something over
+        self.inexact = [at for at, kind in enumerate(self.linear.kinds) if not kind.predictor.is_quadratic]
         # rows that each of the last transitions used, and their sum
         self._recent: deque[int] = deque()
         self._recently = 0
@@ -82,11 +85,14 @@ class Expansion:
         return float(self._gradient @ step + 0.5 * step @ self._hessian @ (away + further))
 
     def residuals(self, kind: int, positions: np.ndarray, old: np.ndarray, new: np.ndarray) -> np.ndarray:
-        """The change of some rows' terms less that of their expansions."""
+        """The change of some rows' terms less that of their expansions; zeros where that is nothing but rounding."""
         linear, block = self.linear.kinds[kind], self.linear
         # both in one call: for a minibatch NumPy's calls cost more than its arithmetic
         eta = np.concatenate([linear.eta(block.coefficients(theta, linear), positions) for theta in (old, new)])
         twice = np.concatenate((positions, positions))
         with np.errstate(all="ignore"):
-            left = linear.predictor.first_order(*linear.given(eta, twice))[0] - self._kept[kind].at(eta, twice)[0]
-        return np.asarray(left[len(positions) :] - left[: len(positions)])
+            terms = linear.predictor.first_order(*linear.given(eta, twice))[0]
+        expanded, rows = self._kept[kind].at(eta, twice)[0], len(positions)
+        change = terms[rows:] - terms[:rows]
+        left = change - (expanded[rows:] - expanded[:rows])
+        return np.zeros(rows) if left @ left <= ROUNDING**2 * (change @ change) else np.asarray(left)

@@ -39,7 +39,8 @@ class Decision:
     above: bool
     # terms that were read
     rows: int
-    # probability of the sample's deviation if the truth were at the threshold; 0 where every term was read
+    # probability of the sample's deviation if the truth were at the threshold; 0 where every term was read, or all are
+    # taken to be equal
     p_value: float
     # skewness and excess kurtosis of the sample's mean, for a decision at which they were looked at
     shape: tuple[float, float] | None = None
@@ -87,8 +88,17 @@ class _Sample:
 class SequentialTest:
     """The test for the kinds that the samplers draw from."""
 
-    def __init__(self, samplers: Sequence[AnySampler], batch: int, tolerance: float, rng: np.random.Generator) -> None:
+    def __init__(
+        self,
+        samplers: Sequence[AnySampler],
+        batch: int,
+        tolerance: float,
+        rng: np.random.Generator,
+        trusts_equal: bool = False,
+    ) -> None:
         self.counts = [sampler.count for sampler in samplers]
+        # whether a kind of which all terms so far are equal is taken to have no others: residuals that vanish
+        self._trusts_equal = trusts_equal
         self.batch = batch
         self.tolerance = tolerance
         self._samplers = samplers
@@ -144,12 +154,14 @@ class SequentialTest:
         for sample in samples:
             if not sample.left:
                 continue
-            if sample.squares <= 0.0 or (several and sample.n < FEWEST_OF_A_KIND):
+            if (sample.squares <= 0.0 and not self._trusts_equal) or (several and sample.n < FEWEST_OF_A_KIND):
                 return 1.0
             # the finite population correction of Algorithm 2, step 7
             part = sample.count**2 * sample.variance / sample.n * (1 - (sample.n - 1) / (sample.count - 1))
             variance += part
             squares += part * part / (sample.n - 1)
+        if not variance:
+            return 0.0
         errors = abs(away) / math.sqrt(variance)
         if errors < self._least:
             return 1.0

@@ -61,6 +61,8 @@ class Prepared:
     """What is kept of one block while the structure of the trace stays."""
 
     sections: Sections
+    # the kinds that the test draws from: all but those that an expansion knows exactly
+    tested: list[int]
     test: SequentialTest
     expansion: Expansion | None
     # with bounds on the terms, for the rule that holds for any distribution
@@ -142,21 +144,23 @@ class Subsampled:
                 if is_memoized(self.model.trace, code, row):
                     return None
                 raise
-            samplers = samplers_of(self.model.trace, sections)
-            test = SequentialTest(samplers, self.settings.batch, self.settings.tolerance, self.model.trace.rng)
-            found = self._with_linear_parts(sections, test, block)
+            found = self._prepare(sections, block)
         elif found.expansion is not None and not found.expansion.is_current():
-            found = self._with_linear_parts(found.sections, found.test, block)
+            found = self._prepare(found.sections, block)
         self._prepared[block] = found
         return found
 
-    def _with_linear_parts(self, sections: Sections, test: SequentialTest, block: Sequence[int]) -> Prepared:
+    def _prepare(self, sections: Sections, block: Sequence[int]) -> Prepared:
+        settings, trace = self.settings, self.model.trace
         expansion = self._expansion(sections, block)
         linear = expansion.linear if expansion is not None else None
-        if self.settings.bernstein and linear is None:
+        if settings.bernstein and linear is None:
             linear = LinearBlock(self.model, sections, block)
-        reach = Reach(linear, linear.present()) if self.settings.bernstein and linear is not None else None
-        return Prepared(sections, test, expansion, linear, reach)
+        reach = Reach(linear, linear.present()) if settings.bernstein and linear is not None else None
+        tested = list(range(len(sections.kinds))) if expansion is None else expansion.inexact
+        samplers = samplers_of(trace, sections, tested)
+        test = SequentialTest(samplers, settings.batch, settings.tolerance, trace.rng, settings.proxy)
+        return Prepared(sections, tested, test, expansion, linear, reach)
 
     def _expansion(self, sections: Sections, block: Sequence[int]) -> Expansion | None:
         if not self.settings.proxy:
@@ -166,12 +170,12 @@ class Subsampled:
         return made
 
 
-def samplers_of(trace: Trace, sections: Sections) -> list[AnySampler]:
-    """For each kind what draws positions among its sections; where all rows of a table are sections, by their random
-    order, which stays with the table."""
+def samplers_of(trace: Trace, sections: Sections, kinds: Sequence[int]) -> list[AnySampler]:
+    """For each of some kinds what draws positions among its sections; where all rows of a table are sections, by their
+    random order, which stays with the table."""
     found: list[AnySampler] = []
     whole = set(sections.plan.sites)
-    for kind in sections.kinds:
+    for kind in (sections.kinds[at] for at in kinds):
         if kind.group.site not in whole:
             found.append(LooseSampler(kind.count))
             continue
@@ -188,6 +192,7 @@ class Transition:
     def __init__(self, engine: Subsampled, prepared: Prepared) -> None:
         self.engine = engine
         self.sections = prepared.sections
+        self.tested = prepared.tested
         self.test = prepared.test
         self.expansion = prepared.expansion
         self.linear = prepared.linear
@@ -207,12 +212,12 @@ class Transition:
         new = self.linear.present() if self.linear is not None else old
         if expansion is not None:
             total = expansion.total(old, new)
-            if expansion.is_exact or not engine.settings.tolerance:
+            if not self.tested or not engine.settings.tolerance:
                 return self._first_stage(total > threshold, total)
             threshold -= total
 
             def terms(kind: int, positions: np.ndarray) -> np.ndarray:
-                return _finite(expansion.residuals(kind, positions, old, new))
+                return _finite(expansion.residuals(self.tested[kind], positions, old, new))
 
         try:
             decision = self.test.decide(threshold, terms, self._largest(old, new))
@@ -223,15 +228,14 @@ class Transition:
         return decision
 
     def _differences(self, kind: int, positions: np.ndarray) -> np.ndarray:
-        new, old = self.sections.differences(self.sections.kinds[kind], positions)
+        new, old = self.sections.differences(self.sections.kinds[self.tested[kind]], positions)
         with np.errstate(invalid="ignore"):
             return _finite(new - old)
 
     def _first_stage(self, passed: bool, total: float) -> Decision:
         """Delayed acceptance (Christen and Fox 2005): what the expansion lets pass is decided by what it left out, all
         of it; an expansion that is exact decides alone."""
-        assert self.expansion is not None
-        if not passed or self.expansion.is_exact:
+        if not passed or not self.tested:
             return Decision(passed, 0, 0.0)
         change = self.sections.change_of_all()
         change.total -= total

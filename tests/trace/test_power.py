@@ -17,6 +17,7 @@ from venture_lite.inference.gibbs import Enumeration, Gibbs
 from venture_lite.inference.mh import Drift
 from venture_lite.inference.proposal import Density
 from venture_lite.inference.rejection import Rejection
+from venture_lite.inference.single_gibbs import SingleGibbs
 from venture_lite.inference.slice import Slice
 from venture_lite.inference.transitions import Transitions
 from venture_lite.procedures import transforms
@@ -90,6 +91,7 @@ def enumerate_in_the_wrong_state(patch: Patch) -> None:
         return [*found, 50] if len(found) < 4 and isinstance(found[0], int) and found[0] is not True else found
 
     patch.setattr(Enumeration, "_support", support)
+    patch.setattr(SingleGibbs, "step", lambda *_: None)
 
 
 def take_the_way_back_for_the_way_there(patch: Patch) -> None:

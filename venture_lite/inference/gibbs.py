@@ -8,6 +8,7 @@ from typing import Any
 
 from venture_lite.errors import ArgumentError
 from venture_lite.forms import scope_name
+from venture_lite.inference.candidates import Candidates
 from venture_lite.inference.enumeration import (
     MOST_CANDIDATES,
     Enumeration,
@@ -67,14 +68,15 @@ class Gibbs:
         mark = journal.mark()
         scaffold = Builder(model.trace).build(principals)
         enumeration = Enumeration(model, self._membership(key), self._current(scaffold))
-        current = self._present_weight(scaffold, key)
+        current, alone = self._present_weight(scaffold, key)
         mark_detached = journal.mark()
         weights: list[Weight] = []
         paths: list[list[Any]] = []
+        candidates = Candidates(model, scaffold, enumeration, alone)
         more = True
         while more:
-            enumeration.restart()
-            weight = self._candidate(scaffold, enumeration)
+            weight = candidates.weigh()
+            self._count_blocks(weight)
             self.rows += len(scaffold.absorbing)
             # the path on which every decision is the current state's: the state as it is, nothing drawn anew
             weights.append(current if enumeration.on_current else weight)
@@ -88,27 +90,16 @@ class Gibbs:
             journal.rollback(mark)
             return False
         enumeration.follow(paths[chosen])
-        self._candidate(scaffold, enumeration)
+        candidates.regenerate()
         return True
-
-    def _candidate(self, scaffold: Scaffold, enumeration: Enumeration) -> Weight:
-        model = self.model
-        model.machine.choose = enumeration.choose
-        try:
-            weight = model.regenerator.regenerate(scaffold, enumeration)
-        finally:
-            model.machine.choose = None
-        weight.plus(enumeration.fresh_weight)
-        self._count_blocks(weight)
-        return weight
 
     def _count_blocks(self, weight: Weight) -> None:
         if self.block_count is not None:
             weight.total -= math.log(max(self.block_count(), 1))
 
-    def _present_weight(self, scaffold: Scaffold, key: Any) -> Weight:
+    def _present_weight(self, scaffold: Scaffold, key: Any) -> tuple[Weight, bool]:
         """Detach, and the weight of the state that was: its principals, its block's choices in the brush, what
-        absorbed."""
+        absorbed. Whether the block is one choice, and nothing goes that regeneration would decide or draw."""
         model = self.model
         blocks = Weight()
         self._count_blocks(blocks)
@@ -126,7 +117,8 @@ class Gibbs:
                 model.trace.statistics.incorporate(operator, value, arguments)
         model.trace.journal.rollback(mark)
         weight.plus(blocks)
-        return weight
+        drawn = fresh if self.scope == "default" else [node for node in fresh if in_block(*model.trace.decode(node))]
+        return weight, len(scaffold.principals) == 1 and not drawn
 
     def _is_free(self, node: int) -> bool:
         code, slot, row = self.model.trace.decode(node)

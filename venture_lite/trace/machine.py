@@ -55,6 +55,8 @@ class Machine:
         # nodes that regeneration still has to renew, and those of them whose edges are made anew
         self.pending: set[int] = set()
         self.structural: set[int] = set()
+        # nodes in the order in which they were renewed, where somebody wants to know
+        self.renewed: list[int] | None = None
         # rows of memoized procedures being evaluated
         self.unfinished: set[tuple[int, int]] = set()
         # constrained choices made since the list was last taken; their densities are still to be counted
@@ -89,6 +91,7 @@ class Machine:
         self.to_constrain.clear()
         self.renew_choice = None
         self.choose = None
+        self.renewed = None
 
     def run(self) -> None:
         """Work until the stack is empty."""
@@ -216,6 +219,8 @@ class Machine:
         if frame.renews != NONE:
             self.pending.discard(frame.renews)
             self.structural.discard(frame.renews)
+            if self.renewed is not None:
+                self.renewed.append(frame.renews)
             return
         code, row = frame.code, frame.row
         trace = self.trace

@@ -12,7 +12,7 @@ same other applications present, whichever way a transition goes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 from venture_lite.code import Code, Kind
@@ -153,25 +153,9 @@ class Regenerator:
 
     def regenerate(self, scaffold: Scaffold, proposal: Proposal) -> Weight:
         """Put new values in. The machine is left clean; an error leaves it to the caller to roll back."""
-        machine, trace = self.machine, self.trace
+        machine = self.machine
         self._weight = weight = Weight()
-
-        def renew(node: int, operator: Any, arguments: tuple[Any, ...]) -> Any:
-            if node in scaffold.makers:
-                trace.statistics.set_arguments(operator, arguments)
-                weight.add(operator.state.log_joint())
-                return operator
-            if node not in scaffold.principals:
-                raise InternalError("a choice outside the principals was renewed")
-            value, ratio = proposal.propose(node, operator, arguments, trace.value(node))
-            weight.total += ratio
-            if proposal.counts:
-                weight.add(density_of(trace, node >> 32, node & ROW_MASK, operator, arguments, value))
-            if isinstance(operator, Exchangeable):
-                trace.statistics.incorporate(operator, value, arguments)
-            return value
-
-        machine.renew_choice = renew
+        machine.renew_choice = self.renewing(scaffold, proposal, weight)
         machine.pending.update(scaffold.principals)
         machine.pending.update(scaffold.pending)
         machine.structural.update(scaffold.structural)
@@ -188,6 +172,29 @@ class Regenerator:
         finally:
             machine.renew_choice = None
         return weight
+
+    def renewing(
+        self, scaffold: Scaffold, proposal: Proposal, weight: Weight
+    ) -> Callable[[int, Any, tuple[Any, ...]], Any]:
+        """What gives principals their values and makers their arguments, and weighs both."""
+        trace = self.trace
+
+        def renew(node: int, operator: Any, arguments: tuple[Any, ...]) -> Any:
+            if node in scaffold.makers:
+                trace.statistics.set_arguments(operator, arguments)
+                weight.add(operator.state.log_joint())
+                return operator
+            if node not in scaffold.principals:
+                raise InternalError("a choice outside the principals was renewed")
+            value, ratio = proposal.propose(node, operator, arguments, trace.value(node))
+            weight.total += ratio
+            if proposal.counts:
+                weight.add(density_of(trace, node >> 32, node & ROW_MASK, operator, arguments, value))
+            if isinstance(operator, Exchangeable):
+                trace.statistics.incorporate(operator, value, arguments)
+            return value
+
+        return renew
 
     def weigh_constrained(self, weight: Weight) -> None:
         """Count and incorporate the constrained choices that evaluation made."""

@@ -21,6 +21,7 @@ BENCHMARKS = (
     "scalar",
     "local",
     "mixture",
+    "urns",
     "chain",
     "startup",
     "check",

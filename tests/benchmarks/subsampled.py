@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import importlib
+import sys
+from pathlib import Path
+
 import numpy as np
 
+from tests.benchmarks.firefly import DATA
 from tests.benchmarks.measure import Row, compare
 from venture_lite import Venture
+
+PAPERS = Path(__file__).parents[2] / "programs" / "papers"
 
 MODEL = """
 [assume w (scope_include 'w 0 (multivariate_normal {mean} {covariance}))]
@@ -52,6 +59,10 @@ def rows() -> list[Row]:
         ("  rows read at 12,214 x 51", model(12_214, np.linspace(1.5, 0.2, 51)), 0.02),
     ):
         result.append(_fraction(what, v, bar))
+    if DATA.exists():
+        sys.path.insert(0, str(PAPERS))
+        data = importlib.import_module("logistic").seven_nine(DATA)
+        result.append(_fraction("  rows read on MNIST, 7 against 9", data.session(), 0.045))
     return result
 
 

@@ -97,9 +97,13 @@ class Assignments:
         """Draw a datum's choices in the scope: those of one block together, one block after another, on to the next by
         key that exists now."""
         done: tuple[Any, ...] | None = None
-        changed = False
+        changed, moved = False, True
+        blocks: list[tuple[tuple[Any, ...], Any, list[int]]] = []
         while True:
-            blocks = sorted(block for block in self._blocks(datum) if done is None or block[0] > done)
+            if moved:
+                # only a move can make others come or go
+                blocks = sorted(self._blocks(datum))
+            blocks = [block for block in blocks if done is None or block[0] > done]
             if not blocks:
                 return changed
             done, key, nodes = blocks[0]

@@ -1,8 +1,8 @@
 """Held-out log likelihood of cross-categorization within bounded time: figure 3 of Obermeyer, Glidden and Jonas (2014).
 
     python programs/papers/crosscat.py                                   # a generated table
-    python programs/papers/crosscat.py --data dartmouth_atlas_dha.csv.gz --seeds 10 --save out/crosscat.jsonl
-    python programs/papers/crosscat.py --data kddcup99_10pct.csv.gz --rows 10000 --seeds 1
+    python programs/papers/crosscat.py --data dartmouth_atlas_dha.csv.gz --rows 307 --columns 63 \\
+        --seeds 10 --save out/crosscat.jsonl
 
 Each seed parts the rows at random into 7/8 to learn from and 1/8 to be scored. Subsample annealing runs with each
 number of churns; the CPU time that it takes is the bound within which Gibbs sampling of all rows, from the prior or
@@ -58,14 +58,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, help="a table as .csv.gz")
     parser.add_argument("--rows", type=int, default=160, help="at most so many; of a generated table just as many")
-    parser.add_argument("--columns", type=int, default=12, help="of a generated table")
+    parser.add_argument("--columns", type=int, default=12, help="so many; of data spread over all that there are")
     parser.add_argument("--churns", nargs="*", type=int, default=[0, 1, 3], help="of annealing: one bound for each")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--save", type=Path, help="where scores are kept")
     parser.add_argument("--picture", type=Path, default=PICTURE)
     options = parser.parse_args()
-    table = read(options.data, options.rows) if options.data else generated(options.rows, options.columns)
+    if options.data:
+        table = read(options.data, options.rows).some_columns(options.columns)
+    else:
+        table = generated(options.rows, options.columns)
     scores = saved(options.save)
     for seed in range(options.first, options.first + options.seeds):
         for score in run(table, seed, sorted(options.churns), [one for one in scores if one.seed == seed]):

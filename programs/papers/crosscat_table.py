@@ -37,6 +37,12 @@ class Table:
     # of each column, 0 for numbers
     outcomes: tuple[int, ...]
 
+    def some_columns(self, most: int) -> Table:
+        """At most so many of the columns, evenly spread."""
+        count = len(self.outcomes)
+        kept = np.unique(np.linspace(0, count - 1, min(most, count)).astype(int))
+        return Table(self.rows[:, kept], tuple(self.outcomes[column] for column in kept))
+
     def split(self, rng: np.random.Generator) -> tuple[Table, Table]:
         """A random 7/8 of the rows to learn from and the others; numbers in units of the former's mean and sd."""
         order = rng.permutation(len(self.rows))
@@ -152,7 +158,8 @@ def state_of(v: Venture, outcomes: tuple[int, ...], count: int) -> State:
 def log_predictive(state: State, seen: Table, rows: np.ndarray) -> np.ndarray:
     """Log density of each of these rows, (rows, columns), given the state of those seen; its categories are summed
     over, a new one included."""
-    return np.sum([_in_view(view, state, seen, rows) for view in state.views], axis=0)
+    found: np.ndarray = np.sum([_in_view(view, state, seen, rows) for view in state.views], axis=0)
+    return found
 
 
 def _in_view(view: View, state: State, seen: Table, rows: np.ndarray) -> np.ndarray:
@@ -171,8 +178,8 @@ def _outcome(x: np.ndarray, seen: np.ndarray, categories: np.ndarray, count: int
     """Log probability of each outcome in each category (rows, count), the last of which is empty."""
     counts = np.tile(weights, (count, 1))
     np.add.at(counts, (categories, seen.astype(int)), 1.0)
-    shares: np.ndarray = np.log(counts / counts.sum(axis=1, keepdims=True))
-    return shares.T[x.astype(int)]
+    shares: np.ndarray = np.log(counts / counts.sum(axis=1, keepdims=True)).T[x.astype(int)]
+    return shares
 
 
 def _number(x: np.ndarray, seen: np.ndarray, categories: np.ndarray, count: int, shared: np.ndarray) -> np.ndarray:

@@ -55,6 +55,14 @@ BRANCHES = """
 [observe (normal (e 2) 0.8) 1.6]
 [observe (normal (e 3) 0.8) 0.4]
 """
+# what a branch of one block brings into being reads the next block
+AHEAD = """
+[assume z (mem (lambda (t) (scope_include 'x t (flip 0.4))))]
+[assume e (mem (lambda (t) (if (z t) (if (flip (if (z (+ t 1)) 0.9 0.2)) 2 0) 1)))]
+[predict (list (z 1) (z 2) (z 3))]
+[observe (normal (e 1) 0.8) 1.6]
+[observe (normal (e 2) 0.8) 0.4]
+"""
 # tables of a CRP, each with a coin that comes and goes with it
 TABLES = """
 [assume c (make_crp 1.3)]
@@ -171,6 +179,17 @@ def branches_answer() -> dict[str, Expected]:
     return exact(weights)
 
 
+def ahead_answer() -> dict[str, Expected]:
+    weights: dict[float, float] = {}
+    for z in itertools.product((0, 1), repeat=3):
+        weight = math.prod(0.4 if zt else 0.6 for zt in z)
+        for t, y in enumerate((1.6, 0.4)):
+            up = 0.9 if z[t + 1] else 0.2
+            weight *= up * normal(y, 2, 0.8) + (1 - up) * normal(y, 0, 0.8) if z[t] else normal(y, 1, 0.8)
+        weights[code(*z)] = weight
+    return exact(weights)
+
+
 def tables_answer() -> dict[str, Expected]:
     data = (1, 0, 1)
     alpha, weights = 1.3, {}
@@ -204,10 +223,11 @@ PLAIN: dict[str, Model] = {
     "chain": (CHAIN, "(+ (x 1) (* 2 (x 2)) (* 4 (x 3)) (* 8 (x 4)))", chain_answer),
     "long memory": (LONG_MEMORY, "(+ (x 1) (* 2 (x 2)) (* 4 (x 3)))", memory_answer),
     "panel": (PANEL, "(+ (x 1 1) (* 2 (x 1 2)) (* 4 (x 2 1)) (* 8 (x 2 2)) (* 16 (x 3 3)))", panel_answer),
+    "backward": (BACKWARD, "(+ (x 1) (* 2 (x 2)) (* 4 (x 3)))", backward_answer),
     "pairs": (PAIRS, "(+ (a 1) (* 2 (b 1)) (* 4 (a 2)) (* 8 (b 2)))", pairs_answer),
 }
 OTHER: dict[str, Model] = {
-    "backward": (BACKWARD, "(+ (x 1) (* 2 (x 2)) (* 4 (x 3)))", backward_answer),
+    "ahead": (AHEAD, "(+ (z 1) (* 2 (z 2)) (* 4 (z 3)))", ahead_answer),
     "branches": (BRANCHES, "(+ (z 1) (* 2 (z 2)) (* 4 (z 3)))", branches_answer),
     "tables": (TABLES, "(+ (= (z 1) (z 2)) (* 2 (= (z 1) (z 3))) (* 4 (= (z 2) (z 3))))", tables_answer),
     "maker": (MAKER, "(+ a (* 4 (y 1)) (* 8 (y 2)))", maker_answer),

@@ -14,6 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from venture_lite.inference.resampling import draw_ancestors, draw_particles, effective, shares
+from venture_lite.trace.borrowed import BorrowedColumn
 from venture_lite.trace.directives import Model
 from venture_lite.trace.population import Population, StepFunction, Unalike, Writer, value_at
 from venture_lite.trace.schedule import Schedule
@@ -39,6 +40,8 @@ class ColumnSweep:
                 self._bundles.extend(
                     BundleSweep(model, schedule, Bundle.of([strand]), particles, ancestor) for strand in strands
                 )
+        # no step of the past is played again
+        self.played = 0.0
         self._steps = sum(bundle.steps for bundle in self._bundles)
         draws = sum(bundle.draws for bundle in self._bundles)
         # terms weighed for one draw of the retained particle's ancestor, on average
@@ -75,6 +78,11 @@ class BundleSweep:
         # the step of the bundle at which each node is due
         self._due = {node: at for at, step in enumerate(bundle.steps) for node in (*step.order, *step.absorbing)}
         self._kept_after = self._live()
+        # the nodes of each step that the trace stores
+        self._written = [
+            [node for node in step.order if not isinstance(model.trace.column(node >> 32), BorrowedColumn)]
+            for step in bundle.steps
+        ]
         self._functions = [self._step(at) for at in range(len(bundle.steps))]
         self._later = self._later_terms() if ancestor else []
         self._futures = [self._future(at) for at in range(1, len(bundle.steps))] if ancestor else []
@@ -105,7 +113,7 @@ class BundleSweep:
                 population = {node: population[node][places] for node in self._kept_after[at - 1]}
                 lineage.append(ancestors)
             weights = self._sum(step(population, width))
-            drawn.append({node: population[node] for node in self.bundle.steps[at].order if node in population})
+            drawn.append({node: population[node] for node in self._written[at] if node in population})
             share = shares(*weights)
             spread += float(effective(share).sum()) / self.particles
         chosen = draw_particles(rng, share)

@@ -1,78 +1,29 @@
 """A sweep of particle Gibbs in which anything may change: particle by particle, on the trace itself.
 
-The range is detached once. A particle is a node of a family tree: its parent, and the values drawn at its own step,
-the brush's included, in the order in which regeneration asks for them. The trace stands at one particle at a time. To
-go to another, the journal takes back the steps down to the last common ancestor, and the tapes on the way up are played
-again. So particles share all but what they change, whatever that is: families, memo tables, statistics.
+The range is detached once. A particle is a node of a family tree: its parent, its values at its own step, and the
+choices that were made for them, the brush's included, in the order in which regeneration asked for them.
+
+The trace is never brought to a particle's whole past. All that came before its own step is pending; what the step reads
+of it is recalled from the ancestor at whose step it was due, one value at a time. So a particle costs what its step
+changes and reads, however long its past: P particles over T blocks cost O(P T). Some steps leave more behind than
+values: entries of memo tables, statistics of exchangeable procedures, procedures made in the brush. These are played
+again before a descendant's step, and the journal takes them back down to the last common ancestor. The path that is
+chosen in the end is played as a whole.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
-from venture_lite.errors import InternalError, KernelError
+from venture_lite.errors import InternalError
+from venture_lite.inference.particle_future import Future
+from venture_lite.inference.particle_steps import Particle, Steps
 from venture_lite.inference.resampling import draw_ancestors, draw_particles, effective, shares_of
 from venture_lite.trace.directives import Model
-from venture_lite.trace.journal import Journal
 from venture_lite.trace.places import place
-from venture_lite.trace.runtime import Exchangeable
 from venture_lite.trace.schedule import Schedule
-from venture_lite.trace.table import ROW_MASK
-from venture_lite.trace.weights import Weight, density_of
-
-Take = Callable[[int, Any, tuple[Any, ...]], Any]
-"""(choice, distribution, arguments) -> its value."""
-
-
-class Particle:
-    """A state of the blocks up to one step."""
-
-    __slots__ = ("depth", "parent", "tape", "weight")
-
-    def __init__(self, parent: Particle | None, depth: int, tape: list[Any]) -> None:
-        self.parent = parent
-        # the step at which its own values are due
-        self.depth = depth
-        # its own values, in the order in which regeneration asks for them
-        self.tape = tape
-        self.weight = Weight()
-
-
-class _Waiting(set[int]):
-    """Nodes that wait to be renewed; the journal brings back those that were."""
-
-    def __init__(self, nodes: Iterable[int], journal: Journal) -> None:
-        super().__init__(nodes)
-        self.journal = journal
-
-    def discard(self, node: Any) -> None:
-        if node in self:
-            super().discard(node)
-            self.journal.note(set.add, self, node)
-
-
-def _played(tape: list[Any]) -> Take:
-    values = iter(tape)
-    return lambda node, operator, arguments: next(values)
-
-
-def refuse_ancestors(model: Model, schedule: Schedule) -> None:
-    """Raises KernelError where the retained brush of a block depends on the blocks before it: then the retained values
-    would not fit another ancestor."""
-    for node in schedule.scaffold.structural:
-        if schedule.earliest(node) < schedule.due[node]:
-            raise _brush_depends(model, node)
-
-
-def _brush_depends(model: Model, node: int) -> KernelError:
-    reason = "'ancestor cannot be used: what the retained state brings into being depends on the ancestor"
-    code, slot, row = model.trace.decode(node)
-    return KernelError(
-        reason, code.slots[slot].span, "pgibbs without 'ancestor", model.trace.call_chain(code, slot, row)
-    )
 
 
 class TreeSweep:
@@ -83,43 +34,39 @@ class TreeSweep:
         self.schedule = schedule
         self.particles = particles
         self.ancestor = ancestor
-        self.rows = 0
-        # terms weighed for one draw of the retained particle's ancestor, on average
-        self.later_terms = sum(node not in schedule.scaffold.pending for node in schedule.due) / 2 if ancestor else 0.0
+        self.steps = Steps(model, schedule)
+        # terms weighed for one particle in a draw of the retained particle's ancestor, on average
+        self.later_terms = 0.0
+        # steps of the past that had to be played again for a step of one particle, on average
+        self.played = 0.0
         # values of the retained state: of principals by node, of the brush by place
         self._retained: dict[Any, Any] = {}
-        # where the trace stands: particles by depth, each with the journal's mark before it
-        self._standing: list[tuple[Particle, int]] = []
-        # how many of the retained values are those of steps that are done
-        self._kept_before = 0
+
+    @property
+    def rows(self) -> int:
+        """Choices weighed."""
+        return self.steps.rows
 
     def run(self) -> tuple[bool, float, float]:
         """One sweep: whether the state changed, the fraction of blocks that did, the mean effective share."""
-        model = self.model
-        machine, journal = model.machine, model.trace.journal
-        scaffold = self.schedule.scaffold
+        model, journal = self.model, self.model.trace.journal
         mark = journal.mark()
         try:
             self._remember()
-            model.regenerator.detach(scaffold, counts=False)
-            machine.pending = _Waiting((*scaffold.principals, *scaffold.pending), journal)
-            machine.structural = _Waiting(scaffold.structural, journal)
+            self.steps.detach()
             population, retained, spread = self._particles()
             share = shares_of([particle.weight for particle in population])
-            chosen: Particle | None = population[int(draw_particles(model.trace.rng, share)[0])]
-            self._stand_at(chosen)
-            if machine.pending:
-                raise InternalError("a node of the range was not regenerated")
-            moved = 0
-            while chosen is not None:
-                moved += chosen is not retained[chosen.depth]
-                chosen = chosen.parent
+            chosen = population[int(draw_particles(model.trace.rng, share)[0])]
+            moved = sum(chosen.ancestor(at) is not particle for at, particle in enumerate(retained))
+            if moved:
+                self.steps.play_whole(chosen)
+                if model.machine.pending:
+                    raise InternalError("a node of the range was not regenerated")
         except BaseException:
             model.rollback(mark)
             raise
         finally:
-            machine.pending, machine.structural = set(), set()
-            machine.renew_choice = machine.choose = None
+            self.steps.release()
         if moved:
             model.commit_transition()
         else:
@@ -135,128 +82,42 @@ class TreeSweep:
             if not trace.tables[code.index].is_observed(slot, row):
                 self._retained[place(trace, node)] = trace.value(node)
 
+    def _kept_value(self, node: int, operator: Any, arguments: tuple[Any, ...]) -> Any:
+        if node in self.schedule.scaffold.principals:
+            return self._retained[node]
+        return self._retained[place(self.model.trace, node)]
+
     def _particles(self) -> tuple[list[Particle], list[Particle], float]:
         """(the population at the last step, the retained particle at every step, sum of effective shares)."""
-        rng = self.model.trace.rng
+        rng, steps = self.model.trace.rng, self.steps
+        future = Future(steps, self._kept_value) if self.ancestor else None
         population: list[Particle] = []
         retained: list[Particle] = []
         spread = 0.0
         for at in range(len(self.schedule.steps)):
             parents: list[Particle | None] = [None] * self.particles
             if at:
-                kept = self._ancestor(at, population) if self.ancestor else 0
+                kept = self._ancestor(at, population, future) if future is not None else 0
                 share = shares_of([particle.weight for particle in population])
                 parents = [population[j] for j in draw_ancestors(rng, share, np.array([kept]))[0]]
-            # ancestors come in the order of the tree, so that the trace goes to each of them once
-            population = [self._child(parent, at, kept=not j) for j, parent in enumerate(parents)]
-            retained.append(population[0])
-            self._kept_before += len(population[0].tape)
+            first = steps.child(parents[0], self._kept_value)
+            # ancestors come in the order of the tree, so that what has to be in place is played once for each
+            population = [first, *(steps.child(parent, self.model.machine.simulate) for parent in parents[1:])]
+            retained.append(first)
             spread += float(effective(shares_of([particle.weight for particle in population]))[0]) / self.particles
+        self.played = steps.played / (self.particles * len(self.schedule.steps))
+        if future is not None:
+            self.later_terms = future.terms / max(future.weighed, 1)
         return population, retained, spread
 
-    def _child(self, parent: Particle | None, at: int, kept: bool) -> Particle:
-        self.model.poll()
-        self._stand_at(parent)
-        child = Particle(parent, at, [])
-        value_of = self._kept_value if kept else self.model.machine.simulate
-
-        def take(node: int, operator: Any, arguments: tuple[Any, ...]) -> Any:
-            value = value_of(node, operator, arguments)
-            child.tape.append(value)
-            return value
-
-        self._regenerate(child, take, child.weight)
-        return child
-
-    def _ancestor(self, at: int, population: list[Particle]) -> int:
+    def _ancestor(self, at: int, population: list[Particle], future: Future) -> int:
         """The retained particle's ancestor, in proportion to its weight and to the density of what was retained."""
         weights = []
+        # what one particle left in memo tables, another may lack
+        is_all_read = any(particle.lasting is not None for particle in population)
         for particle in population:
             self.model.poll()
-            weight = self._later(particle, at)
+            weight = future.weight(particle, at, is_all_read)
             weight.plus(particle.weight)
             weights.append(weight)
         return int(draw_particles(self.model.trace.rng, shares_of(weights))[0])
-
-    def _later(self, particle: Particle, at: int) -> Weight:
-        """The weight of the retained values of a step and all later ones, after a particle's history."""
-        model = self.model
-        self._stand_at(particle)
-        mark, standing = model.trace.journal.mark(), len(self._standing)
-        weight = Weight()
-        asked = 0
-
-        def take(node: int, operator: Any, arguments: tuple[Any, ...]) -> Any:
-            nonlocal asked
-            asked += 1
-            try:
-                value = self._kept_value(node, operator, arguments)
-            except KeyError:
-                raise _brush_depends(model, node) from None
-            weight.add(density_of(model.trace, node >> 32, node & ROW_MASK, operator, arguments, value))
-            self.rows += 1
-            return value
-
-        for step in range(at, len(self.schedule.steps)):
-            self._regenerate(Particle(None, step, []), take, weight)
-        del self._standing[standing:]
-        model.trace.journal.rollback(mark)
-        if asked != len(self._retained) - self._kept_before:
-            raise _brush_depends(model, next(iter(self.schedule.scaffold.structural), -1))
-        return weight
-
-    def _kept_value(self, node: int, operator: Any, arguments: tuple[Any, ...]) -> Any:
-        if node in self.schedule.scaffold.principals:
-            return self._retained[node]
-        return self._retained[place(self.model.trace, node)]
-
-    def _stand_at(self, particle: Particle | None) -> None:
-        """Bring the trace to a particle's state."""
-        missing: list[Particle] = []
-        standing = self._standing
-        while particle is not None and not (particle.depth < len(standing) and standing[particle.depth][0] is particle):
-            missing.append(particle)
-            particle = particle.parent
-        keep = 0 if particle is None else particle.depth + 1
-        if keep < len(standing):
-            self.model.trace.journal.rollback(standing[keep][1])
-            del standing[keep:]
-        for later in reversed(missing):
-            self._regenerate(later, _played(later.tape), None)
-
-    def _regenerate(self, particle: Particle, take: Take, weight: Weight | None) -> None:
-        """A step from the parent's state; weighed the first time only."""
-        model = self.model
-        machine, trace = model.machine, model.trace
-        scaffold = self.schedule.scaffold
-        step = self.schedule.steps[particle.depth]
-        self._standing.append((particle, trace.journal.mark()))
-
-        def renew(node: int, operator: Any, arguments: tuple[Any, ...]) -> Any:
-            if node in scaffold.makers:
-                trace.statistics.set_arguments(operator, arguments)
-                if weight is not None:
-                    weight.add(operator.state.log_joint())
-                return operator
-            value = take(node, operator, arguments)
-            if isinstance(operator, Exchangeable):
-                trace.statistics.incorporate(operator, value, arguments)
-            return value
-
-        machine.renew_choice, machine.choose = renew, take
-        for node in step.order:
-            machine.renew(node)
-        for node in (*machine.constrained, *step.absorbing):
-            self._absorb(node, weight)
-        machine.constrained.clear()
-
-    def _absorb(self, node: int, weight: Weight | None) -> None:
-        """Weigh a choice whose value stays; an application enters the statistics of its maker."""
-        trace = self.model.trace
-        operator, arguments = trace.application(node >> 32, node & ROW_MASK)
-        value = trace.value(node)
-        if weight is not None:
-            weight.add(density_of(trace, node >> 32, node & ROW_MASK, operator, arguments, value))
-            self.rows += 1
-        if isinstance(operator, Exchangeable):
-            trace.statistics.incorporate(operator, value, arguments)

@@ -16,7 +16,8 @@ from typing import Any
 from venture_lite.errors import ArgumentError
 from venture_lite.forms import scope_name
 from venture_lite.inference.particle_columns import ColumnSweep
-from venture_lite.inference.particle_tree import TreeSweep, refuse_ancestors
+from venture_lite.inference.particle_future import refuse_ancestors
+from venture_lite.inference.particle_tree import TreeSweep
 from venture_lite.inference.program import Action, InferenceProgram, Kernel
 from venture_lite.inference.reading import options_of, parts_of
 from venture_lite.inference.selection import Selector, order_of, scope_of, sort_key
@@ -34,6 +35,7 @@ class Tally:
     moved: float = 0.0
     effective: float = 0.0
     later_terms: float = 0.0
+    played: float = 0.0
 
 
 class ParticleGibbs:
@@ -88,6 +90,7 @@ class ParticleGibbs:
         tally.moved += moved
         tally.effective += effective
         tally.later_terms += sweep.later_terms
+        tally.played += sweep.played
         return changed
 
     def details(self) -> dict[str, float]:
@@ -98,6 +101,8 @@ class ParticleGibbs:
             "mean fraction of blocks moved": tally.moved / tally.sweeps,
             "mean effective fraction of particles": tally.effective / tally.sweeps,
         }
+        if tally.played:
+            found["mean steps played again for a particle's"] = tally.played / tally.sweeps
         if self.ancestor:
             found["mean later terms weighed for an ancestor"] = tally.later_terms / tally.sweeps
         return found

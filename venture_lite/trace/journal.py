@@ -7,6 +7,7 @@ of one flag.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,13 @@ class Journal:
         """Enter `(undo, *arguments)`; undo must restore the state before the change that follows or was just made."""
         self.entries.extend(entry)
         self.entries.append(len(entry))
+
+    def undos(self, mark: int) -> Iterator[Any]:
+        """The functions that undo what was entered since the mark, the latest first."""
+        at = len(self.entries)
+        while at > mark:
+            at -= self.entries[at - 1] + 1
+            yield self.entries[at]
 
     def put(self, column: Column, row: int, value: Any) -> None:
         """Store a value in a live row."""

@@ -67,6 +67,8 @@ class Machine:
         self.renew_choice: Callable[[int, Any, tuple[Any, ...]], Any] | None = None
         # value of a new choice, or NO_EVIDENCE to draw it from its distribution
         self.choose: Callable[[int, Any, tuple[Any, ...]], Any] | None = None
+        # puts in place the value of a pending node that is known already; whether it was
+        self.recall: Callable[[int], bool] | None = None
         # called between steps now and then: raises to interrupt
         self.poll: Callable[[], None] = lambda: None
         # steps between two polls
@@ -91,6 +93,7 @@ class Machine:
         self.to_constrain.clear()
         self.renew_choice = None
         self.choose = None
+        self.recall = None
         self.renewed = None
 
     def run(self) -> None:
@@ -193,6 +196,8 @@ class Machine:
                     at = table.environment.view[at]
                 node = site << 32 | at
             if node in pending and node != renews:
+                if self.recall is not None and self.recall(node):
+                    continue
                 if any(frame.renews == node for frame in self.stack):
                     code, slot, at = self.trace.decode(node)
                     raise self._needs_itself(code, slot, at)

@@ -140,16 +140,16 @@ class _Apply(_Operation):
 class _Choice(_Operation):
     """A random choice."""
 
+    def __init__(self, trace: Trace, nodes: list[int], record: Random, lifted: tuple[bool, ...]):
+        super().__init__(trace, nodes, record, lifted)
+        self._values = _Stays(trace.column(nodes[0] >> 32), np.array([node & ROW_MASK for node in nodes]))
+
     def _fit(self, arguments: tuple[Any, ...]) -> bool:
         for argument, x, up in zip(self.record.arguments, arguments, self.lifted, strict=False):
             domain = argument.domain
             if not (domain.contains_all(x) if up else x is argument.default or domain.contains(x)):
                 return False
         return True
-
-    def _present(self) -> np.ndarray:
-        """The values that the trace has, one for each strand."""
-        return _Stays(self.trace.column(self.nodes[0] >> 32), np.array([n & ROW_MASK for n in self.nodes])).values()
 
 
 class _Draw(_Choice):
@@ -163,7 +163,7 @@ class _Draw(_Choice):
     def __call__(self, particles: int, *arguments: Any) -> np.ndarray:
         each = particles // len(self.nodes)
         if self.draw is not None and self._fit(arguments):
-            kept = self._present()
+            kept = self._values.values()
             if kept.ndim == 1 and kept.dtype != object:
                 try:
                     column = self.draw(self.trace.rng, particles, *arguments)
@@ -193,7 +193,7 @@ class _Weigh(_Choice):
             if len(self.nodes) == 1:
                 terms = _together(form, (False, *self.lifted), (self.trace.value(self.nodes[0]), *arguments))
             if terms is None:
-                values = np.repeat(self._present(), particles // len(self.nodes), axis=0)
+                values = self._values(particles)
                 terms = _together(form, (True, *self.lifted), (values, *arguments))
             # NaN and infinity are errors that name their call, found below
             if terms is not None and not (np.isnan(terms) | (terms == np.inf)).any():

@@ -44,14 +44,18 @@ class Schedule:
         absorbing = absorbing_rows(trace, self.scaffold)
         self._moved = {*principals, *self.scaffold.pending}
         self.steps = [Step() for _ in own]
-        for node in (*principals, *self.scaffold.pending, *absorbing):
-            self._settle(node)
+        for at, block in enumerate(own):
+            for node in block:
+                if node in principals:
+                    self._settle(node, at)
+        for node in (*self.scaffold.pending, *absorbing):
+            self._settle(node, len(own))
         for node, at in self.due.items():
             step = self.steps[at]
             (step.order if node in self._moved else step.absorbing).append(node)
 
-    def _settle(self, first: int) -> None:
-        """Find when a node is due, after all that it needs."""
+    def _settle(self, first: int, latest: int) -> None:
+        """Find when a node is due, after all that it needs; a choice of a later block that it needs comes with it."""
         stack = [first]
         while stack:
             node = stack[-1]
@@ -69,14 +73,14 @@ class Schedule:
             if any(parent not in self.due for parent in parents):
                 raise InternalError("a value is needed to compute itself")
             last = max((self.due[parent] for parent in parents), default=0)
-            self.due[node] = self._step_of.get(node, last)
+            self.due[node] = min(self._step_of[node], latest) if node in self._step_of else last
             stack.pop()
 
     def earliest(self, node: int) -> int:
         """The first step whose choices a node reads, other than through choices; its own if none."""
-        return min((self._value_from(parent) for parent in self.parents[node]), default=self.due[node])
+        return min((self.value_from(parent) for parent in self.parents[node]), default=self.due[node])
 
-    def _value_from(self, node: int) -> int:
+    def value_from(self, node: int) -> int:
         """The first step whose choices a node's value depends on, other than through choices."""
         found = self.due[node]
         seen: set[int] = set()
@@ -90,6 +94,10 @@ class Schedule:
             if at not in self.scaffold.principals:
                 todo.extend(self.parents[at])
         return found
+
+    def moves(self, node: int) -> bool:
+        """Whether a node is regenerated; otherwise it absorbs."""
+        return node in self._moved
 
     def is_plain(self) -> bool:
         """Whether nothing but values changes: no family comes or goes, no statistics count, blocks in order."""

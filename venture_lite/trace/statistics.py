@@ -18,10 +18,14 @@ class Statistics:
         self.makers: dict[int, Exchangeable] = {}
         # while many rows are loaded: the procedures whose statistics the journal can put back
         self.loading: set[Exchangeable] | None = None
+        # (procedure, value, inputs) of each application that enters, while somebody keeps them
+        self.entering: list[tuple[Exchangeable, Any, tuple[Any, ...]]] | None = None
         # changes since the statistics were last recomputed from the applications
         self.updates = 0
 
     def incorporate(self, procedure: Exchangeable, value: Any, inputs: tuple[Any, ...]) -> None:
+        if self.entering is not None:
+            self.entering.append((procedure, value, inputs))
         if self.loading is not None:
             # a long load is taken back as a whole or not at all: one copy of the state before it says it all
             if procedure not in self.loading:

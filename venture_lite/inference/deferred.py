@@ -205,7 +205,7 @@ class Deferred:
         followed: list[tuple[int, tuple[int, ...], Shape]] = []
         for part in others:
             place = places.get((part.code, part.row))
-            if place is None or part.source != 0:
+            if place is None or part.source != 0 or not self._plans.covers(part):
                 raise Unplanned
             for at in (*part.start, *part.shape.calls):
                 body = _memoized(part.code, at)

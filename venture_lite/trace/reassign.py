@@ -77,6 +77,12 @@ class Reassignments:
             raise Unplanned
         return found
 
+    def covers(self, part: Part) -> bool:
+        """Whether all that is computed in a row is followed, so that its arguments are all that its cells are read
+        for."""
+        followed = {slot for slot, _, _ in self._reach(part.code, part.start).slots}
+        return followed.issuperset(step for step in part.code.steps if step not in part.start)
+
     def _reach(self, code: Code, start: tuple[int, ...]) -> Reach:
         key = (code.index, start)
         if key not in self._reaches:

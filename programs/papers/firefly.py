@@ -36,7 +36,7 @@ class Measured:
     """What one kernel did after it was tuned."""
 
     name: str
-    # (draws, coordinates)
+    # (chains, draws, coordinates)
     draws: np.ndarray
     # transitions that the draws are of
     transitions: int
@@ -53,8 +53,8 @@ class Measured:
     @cached_property
     def ess(self) -> np.ndarray:
         """(coordinates,)"""
-        columns = range(self.draws.shape[1])
-        return np.array([diagnostics.ess_bulk(self.draws[None, :, column]) for column in columns])
+        columns = range(self.draws.shape[2])
+        return np.array([diagnostics.ess_bulk(self.draws[:, :, column]) for column in columns])
 
     def speedup(self, regular: Measured, summary: Callable[[np.ndarray], Any]) -> float:
         """Effective draws a query, as a multiple of another kernel's; of the median coordinate, or the smallest."""
@@ -62,18 +62,20 @@ class Measured:
         return float(own / other)
 
 
-def measured(v: Venture, name: str, kernel: str, transitions: int, thin: int, adapting: int = 0) -> Measured:
-    """Runs a kernel, written without its parenthesis and count, on the block `w`; `adapting` as its text says."""
+def measured(
+    v: Venture, name: str, kernel: str, transitions: int, thin: int, adapting: int = 0, collected: str = "w"
+) -> Measured:
+    """Runs a kernel, written without its parenthesis and count, on the scope `w`; `adapting` as its text says."""
     started = time.process_time()
-    draws = v.infer(f"(repeat {(adapting + transitions) // thin} (do ({kernel} {thin}) (collect w)))")
+    draws = v.infer(f"(repeat {(adapting + transitions) // thin} (do ({kernel} {thin}) (collect {collected})))")
     seconds = time.process_time() - started
     assert isinstance(draws, Draws)
     (statistics,) = draws.statistics
     details = statistics.details
-    kept = draws.without_adaptation()["w"][0]
+    kept = draws.without_adaptation()[collected]
     return Measured(
         name,
-        kept.reshape(len(kept), -1),
+        kept.reshape(*kept.shape[:2], -1),
         transitions,
         details.get("queries a transition", float(rows_of(v))),
         details.get("acceptance", statistics.accepted / statistics.transitions),
@@ -111,17 +113,26 @@ def line(found: Measured, regular: Measured) -> str:
     )
 
 
-def agreement(found: Measured, reference: Measured) -> str:
-    """The largest difference of means in Monte Carlo standard errors, and of sds as a share, over the coordinates."""
-    means = [each.draws.mean(axis=0) for each in (found, reference)]
-    sds = [each.draws.std(axis=0, ddof=1) for each in (found, reference)]
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """How far two kernels' posteriors are apart, in the worst coordinate."""
+
+    # difference of means in Monte Carlo standard errors
+    means: float
+    # ratios of sds, less 1
+    lowest_sd: float
+    highest_sd: float
+
+    def __str__(self) -> str:
+        return f"means within {self.means:.2f} standard errors, sds {self.lowest_sd:+.1%} to {self.highest_sd:+.1%}"
+
+
+def agreement(found: Measured, reference: Measured) -> Agreement:
+    means = [each.draws.mean(axis=(0, 1)) for each in (found, reference)]
+    sds = [each.draws.std(axis=(0, 1), ddof=1) for each in (found, reference)]
     errors = np.hypot(sds[0] / np.sqrt(found.ess), sds[1] / np.sqrt(reference.ess))
-    off, ratio = np.abs(means[0] - means[1]) / errors, sds[0] / sds[1]
-    return (
-        f"{found.name}: means within {off.max():.2f} standard errors of {reference.name}'s, "
-        f"sds from {100 * (ratio.min() - 1):+.1f}% to {100 * (ratio.max() - 1):+.1f}% "
-        f"(least ESS {found.ess.min():,.0f} and {reference.ess.min():,.0f})"
-    )
+    ratio = sds[0] / sds[1] - 1.0
+    return Agreement(float(np.max(np.abs(means[0] - means[1]) / errors)), float(ratio.min()), float(ratio.max()))
 
 
 # -------------------------------------------------------------------------------------------- the way from the prior
@@ -141,8 +152,8 @@ EACH = 20
 
 
 def firefly_course(v: Venture, settings: Settings, move: Move, step: float, transitions: int) -> Course:
-    chain, node = block(v)
-    firefly = Firefly(chain, [node], settings, lambda message: None)
+    chain, nodes = block(v)
+    firefly = Firefly(chain, nodes, settings, lambda message: None)
     state = Step(step, 0.0, 0)
     firefly.queries.clear()
     density, queries = [], []
@@ -156,28 +167,25 @@ def firefly_course(v: Venture, settings: Settings, move: Move, step: float, tran
     return Course(np.array(density), np.array(queries))
 
 
-def regular_course(v: Venture, kernel: str, transitions: int) -> Course:
+def regular_course(v: Venture, kernel: str, transitions: int, collected: str = "w") -> Course:
     """Of a kernel that evaluates every row at every transition, written without its parenthesis and count."""
-    chain, node = block(v)
-    linear = LinearBlock(chain, Sections.of(chain, [node]), [node])
-    draws = v.infer(f"(repeat {transitions // EACH} (do ({kernel} {EACH}) (collect w)))")
+    chain, nodes = block(v)
+    linear = LinearBlock(chain, Sections.of(chain, nodes), nodes)
+    draws = v.infer(f"(repeat {transitions // EACH} (do ({kernel} {EACH}) (collect {collected})))")
     assert isinstance(draws, Draws)
-    density = np.array([linear.log_density(np.ravel(value)) for value in draws["w"][0]])
+    density = np.array([linear.log_density(np.ravel(value)) for value in draws[collected][0]])
     return Course(density, np.full(len(density), float(rows_of(v))))
 
 
-def block(v: Venture) -> tuple[Model, int]:
-    """The chain, and the node of its choice `w`."""
+def block(v: Venture) -> tuple[Model, list[int]]:
+    """The chain, and the choices of the scope `w`."""
     chain = v.traces[0]
-    target = chain.trace.analyzer.globals["w"]
-    assert target.code is not None
-    return chain, chain.trace.result_node(target.code, target.row)
+    return chain, chain.trace.scopes["w"].everything()
 
 
 def rows_of(v: Venture) -> int:
-    """Rows whose likelihood reads `w`."""
-    chain, node = block(v)
-    return Sections.of(chain, [node]).count
+    """Rows whose likelihood reads them."""
+    return Sections.of(*block(v)).count
 
 
 COLOURS = ("black", OTHER, POSTERIOR, EXACT)
@@ -202,8 +210,9 @@ def draw(courses: dict[str, list[Course]], out: Path) -> None:
                 axes.fill_between(transitions, low, mean + sd, color=colour, alpha=0.25, linewidth=0)
         best = max(float(run.log_density.max()) for runs in courses.values() for run in runs)
         end = min(float(run.log_density[-1]) for runs in courses.values() for run in runs)
-        left.set(xlabel="transitions", ylabel="log posterior density", ylim=(best - 5 * max(best - end, 20.0), None))
+        away = max(best - end, 20.0)
+        left.set(xlabel="transitions", ylabel="log posterior density", ylim=(best - 8 * away, best + away))
         right.set(xlabel="transitions", ylabel="rows evaluated for a transition", yscale="log")
-        left.legend(loc="lower right")
+        right.legend(loc="center right")
         out.parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(out, dpi=100, metadata={"Software": None})

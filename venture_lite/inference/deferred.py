@@ -20,12 +20,13 @@ from typing import Any
 
 from venture_lite.code import Code, GlobalRef, Kind, Ref, SlotRef, sources
 from venture_lite.errors import InternalError
+from venture_lite.inference.applications import CandidateWeight, Components
 from venture_lite.inference.data import Data
 from venture_lite.inference.enumeration import draw_index, support_of
 from venture_lite.trace.directives import Model
 from venture_lite.trace.follow import Follow, Shape
 from venture_lite.trace.machine import NO_EVIDENCE
-from venture_lite.trace.preview import Draws, Preview, Unplanned, memo_key
+from venture_lite.trace.preview import Draws, Unplanned, memo_key
 from venture_lite.trace.reassign import Reassignments
 from venture_lite.trace.runtime import Exchangeable, Memo
 from venture_lite.trace.weights import density_of
@@ -84,8 +85,8 @@ class Deferred:
         self._draws = Draws(True, scope)
         self._templates: dict[tuple[Code, ...], tuple[Template, ...]] = {}
         self._entries: dict[int, Entry] = {}
-        self._components = _Components(plans, self._draws)
-        self._weigher = _Weigher(self._components, model)
+        self._components = Components(plans, self._draws)
+        self._weigher = CandidateWeight(self._components, model)
         # site -> (distribution, its arguments) of the choices there, and their candidates where they stay the same
         self._distributions: dict[int, tuple[Any, tuple[Any, ...]]] = {}
         self._priors: dict[int, tuple[list[Any], list[float]]] = {}
@@ -308,89 +309,6 @@ class Deferred:
             yield
         finally:
             machine.choose = None
-
-
-class _Components:
-    """Finds what memoized procedures give, and puts applications in or takes them out."""
-
-    def __init__(self, plans: Reassignments, draws: Draws) -> None:
-        self._plans = plans
-        self._draws = draws
-        self._results: dict[Any, Any] = {}
-        self._preview = Preview(plans.previews.apart(), draws)
-        self.put_in = True
-        # changes of statistics
-        self._updates = 0
-
-    def clear(self) -> None:
-        self._plans.model.trace.statistics.updates += self._updates
-        self._updates = 0
-        self._results.clear()
-        self._preview = Preview(self._plans.previews.apart(), self._draws)
-
-    def call(self, site: int, row: int, operator: Any, *values: Any) -> Any:
-        key = (operator, *values)
-        try:
-            return self._results[key]
-        except KeyError:
-            found = self._results[key] = self._preview.call(operator, *values)
-            return found
-        except TypeError:
-            raise Unplanned from None
-
-    def absorb(self, *_: Any) -> None:
-        """What has no statistics stays as it is."""
-
-    def made(self, site: int, row: int, operator: Any, value: Any, observed: bool, *inputs: Any) -> None:
-        if self.put_in:
-            operator.state.add(value, *inputs)
-        else:
-            operator.state.remove(value, *inputs)
-        self._updates += 1
-
-
-class _Weigher:
-    """Adds up what absorbs a candidate."""
-
-    def __init__(self, components: _Components, model: Model) -> None:
-        self._trace = model.trace
-        self._regenerator = model.regenerator
-        self.call = components.call
-        self.total = 0.0
-        # procedure -> application of it that a second one of the same datum is weighed after
-        self._met: dict[Exchangeable, Any] = {}
-        self._added: list[tuple[Exchangeable, Any]] = []
-
-    def absorb(self, site: int, row: int, operator: Any, value: Any, observed: bool, *arguments: Any) -> None:
-        if len(arguments) < len(operator.arguments):
-            arguments += tuple(argument.default for argument in operator.arguments[len(arguments) :])
-        self._count(density_of(self._trace, site, row, operator, arguments, value), observed)
-
-    def made(self, site: int, row: int, operator: Any, value: Any, observed: bool, *inputs: Any) -> None:
-        if operator.__class__ is not Exchangeable:
-            raise Unplanned
-        met = self._met
-        if operator in met:
-            earlier = met[operator]
-            self._added.append((operator, operator.state.add(earlier[0], *earlier[1])))
-        met[operator] = (value, inputs)
-        if inputs:
-            self._count(density_of(self._trace, site, row, operator, inputs, value), observed)
-            return
-        term = operator.state.log_predictive(value)
-        if not term < math.inf:
-            raise Unplanned
-        self._count(term, observed)
-
-    def _count(self, term: float, observed: bool) -> None:
-        self.total += term * self._regenerator.power if observed else term
-
-    def take_back(self) -> None:
-        self._met.clear()
-        if self._added:
-            for operator, token in reversed(self._added):
-                operator.restore(token)
-            self._added.clear()
 
 
 def _reads_row(code: Code, ref: Ref) -> bool:

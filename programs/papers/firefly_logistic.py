@@ -72,7 +72,7 @@ def main() -> None:
     reference = regular_langevin(data, count(10_000))
     print(line(reference, regular), flush=True)
     for q, walk in zip((0.01, 0.003), walks[1:], strict=True):
-        langevin = firefly_langevin(data, q, count(30_000))
+        langevin = firefly_langevin(data, q, count(60_000))
         print(line(langevin, regular))
         print(
             f"  least ESS a transition {gain(langevin, walk):.0f} times the walk's; {agreement(langevin, reference)}",

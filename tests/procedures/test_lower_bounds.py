@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from tests.procedures.likelihoods import RECORDS, SETTINGS, centers, placed, predictor_of, predictors
-from venture_lite.procedures.predictor import Bound, Quadratic
+from venture_lite.procedures.predictor import Bound, Quadratic, QuadraticRows
 
 CASES = [
     (name, setting, bound)
@@ -136,15 +136,6 @@ def test_the_coefficients_collapse_into_sums(name: str, setting: tuple[Any, ...]
     assert np.isclose(total, quadratic.at(inputs @ weights.T).sum(), 1e-10, 1e-10)
 
 
-@pytest.mark.parametrize(("name", "setting", "bound"), CASES)
-def test_rows_can_be_taken_out(name: str, setting: tuple[Any, ...], bound: Bound) -> None:
-    chosen = np.array([5, 2, 31])
-    for column in predictors(name, setting, np.random.default_rng(5), 40):
-        quadratic = bound.touching(*placed(name, setting, column))
-        away = column + 0.5
-        assert np.allclose(quadratic.rows(chosen).at(away[chosen]), quadratic.at(away)[chosen], 1e-14, 0.0)
-
-
 def test_far_from_0_a_row_keeps_its_digits() -> None:
     """A location of 10^8: about its center the bound is exact, from coefficients about 0 it would be off by 1."""
     setting, point = (1e8 + 0.5, 4.0, None, 0.45), 1e8
@@ -153,3 +144,18 @@ def test_far_from_0_a_row_keeps_its_digits() -> None:
     constant, slope, curvature = quadratic.coefficients()
     assert abs(quadratic.at(near) - log_density("student_t", setting, near)) < 1e-11
     assert abs(constant + slope * near + curvature * near**2 / 2.0 - quadratic.at(near)) > 1e-3
+
+
+@pytest.mark.parametrize(("name", "setting", "bound"), CASES)
+def test_some_rows_have_the_values_that_they_have_among_all(name: str, setting: tuple[Any, ...], bound: Bound) -> None:
+    """Where all rows share a curvature, and where each has its own."""
+    chosen, rng = np.array([5, 0, 31, 17]), np.random.default_rng(5)
+    for column in predictors(name, setting, rng, 40):
+        found = bound.touching(*placed(name, setting, column))
+        away = column + rng.normal(size=column.shape)
+        own = found.curvature * rng.uniform(0.5, 2.0, (len(column), 1, 1) if predictor_of(name).is_vector else ())
+        for curvature in (found.curvature, own):
+            quadratic = Quadratic(found.center, found.value, found.slope, curvature)
+            values, slopes = QuadraticRows(quadratic).at(away[chosen], chosen)
+            assert np.allclose(values, quadratic.at(away)[chosen], 1e-12, 1e-12)
+            assert np.allclose(slopes, quadratic.gradient(away)[chosen], 1e-12, 1e-12)

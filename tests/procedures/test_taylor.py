@@ -153,3 +153,18 @@ def all_values(name: str, setting: tuple[Any, ...], eta: Any) -> tuple[np.ndarra
         return values, weights
     inside = np.abs(values) < 600.0
     return np.exp(values[inside]), weights[inside] * np.exp(values[inside])
+
+
+@pytest.mark.parametrize(("name", "setting"), CASES)
+def test_the_first_order_is_that_of_the_taylor_terms(name: str, setting: tuple[Any, ...]) -> None:
+    for column in predictors(name, setting, np.random.default_rng(9), 200):
+        given = placed(name, setting, column)
+        for found, expected in zip(
+            predictor_of(name).first_order(*given), predictor_of(name).taylor(*given), strict=False
+        ):
+            assert np.allclose(found, expected, 1e-13, 1e-13)
+
+
+@pytest.mark.parametrize(("name", "scores"), [("bernoulli_logit", 0.7), ("softmax_categorical", np.array([0.1, 2.0]))])
+def test_the_first_order_outside_the_support_has_no_density(name: str, scores: Any) -> None:
+    assert predictor_of(name).first_order(5, scores)[0] == -math.inf

@@ -69,19 +69,6 @@ class Quadratic:
         constant = self.value - np.einsum("...k,...k->...", self.center, self.slope - 0.5 * bent)
         return constant, self.slope - bent, self.curvature
 
-    def rows(self, chosen: Any) -> Quadratic:
-        """Those of some rows, by a slice or an index array."""
-        shape = np.shape(self.value)
-        assert len(shape) == 1, "one value for each row"
-
-        def taken(part: Any, depth: int) -> Any:
-            return part[chosen] if np.ndim(part) == 1 + depth else part
-
-        depth = int(self._vector)
-        return Quadratic(
-            taken(self.center, depth), self.value[chosen], taken(self.slope, depth), taken(self.curvature, 2 * depth)
-        )
-
 
 class QuadraticRows:
     """The quadratics of many rows in one array, so that those of a few are gathered in one step."""

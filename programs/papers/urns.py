@@ -28,7 +28,10 @@ from venture_lite import Venture
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from drawing import STYLE, panels
 
+STEPSIZE = "anneal stepsize"
 PROGRAM = Path(__file__).with_name("urns.vnt").read_text(encoding="utf-8")
+HANDS = Path(__file__).with_name("urns_hands.vnt").read_text(encoding="utf-8")
+BALL = "  [observe ((urn (left hand))) {red[hand]}]\n"
 # what stands in the program, and in place of it; all but the first two make 10 N assignments
 INFERENCE = "(anneal left linear 9)"
 STRATEGIES = {
@@ -38,7 +41,10 @@ STRATEGIES = {
     "sequential + gibbs": "(anneal left sequential 9)",
     "anneal energy": "(anneal left linear 'energy 9)",
     "anneal subsample": INFERENCE,
+    STEPSIZE: "",
 }
+# sizes of the handfuls, each with 8 passes; at the time t of 10 N steps, 10 N / t is from one size to the one before
+SIZES = (400, 100, 25, 5, 1)
 # those that take all balls out first
 FORGETFUL = {"sequential", "sequential + gibbs", "anneal subsample"}
 CELLS = 5
@@ -103,15 +109,38 @@ def replicate(task: Task) -> list[tuple[str, int, int, int]]:
     red = np.arange(balls) < 2 * balls // 5
     found = []
     v = None
+    if strategy == STEPSIZE:
+        balls_left = [by_handfuls(balls, seed) for seed in seeds]
+        return [(strategy, seed, *counted(left, red)) for seed, left in zip(seeds, balls_left, strict=True)]
     for seed in seeds:
         if v is None or strategy not in FORGETFUL:
             v = Venture(seed=seed)
             v.execute(PROGRAM.split(INFERENCE)[0], N=balls, red=red)
         if STRATEGIES[strategy]:
             v.infer(STRATEGIES[strategy])
-        left = on_the_left(v, balls)
-        found.append((strategy, seed, int((left & red).sum()), int((left & ~red).sum())))
+        found.append((strategy, seed, *counted(on_the_left(v, balls), red)))
     return found
+
+
+def counted(left: np.ndarray, red: np.ndarray) -> tuple[int, int]:
+    return int((left & red).sum()), int((left & ~red).sum())
+
+
+def by_handfuls(balls: int, seed: int) -> np.ndarray:
+    """Where each ball is after annealing the size of the steps: handfuls of one colour move together, smaller and
+    smaller ones. All sizes are to divide the numbers of red and of blue balls."""
+    rng = np.random.default_rng(seed)
+    left = np.repeat(rng.random(balls // SIZES[0]) < 0.45, SIZES[0])
+    for size, stage in zip(SIZES, rng.spawn(len(SIZES)), strict=True):
+        first = np.arange(0, balls, size)
+        odds = (0.45 / 0.55) ** size
+        v = Venture(seed=int(stage.integers(2**31)))
+        v.execute(
+            HANDS.replace(BALL, size * BALL), H=len(first), share=odds / (1 + odds),
+            red=first < 2 * balls // 5, was=left[first],
+        )  # fmt: skip
+        left = np.repeat(on_the_left(v, len(first)), size)
+    return left
 
 
 def on_the_left(v: Venture, balls: int) -> np.ndarray:

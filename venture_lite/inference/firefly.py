@@ -25,6 +25,7 @@ from venture_lite.inference.brightness import Brightness, chosen
 from venture_lite.inference.firefly_bounds import BoundedRows, bound_of, bright_probability, collapse
 from venture_lite.inference.linear_block import LinearBlock, refuse_dependent
 from venture_lite.inference.linear_mode import is_near_mode
+from venture_lite.trace.dependence import is_memoized
 from venture_lite.trace.directives import Model
 from venture_lite.trace.sections import Sections
 
@@ -104,11 +105,16 @@ class Firefly:
         # where searches for the mode begin: where the first one ended
         self._start: np.ndarray | None = None
         self._version = -1
-        self._read(Sections.of(model, self.block))
+        self._read(self._sections_now())
         self._bound()
         self._note()
 
     # ------------------------------------------------------------------------------------------------ freshness
+
+    def _sections_now(self) -> Sections:
+        """How many rows read a memoized choice is for inference to say: a cluster may have one, or none."""
+        code, _, row = self.model.trace.decode(self.block[0])
+        return Sections.of(self.model, self.block, fewest=0 if is_memoized(self.model.trace, code, row) else 2)
 
     def refresh(self) -> None:
         """Make good what other kernels have changed since: nothing, the brightness, or the bounds as well."""
@@ -116,7 +122,7 @@ class Firefly:
         if self._version == journal.version and self.sections.plan.is_valid():
             return
         if not self.sections.plan.is_valid():
-            self._reread(Sections.of(self.model, self.block))
+            self._reread(self._sections_now())
         elif self._stamps != [column.stamp for column in self._columns]:
             self._reread(self.sections)
         else:

@@ -33,8 +33,6 @@ from venture_lite import Venture
 PICTURE = Path(__file__).parents[2] / "docs" / "experiments" / "crosscat.png"
 # the kernels that run once for each pass through the rows, as in the program
 KERNELS = PROGRAM[PROGRAM.index("(anneal category linear 9") :].removeprefix("(anneal category linear 9").rstrip()[:-1]
-# columns that each of the two kernels moves after a pass
-MOVES = 8
 ANNEAL, PRIOR, SEQUENTIAL = "anneal", "prior + gibbs", "sequential + gibbs"
 COLOURS = {ANNEAL: POSTERIOR, PRIOR: EXACT, SEQUENTIAL: OTHER}
 
@@ -59,7 +57,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, help="a table as .csv.gz")
     parser.add_argument("--rows", type=int, default=160, help="at most so many; of a generated table just as many")
     parser.add_argument("--columns", type=int, default=12, help="so many; of data spread over all that there are")
-    parser.add_argument("--churns", nargs="*", type=int, default=[0, 1, 3], help="of annealing: one bound for each")
+    parser.add_argument("--churns", nargs="*", type=int, default=[1, 2, 4], help="of annealing: one bound for each")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--save", type=Path, help="where scores are kept")
@@ -93,6 +91,8 @@ def saved(path: Path | None) -> list[Score]:
 def run(table: Table, seed: int, churns: list[int], known: list[Score]) -> Iterator[Score]:
     """The scores of one seed that are not known yet."""
     train, test = table.split(np.random.default_rng(seed))
+    moves = max(1, len(table.outcomes) // 2)
+    kernels = KERNELS if any(table.outcomes) else KERNELS.replace("(gibbs weight each 1)", "")
 
     def scored(v: Venture, strategy: str, bound: int, took: float) -> Score:
         state = state_of(v, train.outcomes, len(train.rows))
@@ -103,23 +103,24 @@ def run(table: Table, seed: int, churns: list[int], known: list[Score]) -> Itera
     for count in churns:
         if count not in bounds:
             v = session(train, seed)
-            bounds[count] = timed(v, f"(anneal category linear {count} {KERNELS})")
+            bounds[count] = timed(v, f"(anneal category linear {count} {kernels})", moves)
             yield scored(v, ANNEAL, count, bounds[count])
     for strategy in (PRIOR, SEQUENTIAL):
         left = [count for count in churns if not any((one.strategy, one.churns) == (strategy, count) for one in known)]
         if not left:
             continue
         v = session(train, seed)
-        took = timed(v, "(anneal category sequential 0)") if strategy == SEQUENTIAL else 0.0
+        took = timed(v, "(anneal category sequential 0)", moves) if strategy == SEQUENTIAL else 0.0
         for count in left:
             while took < bounds[count]:
-                took += timed(v, f"(anneal category constant 0 {KERNELS})")
+                took += timed(v, f"(anneal category constant 0 {kernels})", moves)
             yield scored(v, strategy, count, took)
 
 
-def timed(v: Venture, kernel: str) -> float:
+def timed(v: Venture, kernel: str, moves: int) -> float:
+    """CPU seconds that a kernel takes; after each pass `moves` columns move."""
     started = time.process_time()
-    v.infer(kernel, moves=MOVES)
+    v.infer(kernel, moves=moves)
     return time.process_time() - started
 
 

@@ -16,7 +16,7 @@ from venture_lite import Venture
 PROGRAM = Path(__file__).with_name("crosscat.vnt").read_text(encoding="utf-8")
 OBSERVED = "rows: for n in 1...N:\n"
 GRIDS = {
-    "strengths": np.geomspace(0.1, 30.0, 6),
+    "strengths": np.geomspace(0.1, 10.0, 6),
     "discounts": np.array([0.0, 0.25, 0.5]),
     # numbers have mean 0 and sd 1
     "means": np.linspace(-2.0, 2.0, 7),

@@ -14,7 +14,7 @@ from venture_lite.errors import VentureError
 from venture_lite.inference.enumeration import MOST_CANDIDATES, draw_candidate, present_first, support_of
 from venture_lite.trace.directives import Model
 from venture_lite.trace.preview import Draws, Preview, Unplanned
-from venture_lite.trace.reassign import Reassignment, Reassignments
+from venture_lite.trace.reassign import Reassignment, plans_of
 
 MOST_MISSES = 8
 """A site of which so many more choices had no plan than had one is not tried again."""
@@ -29,7 +29,7 @@ class SingleGibbs:
         self.block_count = block_count
         # absorbing choices weighed
         self.rows = 0
-        self.plans = Reassignments(model)
+        self.plans = plans_of(model)
         self._misses: dict[int, int] = {}
 
     def step(self, node: int, key: Any) -> bool | None:

@@ -80,6 +80,8 @@ class Model:
         self.machine.poll = self.poll
         # whether some observation had probability zero when it was loaded
         self.maybe_impossible = False
+        # what `reassign.plans_of` keeps here
+        self.reassignments: Any = None
 
     def poll(self) -> None:
         """A point at which an interruption can come: raises KeyboardInterrupt if one has."""

@@ -36,8 +36,16 @@ class Part:
     source: int
 
 
+def plans_of(model: Model) -> Reassignments:
+    """The model's plans: made once, since their functions take a millisecond each to write."""
+    if model.reassignments is None:
+        model.reassignments = Reassignments(model)
+    found: Reassignments = model.reassignments
+    return found
+
+
 class Reassignments:
-    """The plans of one kernel on one model."""
+    """The plans of one model."""
 
     def __init__(self, model: Model) -> None:
         self.model = model

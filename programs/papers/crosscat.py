@@ -5,10 +5,10 @@
         --seeds 10 --save out/crosscat.jsonl
 
 Each seed parts the rows at random into 7/8 to learn from and 1/8 to be scored. Subsample annealing runs with each
-number of churns; the CPU time that it takes is the bound within which Gibbs sampling of all rows, from the prior or
+number of churns. The CPU time that it takes is the bound within which Gibbs sampling of all rows, from the prior or
 from a sequential start, is scored: after the first sweep that ends beyond it, so that what is left over is in its
-favour. The score is the mean log density of a held-out row under the last state. What was found is saved as it comes,
-and a second run goes on from there.
+favour. Gibbs sampling is scored after as many assignments, too. The score is the mean log density of a held-out row
+under the last state. What was found is saved as it comes, and a second run goes on from there.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ PICTURE = Path(__file__).parents[2] / "docs" / "experiments" / "crosscat.png"
 # the kernels that run once for each pass through the rows, as in the program
 KERNELS = PROGRAM[PROGRAM.index("(anneal category linear 9") :].removeprefix("(anneal category linear 9").rstrip()[:-1]
 ANNEAL, PRIOR, SEQUENTIAL = "anneal", "prior + gibbs", "sequential + gibbs"
+TIME, ASSIGNMENTS = BOUNDS = ("time", "assignments")
 COLOURS = {ANNEAL: POSTERIOR, PRIOR: EXACT, SEQUENTIAL: OTHER}
 
 
@@ -42,7 +43,9 @@ class Score:
     """One point of the figure."""
 
     strategy: str
-    # of the bound: churns of the annealing that set it
+    # whether as much time as annealing took bounds it, or as many assignments
+    bound: str
+    # of that annealing
     churns: int
     seed: int
     # CPU seconds
@@ -71,7 +74,10 @@ def main() -> None:
     for seed in range(options.first, options.first + options.seeds):
         for score in run(table, seed, sorted(options.churns), [one for one in scores if one.seed == seed]):
             scores.append(score)
-            print(f"{score.strategy:<18}  {score.took:6.1f} s  {score.score:8.3f}  {score.views} views", flush=True)
+            print(
+                f"{score.strategy:<18}  {score.bound:<11}  {score.took:6.1f} s  {score.score:8.3f}  {score.views} views",
+                flush=True,
+            )
             if options.save:
                 with options.save.open("a") as file:
                     file.write(json.dumps(asdict(score)) + "\n")
@@ -94,27 +100,33 @@ def run(table: Table, seed: int, churns: list[int], known: list[Score]) -> Itera
     moves = max(1, len(table.outcomes) // 2)
     kernels = KERNELS if any(table.outcomes) else KERNELS.replace("(gibbs weight each 1)", "")
 
-    def scored(v: Venture, strategy: str, bound: int, took: float) -> Score:
+    def scored(v: Venture, strategy: str, bound: str, count: int, took: float) -> Score:
         state = state_of(v, train.outcomes, len(train.rows))
         density = log_predictive(state, train, test.rows)
-        return Score(strategy, bound, seed, took, float(density.mean()), len(state.views))
+        return Score(strategy, bound, count, seed, took, float(density.mean()), len(state.views))
 
-    bounds = {one.churns: one.took for one in known if one.strategy == ANNEAL}
+    done = {(one.strategy, one.bound, one.churns) for one in known}
+    limits = {one.churns: one.took for one in known if one.strategy == ANNEAL}
     for count in churns:
-        if count not in bounds:
+        if count not in limits:
             v = session(train, seed)
-            bounds[count] = timed(v, f"(anneal category linear {count} {kernels})", moves)
-            yield scored(v, ANNEAL, count, bounds[count])
+            limits[count] = timed(v, f"(anneal category linear {count} {kernels})", moves)
+            yield scored(v, ANNEAL, TIME, count, limits[count])
     for strategy in (PRIOR, SEQUENTIAL):
-        left = [count for count in churns if not any((one.strategy, one.churns) == (strategy, count) for one in known)]
+        left = [(bound, count) for bound in BOUNDS for count in churns if (strategy, bound, count) not in done]
         if not left:
             continue
         v = session(train, seed)
-        took = timed(v, "(anneal category sequential 0)", moves) if strategy == SEQUENTIAL else 0.0
-        for count in left:
-            while took < bounds[count]:
-                took += timed(v, f"(anneal category constant 0 {kernels})", moves)
-            yield scored(v, strategy, count, took)
+        sweeps, took = 0, 0.0
+        while left:
+            is_start = strategy == SEQUENTIAL and not sweeps
+            kernel = "(anneal category sequential 0)" if is_start else f"(anneal category constant 0 {kernels})"
+            took += timed(v, kernel, moves)
+            sweeps += 1
+            for bound, count in list(left):
+                if sweeps == count + 1 if bound == ASSIGNMENTS else took >= limits[count]:
+                    left.remove((bound, count))
+                    yield scored(v, strategy, bound, count, took)
 
 
 def timed(v: Venture, kernel: str, moves: int) -> float:
@@ -130,45 +142,64 @@ def timed(v: Venture, kernel: str, moves: int) -> float:
 def report(scores: list[Score]) -> None:
     """For each bound and strategy: the mean and its standard error, and how far the seeds scatter: as they are, and
     about what the three strategies have in common on the same rows."""
-    columns = ("churns", f"{'strategy':<18}", " CPU s", f"{'mean':>9}", " error", "    sd", "sd, paired", "views")
-    print("", "  ".join(columns), sep="\n")
-    for count in sorted({one.churns for one in scores}):
-        for strategy in COLOURS:
-            some = [one for one in scores if (one.strategy, one.churns) == (strategy, count)]
-            if len(some) < 2:
-                continue
-            found = np.array([one.score for one in some])
-            apart = found - [common(scores, one) for one in some]
-            took, views = np.mean([one.took for one in some]), np.mean([one.views for one in some])
-            print(
-                f"{count:>6}  {strategy:<18}  {took:>6.1f}  {found.mean():>9.3f}  "
-                f"{found.std(ddof=1) / np.sqrt(len(found)):>6.3f}  {found.std(ddof=1):>6.3f}  "
-                f"{apart.std(ddof=1):>10.3f}  {views:>5.1f}"
-            )
+    columns = (
+        f"{'as much':<11}",
+        "churns",
+        f"{'strategy':<18}",
+        " CPU s",
+        f"{'mean':>9}",
+        " error",
+        "    sd",
+        "paired",
+    )
+    print("", "  ".join((*columns, "views")), sep="\n")
+    for bound in BOUNDS:
+        for count in sorted({one.churns for one in scores}):
+            for strategy in COLOURS:
+                some = compared(scores, bound, count, strategy)
+                if len(some) < 2:
+                    continue
+                found = np.array([one.score for one in some])
+                apart = found - [common(scores, bound, one) for one in some]
+                took, views = np.mean([one.took for one in some]), np.mean([one.views for one in some])
+                print(
+                    f"{bound:<11}  {count:>6}  {strategy:<18}  {took:>6.1f}  {found.mean():>9.3f}  "
+                    f"{found.std(ddof=1) / np.sqrt(len(found)):>6.3f}  {found.std(ddof=1):>6.3f}  "
+                    f"{apart.std(ddof=1):>6.3f}  {views:>5.1f}"
+                )
 
 
-def common(scores: list[Score], like: Score) -> float:
-    """The mean score of a seed and a bound."""
-    return float(np.mean([one.score for one in scores if (one.seed, one.churns) == (like.seed, like.churns)]))
+def compared(scores: list[Score], bound: str, churns: int, strategy: str) -> list[Score]:
+    """One strategy's scores under one bound; annealing is what sets both."""
+    wanted = (strategy, TIME if strategy == ANNEAL else bound, churns)
+    return [one for one in scores if (one.strategy, one.bound, one.churns) == wanted]
+
+
+def common(scores: list[Score], bound: str, like: Score) -> float:
+    """The mean score of a seed under a bound."""
+    every = (one for strategy in COLOURS for one in compared(scores, bound, like.churns, strategy))
+    return float(np.mean([one.score for one in every if one.seed == like.seed]))
 
 
 def draw(scores: list[Score], out: Path) -> None:
     from matplotlib import rc_context
 
-    bounds = sorted({one.churns for one in scores})
+    churns = sorted({one.churns for one in scores})
     with rc_context(STYLE):
-        figure, axes = panels(height=3.4)
-        for shift, (strategy, colour) in zip((-0.2, 0.0, 0.2), COLOURS.items(), strict=True):
-            means = []
-            for place, count in enumerate(bounds):
-                found = [one.score for one in scores if (one.strategy, one.churns) == (strategy, count)]
-                axes.plot(np.full(len(found), place + shift), found, ".", color=colour, markersize=5, alpha=0.6)
-                means.append(np.mean(found) if found else np.nan)
-            axes.plot(np.arange(len(bounds)) + shift, means, "-", color=colour, label=strategy)
-        took = [np.mean([one.took for one in scores if (one.strategy, one.churns) == (ANNEAL, c)]) for c in bounds]
-        axes.set_xticks(range(len(bounds)), [f"{seconds:.0f} s" for seconds in took])
-        axes.set(xlabel="bound on CPU time", ylabel="log density of a held-out row")
-        axes.legend(loc="lower right")
+        figure, both = panels(1, 2, height=3.4, sharey=True)
+        for axes, bound in zip(both, BOUNDS, strict=True):
+            for shift, (strategy, colour) in zip((-0.2, 0.0, 0.2), COLOURS.items(), strict=True):
+                found = [[one.score for one in compared(scores, bound, count, strategy)] for count in churns]
+                for place, values in enumerate(found):
+                    axes.plot(np.full(len(values), place + shift), values, ".", color=colour, markersize=5, alpha=0.6)
+                means = [np.mean(values) if values else np.nan for values in found]
+                axes.plot(np.arange(len(churns)) + shift, means, "-", color=colour, label=strategy)
+        took = [np.mean([one.took for one in compared(scores, TIME, count, ANNEAL)]) for count in churns]
+        both[0].set_xticks(range(len(churns)), [f"{seconds:.1f} s" for seconds in took])
+        both[0].set(xlabel="the same CPU time", ylabel="log density of a held-out row")
+        both[1].set_xticks(range(len(churns)), [f"{count + 1} N" for count in churns])
+        both[1].set_xlabel("the same number of assignments")
+        figure.legend(*both[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
         out.parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(out, dpi=100, metadata={"Software": None})
 

@@ -74,10 +74,8 @@ def main() -> None:
     for seed in range(options.first, options.first + options.seeds):
         for score in run(table, seed, sorted(options.churns), [one for one in scores if one.seed == seed]):
             scores.append(score)
-            print(
-                f"{score.strategy:<18}  {score.bound:<11}  {score.took:6.1f} s  {score.score:8.3f}  {score.views} views",
-                flush=True,
-            )
+            what = f"{score.strategy:<18}  {score.bound:<11}"
+            print(f"{what}  {score.took:6.1f} s  {score.score:8.3f}  {score.views} views", flush=True)
             if options.save:
                 with options.save.open("a") as file:
                     file.write(json.dumps(asdict(score)) + "\n")

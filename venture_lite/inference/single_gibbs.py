@@ -61,7 +61,7 @@ class SingleGibbs:
         """What may be drawn along with a block: in `default` every choice is a block, and 'all' has them all."""
         return Draws(self.scope == "default" and (key == "all" or self.block_count is not None), self.scope)
 
-    def _drawn(self, plan: Reassignment) -> tuple[Any, Preview]:
+    def _drawn(self, plan: Reassignment) -> tuple[Any, Preview | None]:
         """A value from the conditional distribution, with what it brings about."""
         for code, _ in plan.dying():
             for slot in code.steps:

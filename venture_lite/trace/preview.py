@@ -123,11 +123,6 @@ class Preview:
             raise Unplanned
         return found
 
-    @property
-    def is_used(self) -> bool:
-        """Whether the candidate would bring families about."""
-        return bool(self._results)
-
     def call(self, operator: Any, *values: Any) -> Any:
         if not isinstance(operator, Memo):
             raise Unplanned

@@ -17,7 +17,7 @@ from venture_lite.trace.directives import FixedValue, Model
 from venture_lite.trace.follow import MEMO_EDGE, Reach, Shape, ShapeWriter, reach_of
 from venture_lite.trace.machine import NO_EVIDENCE
 from venture_lite.trace.preview import Draws, Preview, Previews, Unplanned, memo_key
-from venture_lite.trace.runtime import Exchangeable
+from venture_lite.trace.runtime import Exchangeable, Memo
 from venture_lite.trace.scaffold import Builder
 from venture_lite.trace.table import RANDOM_EDGE, ROW_MASK
 from venture_lite.trace.weights import Weight, density_of
@@ -120,6 +120,7 @@ class Reassignment:
         self.old = trace.value(node)
         # procedures that something is taken out of, and how it goes back
         self._tokens: list[Any] = []
+        self._weigher: _Weigher | None = None
         self.terms = sum(part.shape.terms for part in self.parts)
 
     def _enter_row(self, code: Code, start: tuple[int, ...], row: int, source: int) -> None:
@@ -173,20 +174,23 @@ class Reassignment:
             operator.restore(token)
         self._tokens.clear()
 
-    def weigh(self, value: Any) -> tuple[Weight, Preview]:
-        """Log weight of a candidate, with the families that it would bring about. Raises Unplanned."""
+    def weigh(self, value: Any) -> tuple[Weight, Preview | None]:
+        """Log weight of a candidate, with the families that it would bring about, if any. Raises Unplanned."""
         site, row = self.node >> 32, self.node & ROW_MASK
-        weigher = _Weigher(self._plans, Preview(self._plans.previews, self.draws))
-        weigher.weight.add(density_of(self._trace, site, row, self.operator, self.arguments, value))
+        weigher = self._weigher
+        if weigher is None:
+            weigher = self._weigher = _Weigher(self._plans, self.draws)
+        weight = weigher.begin()
+        weight.add(density_of(self._trace, site, row, self.operator, self.arguments, value))
         try:
             self._follow(weigher, value, moving=False)
         finally:
             weigher.take_back()
-        return weigher.weight, weigher.preview
+        return weight, weigher.preview
 
-    def preview(self, value: Any) -> Preview:
-        """The families that a candidate would bring about. Raises Unplanned."""
-        finder = _Finder(Preview(self._plans.previews, self.draws))
+    def preview(self, value: Any) -> Preview | None:
+        """The families that a candidate would bring about, if any. Raises Unplanned."""
+        finder = _Finder(self._plans, self.draws)
         self._follow(finder, value, moving=False)
         return finder.preview
 
@@ -220,10 +224,10 @@ class Reassignment:
 
     # ------------------------------------------------------------------------------------------------ moving
 
-    def move(self, value: Any, preview: Preview) -> None:
+    def move(self, value: Any, preview: Preview | None) -> None:
         """Give the choice its new value, through the journal; what must be made is made as previewed."""
         trace, model = self._trace, self._plans.model
-        if preview.is_used or self.dying():
+        if preview is not None or self.dying():
             self._interpreted(value, preview)
             return
         for operator, its_value, inputs in self._applications():
@@ -232,8 +236,9 @@ class Reassignment:
             trace.statistics.incorporate(self.operator, value, self.arguments)
         self._follow(_Mover(model), value, moving=True)
 
-    def _interpreted(self, value: Any, preview: Preview) -> None:
+    def _interpreted(self, value: Any, preview: Preview | None) -> None:
         model, trace = self._plans.model, self._trace
+        drawn = {} if preview is None else preview.drawn
 
         def as_previewed(node: int, *_: Any) -> Any:
             code, slot, row = trace.decode(node)
@@ -241,7 +246,7 @@ class Reassignment:
             if environment is None or code.kind != "lambda":
                 return NO_EVIDENCE
             family = (code.index, environment.view[row], trace.memo_key(code, row))
-            return preview.drawn.get((family, slot), NO_EVIDENCE)
+            return drawn.get((family, slot), NO_EVIDENCE)
 
         scaffold = Builder(trace).build([self.node])
         model.regenerator.detach(scaffold, counts=False)
@@ -255,32 +260,48 @@ class Reassignment:
 class _Finder:
     """Finds what a candidate's calls give."""
 
-    def __init__(self, preview: Preview) -> None:
-        self.preview = preview
+    def __init__(self, plans: Reassignments, draws: Draws) -> None:
+        self._trace = plans.model.trace
+        self._previews = plans.previews
+        self._draws = draws
+        # of the families that do not exist, if there are any
+        self.preview: Preview | None = None
 
     def call(self, site: int, row: int, operator: Any, *values: Any) -> Any:
-        return self.preview.call(operator, *values)
+        if operator.__class__ is not Memo:
+            raise Unplanned
+        key = memo_key(values)
+        found = operator.entries.get(key)
+        if found is not None:
+            return self._trace.result(operator.procedure.code, found)
+        if self.preview is None:
+            self.preview = Preview(self._previews, self._draws)
+        return self.preview.result(operator, key, values)
 
-    def absorb(self, *_: Any) -> None:
+    def absorb(self, site: int, row: int, operator: Any, value: Any, observed: bool, *arguments: Any) -> None:
         """Not weighed."""
 
-    made = absorb
+    def made(self, site: int, row: int, operator: Any, value: Any, observed: bool, *inputs: Any) -> None:
+        """Not weighed."""
 
 
-class _Weigher:
+class _Weigher(_Finder):
     """Weighs what absorbs a candidate."""
 
-    def __init__(self, plans: Reassignments, preview: Preview) -> None:
-        self._trace = plans.model.trace
+    def __init__(self, plans: Reassignments, draws: Draws) -> None:
+        super().__init__(plans, draws)
         self._power = plans.model.regenerator.power
-        self.preview = preview
-        self.weight = Weight()
+        self._weight = Weight()
         # procedure -> application of it that a second one is to be weighed after
         self._met: dict[Exchangeable, tuple[Any, tuple[Any, ...]]] = {}
         self._added: list[tuple[Exchangeable, Any]] = []
 
-    def call(self, site: int, row: int, operator: Any, *values: Any) -> Any:
-        return self.preview.call(operator, *values)
+    def begin(self) -> Weight:
+        """Of the next candidate; grows."""
+        self.preview = None
+        self._met.clear()
+        self._weight = Weight()
+        return self._weight
 
     def absorb(self, site: int, row: int, operator: Any, value: Any, observed: bool, *arguments: Any) -> None:
         if not isinstance(operator, Random):
@@ -299,11 +320,12 @@ class _Weigher:
         self._met[operator] = (value, inputs)
 
     def _count(self, term: float, observed: bool) -> None:
-        self.weight.add(term * self._power if observed and self._power != 1.0 else term)
+        self._weight.add(term * self._power if observed else term)
 
     def take_back(self) -> None:
         for operator, token in reversed(self._added):
             operator.restore(token)
+        self._added.clear()
 
 
 class _Mover:

@@ -14,7 +14,8 @@ from scipy.special import gammaln, logsumexp
 from venture_lite import Venture
 
 PROGRAM = Path(__file__).with_name("crosscat.vnt").read_text(encoding="utf-8")
-OBSERVED = "rows: for n in 1...N:\n"
+COLUMNS = "; here the first column is numeric"
+"""From here on the program speaks of two columns."""
 GRIDS = {
     "strengths": np.geomspace(0.1, 10.0, 6),
     "discounts": np.array([0.0, 0.25, 0.5]),
@@ -102,12 +103,16 @@ def generated(rows: int, columns: int, seed: int = 0) -> Table:
 
 
 def program(outcomes: tuple[int, ...]) -> str:
-    """The program's model with an observation for each column; what it infers is left out."""
-    model = PROGRAM[: PROGRAM.index(OBSERVED) + len(OBSERVED)]
-    for column, count in enumerate(outcomes, start=1):
-        component = f"nominal {column} {count}" if count else f"numeric {column}"
-        model += f"  [observe ((({component}) (category (view {column}) n))) {{X[n, {column}]}}]\n"
-    return model
+    """The program's model for these columns; what it infers is left out."""
+    columns = list(enumerate(outcomes, start=1))
+    kinds = [f"nominal {column} {count}" if count else f"numeric {column}" for column, count in columns]
+    lines = [PROGRAM[: PROGRAM.index(COLUMNS)]]
+    for (column, _), kind in zip(columns, kinds, strict=True):
+        lines += [f"[assume components_{column} ({kind})]", f"[assume view_{column} (view {column})]"]
+    lines.append("rows: for n in 1...N:")
+    for column, _ in columns:
+        lines.append(f"  [observe ((components_{column} (category view_{column} n))) {{X[n, {column}]}}]")
+    return "\n".join(lines)
 
 
 def session(table: Table, seed: int) -> Venture:

@@ -124,8 +124,8 @@ def by_enumeration(v: Venture, row: np.ndarray, number: int) -> float:
     for chosen in itertools.product(*labels):
         for view, label in zip(views, chosen, strict=True):
             v.force(f"(category {view} {number})", label)
-        v.observe(f"(((numeric 1) (category (view 1) {number})))", row[0], label="number")
-        v.observe(f"(((nominal 2 2) (category (view 2) {number})))", row[1], label="outcome")
+        v.observe(f"((components_1 (category view_1 {number})))", row[0], label="number")
+        v.observe(f"((components_2 (category view_2 {number})))", row[1], label="outcome")
         terms.append(v.log_score() - before)
         v.forget("number")
         v.forget("outcome")

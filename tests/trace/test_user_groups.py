@@ -9,6 +9,7 @@ import pytest
 
 from tests.posterior.derive import gaussian_posterior, normal_mixture
 from tests.statistics import assert_chain_agrees
+from tests.trace.test_gradients import compare
 from venture_lite import KernelError, Venture
 from venture_lite.inference.mh import Drift
 from venture_lite.inference.transitions import Transitions
@@ -101,6 +102,15 @@ def test_what_reads_an_expert_is_one_group() -> None:
     assert not plan.single
     (group,) = plan.users
     assert group.rows.count == plan.rows > NARROW
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_gradient_is_taken_through_the_family(name: str) -> None:
+    """Against central differences of the log joint density."""
+    v = loaded(name)
+    model = v.traces[0]
+    members = list(model.trace.scopes["w"].everything())  # type: ignore[union-attr]
+    assert sum(compare(model, block, np.random.default_rng(1)) for block in [[node] for node in members] + [members])
 
 
 def test_sections_of_two_experts_are_told_apart() -> None:

@@ -20,13 +20,14 @@ if TYPE_CHECKING:
 class BorrowedColumn(Column):
     """The results of the families that one call's edges lead to. Writing to it changes nothing."""
 
-    __slots__ = ("edges", "lender")
+    __slots__ = ("edges", "lender", "site")
 
-    def __init__(self, edges: Column, lender: Column) -> None:
+    def __init__(self, edges: Column, lender: Column, site: int) -> None:
         super().__init__(object)
         self.edges = edges
-        # the column in which the memoized body keeps its result
+        # the column in which the memoized body keeps its result, and that result's site
         self.lender = lender
+        self.site = site
         self.view = _View(self)
 
     # Both change by stamps that no change before had, and go back in the order in which they came.
@@ -117,4 +118,4 @@ def borrow(trace: Trace, code: Code) -> None:
         if body is not None and body.index < code.index:
             lender = trace.tables[body.index].columns[body.result_slot]
             assert lender is not None
-            table.columns[index] = BorrowedColumn(table.edges[index], lender)
+            table.columns[index] = BorrowedColumn(table.edges[index], lender, body.first_site + body.result_slot)

@@ -187,7 +187,7 @@ class BlockDensity:
         self.model = model
         self._stamp = model.trace.structure_stamp()
         self._tapes: dict[Any, Tape] = {}
-        scaffold = Builder(model.trace).build(block)
+        scaffold = Builder(model.trace, by_family=True).build(block)
         self._refuse(scaffold, block)
         self.size = 0
         self._principals: list[_Principal] = []
@@ -291,6 +291,12 @@ class BlockDensity:
         for node in scaffold.absorbing:
             if node >> 32 not in scaffold.groups:
                 by_site.setdefault(node >> 32, []).append(node)
+        for users in scaffold.users:
+            rows = users.rows.array()
+            edges = trace.tables[trace.program.site_code[users.site].index].edges[users.call]
+            body = trace.program.codes[edges.view[int(rows[0])] >> 32]
+            result = trace.result_node(body, users.family)
+            terms.append(SiteTerms(model, users.site, rows, moving, users.call, result))
         for site, nodes in by_site.items():
             code = trace.program.site_code[site]
             slot = code.slots[trace.program.site_slot[site]]

@@ -16,9 +16,10 @@ from venture_lite.errors import KernelError, NameUnknown, Span
 from venture_lite.procedures.columns import RowByRow
 from venture_lite.procedures.pullbacks import LOCALLY_CONSTANT, accumulated
 from venture_lite.procedures.record import Deterministic
+from venture_lite.trace.borrowed import BorrowedColumn
 from venture_lite.trace.explain import explain_refs
 from venture_lite.trace.runtime import Closure
-from venture_lite.trace.table import Column, NotColumnar
+from venture_lite.trace.table import ROW_MASK, Column, NotColumnar
 
 if TYPE_CHECKING:
     from venture_lite.trace.trace import Trace
@@ -34,6 +35,8 @@ class Leaf:
     # -1 for a fixed row
     level: int
     row: int = -1
+    # for what a call borrows: the edges from the rows so reached to the rows of `site`
+    edges: Column | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +54,11 @@ class Step:
 class Tape:
     """The places of one tuple of references, and in which order they follow from each other."""
 
-    def __init__(self, trace: Trace, code: Code, refs: Sequence[Ref]) -> None:
+    def __init__(self, trace: Trace, code: Code, refs: Sequence[Ref], call: int = -1, family: int = -1) -> None:
         self._trace = trace
+        # the slot of a call that leads from all rows to one family, and the node of that family's result
+        self._call = call
+        self._family = family
         self.code = code
         self.refs = tuple(refs)
         # what stands at each place before a run: constants
@@ -93,18 +99,23 @@ class Tape:
                 assert body is not None
                 return self._place(object(), False, Closure(body, row))
             case SlotRef(slot=index):
-                site = code.first_site + index
-                if (site, row) not in self._places:
-                    place = self._place((site, row), False)
-                    self.leaves.append(Leaf(place, self._trace.column(site), site, -1, row))
-                return self._places[site, row]
+                return self._read_node(code.first_site + index, row)
             case other:
                 return self._read(other, 0)
+
+    def _read_node(self, site: int, row: int) -> int:
+        """The value of a stored slot of one row."""
+        if (site, row) not in self._places:
+            place = self._place((site, row), False)
+            self.leaves.append(Leaf(place, self._trace.column(site), site, -1, row))
+        return self._places[site, row]
 
     def _read_slot(self, level: int, index: int) -> int:
         key = (level, index, "slot")
         if key in self._places:
             return self._places[key]
+        if level == 0 and index == self._call:
+            return self._read_node(self._family >> 32, self._family & ROW_MASK)
         code = self.code.ancestor(level)
         slot = code.slots[index]
         while len(self._environments) < level:
@@ -114,7 +125,11 @@ class Tape:
         if slot.stored:
             place = self._place(key, True)
             site = code.first_site + index
-            self.leaves.append(Leaf(place, self._trace.column(site), site, level))
+            column = self._trace.column(site)
+            if isinstance(column, BorrowedColumn):
+                self.leaves.append(Leaf(place, column, column.site, level, edges=column.edges))
+            else:
+                self.leaves.append(Leaf(place, column, site, level))
             return place
         if slot.kind is Kind.LAMBDA:
             assert slot.body is not None
@@ -136,7 +151,7 @@ class Tape:
             return leaf.site << 32 | leaf.row
         for level in range(leaf.level):
             row = self._environments[level].view[row]
-        return leaf.site << 32 | row
+        return leaf.site << 32 | (row if leaf.edges is None else leaf.edges.view[row] & ROW_MASK)
 
     def wanted(self, active: Sequence[bool]) -> list[bool]:
         """Which places depend on the leaves that are active (one flag for each leaf).
@@ -174,7 +189,11 @@ class Tape:
         return values
 
     def rows_of(self, leaf: Leaf, rows: Any) -> Any:
-        """The rows of a leaf's table that a group of rows reads."""
+        """The rows of a leaf's site that a group of rows reads."""
+        rows = self._climb(leaf, rows)
+        return rows if leaf.edges is None else leaf.edges.array[rows] & ROW_MASK
+
+    def _climb(self, leaf: Leaf, rows: Any) -> Any:
         for level in range(leaf.level):
             rows = self._environments[level].gather(rows)
         return rows
@@ -189,7 +208,7 @@ class Tape:
         values = self._constants.copy()
         for leaf in self.leaves:
             column = leaf.column
-            values[leaf.place] = column.view[leaf.row] if leaf.level < 0 else column.gather(self.rows_of(leaf, rows))
+            values[leaf.place] = column.view[leaf.row] if leaf.level < 0 else column.gather(self._climb(leaf, rows))
         for step in self.steps:
             arguments = [values[argument] for argument in step.arguments]
             if True not in step.lifted:

@@ -80,9 +80,14 @@ class SingleTerm:
 
 
 class SiteTerms:
-    """The densities of the choices of one site, over all live rows or some, in one call for each 32,768 of them."""
+    """The densities of the choices of one site, over all live rows or some, in one call for each 32,768 of them.
 
-    def __init__(self, model: Model, site: int, rows: np.ndarray | None, moving: set[int]) -> None:
+    With `call`, the slot by which the rows call one family, whose result is the node `family`.
+    """
+
+    def __init__(
+        self, model: Model, site: int, rows: np.ndarray | None, moving: set[int], call: int = -1, family: int = -1
+    ) -> None:
         self.model = model
         self.trace = trace = model.trace
         self.site = site
@@ -97,7 +102,7 @@ class SiteTerms:
         self.rows: Any = self.table.rows() if rows is None else rows
         self.count = self.rows.stop - self.rows.start if isinstance(self.rows, slice) else len(self.rows)
         self.group = model.kept.group(site)
-        self.tape = Tape(trace, self.code, slot.arguments)
+        self.tape = Tape(trace, self.code, slot.arguments, call, family)
         # for each leaf the moving nodes among those that the rows read
         self.nodes = [self._moving(leaf) for leaf in self.tape.leaves]
         self.wanted = self.tape.wanted([bool(nodes) for nodes in self.nodes])

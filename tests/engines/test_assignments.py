@@ -58,6 +58,13 @@ MODELS = {
     [assume sd (mem (lambda (k) (tag 'm (+ k 100) (gamma 2 2))))]
     for n in 1...N: [observe (let ((k (z n))) (normal (mean k) (sd k))) {x[n]}]
     """,
+    "two procedures of one text": CRP
+    + """
+    [assume g (lambda (k) (normal 0 2))]
+    [assume left (mem g)]
+    [assume right (mem g)]
+    for n in 1...N: [observe (let ((k (z n))) (normal (+ (left k) (* 3 (right k))) 1)) {x[n]}]
+    """,
     "two urns": """
     [assume urn (mem (lambda (left) (make_beta_bernoulli 0.5 0.5)))]
     [assume z (mem (lambda (n) (tag 'z n (flip 0.45))))]

@@ -22,11 +22,11 @@ from venture_lite.code import Code, GlobalRef, Kind, Ref, SlotRef, sources
 from venture_lite.errors import InternalError
 from venture_lite.inference.applications import CandidateWeight, Components
 from venture_lite.inference.data import Data
-from venture_lite.inference.enumeration import draw_index, support_of
+from venture_lite.inference.enumeration import MOST_CANDIDATES, draw_index, support_of
 from venture_lite.trace.directives import Model
 from venture_lite.trace.follow import Follow, Shape
 from venture_lite.trace.machine import NO_EVIDENCE
-from venture_lite.trace.preview import Draws, Unplanned, memo_key
+from venture_lite.trace.preview import Draws, Unplanned, family_of, memo_key
 from venture_lite.trace.reassign import Reassignments
 from venture_lite.trace.runtime import Exchangeable, Memo
 from venture_lite.trace.weights import density_of
@@ -143,7 +143,7 @@ class Deferred:
         """The candidates and their log densities."""
         operator, arguments = self._distribution(site)
         support = support_of(operator, arguments)
-        if support is None:
+        if support is None or len(support) > MOST_CANDIDATES:
             raise Unplanned
         values = list(support)
         terms = [density_of(self.model.trace, site, 0, operator, arguments, value) for value in values]
@@ -298,11 +298,11 @@ class Deferred:
     def _given(self, assignments: tuple[Assignment, ...], values: tuple[Any, ...]) -> Iterator[None]:
         """While a datum is evaluated, its choices take these values."""
         trace, machine = self.model.trace, self.model.machine
-        given: dict[Any, Any] = {(a.site, a.key): value for a, value in zip(assignments, values, strict=True)}
+        given: dict[Any, Any] = {(a.memo, a.key): value for a, value in zip(assignments, values, strict=True)}
 
         def choose(node: int, operator: Any, arguments: tuple[Any, ...]) -> Any:
-            code, _, row = trace.decode(node)
-            return given.get((node >> 32, trace.memo_key(code, row)), NO_EVIDENCE) if code.arity else NO_EVIDENCE
+            family, _ = family_of(trace, node)
+            return given.get(family, NO_EVIDENCE)
 
         machine.choose = choose
         try:

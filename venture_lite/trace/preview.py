@@ -24,8 +24,8 @@ from venture_lite.values import key_of
 if TYPE_CHECKING:
     from venture_lite.trace.trace import Trace
 
-Family = tuple[int, int, Hashable]
-"""Which memoized family: index of its Code, row of its environment, key."""
+Family = tuple[Memo, Hashable]
+"""Which memoized family: whose, and its key."""
 
 MOST_KEPT = 1000
 """Exchangeable procedures without applications that are kept, to stand for those of new components."""
@@ -112,12 +112,11 @@ class Preview:
         closure = memo.procedure
         if not isinstance(closure, Closure) or closure.code.arity != len(values):
             raise Unplanned
-        code = closure.code
-        family = (code.index, closure.row, key)
+        family = (memo, key)
         if family not in self._results:
             # while it is being looked at it has no result, so that one which needs itself is not looked at for ever
             self._results[family] = Unplanned
-            self._results[family] = self._previews.function(code)(self, family, closure.row, *values)
+            self._results[family] = self._previews.function(closure.code)(self, family, closure.row, *values)
         found = self._results[family]
         if found is Unplanned:
             raise Unplanned
@@ -133,7 +132,7 @@ class Preview:
         return self._trace.result(operator.procedure.code, row)
 
     def draw(self, family: Family, slot: int, record: Random, *values: Any) -> Any:
-        self._draws.refuse(self._trace.program.codes[family[0]], slot)
+        self._draws.refuse(family[0].procedure.code, slot)
         if len(values) < len(record.arguments):
             values += tuple(argument.default for argument in record.arguments[len(values) :])
         try:
@@ -148,6 +147,14 @@ class Preview:
     def make(self, record: Maker, *values: Any) -> Any:
         self._made += 1
         return self._previews.maker(record, self._made, values)
+
+
+def family_of(trace: Trace, node: int) -> tuple[Family | None, int]:
+    """The memoized family in whose own text a node stands, if it does, and the node's slot."""
+    code, slot, row = trace.decode(node)
+    memos = trace.tables[code.index].memos
+    memo = None if memos is None else memos[row]
+    return (None if memo is None else (memo, trace.memo_key(code, row))), slot
 
 
 def memo_key(values: tuple[Any, ...]) -> Hashable:

@@ -16,7 +16,7 @@ from venture_lite.procedures.record import Random
 from venture_lite.trace.directives import FixedValue, Model
 from venture_lite.trace.follow import MEMO_EDGE, Reach, Shape, ShapeWriter, reach_of
 from venture_lite.trace.machine import NO_EVIDENCE
-from venture_lite.trace.preview import Draws, Preview, Previews, Unplanned, memo_key
+from venture_lite.trace.preview import Draws, Preview, Previews, Unplanned, family_of, memo_key
 from venture_lite.trace.runtime import Exchangeable, Memo
 from venture_lite.trace.scaffold import Builder
 from venture_lite.trace.table import RANDOM_EDGE, ROW_MASK
@@ -238,14 +238,10 @@ class Reassignment:
 
     def _interpreted(self, value: Any, preview: Preview | None) -> None:
         model, trace = self._plans.model, self._trace
-        drawn = {} if preview is None else preview.drawn
+        drawn: dict[Any, Any] = {} if preview is None else dict(preview.drawn)
 
         def as_previewed(node: int, *_: Any) -> Any:
-            code, slot, row = trace.decode(node)
-            environment = trace.tables[code.index].environment
-            if environment is None or code.kind != "lambda":
-                return NO_EVIDENCE
-            family = (code.index, environment.view[row], trace.memo_key(code, row))
+            family, slot = family_of(trace, node)
             return drawn.get((family, slot), NO_EVIDENCE)
 
         scaffold = Builder(trace).build([self.node])

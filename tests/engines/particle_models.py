@@ -41,6 +41,12 @@ PANEL = """
 [observe (y 3 2) 0.3]
 [observe (y 3 3) -0.2]
 """
+# nothing is observed: y is a choice as x is
+JOINT = """
+[assume x (mem (lambda (t) (scope_include 'x t (flip (if (= t 1) 0.3 (if (x (- t 1)) 0.8 0.3))))))]
+[assume y (mem (lambda (t) (scope_include 'y t (flip (if (x t) 0.85 0.4)))))]
+[predict (list (y 1) (y 2) (y 3))]
+"""
 # the blocks in the order against their dependence
 BACKWARD = """
 [assume x (mem (lambda (t) (scope_include 'x (- 4 t) (flip (if (= t 1) 0.5 (if (x (- t 1)) 0.8 0.3))))))]
@@ -114,6 +120,11 @@ def chain_answer() -> dict[str, Expected]:
             for x in itertools.product((0, 1), repeat=4)
         }
     )
+
+
+def joint_answer() -> dict[str, Expected]:
+    states = itertools.product((0, 1), repeat=3)
+    return exact({code(*x): persistence(x, 0.3, 0.8, 0.3) for x in states})
 
 
 def memory_answer() -> dict[str, Expected]:
@@ -232,4 +243,5 @@ OTHER: dict[str, Model] = {
     "tables": (TABLES, "(+ (= (z 1) (z 2)) (* 2 (= (z 1) (z 3))) (* 4 (= (z 2) (z 3))))", tables_answer),
     "maker": (MAKER, "(+ a (* 4 (y 1)) (* 8 (y 2)))", maker_answer),
 }
+WITHOUT_DATA: Model = (JOINT, "(+ (x 1) (* 2 (x 2)) (* 4 (x 3)))", joint_answer)
 MODELS = PLAIN | OTHER

@@ -17,6 +17,7 @@ from tests.engines.particle_models import (
     MODELS,
     OTHER,
     PLAIN,
+    WITHOUT_DATA,
     Model,
     code,
     exact,
@@ -98,6 +99,22 @@ def test_ranges_carry_what_later_blocks_say_of_them(option: str) -> None:
 
 def test_particle_gibbs_cycles_with_other_engines() -> None:
     agrees(MODELS["tables"], "(cycle ((pgibbs x ordered 3 1) (mh x one 2) (gibbs x one 1) (mh default one 1)) 1)", 400)
+
+
+@pytest.mark.parametrize("way", ["by columns", "on the trace"])
+def test_states_and_data_redrawn_in_turn_keep_their_prior(monkeypatch: pytest.MonkeyPatch, way: str) -> None:
+    """Geweke's test (2004), with the exact prior of the states."""
+    if way == "on the trace":
+        on_the_trace(monkeypatch)
+    agrees(WITHOUT_DATA, "(pgibbs x ordered 3 1) (mh y each 1)", 1200)
+
+
+@pytest.mark.slow
+def test_weights_counted_twice_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = particle_columns.shares
+    monkeypatch.setattr(particle_columns, "shares", lambda impossible, total: right(impossible, 2 * total))
+    with pytest.raises(AssertionError, match="effective draws"):
+        agrees(WITHOUT_DATA, "(pgibbs x ordered 3 1) (mh y each 1)", 1200)
 
 
 def uniformly(rng: np.random.Generator, share: np.ndarray) -> np.ndarray:

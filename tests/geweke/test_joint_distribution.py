@@ -67,7 +67,6 @@ FAST = [
         ("branch", "mala of each", 2500),
         ("branch", "slice of each", 5500),
         ("tables", "rejection of each", 1600),
-        ("branch", "particles over everything", 450),
     )
 ]
 FORWARD = 200_000

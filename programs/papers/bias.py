@@ -116,6 +116,10 @@ def draw(found: list[Setting], exact: Setting, out: Path) -> None:
         _aim(left, 0.0, 0.1, "difference of means, in posterior sds")
         _aim(right, 1.0, 0.03, "ratio of the sds")
         left.set_yticks(range(len(found)), [setting.name for setting in reversed(found)])
+        left.set_xscale("symlog", linthresh=0.2)
+        left.set_xticks([-10, -1, -0.1, 0.1, 1, 10], ["-10", "-1", "-0.1", "0.1", "1", "10"])
+        right.set_xscale("log", base=2)
+        right.set_xticks([1, 2, 4], ["1", "2", "4"])
         out.parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(out, dpi=100, metadata={"Software": None})
 

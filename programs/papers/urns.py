@@ -68,10 +68,16 @@ def main() -> None:
         for name in options.strategies
     ]
     waiting = [task for task in tasks if any((task[0], seed) not in known for seed in task[2])]
+    if options.show:
+        waiting.clear()
     for name, seed, red, blue in states(waiting, options.workers):
         known[name, seed] = (red, blue)
         write(options.results, (name, options.balls, seed, red, blue))
-    found = {name: np.array([known[name, seed] for seed in range(options.replications)]) for name in options.strategies}
+    found = {}
+    for name in options.strategies:
+        there = [known[name, seed] for seed in range(options.replications) if (name, seed) in known]
+        if there:
+            found[name] = np.array(there)
     print(table(found, exact, reds, options.balls - reds))
     if options.picture is not None:
         draw(found, exact, reds, options.balls - reds, options.picture)
@@ -84,6 +90,7 @@ def arguments() -> Any:
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--strategies", nargs="*", choices=list(STRATEGIES), default=list(STRATEGIES))
     parser.add_argument("--results", type=Path, help="a file of states, read and added to")
+    parser.add_argument("--show", action="store_true", help="run nothing: show what the file of results holds")
     parser.add_argument("--picture", type=Path)
     return parser.parse_args()
 
@@ -214,16 +221,17 @@ def resampled(grid: np.ndarray, exact: np.ndarray, replications: int) -> np.ndar
 
 
 def table(found: dict[str, np.ndarray], exact: np.ndarray, reds: int, blues: int) -> str:
-    """Each strategy's distance with its bootstrap standard error, farthest first."""
+    """Each strategy's distance with its standard error by resampling, that of as many exact draws, and how many there
+    are, farthest first."""
     right = exact_grid(exact, CELLS)
     lines = []
     for name, states_found in found.items():
-        grid = shares(states_found, reds, blues, CELLS)
-        error = resampled(grid, right, len(states_found)).std()
-        lines.append((distance(grid, right), f"{distance(grid, right):.3f} +- {error:.3f}  {name}"))
-    many = len(next(iter(found.values())))
-    noise = resampled(right, right, many).mean()
-    return "\n".join([*(line for _, line in sorted(lines, reverse=True)), f"{noise:.3f}           exact draws"])
+        grid, many = shares(states_found, reds, blues, CELLS), len(states_found)
+        error, noise = resampled(grid, right, many).std(), resampled(right, right, many).mean()
+        far = distance(grid, right)
+        lines.append((far, f"{name:<18}  {far:>8.3f}  {error:>6.3f}  {noise:>11.3f}  {many:>12,}"))
+    head = f"{'strategy':<18}  {'distance':>8}  {'+-':>6}  {'exact draws':>11}  {'replications':>12}"
+    return "\n".join([head, *(line for _, line in sorted(lines, reverse=True))])
 
 
 # ---------------------------------------------------------------------------------------------------- the picture

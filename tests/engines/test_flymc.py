@@ -8,8 +8,6 @@ import numpy as np
 import pytest
 
 from tests.engines.data_and_sessions import classes, venture
-from tests.geweke import models
-from tests.geweke.test_joint_distribution import assert_joint_distribution_is_kept, successive_conditional
 from tests.posterior.cases_predictors import marginals
 from tests.posterior.derive import Grid
 from tests.statistics import THRESHOLD, Expected, assert_chain_agrees
@@ -118,32 +116,6 @@ def test_scores_have_their_exact_posterior(kernel: str, program: str) -> None:
         return {name: np.asarray(next(iter(draws.values())))[0, :, k, 0] for k, name in enumerate("abc")}
 
     assert_chain_agrees(more, weights_of_scores(), draws=800, what=kernel)
-
-
-def simulate_classes(rng: np.random.Generator, n: int) -> dict[str, np.ndarray]:
-    tau = rng.gamma(4, 1 / 4, n)
-    w = tau * rng.standard_normal(n)
-    y = rng.random((n, 3)) < 1 / (1 + np.exp(-w[:, None] * (np.array([1, 2, 3]) - 1.75)))
-    both = y[:, 0] * y[:, 2] * 1.0
-    return {
-        "tau": tau, "w": w, "w_square": w * w, "y2": y[:, 1] * 1.0, "w_y1": w * y[:, 0], "y1_y3": both,
-    }  # fmt: skip
-
-
-def test_the_joint_distribution_is_kept() -> None:
-    """Geweke's test: data redrawn given the parameters, brightness and bounds made again for them."""
-    model = models.Model(
-        """[assume tau (scope_include 'tau 0 (gamma 4 4))] [assume w (scope_include 'w 0 (normal 0 tau))]
-        [assume y (mem (lambda (i) (scope_include 'data i (bernoulli (logistic (* w (- i 1.75)))))))]
-        [predict (y 1)] [predict (y 2)] [predict (y 3)]""",
-        {
-            "tau": "tau", "w": "w", "w_square": "(* w w)", "y2": "(y 2)", "w_y1": "(* w (y 1))",
-            "y1_y3": "(* (y 1) (y 3))",
-        },
-        simulate_classes,
-    )  # fmt: skip
-    engine = "(flymc w all auto 'untuned 0.4 'drift 1 3) (mh tau one 'drift 0.7 2)"
-    assert_joint_distribution_is_kept(model, successive_conditional(model, engine, 1500), engine)
 
 
 @pytest.mark.parametrize("explicit", [None, 0.3])

@@ -79,11 +79,11 @@ def simulate_brightness(rng: np.random.Generator, n: int) -> dict[str, Floats]:
 def functions(tau: Floats, w: Floats, y: Floats, bright: Floats) -> dict[str, Floats]:
     """What is compared, of parameters (draws,), classes and brightness (draws, 3)."""
     return {
+        "bright_2": bright[:, 1] * 1.0,
+        "bright_3": bright[:, 2] * 1.0,
         "tau": tau,
         "w_square": w * w,
         "w_y1": w * y[:, 0],
-        "bright_2": bright[:, 1] * 1.0,
-        "bright_3": bright[:, 2] * 1.0,
         "w_bright_3": w * bright[:, 2],
         "w_y3_bright_3": w * y[:, 2] * bright[:, 2],
         "tau_bright_1": tau * bright[:, 0],
@@ -128,4 +128,4 @@ def test_rows_that_begin_dark_are_noticed(monkeypatch: pytest.MonkeyPatch) -> No
     """Where data are redrawn the brightness is to be drawn from its conditional, not to begin anywhere."""
     monkeypatch.setattr(firefly, "bright_probability", np.zeros_like)
     with pytest.raises(AssertionError, match="standard errors"):
-        assert_brightness_is_kept(with_brightness(1500, None))
+        assert_brightness_is_kept(with_brightness(1000, None))

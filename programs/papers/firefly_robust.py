@@ -36,8 +36,8 @@ WIDTH = 0.01
 THIN, BURN_IN = 5, 2_000
 # by tuning the probability with which a dark row is proposed to brighten
 Q = {"untuned": 0.1, "map": 0.001}
-# the chains of the picture
-RUNS, COURSE = 3, 1_000
+# the chains of the picture, for each kernel, and their transitions
+RUNS, COURSE = 1, 400
 
 
 @dataclass(frozen=True, slots=True)

@@ -215,4 +215,4 @@ def draw(courses: dict[str, list[Course]], out: Path) -> None:
         right.set(xlabel="transitions", ylabel="rows evaluated for a transition", yscale="log")
         right.legend(loc="center right")
         out.parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(out, dpi=100, metadata={"Software": None})
+        figure.savefig(out, dpi=90, metadata={"Software": None})

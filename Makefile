@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: run test setup test-slow bench lint docs pictures
+.PHONY: run test setup test-slow bench lint docs pictures experiments
 
 run: $(STAMP)
 	$(BIN)/python programs/digits.py
@@ -27,6 +27,10 @@ docs: $(STAMP)
 
 pictures: $(STAMP)
 	$(BIN)/python programs/pictures.py
+
+# DATA names a folder with the papers' data sets; without it they are generated
+experiments: $(STAMP)
+	$(BIN)/python programs/papers/experiments.py $(if $(DATA),--data $(DATA))
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -4,10 +4,10 @@
     python programs/papers/volatility.py --data returns.csv --series 1 --length 500 --window 499
 
 The program is `volatility.vnt`, repeated, with random walks for phi and sigma. The exact chain is the same with a
-tolerance of 0; it spends about ten times more time on the states than on phi and sigma. The chains run until phi and
-sigma have as many effective draws as asked for (times are of the processor) and are compared, thinned to their
-autocorrelation times, by the test of Kolmogorov and Smirnov: with each other, and with the exact posterior. That one is
-found by quadrature: given phi and sigma, the likelihood of a series is summed over its states on a grid.
+tolerance of 0. The chains run until phi and sigma have as many effective draws as asked for (times are of the
+processor) and are compared, thinned to their autocorrelation times, by the test of Kolmogorov and Smirnov: with each
+other, and with the exact posterior. That one is found by quadrature: given phi and sigma, the likelihood of a series is
+summed over its states on a grid.
 """
 
 from __future__ import annotations

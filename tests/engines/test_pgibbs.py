@@ -281,7 +281,7 @@ def test_series_of_unlike_procedures_are_drawn_one_after_the_other() -> None:
 @pytest.mark.parametrize(
     ("kernel", "message", "place"),
     [
-        ("(pgibbs x ordered 1 5)", "P must be 2 or more, got 1", "<input>:1:19"),
+        ("(pgibbs x ordered 1 5)", "P must be a whole number, 2 or more, got 1", "<input>:1:19"),
         ("(pgibbs x one 5 5)", "in order", "<input>:1:11"),
         ("(pgibbs x 3 5 5)", "in order", "<input>:1:11"),
         ("(pgibbs x ordered 5)", "is written", "<input>:1:1"),

@@ -245,7 +245,7 @@ for n in 1...N: [observe (uniform_continuous 0 top) {Y[n]}]"""
             "w all 10 0.1 'drift 1 1",
             "no border",
         ),
-        (NORMAL, "mu all 1 0.1 'drift 1 1", "NBATCH must be 2 or more"),
+        (NORMAL, "mu all 1 0.1 'drift 1 1", "NBATCH must be a whole number, 2 or more"),
         (NORMAL, "mu all 10 0.6 'drift 1 1", "EPS must be between 0 and 0.5"),
         (NORMAL, "mu all 10 0.1 'drift -1 1", "SIGMA must be a positive number"),
         (NORMAL, "mu all 10 0.1 'walk 1 1", "knows no such option"),

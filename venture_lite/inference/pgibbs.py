@@ -114,9 +114,7 @@ def _compile_pgibbs(program: InferenceProgram, form: Form) -> Kernel:
     scope, selector = scope_name(parts[0]), program.selector(parts[1])
     if selector.kind not in ("ordered", "range"):
         raise ArgumentError("pgibbs goes through blocks in order", parts[1].span, "ordered, or (ordered_range LO HI)")
-    particles = program.count(parts[2], "P")
-    if particles < 2:
-        raise ArgumentError(f"P must be 2 or more, got {particles}", parts[2].span, "one particle alone never moves")
+    particles = program.count(parts[2], "P", least=2, hint="one particle alone never moves")
     ancestor = "ancestor" in options_of(form, parts[3:-1], {"ancestor": 0}, usage)
     engine = ParticleGibbs(program.model, scope, selector, particles, ancestor)
     # the warnings of a scope that is empty are those of a kernel that moves everything at once

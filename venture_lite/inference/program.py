@@ -143,10 +143,10 @@ class InferenceProgram:
     def _constant(self, item: Parameter) -> Expression:
         return Quote(constant_index(item.index, self.parameters, self.passes), item.span)
 
-    def count(self, item: Expression, what: str) -> int:
+    def count(self, item: Expression, what: str, least: int = 0, hint: str | None = None) -> int:
         value = self.value(item)
-        if not isinstance(value, (int, float)) or not math.isfinite(value) or value != int(value) or value < 0:
-            raise ArgumentError(f"{what} must be a whole number, 0 or more, got {show(value)}", item.span)
+        if not isinstance(value, (int, float)) or not math.isfinite(value) or value != int(value) or value < least:
+            raise ArgumentError(f"{what} must be a whole number, {least} or more, got {show(value)}", item.span, hint)
         return int(value)
 
     def positive(self, item: Expression, what: str) -> float:

@@ -324,9 +324,7 @@ class Record:
 def _engine(program: InferenceProgram, form: Form, always_audited: bool) -> tuple[Subsampled, Kernel]:
     parts = parts_of(form, 5, SUBSAMPLED_MH.usage[0])
     scope, selector = scope_name(parts[0]), program.selector(parts[1])
-    batch, tolerance = program.count(parts[2], "NBATCH"), program.value(parts[3])
-    if batch < 2:
-        raise ArgumentError(f"NBATCH must be 2 or more, got {batch}", parts[2].span)
+    batch, tolerance = program.count(parts[2], "NBATCH", least=2), program.value(parts[3])
     if not isinstance(tolerance, (int, float)) or not 0 <= tolerance <= 0.5:
         raise ArgumentError(f"EPS must be between 0 and 0.5, got {tolerance}", parts[3].span)
     known = {"drift": 1, "precondition": 0, "proxy": 0, "bernstein": 0, "audit": 1}

@@ -29,6 +29,11 @@ from drawing import EXACT, OTHER, POSTERIOR, STYLE, panels
 
 TUNING_ROUND = 100
 """Transitions between two changes of the step of a kernel that does not tune its own."""
+BATCHES = 40
+"""Of all draws, by which the error of an sd is measured: each some ten autocorrelation times long."""
+UNTUNED = Settings(bound=None, at_mode=False, q=0.1, explicit=None, preconditioned=False)
+AT_MODE = Settings(bound=None, at_mode=True, q=0.01, explicit=None, preconditioned=False)
+"""Two ways to bound and to brighten, of which Figure 4 shows the way from the prior."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +60,18 @@ class Measured:
         """(coordinates,)"""
         columns = range(self.draws.shape[2])
         return np.array([diagnostics.ess_bulk(self.draws[:, :, column]) for column in columns])
+
+    @cached_property
+    def sd_error(self) -> np.ndarray:
+        """(coordinates,) The Monte Carlo standard error of an estimated sd, as a share of it: half of that of the mean
+        square about the mean, by batch means."""
+        squares = np.square(self.draws - self.draws.mean(axis=(0, 1)))
+        chains, draws, coordinates = squares.shape
+        batches = max(min(BATCHES // chains, draws // 2), 1)
+        whole = squares[:, : draws // batches * batches]
+        means = whole.reshape(chains * batches, -1, coordinates).mean(axis=1)
+        found: np.ndarray = 0.5 * means.std(axis=0, ddof=1) / means.mean(axis=0) / np.sqrt(len(means))
+        return found
 
     def speedup(self, regular: Measured, summary: Callable[[np.ndarray], Any]) -> float:
         """Effective draws a query, as a multiple of another kernel's; of the median coordinate, or the smallest."""
@@ -119,20 +136,33 @@ class Agreement:
 
     # difference of means in Monte Carlo standard errors
     means: float
-    # ratios of sds, less 1
+    # ratio of sds, less 1
     lowest_sd: float
     highest_sd: float
+    # the same in Monte Carlo standard errors, of which the median coordinate's is `sd_error`
+    sds: float
+    sd_error: float
 
     def __str__(self) -> str:
-        return f"means within {self.means:.2f} standard errors, sds {self.lowest_sd:+.1%} to {self.highest_sd:+.1%}"
+        return (
+            f"means within {self.means:.2f} standard errors, sds {self.lowest_sd:+.1%} to {self.highest_sd:+.1%}, "
+            f"within {self.sds:.2f} standard errors (of {self.sd_error:.1%})"
+        )
 
 
 def agreement(found: Measured, reference: Measured) -> Agreement:
     means = [each.draws.mean(axis=(0, 1)) for each in (found, reference)]
     sds = [each.draws.std(axis=(0, 1), ddof=1) for each in (found, reference)]
-    errors = np.hypot(sds[0] / np.sqrt(found.ess), sds[1] / np.sqrt(reference.ess))
-    ratio = sds[0] / sds[1] - 1.0
-    return Agreement(float(np.max(np.abs(means[0] - means[1]) / errors)), float(ratio.min()), float(ratio.max()))
+    mean_errors = np.hypot(sds[0] / np.sqrt(found.ess), sds[1] / np.sqrt(reference.ess))
+    apart, ratio = np.abs(means[0] - means[1]) / mean_errors, sds[0] / sds[1] - 1.0
+    sd_errors = np.hypot(found.sd_error, reference.sd_error)
+    return Agreement(
+        means=float(apart.max()),
+        lowest_sd=float(ratio.min()),
+        highest_sd=float(ratio.max()),
+        sds=float(np.max(np.abs(ratio) / sd_errors)),
+        sd_error=float(np.median(sd_errors)),
+    )
 
 
 # -------------------------------------------------------------------------------------------- the way from the prior
@@ -149,6 +179,28 @@ class Course:
 
 
 EACH = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Beginnings:
+    """Runs from draws of the prior, some of each kernel."""
+
+    # a session at the draw that a seed gives
+    begin: Callable[[int], Venture]
+    # for each kernel, and transitions of each
+    runs: int
+    transitions: int
+
+    def courses(self, regular: str, walks: list[Measured], move: Move, collected: str = "w") -> dict[str, list[Course]]:
+        """Of the regular kernel, as in `regular_course`, and of Firefly's first two, untuned and at the mode, with the
+        steps that were tuned."""
+        seeds = range(self.runs)
+        found = {"regular": [regular_course(self.begin(seed), regular, self.transitions, collected) for seed in seeds]}
+        for walk, settings in zip(walks, (UNTUNED, AT_MODE), strict=False):
+            found[walk.name] = [
+                firefly_course(self.begin(seed), settings, move, walk.step, self.transitions) for seed in seeds
+            ]
+        return found
 
 
 def firefly_course(v: Venture, settings: Settings, move: Move, step: float, transitions: int) -> Course:

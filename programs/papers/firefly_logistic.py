@@ -19,20 +19,17 @@ from pathlib import Path
 import numpy as np
 from firefly import (
     HEADER,
-    Course,
+    Beginnings,
     Measured,
     agreement,
     draw,
-    firefly_course,
     line,
     measured,
-    regular_course,
     tuned,
 )
 from logistic import PRIOR_VARIANCE, Data, chosen, take_data
 
 from venture_lite import Venture
-from venture_lite.inference.firefly import Settings
 from venture_lite.inference.firefly_moves import Walk
 
 PROGRAM = Path(__file__).with_suffix(".vnt").read_text(encoding="utf-8")
@@ -46,8 +43,6 @@ REGULAR_LANGEVIN = "mala w all {step} 'precondition"
 THIN = 10
 COURSE = 6_000
 """Transitions of a run from the prior."""
-UNTUNED = Settings(bound=None, at_mode=False, q=0.1, explicit=None, preconditioned=False)
-AT_MODE = Settings(bound=None, at_mode=True, q=0.01, explicit=None, preconditioned=False)
 
 
 def main() -> None:
@@ -66,7 +61,7 @@ def main() -> None:
     regular = regular_walk(data, count(130_000))
     print(line(regular, regular), flush=True)
     walks = []
-    for tuning, q, transitions in (("untuned", 0.1, 8_000), ("map", 0.01, 200_000), ("map", 0.003, 100_000)):
+    for tuning, q, transitions in (("untuned", 0.1, 140_000), ("map", 0.01, 200_000), ("map", 0.003, 250_000)):
         walks.append(firefly_walk(data, tuning, q, count(transitions)))
         print(line(walks[-1], regular), flush=True)
     reference = regular_langevin(data, count(10_000))
@@ -79,7 +74,8 @@ def main() -> None:
             flush=True,
         )
     if options.runs:
-        draw(courses(data, regular, walks, options.runs), options.picture)
+        beginnings = Beginnings(lambda seed: model(data, seed), options.runs, COURSE)
+        draw(beginnings.courses(REGULAR.format(step=regular.step), walks, Walk()), options.picture)
 
 
 def model(data: Data, seed: int) -> Venture:
@@ -126,17 +122,6 @@ def firefly_langevin(data: Data, q: float, transitions: int) -> Measured:
 def gain(found: Measured, other: Measured) -> float:
     """Effective draws of the worst coordinate a transition, as a multiple of another kernel's."""
     return float(found.ess.min() / found.transitions / (other.ess.min() / other.transitions))
-
-
-def courses(data: Data, regular: Measured, walks: list[Measured], runs: int) -> dict[str, list[Course]]:
-    """Runs from the prior with the steps that were tuned."""
-    kernel = REGULAR.format(step=regular.step)
-    found = {"regular": [regular_course(model(data, seed), kernel, COURSE) for seed in range(runs)]}
-    for walk, settings in zip(walks, (UNTUNED, AT_MODE), strict=False):
-        found[walk.name] = [
-            firefly_course(model(data, seed), settings, Walk(), walk.step, COURSE) for seed in range(runs)
-        ]
-    return found
 
 
 if __name__ == "__main__":

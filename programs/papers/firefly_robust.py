@@ -25,7 +25,7 @@ from venture_lite.inference.firefly import Settings
 from venture_lite.inference.firefly_moves import Slice, Step
 
 sys.path.insert(0, str(Path(__file__).parent))
-from firefly import EACH, HEADER, Course, Measured, draw, firefly_course, line, measured
+from firefly import EACH, HEADER, Course, Measured, agreement, draw, firefly_course, line, measured
 
 PROGRAM = Path(__file__).with_name("firefly_robust.vnt")
 ROWS, COMPONENTS = 29_978, 57
@@ -127,7 +127,9 @@ def main() -> None:
         print(line(in_turn(data, options.coordinates), regular), flush=True)
     for tuning, transitions in (("untuned", options.untuned), ("map", options.map)):
         if transitions:
-            print(line(by_firefly(data, tuning, transitions), regular), flush=True)
+            found = by_firefly(data, tuning, transitions)
+            print(line(found, regular))
+            print(f"  against regular: {agreement(found, regular)}", flush=True)
     if options.picture is not None:
         seeds = range(1, RUNS + 1)
         courses = {"regular": [regular_course(data, seed) for seed in seeds]}

@@ -2,7 +2,7 @@
 
     python programs/papers/firefly_softmax.py                   # generated, 18,000 rows and 256 features
     python programs/papers/firefly_softmax.py --data cifar10_3class_train.npz cifar10_3class_test.npz
-    ... --data ... --scale 7                                    # the numbers of the page
+    ... --data ... --scale 8                                    # the numbers of the page
 
 CIFAR-10, airplanes, automobiles and birds. The paper's features, 256 bits of an autoencoder, are not to be had: here
 they are 256 principal components of the pixels, divided by the first one's sd (`--features leading`), by one common sd
@@ -22,10 +22,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from firefly import HEADER, Course, Measured, agreement, draw, firefly_course, line, measured, regular_course
+from firefly import HEADER, Beginnings, Measured, agreement, draw, line, measured
 
 from venture_lite import Venture
-from venture_lite.inference.firefly import Settings
 from venture_lite.inference.firefly_moves import Langevin
 
 PROGRAM = Path(__file__).with_suffix(".vnt").read_text(encoding="utf-8")
@@ -35,13 +34,12 @@ PRIOR_VARIANCE = 0.01
 ROWS, COMPONENTS, CLASSES = 18_000, 256, 3
 ACCEPTANCE = 0.57
 ADAPTING = 1_500
+THIN = 5
 COURSE = 1_000
 """Transitions of a run from the prior."""
 CHAINS = 16
 CHUNK = 2_000
 """Rows of one product, few enough for the processor's cache."""
-UNTUNED = Settings(bound=None, at_mode=False, q=0.1, explicit=None, preconditioned=False)
-AT_MODE = Settings(bound=None, at_mode=True, q=0.01, explicit=None, preconditioned=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,19 +63,20 @@ def main() -> None:
     print(HEADER, flush=True)
 
     def count(transitions: int) -> int:
-        return int(options.scale * transitions)
+        return CHAINS * THIN * int(options.scale * transitions / (CHAINS * THIN))
 
     v = burnt_in(data)
-    regular = regular_langevin(v, data, count(8_000))
+    regular = regular_langevin(v, data, count(12_000))
     print(line(regular, regular), flush=True)
     found = []
-    for tuning, q, transitions in (("untuned", 0.1, 200), ("map", 0.01, 15_000), ("map", 0.003, 15_000)):
+    for tuning, q, transitions in (("untuned", 0.1, 4_000), ("map", 0.01, 20_000), ("map", 0.003, 20_000)):
         found.append(firefly(v, tuning, q, count(transitions)))
         print(line(found[-1], regular), flush=True)
     for each in found[1:]:
         print(f"{each.name}, against regular: {agreement(each, regular)}")
     if options.runs:
-        draw(courses(data, regular, found, options.runs), options.picture)
+        beginnings = Beginnings(lambda seed: model(data, seed), options.runs, COURSE)
+        draw(beginnings.courses(f"mala w all {regular.step}", found, Langevin(), "W"), options.picture)
 
 
 # --------------------------------------------------------------------------------------------------------------- data
@@ -139,7 +138,7 @@ def burnt_in(data: Data) -> Venture:
 def firefly(v: Venture, tuning: str, q: float, transitions: int) -> Measured:
     adapting = ADAPTING if tuning == "map" else ADAPTING // 5
     kernel = f"flymc w all boehning '{tuning} {q} 'mala 0.005 'adapt {adapting}"
-    return measured(v, f"{tuning}, q = {q}", kernel, transitions, 1, adapting, collected="W")
+    return measured(v, f"{tuning}, q = {q}", kernel, transitions, THIN, adapting, collected="W")
 
 
 # ------------------------------------------------------------------------------------------------------ regular MALA
@@ -204,28 +203,15 @@ def regular_langevin(v: Venture, data: Data, transitions: int) -> Measured:
     for made in range(1, ADAPTING // 5 + 1):
         chains.step *= float(np.exp((chains.transition().mean() - ACCEPTANCE) / made**0.6))
     each = transitions // CHAINS
-    kept = np.empty((CHAINS, each, CLASSES, data.features.shape[1]), dtype=np.float32)
+    kept = np.empty((CHAINS, each // THIN, CLASSES, data.features.shape[1]), dtype=np.float32)
     accepted = 0.0
-    for at in range(each):
-        accepted += chains.transition().mean() / each
+    for at in range(each // THIN):
+        for _ in range(THIN):
+            accepted += chains.transition().mean() / each
         kept[:, at] = np.moveaxis(chains.weights, 0, 1)
     seconds = (time.process_time() - started) / (CHAINS * (each + ADAPTING // 5))
-    flat = kept.reshape(CHAINS, each, -1)
+    flat = kept.reshape(CHAINS, each // THIN, -1)
     return Measured("regular", flat, CHAINS * each, float(len(data.classes)), accepted, 0, chains.step, seconds)
-
-
-# ---------------------------------------------------------------------------------------------- the way from the prior
-
-
-def courses(data: Data, regular: Measured, found: list[Measured], runs: int) -> dict[str, list[Course]]:
-    """Runs from the prior with the steps that were tuned."""
-    kernel = f"mala w all {regular.step}"
-    lines = {"regular": [regular_course(model(data, seed), kernel, COURSE, "W") for seed in range(runs)]}
-    for each, settings in zip(found, (UNTUNED, AT_MODE), strict=False):
-        lines[each.name] = [
-            firefly_course(model(data, seed), settings, Langevin(), each.step, COURSE) for seed in range(runs)
-        ]
-    return lines
 
 
 if __name__ == "__main__":

@@ -23,11 +23,11 @@ from tests.posterior.test_exact_answers import disagreements
 from tests.posterior.test_posterior import chain
 from tests.statistics import CONFIRM, assert_chain_agrees, compare_all
 from venture_lite import Venture, VentureWarning
-from venture_lite.inference.control_variates import Expansion
 from venture_lite.inference.firefly import Firefly
 from venture_lite.trace.directives import Model
 from venture_lite.trace.invariants import check
 from venture_lite.trace.plan import Plan
+from venture_lite.trace.sections import Inputs
 
 BY_NAME = {case.name: case for case in CASES}
 (LOGISTIC_SLOPE,) = (case for case in PREDICTORS if case.name == "logistic_slope")
@@ -245,7 +245,7 @@ def keep_the_bounds(patch: pytest.MonkeyPatch) -> None:
 
 
 def keep_the_expansion(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Expansion, "is_current", lambda self: True)
+    patch.setattr(Inputs, "are_as_they_were", lambda self: True)
 
 
 def keep_the_weight(patch: pytest.MonkeyPatch) -> None:

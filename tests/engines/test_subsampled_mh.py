@@ -9,13 +9,16 @@ import numpy as np
 import pytest
 
 from tests.engines.data_and_sessions import classes, venture
-from venture_lite import Venture, VentureError
+from venture_lite import Venture, VentureError, VentureWarning
 from venture_lite.draws import Draws
 from venture_lite.inference.control_variates import Expansion
 from venture_lite.inference.linear_block import LinearBlock
+from venture_lite.inference.mh import Drift
 from venture_lite.inference.reach import Reach
+from venture_lite.inference.subsampled import Settings, Subsampled
+from venture_lite.trace.directives import Model
 from venture_lite.trace.invariants import check
-from venture_lite.trace.sections import Sections
+from venture_lite.trace.sections import Inputs, Sections
 
 LOGISTIC = """
 [assume w (scope_include 'w 0 (multivariate_normal (vector 0 0) (matrix (list 10 0) (list 0 10))))]
@@ -26,6 +29,20 @@ NORMAL = """
 [assume mu (scope_include 'mu 0 (normal 0 10))]
 for n in 1...N: [observe (normal mu 2) {Y[n]}]
 """
+
+
+ROBUST = """
+[assume mu (scope_include 'mu 0 (normal 0 10))]
+[assume s (scope_include 's 0 (gamma 2 2))]
+for n in 1...N: [observe (student_t 1 mu s) {Y[n]}]
+"""
+
+
+def node_of(model: Model, name: str) -> int:
+    """The choice that a name stands for."""
+    target = model.trace.analyzer.globals[name]
+    assert target.code is not None
+    return model.trace.result_node(target.code, target.row)
 
 
 def draws_of(v: Venture, kernel: str, count: int, *names: str) -> Draws:
@@ -126,9 +143,7 @@ def test_the_distribution_free_rule_makes_the_exact_decisions(options: str) -> N
 def test_bounds_hold_for_every_row() -> None:
     v = venture(LOGISTIC, **classes(2000))
     model = v.traces[0]
-    target = model.trace.analyzer.globals["w"]
-    assert target.code is not None
-    node = model.trace.result_node(target.code, target.row)
+    node = node_of(model, "w")
     block = LinearBlock(model, Sections.of(model, [node]), [node])
     (kind,) = block.kinds
     center = np.array([1.0, -1.0])
@@ -191,26 +206,70 @@ def test_the_expansion_follows_what_a_value_between_is_computed_from() -> None:
     assert draws.statistics[0].accepted > 0
     assert draws.statistics[1].details["share that differs"] < 0.1
     model = v.traces[0]
-    target = model.trace.analyzer.globals["mu"]
-    assert target.code is not None
-    node = model.trace.result_node(target.code, target.row)
-    expansion = Expansion(model, Sections.of(model, [node]), [node])
-    assert expansion.is_current()
+    inputs = Inputs(Sections.of(model, [node_of(model, "mu")]))
+    assert inputs.are_as_they_were()
     v.force("c", 2.5)
-    assert not expansion.is_current()
+    assert not inputs.are_as_they_were()
+
+
+def test_where_an_expansion_is_made_anew_does_not_depend_on_where_the_block_is() -> None:
+    """The density has two modes; a transition from one to the other and the way back go by the same expansion."""
+    centers = []
+    for value in (-6.0, 6.0):
+        v = venture(ROBUST, Y=np.array([-6.0, -6.3, -5.8, 6.0, 6.2]), N=5)
+        v.force("mu", -6.0)
+        v.force("s", 1.0)
+        model = v.traces[0]
+        engine = Subsampled(model, Drift(model.trace.rng, 1.0), Settings(2, 0.0, proxy=True))
+        engine.prepare([node_of(model, "mu")])
+        v.force("mu", value)
+        v.force("s", 0.9)
+        prepared = engine.prepare([node_of(model, "mu")])
+        assert prepared is not None
+        assert prepared.expansion is not None
+        centers.append(float(prepared.expansion.center[0]))
+    assert centers[0] == centers[1] < -5.0
+
+
+def test_the_bounds_of_the_distribution_free_rule_follow_what_the_likelihood_reads() -> None:
+    """A student t's slope is in proportion to 1 / scale."""
+    v = venture(ROBUST, Y=np.linspace(-1.0, 1.0, 50), N=50)
+    v.force("s", 1.0)
+    model = v.traces[0]
+    engine = Subsampled(model, Drift(model.trace.rng, 1.0), Settings(10, 0.1, bernstein=True))
+    slopes = []
+    for scale in (1.0, 0.25):
+        v.force("s", scale)
+        prepared = engine.prepare([node_of(model, "mu")])
+        assert prepared is not None
+        assert prepared.reach is not None
+        slopes.append(prepared.reach.slope)
+    assert slopes[1] == pytest.approx(4 * slopes[0])
+
+
+def test_what_changes_elsewhere_leaves_the_expansion_as_it_is() -> None:
+    """A choice that decides what else exists moves between the transitions; no row reads it. The search for the mode
+    reads all rows some twenty times, once. Samples are still asked for their skewness."""
+    text = LOGISTIC + "[assume many (lambda (n) (if (< n 1) 0 (+ (normal 0 1) (many (- n 1)))))]"
+    v = venture(text + "[assume k (scope_include 'k 0 (poisson 3))] [assume q (many k)]", **classes(2000))
+    draws = v.infer("(cycle ((mh k all 1) (subsampled_mh w all 100 0.1 'drift 0.05 'proxy 1)) 40)")
+    walk, tested = draws.statistics
+    assert walk.accepted > 5
+    assert 5 * 2000 < tested.details["rows of expansions"] < 40 * 2000
+    assert tested.rows == tested.details["rows of expansions"] + 40 * 2000 * tested.details["mean fraction of rows"]
+    assert "skewness of a minibatch's mean" in tested.details
+    check(v.traces[0])
 
 
 def test_an_expansion_is_renewed_where_its_tests_read_much() -> None:
     """More used than a tenth of the rows and five minibatches, over 200 transitions; at most once for N rows read."""
     v = venture(LOGISTIC, **classes(2000))
     model = v.traces[0]
-    target = model.trace.analyzer.globals["w"]
-    assert target.code is not None
-    node = model.trace.result_node(target.code, target.row)
+    node = node_of(model, "w")
 
     def renewals(used: int, batch: int, transitions: int) -> list[int]:
         """The transitions after which an expansion was made anew, of as many that each used `used` rows."""
-        expansion = Expansion(model, Sections.of(model, [node]), [node])
+        expansion = Expansion(LinearBlock(model, Sections.of(model, [node]), [node]))
         found = []
         for transition in range(1, transitions + 1):
             before = expansion.rows
@@ -282,5 +341,26 @@ def test_the_report_is_for_a_person(capsys: pytest.CaptureFixture[str]) -> None:
     v = venture(LOGISTIC, **classes(2000))
     v.infer("(subsampled_mh_report w all 100 0.05 'drift 0.05 50)")
     printed = capsys.readouterr().out
-    for name in ("mean fraction of rows", "largest p-value", "share that differs", "skewness"):
+    for name in ("mean fraction of rows", "largest p-value", "share that differs", "rows read to compare"):
         assert name in printed
+    v.infer("(subsampled_mh_report w all 100 0 'drift 0.05 5)")
+    assert "no decision was tested" in capsys.readouterr().out
+
+
+def test_rows_read_to_compare_and_for_a_preconditioner_are_counted() -> None:
+    v = venture(LOGISTIC, **classes(2000))
+    options = "'drift 1 'precondition"
+    (walk,) = v.infer(f"(mh w all {options} 20)").statistics
+    assert walk.rows - 20 * 2000 > 5 * 2000
+    (tested,) = v.infer(f"(subsampled_mh w all 100 0.1 {options} 'audit 1 20)").statistics
+    assert tested.details["rows read to compare"] == 20 * 2000
+    assert tested.rows - 20 * 2000 * tested.details["mean fraction of rows"] > 5 * 2000
+
+
+@pytest.mark.parametrize(
+    "kernel", ["subsampled_mh w 3 10 0.1 'drift 1", "subsampled_mh w 3 10 0", "flymc w 3 auto 'map 0.1 'drift 1"]
+)
+def test_a_block_that_does_not_exist_is_warned_of(kernel: str) -> None:
+    v = venture(LOGISTIC, **classes(50))
+    with pytest.warns(VentureWarning, match="the scope w has no block 3"):
+        v.infer(f"({kernel} 5)")

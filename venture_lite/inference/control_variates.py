@@ -8,14 +8,11 @@ methods for tall data, section 7.2).
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
 
 import numpy as np
 
 from venture_lite.inference.linear_block import LinearBlock, summed_gradient, summed_hessian
 from venture_lite.procedures.predictor import Quadratic, QuadraticRows
-from venture_lite.trace.directives import Model
-from venture_lite.trace.sections import Sections
 
 RECENT = 200
 """Transitions over which the use of rows is watched."""
@@ -29,28 +26,34 @@ MOST_MINIBATCHES = 5
 class Expansion:
     """The expansions of all rows of a block's sections about the block's conditional mode."""
 
-    def __init__(self, model: Model, sections: Sections, block: Sequence[int]) -> None:
-        self.sections = sections
-        self.linear = LinearBlock(model, sections, block)
-        self._reads = sections.columns_read_besides()
-        self._stamps = [column.stamp for column in self._reads]
-        # evaluations of rows that the expansion took, those of the search for the mode included
+    def __init__(self, linear: LinearBlock) -> None:
+        self.linear = linear
+        # evaluations of rows that the expansions took, those of the search for the mode included
         self.rows = 0
-        # the kinds whose rows' expansions leave something over
-        self.inexact = [at for at, kind in enumerate(self.linear.kinds) if not kind.predictor.is_quadratic]
         # rows that each of the last transitions used, and their sum
         self._recent: deque[int] = deque()
         self._recently = 0
         self._read_since = 0
-        self._expand()
+        self._expand(None)
+        # where the search begins when the likelihoods have changed: in the present values it must not, for where there
+        # are several modes a transition and the way back would then work with different expansions
+        self._start = self.center
 
-    def is_current(self) -> bool:
-        """Whether all that the likelihoods read, the block aside, is as it was."""
-        return all(column.stamp == stamp for column, stamp in zip(self._reads, self._stamps, strict=True))
+    @property
+    def inexact(self) -> list[int]:
+        """The kinds whose rows' expansions leave something over."""
+        return [at for at, kind in enumerate(self.linear.kinds) if not kind.predictor.is_quadratic]
 
-    def _expand(self) -> None:
-        block, count = self.linear, self.sections.count
-        self.center, self.gradient_norm, evaluations = block.mode()
+    def follow(self, linear: LinearBlock) -> None:
+        """The block as it is read now; expanded anew where its likelihoods have changed."""
+        before, self.linear = self.linear, linear
+        if not before.reads_as(linear):
+            self._expand(self._start)
+            self._forget()
+
+    def _expand(self, start: np.ndarray | None) -> None:
+        block, count = self.linear, self.linear.count
+        self.center, self.gradient_norm, evaluations = block.mode(start=start)
         gradient = np.zeros(block.size)
         self._hessian = np.zeros((block.size, block.size))
         # for each kind the rows' expansions about the center, without the constant
@@ -71,12 +74,15 @@ class Expansion:
         self._recent.append(rows)
         self._recently += rows - (self._recent.popleft() if len(self._recent) > RECENT else 0)
         self._read_since += rows
-        count, mean = self.sections.count, self._recently / RECENT
+        count, mean = self.linear.count, self._recently / RECENT
         is_much = mean > MOST_FRACTION * count and mean > MOST_MINIBATCHES * batch
         if is_much and len(self._recent) == RECENT and self._read_since >= count:
-            self._expand()
-            self._recent.clear()
-            self._recently = 0
+            self._expand(self.center)
+            self._forget()
+
+    def _forget(self) -> None:
+        self._recent.clear()
+        self._recently = 0
 
     def total(self, old: np.ndarray, new: np.ndarray) -> float:
         """The change of the expansions' sum over all rows between two values of the block, in O(D^2)."""

@@ -66,13 +66,7 @@ class BoundedRows:
 
     def reads_the_same(self, other: BoundedRows) -> bool:
         """Whether another reading of the trace found the same likelihoods."""
-        old, new = self.linear, other.linear
-        pairs = [(old.features, new.features), (old.offset, new.offset), (old.values, new.values)]
-        return (
-            self.sections.group.site == other.sections.group.site
-            and old.count == new.count
-            and all(a is None or np.array_equal(a, b) for a, b in [*pairs, *zip(old.others, new.others, strict=True)])
-        )
+        return self.sections.group.site == other.sections.group.site and self.linear.is_as(other.linear)
 
     def _refuse(self, positions: np.ndarray, eta: np.ndarray, log_density: np.ndarray, gap: np.ndarray) -> None:
         worst = int(np.argmax(~(gap >= -TOLERANCE * (1.0 + np.abs(log_density)))))

@@ -32,7 +32,9 @@ def inspected_first(
         if not checked and found is not None:
             try:
                 for nodes in _blocks(program.model, found, selector) if by_block else [_everything(found, selector)]:
-                    refuse(program.model, nodes if by_block else one_of_each_kind(program.model, nodes))
+                    # of a block that does not exist there is nothing to see; the kernel warns of it
+                    if nodes:
+                        refuse(program.model, nodes if by_block else one_of_each_kind(program.model, nodes))
             except VentureError as error:
                 raise located(error, form.span) from error
             checked = True

@@ -58,6 +58,11 @@ class LinearBlock:
         """Rows of all kinds."""
         return sum(kind.count for kind in self.kinds)
 
+    def reads_as(self, other: LinearBlock) -> bool:
+        """Whether another reading of the block found the same likelihoods; the priors may differ."""
+        mine, theirs = self.kinds, other.kinds
+        return self.shapes == other.shapes and len(mine) == len(theirs) and all(map(Linear.is_as, mine, theirs))
+
     def read_priors(self) -> None:
         """The distributions of the block's choices as they stand in the trace."""
         trace = self.model.trace

@@ -267,10 +267,11 @@ class InferenceProgram:
         """Run `step` on the selected blocks `transitions` times (each time on every block, for a sweep), counting."""
         row = self.row(form)
         row.details = getattr(weighed, "details", dict)
+        counted = 0
 
         def run() -> None:
+            nonlocal counted
             start = time.perf_counter()
-            rows_before = weighed.rows
             self.progress.begin(form.span.text, transitions)
             try:
                 for done in range(transitions):
@@ -291,7 +292,9 @@ class InferenceProgram:
                 raise located(error, form.span) from error
             finally:
                 self.progress.end()
-                row.rows += weighed.rows - rows_before
+                # what was evaluated beforehand, to see whether the kernel can run, among them
+                row.rows += weighed.rows - counted
+                counted = weighed.rows
                 row.seconds += time.perf_counter() - start
 
         return run

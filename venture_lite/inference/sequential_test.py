@@ -23,9 +23,6 @@ FEWEST_OF_A_KIND = 10
 AHEAD = 4
 """One in so many of the stages so far is evaluated ahead, in one call: a test that went on for long may well go on."""
 
-LOOKED_AT = 8
-"""One of so many samples is asked for its skewness and kurtosis."""
-
 Terms = Callable[[int, np.ndarray], np.ndarray]
 """(kind, positions) -> the terms at these positions; raises NotFinite where one is impossible."""
 
@@ -104,15 +101,14 @@ class SequentialTest:
         self._samplers = samplers
         self._rng = rng
         self._total = sum(self.counts)
-        self._decisions = 0
         from scipy.special import ndtri, stdtr
 
         self._t_distribution = stdtr
         # Student's t has the wider tails: below the normal quantile no p-value is small enough
         self._least = -float(ndtri(tolerance)) if tolerance else math.inf
 
-    def decide(self, threshold: float, terms: Terms, largest: float | None = None) -> Decision:
-        """Whether the sum of all terms is above the threshold.
+    def decide(self, threshold: float, terms: Terms, largest: float | None = None, looks: bool = False) -> Decision:
+        """Whether the sum of all terms is above the threshold; `looks`: with the sample's shape.
 
         With `largest`, a bound on every term's distance from any other, the stopping rule is the empirical
         Bernstein-Serfling inequality, which holds for terms of any distribution.
@@ -135,11 +131,11 @@ class SequentialTest:
                     sample.advance()
             estimate = math.fsum(sample.count * sample.mean for sample in samples)
             if not any(sample.left for sample in samples):
-                return self._decided(estimate > threshold, 0.0, samples, seen)
+                return _decided(estimate > threshold, 0.0, samples, None)
             away = estimate - threshold
             p_value = self._p_value(samples, away) if largest is None else self._bound(samples, away, stage, largest)
             if p_value < self.tolerance:
-                return self._decided(away > 0, p_value, samples, seen)
+                return _decided(away > 0, p_value, samples, seen if looks and p_value else None)
 
     def _share(self, sample: _Sample) -> int:
         """How many terms of a kind a minibatch takes: in proportion to its size, at least two; small kinds whole."""
@@ -181,14 +177,14 @@ class SequentialTest:
             reach += count * (spread + (7 / 3 + 3 / math.sqrt(2)) * largest * log_term / n)
         return 0.0 if abs(away) > reach else 1.0
 
-    def _decided(self, above: bool, p_value: float, samples: list[_Sample], seen: list[np.ndarray]) -> Decision:
-        rows = sum(sample.n for sample in samples)
-        ahead = sum(number for sample in samples for number, _, _ in sample.ahead)
-        self._decisions += 1
-        if not p_value or self._decisions % LOOKED_AT:
-            return Decision(above, rows, p_value, None, ahead)
-        skewness, kurtosis = moments(np.concatenate(seen))
-        return Decision(above, rows, p_value, (skewness / math.sqrt(rows), kurtosis / rows), ahead)
+
+def _decided(above: bool, p_value: float, samples: list[_Sample], seen: list[np.ndarray] | None) -> Decision:
+    rows = sum(sample.n for sample in samples)
+    ahead = sum(number for sample in samples for number, _, _ in sample.ahead)
+    if seen is None:
+        return Decision(above, rows, p_value, None, ahead)
+    skewness, kurtosis = moments(np.concatenate(seen))
+    return Decision(above, rows, p_value, (skewness / math.sqrt(rows), kurtosis / rows), ahead)
 
 
 def moments(terms: np.ndarray) -> tuple[float, float]:

@@ -16,6 +16,7 @@ import numpy as np
 from venture_lite.errors import ArgumentError
 from venture_lite.forms import scope_name
 from venture_lite.inference.control_variates import Expansion
+from venture_lite.inference.decision_record import Record
 from venture_lite.inference.distributions import refuse_discrete
 from venture_lite.inference.inspection import inspected_first
 from venture_lite.inference.linear_block import LinearBlock
@@ -23,21 +24,16 @@ from venture_lite.inference.mh import Drift, PreconditionedDrift, Resimulation, 
 from venture_lite.inference.program import Action, InferenceProgram, Kernel
 from venture_lite.inference.reach import Reach
 from venture_lite.inference.reading import options_of, parts_of
-from venture_lite.inference.sequential_test import Decision, NotFinite, SequentialTest, Terms, exact, interval
+from venture_lite.inference.sequential_test import Decision, NotFinite, SequentialTest, Terms, exact
 from venture_lite.inference.transitions import Transitions
 from venture_lite.syntax import Form
 from venture_lite.trace.dependence import is_memoized
 from venture_lite.trace.directives import Model
 from venture_lite.trace.regenerate import Proposal
 from venture_lite.trace.row_order import AnySampler, LooseSampler, order_of
-from venture_lite.trace.sections import NoBorder, Sections
+from venture_lite.trace.sections import Inputs, NoBorder, Sections
 from venture_lite.trace.trace import Trace
 from venture_lite.trace.weights import Weight
-
-SKEWED = 0.5
-"""Skewness or excess kurtosis of a minibatch's mean above which Student's t is not to be trusted."""
-ENOUGH = 20
-"""Samples after which their average says something: a single sample's skewness is mostly noise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +61,10 @@ class Prepared:
     tested: list[int]
     test: SequentialTest
     expansion: Expansion | None
-    # with bounds on the terms, for the rule that holds for any distribution
+    # the linear predictors, where control variates or bounds are made of them, and what they were read from
     linear: LinearBlock | None
+    inputs: Inputs | None
+    # bounds on the terms, for the rule that holds for any distribution
     reach: Reach | None
 
 
@@ -85,13 +83,24 @@ class Subsampled:
         self.proposal = proposal
         self.settings = settings
         self.warn = warn
-        self.rows = 0
         self.record = Record()
+        # evaluations of rows for decisions that tests made, and for expansions
+        self._decided = 0
+        self._expanded = 0
         self._exact = Transitions(model, block_count)
         self._prepared: dict[tuple[int, ...], Prepared] = {}
 
+    @property
+    def rows(self) -> int:
+        """Evaluations of rows, those of the exact decisions that an audit makes aside."""
+        walk = self.proposal
+        spent = walk.preconditioner.densities.rows if isinstance(walk, PreconditionedDrift) else 0
+        return self._decided + self._expanded + self._exact.rows + spent
+
     def details(self) -> dict[str, float]:
         found = self.record.details()
+        if self._expanded:
+            found["rows of expansions"] = self._expanded
         if isinstance(self.proposal, PreconditionedDrift):
             found |= self.proposal.preconditioner.details()
         return found
@@ -99,11 +108,11 @@ class Subsampled:
     def step(self, nodes: list[int], key: Any) -> bool:
         """One transition; whether it was accepted."""
         if not self.settings.tolerance and not self.settings.proxy:
-            return self._exactly(nodes)
+            return self._exact.step(nodes, self.proposal)
         model = self.model
         prepared = self.prepare(nodes)
         if prepared is None:
-            return self._exactly(nodes)
+            return self._exact.step(nodes, self.proposal)
         mark = model.trace.journal.mark()
         try:
             decision = Transition(self, prepared).decide()
@@ -115,21 +124,15 @@ class Subsampled:
             model.commit_transition()
         else:
             model.trace.journal.rollback(mark)
-        self.rows += decision.rows + decision.ahead
+        self._decided += decision.rows + decision.ahead
         self.record.add(decision, prepared.sections.count)
         if prepared.expansion is not None:
             before = prepared.expansion.rows
             prepared.expansion.watch(decision.rows, self.settings.batch)
-            self.rows += prepared.expansion.rows - before
+            self._expanded += prepared.expansion.rows - before
         if self.record.is_skewed():
             self.warn("subsampled_mh: the means of minibatches are far from normal; larger ones make the test safer")
         return decision.above
-
-    def _exactly(self, nodes: Sequence[int]) -> bool:
-        before = self._exact.rows
-        accepted = self._exact.step(nodes, self.proposal)
-        self.rows += self._exact.rows - before
-        return accepted
 
     def prepare(self, nodes: Sequence[int]) -> Prepared | None:
         """The sections of a block; None for a memoized choice that too few others read now: how many do is for
@@ -144,30 +147,32 @@ class Subsampled:
                 if is_memoized(self.model.trace, code, row):
                     return None
                 raise
-            found = self._prepare(sections, block)
-        elif found.expansion is not None and not found.expansion.is_current():
-            found = self._prepare(found.sections, block)
+            found = self._prepare(sections, block, found)
+        elif found.inputs is not None and not found.inputs.are_as_they_were():
+            found = self._prepare(found.sections, block, found)
         self._prepared[block] = found
         return found
 
-    def _prepare(self, sections: Sections, block: Sequence[int]) -> Prepared:
+    def _prepare(self, sections: Sections, block: Sequence[int], before: Prepared | None) -> Prepared:
         settings, trace = self.settings, self.model.trace
-        expansion = self._expansion(sections, block)
-        linear = expansion.linear if expansion is not None else None
-        if settings.bernstein and linear is None:
-            linear = LinearBlock(self.model, sections, block)
-        reach = Reach(linear, linear.present()) if settings.bernstein and linear is not None else None
+        linear = inputs = expansion = reach = None
+        if settings.proxy or settings.bernstein:
+            linear, inputs = LinearBlock(self.model, sections, block), Inputs(sections)
+            expansion = self._expansion(linear, before) if settings.proxy else None
+            reach = Reach(linear, linear.present()) if settings.bernstein else None
         tested = list(range(len(sections.kinds))) if expansion is None else expansion.inexact
         samplers = samplers_of(trace, sections, tested)
         test = SequentialTest(samplers, settings.batch, settings.tolerance, trace.rng, settings.proxy)
-        return Prepared(sections, tested, test, expansion, linear, reach)
+        return Prepared(sections, tested, test, expansion, linear, inputs, reach)
 
-    def _expansion(self, sections: Sections, block: Sequence[int]) -> Expansion | None:
-        if not self.settings.proxy:
-            return None
-        made = Expansion(self.model, sections, block)
-        self.rows += made.rows
-        return made
+    def _expansion(self, linear: LinearBlock, before: Prepared | None) -> Expansion:
+        if before is None or before.expansion is None:
+            found, already = Expansion(linear), 0
+        else:
+            found, already = before.expansion, before.expansion.rows
+            found.follow(linear)
+        self._expanded += found.rows - already
+        return found
 
 
 def samplers_of(trace: Trace, sections: Sections, kinds: Sequence[int]) -> list[AnySampler]:
@@ -220,7 +225,7 @@ class Transition:
                 return _finite(expansion.residuals(self.tested[kind], positions, old, new))
 
         try:
-            decision = self.test.decide(threshold, terms, self._largest(old, new))
+            decision = self.test.decide(threshold, terms, self._largest(old, new), engine.record.looks())
         except NotFinite:
             return self._by_all(u, ratio, weight)
         if engine.settings.audit and random() < engine.settings.audit:
@@ -271,56 +276,6 @@ def accepts(u: float, weight: Weight) -> bool:
     return weight.total >= 0.0 or u < math.exp(weight.total)
 
 
-class Record:
-    """What the tests of one action read and found, added up."""
-
-    def __init__(self) -> None:
-        self.tests = 0
-        self.fraction = 0.0
-        self.p_values = 0.0
-        self.largest_p_value = 0.0
-        # samples whose skewness and kurtosis were looked at
-        self.shapes = 0
-        self.skewness = 0.0
-        self.kurtosis = 0.0
-        self.audited = 0
-        self.differ = 0
-
-    def add(self, decision: Decision, count: int) -> None:
-        self.tests += 1
-        self.fraction += decision.rows / count
-        self.p_values += decision.p_value
-        self.largest_p_value = max(self.largest_p_value, decision.p_value)
-        if decision.shape is not None:
-            self.shapes += 1
-            self.skewness += abs(decision.shape[0])
-            self.kurtosis += abs(decision.shape[1])
-
-    def is_skewed(self) -> bool:
-        return self.shapes >= ENOUGH and max(self.skewness, self.kurtosis) > SKEWED * self.shapes
-
-    def compare(self, decision: Decision, truth: Decision) -> None:
-        self.audited += 1
-        self.differ += truth.above != decision.above
-
-    def details(self) -> dict[str, float]:
-        """By name, for the statistics of the kernel."""
-        if not self.tests:
-            return {}
-        found = {
-            "mean fraction of rows": self.fraction / self.tests,
-            "mean p-value": self.p_values / self.tests,
-            "largest p-value": self.largest_p_value,
-            "skewness of a minibatch's mean": self.skewness / max(self.shapes, 1),
-            "kurtosis of a minibatch's mean": self.kurtosis / max(self.shapes, 1),
-        }
-        if self.audited:
-            low, high = interval(self.differ, self.audited)
-            found |= {"decisions compared": self.audited, "share that differs": self.differ / self.audited}
-            found |= {"at least (95%)": low, "at most (95%)": high}
-        return found
-
-
 def _engine(program: InferenceProgram, form: Form, always_audited: bool) -> tuple[Subsampled, Kernel]:
     parts = parts_of(form, 5, SUBSAMPLED_MH.usage[0])
     scope, selector = scope_name(parts[0]), program.selector(parts[1])
@@ -364,6 +319,8 @@ def _compile_report(program: InferenceProgram, form: Form) -> Kernel:
 
     def report() -> None:
         run()
+        if not engine.record.tests:
+            print("no decision was tested: with EPS 0 and no 'proxy, and where nothing moves, there is no test")
         for name, value in engine.record.details().items():
             print(f"{name:>30}  {value:.4g}")
 

@@ -77,6 +77,13 @@ class Linear:
             found += offset
         return found
 
+    def is_as(self, other: Linear) -> bool:
+        """Whether another reading of the trace found the same likelihoods."""
+        pairs = [(self.features, other.features), (self.offset, other.offset), (self.values, other.values)]
+        pairs.extend(zip(self.others, other.others, strict=True))
+        is_alike = self.predictor is other.predictor and self.count == other.count
+        return is_alike and all(a is None or np.array_equal(a, b) for a, b in pairs)
+
     def given(self, eta: Any, rows: Any = slice(None)) -> tuple[Any, ...]:
         """The arguments of the predictor's functions, the value first."""
         taken = [self._taken(other, rows) for other in self.others]

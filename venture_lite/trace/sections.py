@@ -152,6 +152,17 @@ class Sections:
         return weight
 
 
+class Inputs:
+    """What sections read besides the block, as it stood when it was looked at."""
+
+    def __init__(self, sections: Sections) -> None:
+        self._columns = sections.columns_read_besides()
+        self._stamps = [column.stamp for column in self._columns]
+
+    def are_as_they_were(self) -> bool:
+        return all(column.stamp == stamp for column, stamp in zip(self._columns, self._stamps, strict=True))
+
+
 def why_no_plan(model: Model, block: Sequence[int]) -> str:
     """The reason for which a block's transition cannot be made from its rows alone."""
     scaffold = Builder(model.trace).build(block)

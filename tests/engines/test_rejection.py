@@ -68,6 +68,12 @@ def test_a_registered_procedure_with_a_support_has_a_bound() -> None:
     assert venture.infer("(rejection default one 5)").statistics[0].accepted == 5
 
 
+def test_rounding_does_not_lift_the_joint_density_of_a_makers_draws_above_its_bound() -> None:
+    """That of a single draw of a CRP is 1 for every concentration."""
+    venture = loaded("[assume a (gamma 1 1)] [assume f (make_crp a)] [assume z (f)]")
+    assert venture.infer("(rejection default each 100)").statistics[0].accepted == 200
+
+
 def test_many_tries_are_told_of_and_ended_by_an_interruption(monkeypatch: pytest.MonkeyPatch) -> None:
     from venture_lite.inference import rejection
 

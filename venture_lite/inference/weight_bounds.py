@@ -19,7 +19,7 @@ from venture_lite.trace.runtime import Exchangeable
 from venture_lite.trace.scaffold import Scaffold
 
 SLACK = 1e-9
-"""Added to a bound for each of its terms: rounding may lift a weight above the maximum."""
+"""Added to a bound, and again for each of its terms: rounding may lift a weight above the maximum."""
 
 
 def weight_bound(model: Model, scaffold: Scaffold) -> float:
@@ -29,7 +29,7 @@ def weight_bound(model: Model, scaffold: Scaffold) -> float:
         if transform_of(model.trace.value(node)) is not None:
             raise _refusal(model, node, model.trace.value(node))
     terms = [_bound_of(model, node, scaffold) for node in _absorbing(model, scaffold)]
-    return math.fsum(terms) + SLACK * len(terms)
+    return math.fsum(terms) + SLACK * (1 + len(terms) + len(scaffold.makers))
 
 
 def _absorbing(model: Model, scaffold: Scaffold) -> Iterator[int]:

@@ -13,6 +13,7 @@ from tests.posterior.derive import Grid
 from tests.statistics import THRESHOLD, Expected, assert_chain_agrees
 from venture_lite import KernelError, Venture, VentureError, VentureWarning
 from venture_lite.draws import Draws, KernelStatistics
+from venture_lite.errors import ArgumentError
 from venture_lite.inference.firefly import Firefly, Settings
 from venture_lite.inference.firefly_bounds import bright_probability
 from venture_lite.procedures.predictor import Bound, LinearPredictor, Quadratic
@@ -283,6 +284,8 @@ def test_refusals_leave_the_trace_as_it_was(program: str, kernel: str, message: 
     with pytest.raises(VentureError, match=message) as caught:
         v.infer(f"(flymc w all auto 'untuned 0.1 {kernel})")
     assert caught.value.span is not None
+    # what the form has wrong says itself what to write
+    assert isinstance(caught.value, ArgumentError) or caught.value.hint
     assert v.traces[0].snapshot() == before
 
 

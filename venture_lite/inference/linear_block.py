@@ -21,7 +21,7 @@ from venture_lite.procedures.record import Random
 from venture_lite.procedures.transforms import REAL
 from venture_lite.trace.dependence import source_nodes
 from venture_lite.trace.directives import Model
-from venture_lite.trace.linear import Linear, linear_predictor
+from venture_lite.trace.linear import OTHERS, Linear, linear_predictor
 from venture_lite.trace.sections import Sections
 from venture_lite.trace.table import ROW_MASK
 from venture_lite.values import freeze
@@ -74,6 +74,7 @@ class LinearBlock:
                 raise KernelError(
                     f"a linear block is made of unbounded continuous choices; {name_of(operator)} is none",
                     code.slots[slot].span,
+                    OTHERS,
                 )
             self.priors.append((operator, arguments))
 

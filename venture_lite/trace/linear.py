@@ -43,6 +43,10 @@ MOST_UNITS = 2**27
 """Numbers (a gigabyte) that the features of `lookup` may take."""
 
 
+OTHERS = "mh with 'drift, hmc, or subsampled_mh without 'proxy"
+"""What moves a block that is not read linearly."""
+
+
 @dataclass(frozen=True, slots=True)
 class Linear:
     """`eta = features @ coefficients + offset`, the coefficients being the principals one after the other.
@@ -105,7 +109,7 @@ def linear_predictor(trace: Trace, site: int, rows: Any, principals: Sequence[in
     known = record.predictor if isinstance(record, Random) else None
     if known is None or not isinstance(record, Random):
         name = "this call" if record is None else record.name
-        raise KernelError(f"{name} has no linear predictor", slot.span)
+        raise KernelError(f"{name} has no linear predictor", slot.span, OTHERS)
     reader = _Reader(trace, code, rows, principals)
     try:
         for position, argument in enumerate(slot.arguments):
@@ -119,9 +123,9 @@ def linear_predictor(trace: Trace, site: int, rows: Any, principals: Sequence[in
         )
         values = np.asarray(trace.column(site).gather(rows))
     except NotLinear as error:
-        raise KernelError(f"{record.name} does not read the block linearly: {error}", slot.span) from None
+        raise KernelError(f"{record.name} does not read the block linearly: {error}", slot.span, OTHERS) from None
     except (NotColumnar, RowByRow):
-        raise KernelError(f"the arguments of {record.name} are no columns of numbers", slot.span) from None
+        raise KernelError(f"the arguments of {record.name} are no columns of numbers", slot.span, OTHERS) from None
     return Linear(known, features, offset, values, others)
 
 

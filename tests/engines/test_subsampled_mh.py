@@ -316,6 +316,12 @@ for n in 1...N: [observe (uniform_continuous 0 top) {Y[n]}]"""
             "mu all 10 0.1 'drift 1 'proxy 1",
             "gamma has no linear predictor",
         ),
+        (NORMAL, "mu all 10 0.1 'drift 1 'bernstein 1", "a bounded slope; that of normal has none"),
+        (
+            NORMAL.replace("normal mu 2", "poisson (exp mu)"),
+            "mu all 10 0.1 'drift 1 'proxy 'bernstein 1",
+            "a bounded third derivative; that of poisson has none",
+        ),
         (
             NORMAL.replace("(normal mu 2)", "(if (< mu 0) (normal 0 2) (normal mu 1))"),
             "mu all 10 0.1 'drift 1 1",
@@ -335,6 +341,19 @@ def test_refusals_leave_the_trace_as_it_was(program: str, kernel: str, message: 
     with pytest.raises(VentureError, match=message) as caught:
         v.infer(f"(subsampled_mh {kernel})")
     assert caught.value.span is not None
+    assert v.traces[0].snapshot() == before
+
+
+def test_a_term_without_bound_is_refused_before_any_block_moves() -> None:
+    """Of the two blocks the second one's rows have no bounded slope."""
+    text = ROBUST.replace(
+        "[assume s (scope_include 's 0 (gamma 2 2))]", "[assume nu (scope_include 'mu 1 (normal 0 1))]"
+    )
+    text = text.replace("student_t 1 mu s", "student_t 1 mu 1") + "for n in 1...N: [observe (normal nu 1) {Y[n]}]"
+    v = venture(text, Y=np.linspace(-1.0, 1.0, 30), N=30)
+    before = v.traces[0].snapshot()
+    with pytest.raises(VentureError, match="that of normal has none"):
+        v.infer("(subsampled_mh mu each 5 0.1 'drift 0.5 'bernstein 3)")
     assert v.traces[0].snapshot() == before
 
 

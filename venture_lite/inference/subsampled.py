@@ -159,7 +159,9 @@ class Subsampled:
         if settings.proxy or settings.bernstein:
             linear, inputs = LinearBlock(self.model, sections, block), Inputs(sections)
             expansion = self._expansion(linear, before) if settings.proxy else None
-            reach = Reach(linear, linear.present()) if settings.bernstein else None
+        if linear is not None and settings.bernstein and settings.tolerance:
+            reach = Reach(linear, linear.present())
+            reach.refuse_unbounded(sections, of_residuals=settings.proxy)
         tested = list(range(len(sections.kinds))) if expansion is None else expansion.inexact
         samplers = samplers_of(trace, sections, tested)
         test = SequentialTest(samplers, settings.batch, settings.tolerance, trace.rng, settings.proxy)

@@ -22,13 +22,14 @@ class Reach:
     """The bounds for one block."""
 
     def __init__(self, block: LinearBlock, theta: np.ndarray) -> None:
-        # largest first and third derivative of each kind's terms along a step of the block, infinite where there is none
+        # largest first and third derivative of each kind's terms along a step of the block; infinite: there is none
         self._limits: list[tuple[float, float]] = []
         for kind in block.kinds:
             length = _longest(kind)
             slope, third = kind.predictor.limits(*kind.given(kind.eta(block.coefficients(theta, kind))))
             self._limits.append((length * float(np.max(slope)), length**3 * float(np.max(third))))
-        self.slope, self.third = map(max, zip(*self._limits, strict=True))
+        self.slope = max(slope for slope, _ in self._limits)
+        self.third = max(third for _, third in self._limits)
 
     def refuse_unbounded(self, sections: Sections, of_residuals: bool) -> None:
         """Raises KernelError where a bound that the transitions will ask for is infinite."""
@@ -36,9 +37,7 @@ class Reach:
             if not limits[of_residuals] < math.inf:
                 group = kind.group
                 what = "a bounded third derivative" if of_residuals else "a bounded slope"
-                reason = (
-                    f"'bernstein needs a likelihood whose log density has {what}; that of {group.record.name} has none"
-                )
+                reason = f"'bernstein needs a log density with {what}; that of {group.record.name} has none"
                 raise KernelError(reason, group.code.slots[group.slot].span, "the t-test, without 'bernstein")
 
     def of_differences(self, old: np.ndarray, new: np.ndarray) -> float:

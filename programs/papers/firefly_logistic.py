@@ -61,7 +61,7 @@ def main() -> None:
     regular = regular_walk(data, count(130_000))
     print(line(regular, regular), flush=True)
     walks = []
-    for tuning, q, transitions in (("untuned", 0.1, 140_000), ("map", 0.01, 200_000), ("map", 0.003, 250_000)):
+    for tuning, q, transitions in (("untuned", 0.1, 50_000), ("map", 0.01, 200_000), ("map", 0.003, 250_000)):
         walks.append(firefly_walk(data, tuning, q, count(transitions)))
         print(line(walks[-1], regular), flush=True)
     reference = regular_langevin(data, count(10_000))

@@ -2,7 +2,7 @@
 
     python programs/papers/firefly_robust.py                               # generated, 29,978 rows and 58 features
     python programs/papers/firefly_robust.py --data opv_cep_features.npz   # organic photovoltaics
-    python programs/papers/firefly_robust.py --rows 1000000 --regular 100 --untuned 0
+    python programs/papers/firefly_robust.py --rows 1000000 --regular 100 --untuned 0 --q 0.0001
 
 Slice sampling along random directions, of the same width in all three: over all rows (regular MCMC), with bounds that
 touch where the predictor is 0 (untuned), with bounds that touch at the mode. A *query* is the likelihood of one row at
@@ -30,7 +30,7 @@ from firefly import EACH, HEADER, Course, Measured, agreement, draw, firefly_cou
 PROGRAM = Path(__file__).with_name("firefly_robust.vnt")
 ROWS, COMPONENTS = 29_978, 57
 DF, SCALE, PRIOR_SCALE = 4.0, 0.45, 0.1
-# of a slice: about three posterior sds
+# of a slice among ROWS rows: about three posterior sds
 WIDTH = 0.01
 # transitions between two draws that are kept, and at the start that are not
 THIN, BURN_IN = 5, 2_000
@@ -53,6 +53,11 @@ class Data:
     def size(self) -> int:
         return int(self.features.shape[1])
 
+    @property
+    def width(self) -> float:
+        """Of a slice: the posterior narrows with the rows."""
+        return float(WIDTH * np.sqrt(ROWS / len(self.target)))
+
     def session(self, seed: int = 1) -> Venture:
         """The program on these data, at a draw from the prior."""
         v = Venture(seed=seed)
@@ -66,14 +71,15 @@ class Data:
         )
         v.run_file(
             PROGRAM, X=self.features, Y=self.target, N=len(self.target), D=self.size, scale=SCALE,
-            prior_scale=PRIOR_SCALE, q=1.0, width=WIDTH, T=0,
+            prior_scale=PRIOR_SCALE, q=1.0, width=self.width, T=0,
         )  # fmt: skip
         return v
 
     def burnt_in(self) -> Venture:
-        """A session that has forgotten its start."""
-        v = self.session()
-        v.infer("(flymc w all auto 'map {q} 'slice {width} {T})", q=Q["map"], width=WIDTH, T=BURN_IN)
+        """A session that has forgotten its start, least squares: from a draw of the prior the way is long."""
+        v, features = self.session(), self.features
+        v.force("w", np.linalg.solve(features.T @ features, features.T @ self.target))
+        v.infer("(flymc w all auto 'map {q} 'slice {width} {T})", q=Q["map"], width=self.width, T=BURN_IN)
         return v
 
     def log_density(self, weights: np.ndarray) -> float:
@@ -125,9 +131,9 @@ def main() -> None:
     print(line(regular, regular), flush=True)
     if options.coordinates:
         print(line(in_turn(data, options.coordinates), regular), flush=True)
-    for tuning, transitions in (("untuned", options.untuned), ("map", options.map)):
+    for tuning, q, transitions in (("untuned", Q["untuned"], options.untuned), ("map", options.q, options.map)):
         if transitions:
-            found = by_firefly(data, tuning, transitions)
+            found = by_firefly(data, tuning, q, transitions)
             print(line(found, regular))
             print(f"  against regular: {agreement(found, regular)}", flush=True)
     if options.picture is not None:
@@ -145,6 +151,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--regular", type=int, default=10_000, help="transitions over all rows")
     parser.add_argument("--untuned", type=int, default=10_000, help="transitions with bounds that touch at 0")
     parser.add_argument("--map", type=int, default=100_000, help="transitions with bounds that touch at the mode")
+    parser.add_argument("--q", type=float, default=Q["map"], help="share of dark rows then proposed to brighten")
     parser.add_argument("--coordinates", type=int, default=0, help="passes of the action `slice`, a coordinate a time")
     parser.add_argument("--picture", type=Path, help="where to draw how the chains begin")
     return parser.parse_args()
@@ -171,7 +178,7 @@ def generated(rows: int) -> Data:
 
 
 def over_all_rows(data: Data, transitions: int) -> Measured:
-    density, move, step = AllRows(data, data.burnt_in().report("w"), seed=1), Slice(), Step(WIDTH, 0.0, 0)
+    density, move, step = AllRows(data, data.burnt_in().report("w"), seed=1), Slice(), Step(data.width, 0.0, 0)
     started = time.process_time()
     draws = np.empty((transitions // THIN, data.size))
     for row in draws:
@@ -179,26 +186,26 @@ def over_all_rows(data: Data, transitions: int) -> Measured:
             move(density, step)
         row[:] = density.theta
     seconds = (time.process_time() - started) / transitions
-    return Measured("regular", draws[None], transitions, density.queries / transitions, 1.0, 0, WIDTH, seconds)
+    return Measured("regular", draws[None], transitions, density.queries / transitions, 1.0, 0, data.width, seconds)
 
 
 def in_turn(data: Data, passes: int) -> Measured:
     """The action `slice`: a transition moves every coordinate once."""
     v = data.burnt_in()
     started = time.process_time()
-    draws = v.infer("(repeat {T} (do (slice w all {width} 100 1) (collect w)))", width=WIDTH, T=passes)
+    draws = v.infer("(repeat {T} (do (slice w all {width} 100 1) (collect w)))", width=data.width, T=passes)
     seconds, rows = (time.process_time() - started) / passes, draws.statistics[0].rows
-    return Measured("coordinates in turn", draws["w"], passes, rows / passes, 1.0, 0, WIDTH, seconds)
+    return Measured("coordinates in turn", draws["w"], passes, rows / passes, 1.0, 0, data.width, seconds)
 
 
-def by_firefly(data: Data, tuning: str, transitions: int) -> Measured:
+def by_firefly(data: Data, tuning: str, q: float, transitions: int) -> Measured:
     v = data.burnt_in()
-    kernel = f"flymc w all gaussian_tangent '{tuning} {Q[tuning]} 'slice {WIDTH}"
-    return measured(v, f"Firefly, {tuning}, q = {Q[tuning]}", kernel, transitions, THIN)
+    kernel = f"flymc w all gaussian_tangent '{tuning} {q} 'slice {data.width}"
+    return measured(v, f"Firefly, {tuning}, q = {q}", kernel, transitions, THIN)
 
 
 def regular_course(data: Data, seed: int) -> Course:
-    density, move, step = AllRows(data, data.session(seed).report("w"), seed), Slice(), Step(WIDTH, 0.0, 0)
+    density, move, step = AllRows(data, data.session(seed).report("w"), seed), Slice(), Step(data.width, 0.0, 0)
     found = []
     for _ in range(COURSE // EACH):
         density.queries = 0
@@ -210,7 +217,7 @@ def regular_course(data: Data, seed: int) -> Course:
 
 def course(data: Data, tuning: str, seed: int) -> Course:
     settings = Settings("gaussian_tangent", tuning == "map", Q[tuning], None, False)
-    return firefly_course(data.session(seed), settings, Slice(), WIDTH, COURSE)
+    return firefly_course(data.session(seed), settings, Slice(), data.width, COURSE)
 
 
 if __name__ == "__main__":

@@ -95,7 +95,6 @@ def saved(path: Path | None) -> list[Score]:
 def run(table: Table, seed: int, churns: list[int], known: list[Score]) -> Iterator[Score]:
     """The scores of one seed that are not known yet."""
     train, test = table.split(np.random.default_rng(seed))
-    moves = max(1, len(table.outcomes) // 2)
     kernels = KERNELS if any(table.outcomes) else KERNELS.replace("(gibbs weight each 1)", "")
 
     def scored(v: Venture, strategy: str, bound: str, count: int, took: float) -> Score:
@@ -108,7 +107,7 @@ def run(table: Table, seed: int, churns: list[int], known: list[Score]) -> Itera
     for count in churns:
         if count not in limits:
             v = session(train, seed)
-            limits[count] = timed(v, f"(anneal category linear {count} {kernels})", moves)
+            limits[count] = timed(v, f"(anneal category linear {count} {kernels})")
             yield scored(v, ANNEAL, TIME, count, limits[count])
     for strategy in (PRIOR, SEQUENTIAL):
         left = [(bound, count) for bound in BOUNDS for count in churns if (strategy, bound, count) not in done]
@@ -119,7 +118,7 @@ def run(table: Table, seed: int, churns: list[int], known: list[Score]) -> Itera
         while left:
             is_start = strategy == SEQUENTIAL and not sweeps
             kernel = "(anneal category sequential 0)" if is_start else f"(anneal category constant 0 {kernels})"
-            took += timed(v, kernel, moves)
+            took += timed(v, kernel)
             sweeps += 1
             for bound, count in list(left):
                 if sweeps == count + 1 if bound == ASSIGNMENTS else took >= limits[count]:
@@ -127,10 +126,10 @@ def run(table: Table, seed: int, churns: list[int], known: list[Score]) -> Itera
                     yield scored(v, strategy, bound, count, took)
 
 
-def timed(v: Venture, kernel: str, moves: int) -> float:
-    """CPU seconds that a kernel takes; after each pass `moves` columns move."""
+def timed(v: Venture, kernel: str) -> float:
+    """CPU seconds that a kernel takes."""
     started = time.process_time()
-    v.infer(kernel, moves=moves)
+    v.infer(kernel)
     return time.process_time() - started
 
 

@@ -93,7 +93,7 @@ def exact() -> dict[float, float]:
 
 def infer(v: Venture, draws: int) -> dict[str, np.ndarray]:
     kernel = f"(anneal category constant 0 {crosscat.KERNELS})"
-    found = v.infer(f"(repeat {draws} (do {kernel} (collect (labelled {CODE} code))))", moves=2)
+    found = v.infer(f"(repeat {draws} (do {kernel} (collect (labelled {CODE} code))))")
     return {"code": np.asarray(found["code"], dtype=float).reshape(draws)}
 
 

@@ -28,6 +28,9 @@ from venture_lite.trace.directives import Model
 from venture_lite.trace.machine import NO_EVIDENCE
 from venture_lite.values import Symbol, equal, show
 
+WHOLE = 1.0 - 1e-9
+"""The shares of a pass add up to this, whatever their rounding."""
+
 Sizes = Callable[[int], Sequence[int]]
 """Number of data -> size of the subsample after each step."""
 
@@ -46,9 +49,9 @@ class Annealing:
         self.removals = 0
         # assignments that changed the state
         self.changed = 0
-        # times that the kernels ran, and assignments since they last did
+        # times that the kernels ran, and the part of a pass through the subsample made since they last did
         self.passes = 0
-        self._since = 0
+        self._part = 0.0
 
     def run(self, data: Data, sizes: Sequence[int], told: Callable[[int], None]) -> None:
         """Follow the sizes, the last of which is all. After an error or Ctrl-C all data are in, with the assignments
@@ -57,7 +60,7 @@ class Annealing:
         saved = self._saved(data, assignments)
         subsample = Subsample(data.count)
         move = self._heat_to if self.tempers else self._move_to
-        self._since = 0
+        self._part = 0.0
         try:
             for step, size in enumerate(sizes):
                 move(assignments, subsample, size)
@@ -104,13 +107,13 @@ class Annealing:
         self.removals += 1
 
     def _assign(self, assignments: Assignments, subsample: Subsample, datum: int, new: bool) -> None:
-        """One more assignment; after as many as there are data in the subsample the kernels run."""
+        """One more assignment, a datum's share of a pass through the subsample; after a whole pass the kernels run."""
         self.model.poll()
         self.changed += assignments.assign(datum, new)
         self.assignments += 1
-        self._since += 1
-        if self._since >= subsample.size:
-            self._since = 0
+        self._part += 1.0 / subsample.size
+        if self._part >= WHOLE:
+            self._part = 0.0
             self.passes += 1
             if self.kernels:
                 assignments.settle()

@@ -39,7 +39,7 @@ class Components:
         try:
             return self._results[key]
         except KeyError:
-            found = self._results[key] = self._preview.call(operator, *values)
+            found = self._results[key] = self._preview.found(operator, *values)
             return found
         except TypeError:
             raise Unplanned from None

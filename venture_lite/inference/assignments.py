@@ -101,14 +101,15 @@ class Assignments:
         blocks: list[tuple[tuple[Any, ...], Any, list[int]]] = []
         while True:
             if moved:
-                # only a move can make others come or go
+                # only such a move can make others come or go
                 blocks = sorted(self._blocks(datum))
             blocks = [block for block in blocks if done is None or block[0] > done]
             if not blocks:
                 return changed
             done, key, nodes = blocks[0]
-            moved = self.assigning.gibbs.step(nodes, key)
-            changed = changed or moved
+            gibbs = self.assigning.gibbs
+            changed = gibbs.step(nodes, key) or changed
+            moved = gibbs.restructured
             if len(blocks) == 1 and not moved:
                 return changed
 

@@ -208,12 +208,13 @@ class Deferred:
             place = places.get((part.code, part.row))
             if place is None or part.source != 0 or not self._plans.covers(part):
                 raise Unplanned
-            for at in (*part.start, *part.shape.calls):
+            start = tuple(slot for slot in part.start if isinstance(slot, int))
+            for at in (*start, *part.shape.calls):
                 body = _memoized(part.code, at)
                 if at in part.shape.calls and any(body.slots[step].kind is not Kind.MAKER for step in body.steps):
                     raise Unplanned
-            named.extend((place, at) for at in part.start)
-            followed.append((place, part.start, part.shape))
+            named.extend((place, at) for at in start)
+            followed.append((place, start, part.shape))
         return Template(block[0] >> 32, tuple(named), tuple(followed))
 
     def _entry(self, datum: int) -> Entry:

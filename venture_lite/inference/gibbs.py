@@ -39,6 +39,8 @@ class Gibbs:
         self.scope = scope
         self.block_count = block_count
         self.rows = 0
+        # whether other choices may have come or gone with the last step
+        self.restructured = False
         self.single = SingleGibbs(model, scope, block_count)
 
     def step(self, principals: Sequence[int], key: Any) -> bool:
@@ -48,6 +50,7 @@ class Gibbs:
             moved = self.single.step(principals[0], key)
             self.rows += self.single.rows - weighed
             if moved is not None:
+                self.restructured = moved and not self.single.quiet
                 return moved
         model = self.model
         journal = model.trace.journal
@@ -57,6 +60,7 @@ class Gibbs:
         except BaseException:
             model.rollback(mark)
             raise
+        self.restructured = changed
         if changed:
             model.commit_transition()
         return changed

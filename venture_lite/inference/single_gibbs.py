@@ -29,6 +29,8 @@ class SingleGibbs:
         self.block_count = block_count
         # absorbing choices weighed
         self.rows = 0
+        # whether the last move made no choice come or go
+        self.quiet = False
         self.plans = plans_of(model)
         self._misses: dict[int, int] = {}
 
@@ -48,6 +50,7 @@ class SingleGibbs:
         self._misses[site] = max(0, misses - 1)
         if value is plan.old:
             return False
+        self.quiet = plan.is_quiet()
         mark = self.model.trace.journal.mark()
         try:
             plan.move(value, preview)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from venture_lite.code import KEY, OPERATOR, RESULT, Code, Kind, Ref
+from venture_lite.code import KEY, OPERATOR, RESULT, Code, Global, GlobalRef, Kind, Ref
 from venture_lite.procedures.record import Deterministic
 from venture_lite.trace.emit import _Emitter
 from venture_lite.trace.preview import Unplanned
@@ -21,6 +21,10 @@ from venture_lite.trace.trace import Trace
 MEMO_EDGE = 0
 """In a shape: the call leads to a memoized family."""
 
+Source = int | Global
+Start = tuple[Source, ...]
+"""What in a row has the value at the start: slots, or one name that its text reads."""
+
 Follow = Callable[[Any, int, Any], Any]
 """(weigher or mover, row, value at the start) -> the row's result, if it depends on that."""
 
@@ -29,8 +33,8 @@ Follow = Callable[[Any, int, Any], Any]
 class Reach:
     """What depends on some slots of a row by the text alone."""
 
-    # slots in order, with those among the start and these that each reads, by role
-    slots: tuple[tuple[int, frozenset[int], frozenset[int]], ...]
+    # slots in order, with what among the start and these each reads, by role
+    slots: tuple[tuple[int, frozenset[Source], frozenset[Source]], ...]
     # those whose edge and evidence decide what happens
     applied: tuple[int, ...]
 
@@ -51,10 +55,11 @@ class Shape:
     goes_on: bool
 
 
-def reach_of(code: Code, start: tuple[int, ...]) -> Reach:
+def reach_of(code: Code, start: Start) -> Reach:
     moved, slots, applied = set(start), [], []
-    for slot in sorted({*start, *code.steps}):
-        read = [(source, role) for source in moved for reader, role in code.readers.get(source, ()) if reader == slot]
+    own = [source for source in start if isinstance(source, int)]
+    for slot in sorted({*own, *code.steps}):
+        read = [(source, role) for source in moved for reader, role in _readers(code, source) if reader == slot]
         kind = code.slots[slot].kind
         if read:
             fit = kind in (Kind.RANDOM, Kind.DETERMINISTIC, Kind.CALL) and slot not in start
@@ -71,11 +76,18 @@ def reach_of(code: Code, start: tuple[int, ...]) -> Reach:
     return Reach(tuple(slots), tuple(applied))
 
 
+def _readers(code: Code, source: Source) -> list[tuple[int, int]]:
+    """(slot, role) of what reads a source in a row."""
+    if isinstance(source, Global):
+        return [(slot, role) for reader, slot, role in source.readers if reader is code]
+    return code.readers.get(source, [])
+
+
 class ShapeWriter:
     """Writes the functions of one shape of row."""
 
     def __init__(
-        self, trace: Trace, code: Code, start: tuple[int, ...], reach: Reach, kinds: dict[int, tuple[int, bool]]
+        self, trace: Trace, code: Code, start: Start, reach: Reach, kinds: dict[int, tuple[int, bool]]
     ) -> None:
         self.trace, self.code, self.start, self.reach, self.kinds = trace, code, start, reach, kinds
 
@@ -95,19 +107,25 @@ class ShapeWriter:
 class _FollowEmitter(_Emitter):
     """Keeps what depends on the value in variables, and reads all else from the tables."""
 
-    def __init__(self, trace: Trace, code: Code, start: tuple[int, ...], moving: bool) -> None:
+    def __init__(self, trace: Trace, code: Code, start: Start, moving: bool) -> None:
         super().__init__(trace, code)
         self.start = start
         self.moving = moving
-        self.moved = set(start)
+        self.moved: set[Source] = set(start)
         self.made: list[int] = []
         self.calls: list[int] = []
         self.terms = 0
         self.goes_on = False
         for slot in start:
-            self.lines.append(f"s{slot} = x")
-            if moving:
-                self._store(slot)
+            if isinstance(slot, int):
+                self.lines.append(f"s{slot} = x")
+                if moving:
+                    self._store(slot)
+
+    def read(self, ref: Ref, level: int = 0) -> tuple[str, bool]:
+        if isinstance(ref, GlobalRef) and ref.target in self.moved:
+            return "x", False
+        return super().read(ref, level)
 
     def read_slot(self, level: int, index: int) -> tuple[str, bool]:
         if level == 0 and index in self.moved:
@@ -115,7 +133,7 @@ class _FollowEmitter(_Emitter):
         return super().read_slot(level, index)
 
     def follow(
-        self, slot: int, operators: frozenset[int], arguments: frozenset[int], kind: int, observed: bool
+        self, slot: int, operators: frozenset[Source], arguments: frozenset[Source], kind: int, observed: bool
     ) -> None:
         """One slot that may depend on the value."""
         other = bool(operators & self.moved)
@@ -169,6 +187,8 @@ class _FollowEmitter(_Emitter):
             self.goes_on = True
             if self.code.kind != "directive":
                 result, _ = self.read(self.code.result)
+            elif self.code.result_slot in self.moved:
+                result = f"s{self.code.result_slot}"
         body = "".join(f"    {line}\n" for line in self.lines)
         exec(f"def follow(p, r0, x):\n{body}    return {result}\n", self.namespace)
         found: Follow = self.namespace["follow"]

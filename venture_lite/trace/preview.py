@@ -98,10 +98,12 @@ class Previews:
 class Preview:
     """The new families of one candidate: each is looked at once."""
 
-    def __init__(self, previews: Previews, draws: Draws) -> None:
+    def __init__(self, previews: Previews, draws: Draws, added: list[tuple[Exchangeable, Any]] | None = None) -> None:
         self._previews = previews
         self._trace = previews.trace
         self._draws = draws
+        # where draws of exchangeable procedures are entered, for the caller to restore; without it none are made
+        self._added = added
         self._results: dict[Family, Any] = {}
         self._made = 0
         # (family, slot) -> value drawn
@@ -122,7 +124,27 @@ class Preview:
             raise Unplanned
         return found
 
-    def call(self, operator: Any, *values: Any) -> Any:
+    def call(self, family: Family, slot: int, operator: Any, *values: Any) -> Any:
+        """A call in the text of a new family."""
+        if isinstance(operator, Exchangeable) and not values:
+            return self._apply(family, slot, operator)
+        return self.found(operator, *values)
+
+    def _apply(self, family: Family, slot: int, operator: Exchangeable) -> Any:
+        """A draw of an exchangeable procedure, which the next ones are drawn after."""
+        if self._added is None:
+            raise Unplanned
+        self._draws.refuse(family[0].procedure.code, slot)
+        try:
+            value = operator.state.simulate(self._trace.rng)
+        except VentureError:
+            raise Unplanned from None
+        self._added.append((operator, operator.state.add(value)))
+        self.drawn[family, slot] = value
+        return value
+
+    def found(self, operator: Any, *values: Any) -> Any:
+        """What a memoized procedure gives, whether it has the key or not."""
         if not isinstance(operator, Memo):
             raise Unplanned
         key = memo_key(values)
@@ -197,7 +219,7 @@ class _PreviewEmitter(_Emitter):
             case Kind.MAKER:
                 return f"p.make({self.bind('k', slot.record)}{self._texts(slot.arguments)})"
             case Kind.CALL if slot.operator is not None:
-                return f"p.call({self.read(slot.operator)[0]}{self._texts(slot.arguments)})"
+                return f"p.call(f, {index}, {self.read(slot.operator)[0]}{self._texts(slot.arguments)})"
             case Kind.DETERMINISTIC if isinstance(slot.record, Deterministic):
                 return self.apply(slot.record, [self.read(argument) for argument in slot.arguments])[0]
             case Kind.IF | Kind.MEM:

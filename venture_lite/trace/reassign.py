@@ -1,9 +1,10 @@
-"""Plans for choices whose value names memoized families: a datum's assignment to a component.
+"""Plans for choices whose value names memoized families: a datum's assignment to a component, a column's to a view.
 
-Given such a choice, what depends on it lies in few rows: those that its own family's result goes to. For each shape of
-a row one function is generated that follows a candidate through it, in local variables: memoized calls that find other
-families, and what absorbs. Nothing in the trace moves until a candidate is chosen; then users and edges are redirected.
-Where a family would come or go, the interpreter makes that one move. What has no plan at all it does from the start.
+Given such a choice, what depends on it lies in the rows that its own family's result goes to: few where a datum is
+assigned, all rows of an observation where the result has a name that it reads. For each shape of a row one function is
+generated that follows a candidate through it, in local variables: memoized calls that find other families, and what
+absorbs. Nothing in the trace moves until a candidate is chosen; then users and edges are redirected. Where a family
+would come or go, the interpreter makes that one move. What has no plan at all it does from the start.
 """
 
 from __future__ import annotations
@@ -11,16 +12,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from venture_lite.code import Code
-from venture_lite.procedures.record import Random
+from venture_lite.code import Code, Global, Kind
 from venture_lite.trace.directives import FixedValue, Model
-from venture_lite.trace.follow import MEMO_EDGE, Reach, Shape, ShapeWriter, reach_of
+from venture_lite.trace.follow import MEMO_EDGE, Reach, Shape, ShapeWriter, Start, reach_of
+from venture_lite.trace.followers import Finder, JointWeigher, Mover, Weigher
 from venture_lite.trace.machine import NO_EVIDENCE
-from venture_lite.trace.preview import Draws, Preview, Previews, Unplanned, family_of, memo_key
-from venture_lite.trace.runtime import Exchangeable, Memo
-from venture_lite.trace.scaffold import Builder
+from venture_lite.trace.preview import Draws, Preview, Previews, Unplanned, family_of
+from venture_lite.trace.runtime import Exchangeable
+from venture_lite.trace.scaffold import WIDE, Builder
 from venture_lite.trace.table import RANDOM_EDGE, ROW_MASK
 from venture_lite.trace.weights import Weight, density_of
+
+MOST_RESULTS = 500_000
+"""So many results of memoized procedures are kept for further plans, some 200 bytes each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +33,8 @@ class Part:
 
     code: Code
     row: int
-    # slots that have the value
-    start: tuple[int, ...]
+    # slots that have the value, or the name that it has
+    start: Start
     shape: Shape
     # index of the part whose result the value is; -1 for the choice's own
     source: int
@@ -50,15 +54,26 @@ class Reassignments:
     def __init__(self, model: Model) -> None:
         self.model = model
         self.previews = Previews(model.trace)
-        self._reaches: dict[tuple[int, tuple[int, ...]], Reach | None] = {}
+        self._reaches: dict[tuple[int, Start], Reach | None] = {}
         self._shapes: dict[Any, Shape | None] = {}
+        # what memoized procedures gave, and as of which version of the trace
+        self._results: dict[tuple[Any, tuple[Any, ...]], Any] = {}
+        self._version = -1
         model.trace.derived.extend((self._reaches, self._shapes))
 
     def plan(self, node: int, draws: Draws) -> Reassignment:
         """Raises Unplanned where the interpreter is to do it."""
         return Reassignment(self, node, draws)
 
-    def shape(self, code: Code, start: tuple[int, ...], row: int) -> Shape:
+    def known_results(self) -> dict[tuple[Any, tuple[Any, ...]], Any]:
+        """(memoized procedure, arguments) -> result, of families that exist as long as the trace stays as it is."""
+        journal = self.model.trace.journal
+        if journal.version != self._version or journal.entries or len(self._results) > MOST_RESULTS:
+            self._results = {}
+            self._version = -1 if journal.entries else journal.version
+        return self._results
+
+    def shape(self, code: Code, start: Start, row: int) -> Shape:
         """Raises Unplanned."""
         reach = self._reach(code, start)
         table = self.model.trace.tables[code.index]
@@ -91,7 +106,7 @@ class Reassignments:
         followed = {slot for slot, _, _ in self._reach(part.code, part.start).slots}
         return followed.issuperset(step for step in part.code.steps if step not in part.start)
 
-    def _reach(self, code: Code, start: tuple[int, ...]) -> Reach:
+    def _reach(self, code: Code, start: Start) -> Reach:
         key = (code.index, start)
         if key not in self._reaches:
             try:
@@ -114,30 +129,33 @@ class Reassignment:
         self.node = node
         # the choice's own row first
         self.parts: list[Part] = []
+        self._entered: set[tuple[Code, int]] = set()
         code, slot, row = trace.decode(node)
         self._enter_row(code, (slot,), row, -1)
         self.operator, self.arguments = trace.application(node >> 32, row)
         self.old = trace.value(node)
         # procedures that something is taken out of, and how it goes back
         self._tokens: list[Any] = []
-        self._weigher: _Weigher | None = None
+        self._weigher: Weigher | None = None
         self.terms = sum(part.shape.terms for part in self.parts)
 
-    def _enter_row(self, code: Code, start: tuple[int, ...], row: int, source: int) -> None:
+    def _enter_row(self, code: Code, start: Start, row: int, source: int) -> None:
         trace = self._trace
-        if any(part.row == row and part.code is code for part in self.parts):
+        if (code, row) in self._entered:
             raise Unplanned
+        self._entered.add((code, row))
         shape = self._plans.shape(code, start, row)
         self.parts.append(Part(code, row, start, shape, source))
         if not shape.goes_on:
             return
+        at = len(self.parts) - 1
         if code.kind == "directive":
-            if (code.index, row) in trace.bindings.by_row:
-                raise Unplanned
+            bound = trace.bindings.by_row.get((code.index, row))
+            if bound is not None:
+                self._enter_readers(bound, at)
             return
         if code.kind != "lambda":
             raise Unplanned
-        at = len(self.parts) - 1
         users: dict[tuple[Code, int], list[int]] = {}
         for user in trace.users.nodes(code, row):
             reader, slot, its_row = trace.decode(user)
@@ -146,6 +164,27 @@ class Reassignment:
             users.setdefault((reader, its_row), []).append(slot)
         for (reader, its_row), slots in users.items():
             self._enter_row(reader, tuple(sorted(slots)), its_row, at)
+
+    def _enter_readers(self, name: Global, source: int) -> None:
+        """The rows of all text that reads a name."""
+        tables = self._trace.tables
+        for code in dict.fromkeys(code for code, _, _ in name.readers):
+            if not 0 <= code.index < len(tables):
+                continue
+            table = tables[code.index]
+            rows = table.rows()
+            slots = [slot for reader, slot, _ in name.readers if reader is code]
+            if isinstance(rows, slice):
+                rows = range(rows.start, rows.stop)
+            elif rows.size:
+                rows = rows.tolist()
+            if len(rows) and (min(slots) < 0 or code.kind == "branch"):
+                raise Unplanned
+            # choices that all read it are weighed together, by columns
+            if len(rows) > WIDE and any(code.slots[slot].kind is Kind.RANDOM for slot in slots):
+                raise Unplanned
+            for row in rows:
+                self._enter_row(code, (name,), row, source)
 
     # ---------------------------------------------------------------------------------------------- weighing
 
@@ -179,19 +218,24 @@ class Reassignment:
         site, row = self.node >> 32, self.node & ROW_MASK
         weigher = self._weigher
         if weigher is None:
-            weigher = self._weigher = _Weigher(self._plans, self.draws)
+            together = self.terms > WIDE and self._plans.model.regenerator.power == 1.0
+            weigher = self._weigher = (JointWeigher if together else Weigher)(self._plans, self.draws)
         weight = weigher.begin()
         weight.add(density_of(self._trace, site, row, self.operator, self.arguments, value))
         try:
             self._follow(weigher, value, moving=False)
+            weigher.end()
         finally:
             weigher.take_back()
         return weight, weigher.preview
 
     def preview(self, value: Any) -> Preview | None:
         """The families that a candidate would bring about, if any. Raises Unplanned."""
-        finder = _Finder(self._plans, self.draws)
-        self._follow(finder, value, moving=False)
+        finder = Finder(self._plans, self.draws)
+        try:
+            self._follow(finder, value, moving=False)
+        finally:
+            finder.take_back()
         return finder.preview
 
     def _follow(self, follower: Any, value: Any, moving: bool) -> None:
@@ -224,6 +268,17 @@ class Reassignment:
 
     # ------------------------------------------------------------------------------------------------ moving
 
+    def is_quiet(self) -> bool:
+        """Whether the families that calls lead to make no choices and no calls: a move brings and takes none."""
+        trace = self._trace
+        tables, codes = trace.tables, trace.program.codes
+        return not any(
+            item.kind in (Kind.RANDOM, Kind.CALL, Kind.IF)
+            for part in self.parts
+            for call in part.shape.calls
+            for item in codes[tables[part.code.index].edges[call].view[part.row] >> 32].slots
+        )
+
     def move(self, value: Any, preview: Preview | None) -> None:
         """Give the choice its new value, through the journal; what must be made is made as previewed."""
         trace, model = self._trace, self._plans.model
@@ -234,7 +289,7 @@ class Reassignment:
             trace.statistics.unincorporate(operator, its_value, inputs)
         if isinstance(self.operator, Exchangeable):
             trace.statistics.incorporate(self.operator, value, self.arguments)
-        self._follow(_Mover(model), value, moving=True)
+        self._follow(Mover(model), value, moving=True)
 
     def _interpreted(self, value: Any, preview: Preview | None) -> None:
         model, trace = self._plans.model, self._trace
@@ -251,100 +306,3 @@ class Reassignment:
             model.regenerator.regenerate(scaffold, FixedValue(value))
         finally:
             model.machine.choose = None
-
-
-class _Finder:
-    """Finds what a candidate's calls give."""
-
-    def __init__(self, plans: Reassignments, draws: Draws) -> None:
-        self._trace = plans.model.trace
-        self._previews = plans.previews
-        self._draws = draws
-        # of the families that do not exist, if there are any
-        self.preview: Preview | None = None
-
-    def call(self, site: int, row: int, operator: Any, *values: Any) -> Any:
-        if operator.__class__ is not Memo:
-            raise Unplanned
-        key = memo_key(values)
-        found = operator.entries.get(key)
-        if found is not None:
-            return self._trace.result(operator.procedure.code, found)
-        if self.preview is None:
-            self.preview = Preview(self._previews, self._draws)
-        return self.preview.result(operator, key, values)
-
-    def absorb(self, site: int, row: int, operator: Any, value: Any, observed: bool, *arguments: Any) -> None:
-        """Not weighed."""
-
-    def made(self, site: int, row: int, operator: Any, value: Any, observed: bool, *inputs: Any) -> None:
-        """Not weighed."""
-
-
-class _Weigher(_Finder):
-    """Weighs what absorbs a candidate."""
-
-    def __init__(self, plans: Reassignments, draws: Draws) -> None:
-        super().__init__(plans, draws)
-        self._power = plans.model.regenerator.power
-        self._weight = Weight()
-        # procedure -> application of it that a second one is to be weighed after
-        self._met: dict[Exchangeable, tuple[Any, tuple[Any, ...]]] = {}
-        self._added: list[tuple[Exchangeable, Any]] = []
-
-    def begin(self) -> Weight:
-        """Of the next candidate; grows."""
-        self.preview = None
-        self._met.clear()
-        self._weight = Weight()
-        return self._weight
-
-    def absorb(self, site: int, row: int, operator: Any, value: Any, observed: bool, *arguments: Any) -> None:
-        if not isinstance(operator, Random):
-            raise Unplanned
-        if len(arguments) < len(operator.arguments):
-            arguments += tuple(argument.default for argument in operator.arguments[len(arguments) :])
-        self._count(density_of(self._trace, site, row, operator, arguments, value), observed)
-
-    def made(self, site: int, row: int, operator: Any, value: Any, observed: bool, *inputs: Any) -> None:
-        if not isinstance(operator, Exchangeable):
-            raise Unplanned
-        if operator in self._met:
-            earlier = self._met[operator]
-            self._added.append((operator, operator.state.add(earlier[0], *earlier[1])))
-        self._count(density_of(self._trace, site, row, operator, inputs, value), observed)
-        self._met[operator] = (value, inputs)
-
-    def _count(self, term: float, observed: bool) -> None:
-        self._weight.add(term * self._power if observed else term)
-
-    def take_back(self) -> None:
-        for operator, token in reversed(self._added):
-            operator.restore(token)
-        self._added.clear()
-
-
-class _Mover:
-    """Redirects users and edges, and enters applications into the statistics of their new makers."""
-
-    def __init__(self, model: Model) -> None:
-        self._trace = model.trace
-
-    def store(self, column: Any, row: int, value: Any) -> None:
-        self._trace.journal.put(column, row, value)
-
-    def call(self, site: int, row: int, operator: Any, *values: Any) -> Any:
-        trace = self._trace
-        code, slot = trace.program.site_code[site], trace.program.site_slot[site]
-        table, body = trace.tables[code.index], operator.procedure.code
-        old, new = table.edges[slot].view[row], operator.entries.get(memo_key(values))
-        if old != (packed := body.index << 32 | new):
-            trace.users.remove(trace.program.codes[old >> 32], old & ROW_MASK, site, row)
-            trace.users.add(body, new, site, row)
-            trace.journal.put(table.edges[slot], row, packed)
-        result = trace.result(body, new)
-        trace.journal.put(trace.column(site), row, result)
-        return result
-
-    def made(self, site: int, row: int, operator: Exchangeable, value: Any, observed: bool, *inputs: Any) -> None:
-        self._trace.statistics.incorporate(operator, value, inputs)

@@ -14,6 +14,7 @@ import numpy as np
 from venture_lite.code import Code, Kind
 from venture_lite.trace.directives import Model, Rows
 from venture_lite.trace.machine import NO_EVIDENCE
+from venture_lite.trace.plain_rows import is_plain, put_in, take_out
 from venture_lite.trace.table import MAKER_EDGE, RANDOM_EDGE, ROW_MASK, Table
 from venture_lite.trace.trace import Trace
 
@@ -28,8 +29,10 @@ def withdraw(model: Model, places: Places) -> list[Any]:
     try:
         for made, position in reversed(places):
             observed.append(_evidence(model, made, position))
-            _table(model, made).withheld.add(int(made.rows[position]))
-            model.remove_row(made, position)
+            code, row = made.code, int(made.rows[position])
+            _table(model, made).withheld.add(row)
+            if not (_is_plain(made) and take_out(model, code, row)):
+                model.remove_row(made, position)
     except BaseException:
         model.rollback(mark)
         for made, position in places:
@@ -49,6 +52,8 @@ def put_back(model: Model, places: Places, observed: list[Any]) -> None:
             table, row = _table(model, made), int(made.rows[position])
             trace.journal.note(Table.kill, table, row)
             trace.journal.restructured = True
+            if _is_plain(made) and put_in(model, made.code, row, value):
+                continue
             table.awake(row)
             model.load_one(made, value if value is NO_EVIDENCE else {position: value}, position)
     except BaseException:
@@ -57,6 +62,10 @@ def put_back(model: Model, places: Places, observed: list[Any]) -> None:
     for made, position in places:
         _table(model, made).withheld.discard(int(made.rows[position]))
     model.commit_transition()
+
+
+def _is_plain(made: Rows) -> bool:
+    return made.observed and made.bound is None and not made.elsewhere and is_plain(made.code)
 
 
 def _table(model: Model, made: Rows) -> Table:

@@ -168,22 +168,20 @@ class Reassignment:
     def _enter_readers(self, name: Global, source: int) -> None:
         """The rows of all text that reads a name."""
         tables = self._trace.tables
-        for code in dict.fromkeys(code for code, _, _ in name.readers):
-            if not 0 <= code.index < len(tables):
+        found: dict[Code, list[int]] = {}
+        for code, slot, _ in name.readers:
+            table = tables[code.index] if 0 <= code.index < len(tables) else None
+            if table is None or table.count == table.dead:
                 continue
-            table = tables[code.index]
-            rows = table.rows()
-            slots = [slot for reader, slot, _ in name.readers if reader is code]
-            if isinstance(rows, slice):
-                rows = range(rows.start, rows.stop)
-            elif rows.size:
-                rows = rows.tolist()
-            if len(rows) and (min(slots) < 0 or code.kind == "branch"):
-                raise Unplanned
             # choices that all read it are weighed together, by columns
-            if len(rows) > WIDE and any(code.slots[slot].kind is Kind.RANDOM for slot in slots):
+            wide = table.count - table.dead > WIDE and code.slots[slot].kind is Kind.RANDOM
+            if slot < 0 or wide or code.kind == "branch":
                 raise Unplanned
-            for row in rows:
+            if code not in found:
+                rows = table.rows()
+                found[code] = list(range(rows.start, rows.stop)) if isinstance(rows, slice) else rows.tolist()
+        for code, its_rows in found.items():
+            for row in its_rows:
                 self._enter_row(code, (name,), row, source)
 
     # ---------------------------------------------------------------------------------------------- weighing

@@ -40,11 +40,15 @@ class SingleGibbs:
         misses = self._misses.get(site, 0)
         if misses >= MOST_MISSES:
             return None
+        generator = self.model.trace.rng.bit_generator
+        state = generator.state
         try:
             plan = self.plans.plan(node, self._draws(key))
             value, preview = self._drawn(plan)
         except (Unplanned, VentureError):
-            # an error is located where the interpreter meets it
+            # An error is located where the interpreter meets it. It draws what was drawn here: other draws instead of
+            # those that have no plan would no longer be from their distribution.
+            generator.state = state
             self._misses[site] = misses + 1
             return None
         self._misses[site] = max(0, misses - 1)

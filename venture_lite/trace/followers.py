@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 from venture_lite.procedures.record import Random
@@ -23,8 +24,10 @@ class Finder:
         self._trace = plans.model.trace
         self._previews = plans.previews
         self._draws = draws
-        # (memoized procedure, arguments ...) -> result of a family that exists
-        self._known = plans.known_results()
+        # (memoized procedure, arguments ...) -> result of a family that exists, of what may be kept
+        self._known = self._kept = plans.known_results()
+        # packed rows of the families that the candidate may not lead to
+        self._forbidden: Collection[int] = ()
         # of the families that do not exist, if there are any
         self.preview: Preview | None = None
         # procedures that something was added to, and how it is taken back
@@ -42,7 +45,10 @@ class Finder:
         key = memo_key(values)
         found = operator.entries.get(key)
         if found is not None:
-            result = self._trace.result(operator.procedure.code, found)
+            body = operator.procedure.code
+            if self._forbidden and body.index << 32 | found in self._forbidden:
+                raise Unplanned
+            result = self._trace.result(body, found)
             if all(value.__class__ is int for value in values):
                 self._known[operator, values] = result
             return result
@@ -72,9 +78,11 @@ class Weigher(Finder):
         # procedure -> application of it that a second one is to be weighed after
         self._met: dict[Exchangeable, tuple[Any, tuple[Any, ...]]] = {}
 
-    def begin(self) -> Weight:
-        """Of the next candidate; grows."""
+    def begin(self, forbidden: Collection[int]) -> Weight:
+        """Of the next candidate, which may not lead to some families; grows."""
         self.preview = None
+        self._forbidden = forbidden
+        self._known = {} if forbidden else self._kept
         self._met.clear()
         self._weight = Weight()
         return self._weight
@@ -106,9 +114,10 @@ class JointWeigher(Weigher):
     """Weighs the applications of each exchangeable procedure together, by the joint density of its statistics. Only
     for a likelihood that is not tempered."""
 
-    def begin(self) -> Weight:
-        self._together: dict[Exchangeable, list[tuple[Any, ...]]] = {}
-        return super().begin()
+    def begin(self, forbidden: Collection[int]) -> Weight:
+        # procedure -> values that it would give
+        self._together: dict[Exchangeable, list[Any]] = {}
+        return super().begin(forbidden)
 
     def made(self, site: int, row: int, operator: Any, value: Any, observed: bool, *inputs: Any) -> None:
         if operator.__class__ is not Exchangeable:

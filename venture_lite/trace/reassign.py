@@ -23,6 +23,9 @@ from venture_lite.trace.scaffold import WIDE, Builder
 from venture_lite.trace.table import RANDOM_EDGE, ROW_MASK
 from venture_lite.trace.weights import Weight, density_of
 
+CHOOSING = (Kind.RANDOM, Kind.CALL, Kind.IF)
+"""What can make a choice, or lead to one."""
+
 MOST_RESULTS = 500_000
 """So many results of memoized procedures are kept for further plans, some 200 bytes each."""
 
@@ -137,6 +140,9 @@ class Reassignment:
         # procedures that something is taken out of, and how it goes back
         self._tokens: list[Any] = []
         self._weigher: Weigher | None = None
+        # families that go with the present value, and those of them that made choices, as packed rows
+        self._going: list[tuple[Code, int]] | None = None
+        self._forgets: set[int] | None = None
         self.terms = sum(part.shape.terms for part in self.parts)
 
     def _enter_row(self, code: Code, start: Start, row: int, source: int) -> None:
@@ -218,7 +224,7 @@ class Reassignment:
         if weigher is None:
             together = self.terms > WIDE and self._plans.model.regenerator.power == 1.0
             weigher = self._weigher = (JointWeigher if together else Weigher)(self._plans, self.draws)
-        weight = weigher.begin()
+        weight = weigher.begin(() if value is self.old else self._forgotten())
         weight.add(density_of(self._trace, site, row, self.operator, self.arguments, value))
         try:
             self._follow(weigher, value, moving=False)
@@ -242,8 +248,24 @@ class Reassignment:
             x = value if part.source < 0 else results[part.source]
             results.append((part.shape.move if moving else part.shape.weigh)(follower, part.row, x))
 
+    def _forgotten(self) -> set[int]:
+        """Packed rows of the families that go with the present value and made choices: another value that led to them
+        would find other ones."""
+        if self._forgets is None:
+            self._forgets = {
+                code.index << 32 | row
+                for code, row in self.dying()
+                if any(slot.kind in CHOOSING for slot in code.slots)
+            }
+        return self._forgets
+
     def dying(self) -> list[tuple[Code, int]]:
         """Families that only these rows keep alive, and those that only such families do."""
+        if self._going is None:
+            self._going = self._found_dying()
+        return self._going
+
+    def _found_dying(self) -> list[tuple[Code, int]]:
         trace = self._trace
         codes = trace.program.codes
         held: dict[tuple[int, int], int] = {}
@@ -271,7 +293,7 @@ class Reassignment:
         trace = self._trace
         tables, codes = trace.tables, trace.program.codes
         return not any(
-            item.kind in (Kind.RANDOM, Kind.CALL, Kind.IF)
+            item.kind in CHOOSING
             for part in self.parts
             for call in part.shape.calls
             for item in codes[tables[part.code.index].edges[call].view[part.row] >> 32].slots

@@ -12,6 +12,7 @@ from venture_lite import Venture
 from venture_lite.inference.anneal import Annealing
 from venture_lite.inference.deferred import Deferred
 from venture_lite.inference.single_gibbs import SingleGibbs
+from venture_lite.inference.single_mh import SingleMH
 from venture_lite.trace.invariants import check
 from venture_lite.trace.preview import Unplanned
 from venture_lite.trace.weights import Weight
@@ -94,7 +95,14 @@ def venture(text: str, seed: int = 3, n: int = 12) -> Venture:
 
 # all of whose transitions have plans: no body branches, and no free choice would be made anew
 PLANNED = set(MODELS) - {"counted, and predicted", "several features"}
-SELECTORS = {"one": "(gibbs z one 40)", "each": "(gibbs z each 4)", "a block": "(gibbs z 3 20)"}
+SELECTORS = {
+    "one": "(gibbs z one 40)",
+    "each": "(gibbs z each 4)",
+    "a block": "(gibbs z 3 20)",
+    "mh one": "(mh z one 60)",
+    "mh each": "(mh z each 5)",
+    "mh default": "(mh default one 100)",
+}
 
 
 @pytest.mark.parametrize("kernel", SELECTORS.values(), ids=SELECTORS)
@@ -106,12 +114,18 @@ def test_plans_draw_what_the_interpreter_draws(name: str, kernel: str, monkeypat
     check(planned.traces[0])
     interpreted = venture(MODELS[name])
     with monkeypatch.context() as patch:
-        patch.setattr(SingleGibbs, "step", lambda *_: None)
+        interpret(patch)
         interpreted.infer(kernel)
     assert values(planned) == values(interpreted)
     assert planned.log_score() == pytest.approx(interpreted.log_score(), abs=1e-9)
     left, right = (v.traces[0].trace.rng.bit_generator.state for v in (planned, interpreted))
     assert left == right
+
+
+def interpret(patch: pytest.MonkeyPatch) -> None:
+    """From now on no transition has a plan for single choices."""
+    for engine in (SingleGibbs, SingleMH):
+        patch.setattr(engine, "step", lambda *_: None)
 
 
 def values(v: Venture) -> list[Any]:
@@ -200,7 +214,15 @@ def named(text: str, seed: int = 5) -> Venture:
     return venture(text.replace("(+ n N)", "(+ n {N})"), seed)
 
 
-@pytest.mark.parametrize("kernel", ["(gibbs view each 6)", "(cycle ((gibbs view one 2) (gibbs category each 1)) 12)"])
+NAMED_KERNELS = [
+    "(gibbs view each 6)",
+    "(cycle ((gibbs view one 2) (gibbs category each 1)) 12)",
+    "(mh view each 12)",
+    "(cycle ((mh view one 2) (mh category each 1)) 12)",
+]
+
+
+@pytest.mark.parametrize("kernel", NAMED_KERNELS)
 @pytest.mark.parametrize("name", BY_NAME)
 def test_plans_for_names_draw_what_the_interpreter_draws(
     name: str, kernel: str, monkeypatch: pytest.MonkeyPatch
@@ -209,9 +231,18 @@ def test_plans_for_names_draw_what_the_interpreter_draws(
     agree(BY_NAME[name], kernel, monkeypatch)
 
 
+@pytest.mark.parametrize("engine", ["gibbs", "mh"])
 @pytest.mark.parametrize("name", SHARED)
-def test_plans_keep_no_draws_that_the_interpreter_makes_anew(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    agree(SHARED[name], "(gibbs z each 6)" if name == "pairs of labels" else "(gibbs view each 12)", monkeypatch)
+def test_plans_keep_no_draws_that_the_interpreter_makes_anew(
+    name: str, engine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agree(SHARED[name], f"({engine} {'z' if name == 'pairs of labels' else 'view'} each 12)", monkeypatch)
+
+
+def test_plans_leave_alone_what_changes_the_number_of_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A component's parameter is a block of the scope that blocks are drawn from."""
+    text = MODELS["parameters of their own"].replace("'z", "'s").replace("'m", "'s").replace("'s n", "'s (+ n 1000)")
+    agree(text.replace("(tag 'h 0 (gamma 2 1))", "4"), "(mh s one 300)", monkeypatch)
 
 
 def agree(text: str, kernel: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -221,7 +252,7 @@ def agree(text: str, kernel: str, monkeypatch: pytest.MonkeyPatch) -> None:
     check(planned.traces[0])
     interpreted = named(text)
     with monkeypatch.context() as patch:
-        patch.setattr(SingleGibbs, "step", lambda *_: None)
+        interpret(patch)
         interpreted.infer(kernel)
     if "view" in text:
         columns = ["(map view (range 1 5))"]

@@ -23,6 +23,7 @@ from venture_lite.inference.program import Action, InferenceProgram, Kernel
 from venture_lite.inference.proposal import Density
 from venture_lite.inference.reading import is_symbol, parts_of
 from venture_lite.inference.replay import Procedure
+from venture_lite.inference.single_mh import SingleMH
 from venture_lite.inference.transitions import Transitions
 from venture_lite.procedures.record import Random
 from venture_lite.procedures.transforms import REAL
@@ -165,6 +166,8 @@ def _compile_mh(program: InferenceProgram, form: Form) -> Kernel:
     by_block = False
     if len(parts) == 3:
         engine = Moves(model, block_count, Resimulation(model))
+        transitions = engine.transitions
+        transitions.single = SingleMH(model, scope, block_count is not None, transitions.decide)
     elif len(parts) == 5 and is_symbol(parts[2], "drift"):
         sigma = program.positive(parts[3], "the drift's SIGMA")
         engine = Moves(model, block_count, Drift(model.trace.rng, sigma))

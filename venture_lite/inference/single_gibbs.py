@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from venture_lite.code import Kind
 from venture_lite.errors import VentureError
 from venture_lite.inference.enumeration import MOST_CANDIDATES, draw_candidate, present_first, support_of
 from venture_lite.trace.directives import Model
 from venture_lite.trace.preview import Draws, Preview, Unplanned
-from venture_lite.trace.reassign import Reassignment, plans_of
+from venture_lite.trace.reassign import CHOOSING, Reassignment, plans_of
 
 MOST_MISSES = 8
 """A site of which so many more choices had no plan than had one is not tried again."""
@@ -55,13 +54,7 @@ class SingleGibbs:
         if value is plan.old:
             return False
         self.quiet = plan.is_quiet()
-        mark = self.model.trace.journal.mark()
-        try:
-            plan.move(value, preview)
-        except BaseException:
-            self.model.rollback(mark)
-            raise
-        self.model.commit_transition()
+        plan.apply(value, preview)
         return True
 
     def _draws(self, key: Any) -> Draws:
@@ -72,7 +65,7 @@ class SingleGibbs:
         """A value from the conditional distribution, with what it brings about."""
         for code, _ in plan.dying():
             for slot in code.steps:
-                if code.slots[slot].kind in (Kind.RANDOM, Kind.CALL):
+                if code.slots[slot].kind in CHOOSING:
                     plan.draws.refuse(code, slot)
         with plan:
             support = support_of(plan.operator, plan.arguments)

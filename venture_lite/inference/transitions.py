@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from venture_lite.inference.single_mh import SingleMH
 from venture_lite.trace.directives import Model
 from venture_lite.trace.plan import Plan, Templates, make_plan
 from venture_lite.trace.regenerate import Proposal
@@ -40,6 +41,8 @@ class Transitions:
         # number of blocks of the scope, where the block was drawn at random
         self.block_count = block_count
         self.decide = decide or metropolis(model)
+        # for blocks of one choice whose move changes structure, where its proposal is its own distribution
+        self.single: SingleMH | None = None
         self._templates = Templates()
         self._plans: dict[tuple[int, ...], Plan] = {}
         # blocks that have no plan, as of a state of the trace's structure
@@ -50,12 +53,27 @@ class Transitions:
     def step(self, principals: Sequence[int], proposal: Proposal) -> bool:
         """One transition; whether it was accepted. An error leaves the trace as it was."""
         block = tuple(principals)
+        single = self.single if len(block) == 1 else None
+        if single is not None and single.has_plans(block[0]):
+            moved = self._alone(single, block[0])
+            if moved is not None:
+                return moved
         plan = self._plan(block)
         if plan is not None:
             accepted = plan.transition(proposal, self.decide)
             self.rows += plan.rows
             return accepted
+        if single is not None and not single.has_plans(block[0]):
+            moved = self._alone(single, block[0])
+            if moved is not None:
+                return moved
         return self._interpreted(block, proposal)
+
+    def _alone(self, single: SingleMH, node: int) -> bool | None:
+        before = single.rows
+        moved = single.step(node)
+        self.rows += single.rows - before
+        return moved
 
     def _plan(self, block: tuple[int, ...]) -> Plan | None:
         plan = self._plans.get(block)

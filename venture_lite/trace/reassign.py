@@ -217,15 +217,17 @@ class Reassignment:
             operator.restore(token)
         self._tokens.clear()
 
-    def weigh(self, value: Any) -> tuple[Weight, Preview | None]:
-        """Log weight of a candidate, with the families that it would bring about, if any. Raises Unplanned."""
+    def weigh(self, value: Any, counts: bool = True) -> tuple[Weight, Preview | None]:
+        """Log weight of a candidate, with the families that it would bring about, if any; `counts` says whether its
+        own density is part of it. Raises Unplanned."""
         site, row = self.node >> 32, self.node & ROW_MASK
         weigher = self._weigher
         if weigher is None:
             together = self.terms > WIDE and self._plans.model.regenerator.power == 1.0
             weigher = self._weigher = (JointWeigher if together else Weigher)(self._plans, self.draws)
         weight = weigher.begin(() if value is self.old else self._forgotten())
-        weight.add(density_of(self._trace, site, row, self.operator, self.arguments, value))
+        if counts:
+            weight.add(density_of(self._trace, site, row, self.operator, self.arguments, value))
         try:
             self._follow(weigher, value, moving=False)
             weigher.end()
@@ -298,6 +300,17 @@ class Reassignment:
             for call in part.shape.calls
             for item in codes[tables[part.code.index].edges[call].view[part.row] >> 32].slots
         )
+
+    def apply(self, value: Any, preview: Preview | None) -> None:
+        """Move for good; an error leaves all as it was."""
+        model = self._plans.model
+        mark = model.trace.journal.mark()
+        try:
+            self.move(value, preview)
+        except BaseException:
+            model.rollback(mark)
+            raise
+        model.commit_transition()
 
     def move(self, value: Any, preview: Preview | None) -> None:
         """Give the choice its new value, through the journal; what must be made is made as previewed."""

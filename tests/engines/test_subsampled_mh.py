@@ -384,3 +384,18 @@ def test_a_block_that_does_not_exist_is_warned_of(kernel: str) -> None:
     v = venture(LOGISTIC, **classes(50))
     with pytest.warns(VentureWarning, match="the scope w has no block 3"):
         v.infer(f"({kernel} 5)")
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    ["subsampled_mh b all 5 0.1 'drift 0.5", "subsampled_mh b all 5 0.1 'proxy", "flymc b all auto 'map 0.3 'drift 1"],
+)
+def test_a_block_that_few_data_read_while_the_others_are_out_is_moved(kernel: str) -> None:
+    """The first pass of an annealing goes through a single datum."""
+    text = """[assume crp (make_crp 1)] [assume z (mem (lambda (n) (scope_include 'z n (crp))))]
+[assume b (scope_include 'b 0 (normal 0 1))] [assume m (mem (lambda (k) (normal 0 3)))]
+for n in 1...N: [observe (student_t 4 (+ b (m (z n))) 1) {Y[n]}]"""
+    v = venture(text, Y=np.linspace(-3.0, 3.0, 30), N=30)
+    moved, annealed = v.infer(f"(anneal z linear 1 ({kernel} 2))").statistics
+    assert moved.transitions == 2 * annealed.details["passes of kernels"] > 6
+    check(v.traces[0])

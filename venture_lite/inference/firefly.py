@@ -25,7 +25,7 @@ from venture_lite.inference.brightness import Brightness, chosen
 from venture_lite.inference.firefly_bounds import BoundedRows, bound_of, bright_probability, collapse
 from venture_lite.inference.linear_block import LinearBlock, refuse_dependent
 from venture_lite.inference.linear_mode import is_near_mode
-from venture_lite.trace.dependence import is_memoized
+from venture_lite.trace.dependence import readers_come_and_go
 from venture_lite.trace.directives import Model
 from venture_lite.trace.sections import Sections
 
@@ -113,8 +113,9 @@ class Firefly:
 
     def _sections_now(self) -> Sections:
         """How many rows read a memoized choice is for inference to say: a cluster may have one, or none."""
-        code, _, row = self.model.trace.decode(self.block[0])
-        return Sections.of(self.model, self.block, fewest=0 if is_memoized(self.model.trace, code, row) else 2)
+        trace = self.model.trace
+        code, _, row = trace.decode(self.block[0])
+        return Sections.of(self.model, self.block, fewest=0 if readers_come_and_go(trace, code, row) else 2)
 
     def refresh(self) -> None:
         """Make good what other kernels have changed since: nothing, the brightness, or the bounds as well."""

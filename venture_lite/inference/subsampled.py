@@ -27,7 +27,7 @@ from venture_lite.inference.reading import options_of, parts_of
 from venture_lite.inference.sequential_test import Decision, NotFinite, SequentialTest, Terms, exact
 from venture_lite.inference.transitions import Transitions
 from venture_lite.syntax import Form
-from venture_lite.trace.dependence import is_memoized
+from venture_lite.trace.dependence import readers_come_and_go
 from venture_lite.trace.directives import Model
 from venture_lite.trace.regenerate import Proposal
 from venture_lite.trace.row_order import AnySampler, LooseSampler, order_of
@@ -135,8 +135,8 @@ class Subsampled:
         return decision.above
 
     def prepare(self, nodes: Sequence[int]) -> Prepared | None:
-        """The sections of a block; None for a memoized choice that too few others read now: how many do is for
-        inference to say. Raises KernelError where a block has none."""
+        """The sections of a block; None where too few others read it now and inference may make them more. Raises
+        KernelError where a block has none."""
         block = tuple(nodes)
         found = self._prepared.get(block)
         if found is None or not found.sections.plan.is_valid():
@@ -144,7 +144,7 @@ class Subsampled:
                 sections = Sections.of(self.model, block)
             except NoBorder:
                 code, _, row = self.model.trace.decode(block[0])
-                if is_memoized(self.model.trace, code, row):
+                if readers_come_and_go(self.model.trace, code, row):
                     return None
                 raise
             found = self._prepare(sections, block, found)

@@ -97,6 +97,12 @@ def is_memoized(trace: Trace, code: Code, row: int) -> bool:
     return memos is not None and memos[row] is not None
 
 
+def readers_come_and_go(trace: Trace, code: Code, row: int) -> bool:
+    """Whether it is for inference to say how many others read a choice: a memoized procedure's, or while data are out
+    of the trace any."""
+    return is_memoized(trace, code, row) or any(table.withheld for table in trace.tables)
+
+
 def refuse_random_keys(trace: Trace, code: Code, slot: int, row: int) -> None:
     """Refuse a block's key that could change during the life of its choices."""
     for region in code.slots[slot].regions:

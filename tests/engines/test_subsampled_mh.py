@@ -59,6 +59,14 @@ def test_a_tolerance_of_0_is_mh_draw_for_draw() -> None:
     assert np.array_equal(*found)
 
 
+def test_an_audit_leaves_the_draws_as_they_are() -> None:
+    found = []
+    for options in ("", "'audit 0.5"):
+        v = venture(LOGISTIC, **classes(2000))
+        found.append(draws_of(v, f"(subsampled_mh w all 100 0.1 'drift 0.05 {options} 1)", 50, "w")["w"])
+    assert np.array_equal(*found)
+
+
 def test_what_was_not_read_is_not_stale() -> None:
     """A deterministic value between the block and the rows, a prediction and the log score follow every acceptance."""
     text = LOGISTIC.replace("linear_logistic w x", "linear_logistic v x").replace(

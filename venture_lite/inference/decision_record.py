@@ -3,6 +3,8 @@ means are, and how often exact decisions that were made beside differ."""
 
 from __future__ import annotations
 
+import numpy as np
+
 from venture_lite.inference.sequential_test import Decision, interval
 
 SKEWED = 0.5
@@ -29,6 +31,12 @@ class Record:
         self.audited = 0
         self.rows_compared = 0
         self.differ = 0
+        # fixed, so that an audit takes no numbers from the chain
+        self._rng = np.random.default_rng(0)
+
+    def is_to_compare(self, fraction: float) -> bool:
+        """Whether the exact decision is to be made beside the next one."""
+        return bool(fraction) and self._rng.random() < fraction
 
     def looks(self) -> bool:
         """Whether the next sample is asked for its skewness and kurtosis."""

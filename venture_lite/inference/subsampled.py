@@ -208,10 +208,9 @@ class Transition:
     def decide(self) -> Decision:
         """Propose, draw u, and read rows until the decision is sure. The trace is left at either value."""
         engine, sections, expansion = self.engine, self.sections, self.expansion
-        random = engine.model.trace.rng.random
         old = self.linear.present() if self.linear is not None else np.empty(0)
         ratio, weight = sections.propose(engine.proposal)
-        u = random()
+        u = engine.model.trace.rng.random()
         if weight.impossible:
             return self._by_all(u, ratio, weight)
         threshold = (math.log(u) if u else -math.inf) - ratio - weight.total
@@ -230,7 +229,7 @@ class Transition:
             decision = self.test.decide(threshold, terms, self._largest(old, new), engine.record.looks())
         except NotFinite:
             return self._by_all(u, ratio, weight)
-        if engine.settings.audit and random() < engine.settings.audit:
+        if engine.record.is_to_compare(engine.settings.audit):
             engine.record.compare(decision, exact(self.test.counts, threshold, terms))
         return decision
 

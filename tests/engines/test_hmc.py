@@ -110,6 +110,16 @@ def test_the_present_points_gradient_is_computed_once() -> None:
     assert v.infer("(mala w all 0.05 100)").statistics[0].rows == 101 * 401
 
 
+@pytest.mark.parametrize("kernel", ["mala x all 1.2", "hmc x all 0.5 1"])
+def test_the_present_point_is_evaluated_again_where_another_kernel_has_moved(kernel: str) -> None:
+    v = venture("[assume y (tag 'y 0 (normal 0 3))] [assume x (tag 'x 0 (normal y 1))] [observe (normal x 1) 0]")
+    per_point, times = v.infer(f"({kernel} 1)").statistics[0].rows / 2, 60
+    others, paths = v.infer(f"(cycle ((mh y all 1) ({kernel} 1)) {times})").statistics
+    assert 10 < others.accepted < times
+    # the first point has to be evaluated anyway
+    assert paths.rows / per_point - times in (others.accepted, others.accepted + 1)
+
+
 def test_another_kernel_between_two_transitions_is_noticed() -> None:
     """The posterior of x given y moves with y: x is normal(y / 2, 1/2) a priori, and y is resimulated exactly."""
     v = venture("[assume y (tag 'y 0 (normal 0 3))] [assume x (tag 'x 0 (normal y 1))] [observe (normal x 1) 0]")

@@ -16,6 +16,7 @@ from venture_lite.draws import Draws, KernelStatistics
 from venture_lite.errors import ArgumentError
 from venture_lite.inference.firefly import Firefly, Settings
 from venture_lite.inference.firefly_bounds import bright_probability
+from venture_lite.inference.firefly_moves import Langevin, Step
 from venture_lite.procedures.predictor import Bound, LinearPredictor, Quadratic
 from venture_lite.trace.invariants import check
 
@@ -137,6 +138,27 @@ def test_rows_are_bright_as_often_as_they_must_be(explicit: float | None) -> Non
         counts[firefly.brightness.bright] += 1
     error = np.sqrt(expected * (1 - expected) * (2 / 0.3 - 1) / times)
     assert (np.abs(counts / times - expected) <= THRESHOLD * error + 1e-12).all()
+
+
+@pytest.mark.parametrize("explicit", [None, 0.5])
+def test_what_is_kept_of_bright_rows_is_what_holds_at_the_present_value(explicit: float | None) -> None:
+    """Rows that were bright before a move, and those that came to be since."""
+    v = venture(LINE, X=np.linspace(-2, 2, 20), Y=np.linspace(-3, 4, 20), N=20)
+    model = v.traces[0]
+    block = model.trace.scopes["w"].everything()
+    firefly = Firefly(model, block, Settings(None, False, 0.3, explicit, False), lambda text: None)
+    move, step, moved, bright = Langevin(), Step(0.3, 0.57, 0), 0, 0
+    for _ in range(60):
+        firefly.resample()
+        moved += move(firefly, step)
+        bright += len(firefly.brightness.bright)
+        kept, found = firefly.here(steep=True), firefly.at(firefly.theta, steep=True)
+        assert kept.log_density == pytest.approx(found.log_density)
+        assert kept.gradient == pytest.approx(found.gradient)
+        above, below = (firefly.at(firefly.theta + away).log_density for away in (1e-6, -1e-6))
+        assert kept.gradient == pytest.approx([(above - below) / 2e-6], rel=1e-3, abs=1e-3)
+    assert moved > 10
+    assert bright > 60
 
 
 # ------------------------------------------------------------------------------------------------------- the state

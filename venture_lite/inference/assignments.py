@@ -47,7 +47,7 @@ class Assignments:
         self.assigning = assigning
         self.data = data
         self._deferred: Deferred | None = Deferred(
-            assigning.model, data, assigning.gibbs.single.plans, assigning.scope, self._nodes_by_block
+            assigning.model, data, assigning.gibbs.single.choices.plans, assigning.scope, self._nodes_by_block
         )
 
     def remove(self, datum: int) -> None:

@@ -9,14 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from venture_lite.errors import VentureError
 from venture_lite.inference.enumeration import MOST_CANDIDATES, draw_candidate, present_first, support_of
+from venture_lite.inference.single_choices import SingleChoices
 from venture_lite.trace.directives import Model
 from venture_lite.trace.preview import Draws, Preview, Unplanned
-from venture_lite.trace.reassign import CHOOSING, Reassignment, plans_of
-
-MOST_MISSES = 8
-"""A site of which so many more choices had no plan than had one is not tried again."""
+from venture_lite.trace.reassign import Reassignment
 
 
 class SingleGibbs:
@@ -30,27 +27,14 @@ class SingleGibbs:
         self.rows = 0
         # whether the last move made no choice come or go
         self.quiet = False
-        self.plans = plans_of(model)
-        self._misses: dict[int, int] = {}
+        self.choices = SingleChoices(model)
 
     def step(self, node: int, key: Any) -> bool | None:
         """Whether the choice changed; None where there is no plan, and nothing was done."""
-        site = node >> 32
-        misses = self._misses.get(site, 0)
-        if misses >= MOST_MISSES:
+        found = self.choices.attempt(node, self._draws(key), self._drawn)
+        if found is None:
             return None
-        generator = self.model.trace.rng.bit_generator
-        state = generator.state
-        try:
-            plan = self.plans.plan(node, self._draws(key))
-            value, preview = self._drawn(plan)
-        except (Unplanned, VentureError):
-            # An error is located where the interpreter meets it. It draws what was drawn here: other draws instead of
-            # those that have no plan would no longer be from their distribution.
-            generator.state = state
-            self._misses[site] = misses + 1
-            return None
-        self._misses[site] = max(0, misses - 1)
+        plan, value, preview = found
         if value is plan.old:
             return False
         self.quiet = plan.is_quiet()
@@ -61,12 +45,9 @@ class SingleGibbs:
         """What may be drawn along with a block: in `default` every choice is a block, and 'all' has them all."""
         return Draws(self.scope == "default" and (key == "all" or self.block_count is not None), self.scope)
 
-    def _drawn(self, plan: Reassignment) -> tuple[Any, Preview | None]:
+    def _drawn(self, plan: Reassignment) -> tuple[Reassignment, Any, Preview | None]:
         """A value from the conditional distribution, with what it brings about."""
-        for code, _ in plan.dying():
-            for slot in code.steps:
-                if code.slots[slot].kind in CHOOSING:
-                    plan.draws.refuse(code, slot)
+        plan.refuse_draws_that_go()
         with plan:
             support = support_of(plan.operator, plan.arguments)
             if support is None or len(support) > MOST_CANDIDATES:
@@ -75,4 +56,4 @@ class SingleGibbs:
             weighed = [plan.weigh(value) for value in values]
         self.rows += plan.terms * len(values)
         chosen = draw_candidate([weight for weight, _ in weighed], self.model.trace.rng.random())
-        return values[chosen], weighed[chosen][1]
+        return plan, values[chosen], weighed[chosen][1]

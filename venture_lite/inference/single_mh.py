@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from venture_lite.errors import VentureError
-from venture_lite.inference.single_gibbs import MOST_MISSES
+from venture_lite.inference.single_choices import SingleChoices
 from venture_lite.trace.directives import Model
 from venture_lite.trace.preview import Draws, Preview, Unplanned
-from venture_lite.trace.reassign import CHOOSING, Reassignment, plans_of
+from venture_lite.trace.reassign import Reassignment
 from venture_lite.trace.weights import Weight
 from venture_lite.values import equal
+
+Proposed = tuple[Reassignment, Any, Weight, Preview | None]
 
 
 class SingleMH:
@@ -25,55 +26,34 @@ class SingleMH:
         self.decide = decide
         # absorbing choices weighed
         self.rows = 0
-        self._plans = plans_of(model)
+        self.choices = SingleChoices(model)
         # where the block was drawn, nothing may come or go that changes how many there are to draw from
         self._counts_blocks = counts_blocks
         self._draws = Draws(counts_blocks and scope == "default", scope if counts_blocks else None)
-        # site -> how many more of its choices had no plan than had one
-        self._misses: dict[int, int] = {}
-
-    def has_plans(self, node: int) -> bool:
-        """Whether choices of this site have had plans."""
-        return self._misses.get(node >> 32, MOST_MISSES) < MOST_MISSES
 
     def step(self, node: int) -> bool | None:
         """Whether the proposal was accepted; None where there is no plan, and nothing was done."""
-        site = node >> 32
-        misses = self._misses.get(site, 0)
-        if misses >= MOST_MISSES:
+        found = self.choices.attempt(node, self._draws, self._proposed)
+        if found is None:
             return None
-        generator = self.model.trace.rng.bit_generator
-        state = generator.state
-        try:
-            plan = self._plans.plan(node, self._draws)
-            value, weight, preview = self._proposed(plan)
-        except (Unplanned, VentureError):
-            # the interpreter draws what was drawn here, and locates an error
-            generator.state = state
-            self._misses[site] = misses + 1
-            return None
-        self._misses[site] = max(0, misses - 1)
+        plan, value, weight, preview = found
         self.rows += 2 * plan.terms
         accepted = self.decide(weight)
         if accepted and value is not plan.old:
             plan.apply(value, preview)
         return accepted
 
-    def _proposed(self, plan: Reassignment) -> tuple[Any, Weight, Preview | None]:
+    def _proposed(self, plan: Reassignment) -> Proposed:
         """A value from the choice's own distribution, the log ratio of what absorbs, and what it brings about."""
-        going = plan.dying()
         if self._counts_blocks:
-            for code, _ in going:
-                for slot in code.steps:
-                    if code.slots[slot].kind in CHOOSING:
-                        self._draws.refuse(code, slot)
+            plan.refuse_draws_that_go()
         with plan:
             value = self.model.machine.simulate(plan.node, plan.operator, plan.arguments)
             if equal(value, plan.old):
-                if going:
+                if plan.dying():
                     # what went would be made anew
                     raise Unplanned
-                return plan.old, Weight(), None
+                return plan, plan.old, Weight(), None
             new, preview = plan.weigh(value, counts=False)
             old, _ = plan.weigh(plan.old, counts=False)
-        return value, new.minus(old), preview
+        return plan, value, new.minus(old), preview

@@ -54,7 +54,7 @@ class Transitions:
         """One transition; whether it was accepted. An error leaves the trace as it was."""
         block = tuple(principals)
         single = self.single if len(block) == 1 else None
-        if single is not None and single.has_plans(block[0]):
+        if single is not None and single.choices.have_plans(block[0]):
             moved = self._alone(single, block[0])
             if moved is not None:
                 return moved
@@ -63,7 +63,7 @@ class Transitions:
             accepted = plan.transition(proposal, self.decide)
             self.rows += plan.rows
             return accepted
-        if single is not None and not single.has_plans(block[0]):
+        if single is not None and not single.choices.have_plans(block[0]):
             moved = self._alone(single, block[0])
             if moved is not None:
                 return moved

@@ -261,6 +261,13 @@ class Reassignment:
             }
         return self._forgets
 
+    def refuse_draws_that_go(self) -> None:
+        """Raises Unplanned where a family goes with the present value whose choices may not be drawn along with it."""
+        for code, _ in self.dying():
+            for slot in code.steps:
+                if code.slots[slot].kind in CHOOSING:
+                    self.draws.refuse(code, slot)
+
     def dying(self) -> list[tuple[Code, int]]:
         """Families that only these rows keep alive, and those that only such families do."""
         if self._going is None:

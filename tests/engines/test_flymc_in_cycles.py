@@ -17,6 +17,8 @@ from tests.posterior.derive import Grid
 from tests.statistics import THRESHOLD, Expected, assert_chain_agrees
 from venture_lite import Venture
 from venture_lite.inference.firefly import Firefly, Settings
+from venture_lite.trace.invariants import check
+from venture_lite.trace.sections import Sections
 
 FEATURES = np.array([-1.5, -0.7, -0.2, 0.3, 0.6, 1.1, 1.6, 2.0])
 TARGETS = np.array([-1.9, -0.2, 0.4, 0.1, 3.5, 1.2, 1.0, 2.9])
@@ -115,3 +117,25 @@ def test_a_kernel_beside_costs_what_it_has_changed(beside: str) -> None:
         made = moved if beside == "s" else 0
         assert brightness == 0
         assert set_up in (2 * count * (made + 1), 2 * count * max(made, 1))
+
+
+def test_what_a_block_beside_moves_does_not_make_the_rows_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Slopes of one memoized procedure stand in one column; each is read by rows of its own."""
+    read: list[Firefly] = []
+    reread = Firefly._reread
+
+    def counted(self: Firefly, sections: Sections) -> None:
+        read.append(self)
+        reread(self, sections)
+
+    monkeypatch.setattr(Firefly, "_reread", counted)
+    text = """[assume w (mem (lambda (g) (scope_include 'w g (normal 0 1))))]
+for n in 1...N: [observe (bernoulli (logistic (* (w {G[n]}) {X[n]}))) {Y[n]}]"""
+    rng = np.random.default_rng(0)
+    data = {"G": [0, 1] * 50, "X": rng.standard_normal(100), "Y": rng.random(100) < 0.5, "N": 100}
+    v = Venture(seed=1)
+    v.execute(text, **data)
+    draws = v.infer("(cycle ((flymc w each auto 'untuned 0.1 'drift 0.5 1) (mh w one 1)) 30)")
+    assert min(row.accepted for row in draws.statistics) > 5
+    assert not read
+    check(v.traces[0])

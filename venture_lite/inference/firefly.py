@@ -27,7 +27,7 @@ from venture_lite.inference.linear_block import LinearBlock, refuse_dependent
 from venture_lite.inference.linear_mode import is_near_mode
 from venture_lite.trace.dependence import readers_come_and_go
 from venture_lite.trace.directives import Model
-from venture_lite.trace.sections import Sections
+from venture_lite.trace.sections import Inputs, Sections
 
 if TYPE_CHECKING:
     from venture_lite.trace.trace import Trace
@@ -124,7 +124,7 @@ class Firefly:
             return
         if not self.sections.plan.is_valid():
             self._reread(self._sections_now())
-        elif self._stamps != [column.stamp for column in self._columns]:
+        elif not self._inputs.are_as_they_were():
             self._reread(self.sections)
         else:
             self.linear.read_priors()
@@ -145,11 +145,10 @@ class Firefly:
             self._bound()
 
     def _note(self) -> None:
-        self._stamps = [column.stamp for column in self._columns]
+        self._inputs.look()
         self._version = self.model.trace.journal.version
 
     def _read(self, sections: Sections) -> None:
-        trace = self.model.trace
         self.sections = sections
         self.linear = LinearBlock(self.model, sections, self.block)
         refuse_dependent(self.model, set(sections.plan.order), self.block)
@@ -160,8 +159,7 @@ class Firefly:
             self.rows.append(BoundedRows(kind, linear, bound, first))
             first += self.rows[-1].count
         self.count = first
-        self._columns = [column for kind in sections.kinds for column in kind.group.columns_read()]
-        self._columns += [trace.column(node >> 32) for node in sections.plan.order]
+        self._inputs = Inputs(sections)
 
     # -------------------------------------------------------------------------------------------------- set-up
 

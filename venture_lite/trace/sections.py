@@ -157,6 +157,10 @@ class Inputs:
 
     def __init__(self, sections: Sections) -> None:
         self._columns = sections.columns_read_besides()
+        self.look()
+
+    def look(self) -> None:
+        """Take what stands there now for what was read."""
         self._stamps = [column.stamp for column in self._columns]
 
     def are_as_they_were(self) -> bool:

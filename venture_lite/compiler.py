@@ -266,6 +266,7 @@ def parameter_names(items: tuple[Expression, ...]) -> list[str]:
 
 def unknown_name(item: Name, visible: Iterable[str], defined: Container[str]) -> VentureError:
     """The error of a name that nothing binds, where the program could name what is `visible`."""
+    from venture_lite.directives import DIRECTIVES
     from venture_lite.forms import SPECIAL_FORMS
 
     if item.name in SPECIAL_FORMS:
@@ -273,5 +274,6 @@ def unknown_name(item: Name, visible: Iterable[str], defined: Container[str]) ->
     hint = None
     if item.name in defined:
         hint = "[define ...] binds a name for inference expressions only; the model's names are bound by assume"
-    known = [*visible, *registry.PROCEDURES, *SPECIAL_FORMS]
-    return NameUnknown(f"unknown name {item.name}", item.span, hint or nearest(item.name, known))
+    written = {name: part.example for name, part in DIRECTIVES.items() if part.least}
+    known = [*visible, *registry.PROCEDURES, *SPECIAL_FORMS, *written]
+    return NameUnknown(f"unknown name {item.name}", item.span, hint or nearest(item.name, known, written))

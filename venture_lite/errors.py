@@ -11,7 +11,7 @@ import difflib
 import functools
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 
@@ -194,7 +194,7 @@ class VentureWarning(UserWarning):
     """Something that a person should know, after which the program goes on."""
 
 
-def nearest(name: str, known: Iterable[str]) -> str | None:
-    """A hint that names the closest known spelling, or None."""
+def nearest(name: str, known: Iterable[str], written: Mapping[str, str] | None = None) -> str | None:
+    """A hint that names the closest known spelling, or None; `written` says how some of them are written."""
     found = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
-    return f"did you mean {found[0]}?" if found else None
+    return f"did you mean {(written or {}).get(found[0], found[0])}?" if found else None

@@ -58,6 +58,7 @@ CASES = [
     Bad("an open bracket", "[assume a (normal 0 1)", ParseError, (":1:1", "not closed")),
     Bad("a stray bracket", "[assume a (normal 0 1))]", ParseError, (":1:23", "`)`")),
     Bad("an unknown procedure", "[assume a (nromal 0 1)]", NameUnknown, (":1:12", "nromal", "did you mean normal?")),
+    Bad("a directive misspelt in round brackets", "(asume a 1)", NameUnknown, (":1:2", "asume", "did you mean [assume ")),
     Bad("an unknown variable", "[predict (+ xx 1)]", NameUnknown, (":1:13", "xx"), MODEL),
     Bad("an unknown name in a body", "[assume g (lambda (a) (foldd a))]", NameUnknown, (":1:24", "fold")),
     Bad("an unknown action", "[infer (mhh default one 1)]", NameUnknown, ("mhh", "did you mean mh?"), MODEL),

@@ -266,7 +266,7 @@ def parameter_names(items: tuple[Expression, ...]) -> list[str]:
 
 def unknown_name(item: Name, visible: Iterable[str], defined: Container[str]) -> VentureError:
     """The error of a name that nothing binds, where the program could name what is `visible`."""
-    from venture_lite.directives import DIRECTIVES
+    from venture_lite.directives import EXAMPLES
     from venture_lite.forms import SPECIAL_FORMS
 
     if item.name in SPECIAL_FORMS:
@@ -274,6 +274,5 @@ def unknown_name(item: Name, visible: Iterable[str], defined: Container[str]) ->
     hint = None
     if item.name in defined:
         hint = "[define ...] binds a name for inference expressions only; the model's names are bound by assume"
-    written = {name: part.example for name, part in DIRECTIVES.items() if part.least}
-    known = [*visible, *registry.PROCEDURES, *SPECIAL_FORMS, *written]
-    return NameUnknown(f"unknown name {item.name}", item.span, hint or nearest(item.name, known, written))
+    known = [*visible, *registry.PROCEDURES, *SPECIAL_FORMS, *EXAMPLES]
+    return NameUnknown(f"unknown name {item.name}", item.span, hint or nearest(item.name, known, EXAMPLES))

@@ -38,6 +38,8 @@ DIRECTIVES = {
     "get_logscore": _Parts(0, 0, "nothing", "[get_logscore]"),
     "load": _Parts(1, 1, "a path in quotation marks", '[load "other.vnt"]'),
 }
+EXAMPLES = {name: parts.example for name, parts in DIRECTIVES.items() if parts.least}
+"""How those that take something are written."""
 _OF_EXPRESSION: dict[str, Callable[[Expression, Span], Directive]] = {
     "predict": syntax.Predict,
     "infer": syntax.Infer,

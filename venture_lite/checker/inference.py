@@ -7,6 +7,7 @@ from collections.abc import Callable
 from venture_lite.checker.expressions import Expressions, Scope
 from venture_lite.checker.known import Computed, Constant, Drawn, Known, Primitive, refuse_count, value_of_call
 from venture_lite.checker.usage import matched
+from venture_lite.directives import EXAMPLES
 from venture_lite.errors import ArgumentError, NameUnknown, VentureError, nearest
 from venture_lite.forms import if_parts, scope_name, truth
 from venture_lite.inference.actions import ACTIONS
@@ -90,7 +91,7 @@ class Inference:
             self._tell(ArgumentError(f"{head.name} is an action: it has no value"), item)
         elif not isinstance(record, Deterministic):
             deterministic = [name for name, known in registry.PROCEDURES.items() if isinstance(known, Deterministic)]
-            hint = nearest(head.name, [*ACTIONS, *deterministic])
+            hint = nearest(head.name, [*ACTIONS, *deterministic, *EXAMPLES], EXAMPLES)
             self._tell(NameUnknown(f"unknown inference action {head.name}", hint=hint), head)
         else:
             arguments = tuple([self.value(part) for part in rest])
@@ -110,7 +111,8 @@ class Inference:
         assert isinstance(head, Name)
         action = ACTIONS.get(head.name)
         if action is None:
-            self._tell(NameUnknown(f"unknown inference action {head.name}", hint=nearest(head.name, ACTIONS)), head)
+            hint = nearest(head.name, [*ACTIONS, *EXAMPLES], EXAMPLES)
+            self._tell(NameUnknown(f"unknown inference action {head.name}", hint=hint), head)
             return
         found = matched(action.usage, tuple(arguments))
         if found is None:

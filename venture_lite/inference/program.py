@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from venture_lite.directives import EXAMPLES
 from venture_lite.draws import DrawsBuilder, KernelStatistics
 from venture_lite.errors import ArgumentError, CallSite, NameUnknown, Span, VentureError, VentureWarning, nearest
 from venture_lite.forms import truth
@@ -136,8 +137,8 @@ class InferenceProgram:
                     return apply_checked(record, tuple(map(self.value, rest)), item.span)
                 if head in self.actions:
                     raise ArgumentError(f"{head} is an action: it has no value", item.span)
-                known = [*self.actions, *registry.PROCEDURES]
-                raise NameUnknown(f"unknown inference action {head}", span, nearest(head, known))
+                known = [*self.actions, *registry.PROCEDURES, *EXAMPLES]
+                raise NameUnknown(f"unknown inference action {head}", span, nearest(head, known, EXAMPLES))
         raise ArgumentError("not an inference expression", item.span)
 
     def _constant(self, item: Parameter) -> Expression:
@@ -188,7 +189,8 @@ class InferenceProgram:
         head = item.items[0]
         action = self.actions.get(head.name)
         if action is None:
-            raise NameUnknown(f"unknown inference action {head.name}", head.span, nearest(head.name, self.actions))
+            hint = nearest(head.name, [*self.actions, *EXAMPLES], EXAMPLES)
+            raise NameUnknown(f"unknown inference action {head.name}", head.span, hint)
         return action.compile(self, item)
 
     def row(self, form: Form) -> Row:

@@ -324,6 +324,12 @@ def test_an_error_in_a_kernel_puts_the_assignments_back() -> None:
         (COINS, "(anneal z (lambda (t) (if (flip) 4 3)) 1)", "a schedule must not be random", "(lambda"),
         (COINS, "(anneal z 7 1)", "SCHEDULE must be linear, sequential, constant or a procedure, got 7", "7"),
         (COINS, "(anneal z liner 1)", "unknown name liner", "liner"),
+        (
+            COINS,
+            "(anneal z linear 1 (cycle ((anneal z linear 1)) 2))",
+            "cannot run inside another",
+            "(anneal z linear 1)",
+        ),
         (COINS, "(anneal zz linear 1)", "no datum has a latent assignment in the scope zz", "(anneal"),
         (COINS, "(anneal z linear 'energy 2 (mh z one 1))", "with 'energy no kernels run", "(mh z one 1)"),
         (COINS, "(anneal z linear 'energy)", "anneal is written", "(anneal"),

@@ -13,7 +13,7 @@ from array import array
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from venture_lite.errors import ArgumentError, KernelError, VentureError
+from venture_lite.errors import ArgumentError, KernelError, NameUnknown, VentureError, nearest
 from venture_lite.forms import scope_name
 from venture_lite.inference.assignments import Assigning, Assignments
 from venture_lite.inference.data import Data, Subsample
@@ -22,7 +22,7 @@ from venture_lite.inference.lambdas import Lambda
 from venture_lite.inference.program import Action, InferenceProgram, Kernel, located
 from venture_lite.inference.reading import is_symbol, parts_of
 from venture_lite.inference.replay import Procedure
-from venture_lite.syntax import Expression, Form
+from venture_lite.syntax import Expression, Form, Name
 from venture_lite.trace.addresses import address
 from venture_lite.trace.directives import Model
 from venture_lite.trace.machine import NO_EVIDENCE
@@ -186,7 +186,11 @@ SCHEDULES: dict[str, Callable[[int, int], Sequence[int]]] = {
 
 def _schedule(program: InferenceProgram, item: Expression, churns: int) -> Sizes:
     name = next((name for name in SCHEDULES if is_symbol(item, name)), None)
-    given = program.value(item) if name is None else name
+    try:
+        given = program.value(item) if name is None else name
+    except NameUnknown as error:
+        error.hint = nearest(item.name if isinstance(item, Name) else "", SCHEDULES) or error.hint
+        raise
     name = given.name if isinstance(given, Symbol) else given
     if isinstance(name, str) and name in SCHEDULES:
         return lambda count: SCHEDULES[name](count, churns)
@@ -237,7 +241,13 @@ def _compile_anneal(program: InferenceProgram, form: Form) -> Kernel:
             "with 'energy no kernels run: they would see the whole likelihood", rest[1].span, "kernels after anneal"
         )
     sizes = _schedule(program, schedule, program.count(rest[0], "T"))
-    kernels = [program.compile(part) for part in rest[1:]]
+    if program.annealing:
+        raise KernelError("an annealing cannot run inside another, whose data come and go", form.span)
+    program.annealing = True
+    try:
+        kernels = [program.compile(part) for part in rest[1:]]
+    finally:
+        program.annealing = False
     engine = Annealing(program.model, scope_name(scope), kernels, tempers)
     row = program.row(form)
     row.details = engine.details

@@ -88,6 +88,8 @@ class InferenceProgram:
         self.progress = progress or Silent()
         # the data of the program's loops, gathered when an action asks for them
         self.data = data
+        # whether kernels of an annealing are being compiled: data will be out while they run
+        self.annealing = False
         self.draws = DrawsBuilder()
         self.rows: dict[int, Row] = {}
         # what was warned of already, in this program or in its run in another chain

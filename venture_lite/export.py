@@ -30,7 +30,9 @@ def save(draws: Draws, path: str | PathLike[str]) -> None:
     """Write draws by the file's suffix.
 
     .npz holds one array a variable, (chains, draws, ...), values that are not numbers as JSON text; .csv has one row
-    for each draw of each chain and one column for each coordinate; .nc is netCDF with ArviZ's groups.
+    for each draw of each chain and one column for each coordinate; .nc is netCDF with ArviZ's groups. Where a kernel
+    adapted while draws were collected, a column `adapting` of the .csv says of each whether it did, and the .nc holds
+    them apart.
 
     Raises:
         VentureError: another suffix, no netCDF library, or a file that cannot be written.
@@ -133,9 +135,13 @@ def _save_csv(draws: Draws, path: Path) -> None:
     headings = [heading for parts in columns.values() for heading, _ in parts]
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
-        writer.writerow(["chain", "draw", *headings])
+        marked = any(map(len, draws.adapting))
+        writer.writerow(["chain", "draw", *["adapting"] * marked, *headings])
         for chain in range(draws.chain_count):
             cells = [chains[chain] for parts in columns.values() for _, chains in parts]
+            if marked:
+                adapted = max(draws.adapting[chain].values(), default=0)
+                cells.insert(0, [str(draw < adapted).lower() for draw in range(max(map(len, cells)))])
             rows = itertools.zip_longest(*cells, fillvalue="")
             writer.writerows([chain, draw, *row] for draw, row in enumerate(rows))
 

@@ -44,6 +44,16 @@ def test_csv_has_a_row_a_draw_and_blanks_where_a_variable_is_shorter(draws: Draw
     assert len(rows) == 7
 
 
+def test_csv_marks_what_was_drawn_while_a_kernel_adapted(tmp_path: Path) -> None:
+    chains = [{"w": np.arange(3.0), "late": np.arange(2.0)}] * 2
+    Draws(chains, [], adapting=[{"w": 2}, {}]).save(tmp_path / "out.csv")
+    with (tmp_path / "out.csv").open(newline="") as file:
+        rows = list(csv.reader(file))
+    assert rows[0] == ["chain", "draw", "adapting", "w", "late"]
+    assert [row[2] for row in rows[1:]] == ["true", "true", "false", "false", "false", "false"]
+    assert rows[3] == ["0", "2", "false", "2.0", ""]
+
+
 def test_the_tree_is_as_arviz_reads_it(draws: Draws) -> None:
     tree = draws.to_datatree()
     posterior = tree["posterior"]

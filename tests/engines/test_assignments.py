@@ -216,9 +216,9 @@ def named(text: str, seed: int = 5) -> Venture:
 
 NAMED_KERNELS = [
     "(gibbs view each 6)",
-    "(cycle ((gibbs view one 2) (gibbs category each 1)) 12)",
+    "(cycle ((gibbs view one 2) (gibbs category each 1)) 3)",
     "(mh view each 12)",
-    "(cycle ((mh view one 2) (mh category each 1)) 12)",
+    "(cycle ((mh view one 2) (mh category each 1)) 6)",
 ]
 
 

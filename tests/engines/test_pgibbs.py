@@ -64,7 +64,9 @@ def test_a_sweep_keeps_the_posterior(name: str) -> None:
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("particles", [2, 3, 5])
 def test_a_sweep_keeps_the_posterior_with_many_draws(name: str, particles: int) -> None:
-    agrees(MODELS[name], f"(pgibbs x ordered {particles} 1)", 50_000)
+    """To a standard error of 0.003 in the models whose sweeps are quick, of 0.006 in the others."""
+    quick = name in ("chain", "long memory", "backward", "pairs")
+    agrees(MODELS[name], f"(pgibbs x ordered {particles} 1)", 300_000 if quick else 50_000)
 
 
 @pytest.mark.slow

@@ -307,7 +307,7 @@ CASES = (
             "(gibbs pair each 1)",
             "(gibbs pair all 1)",
             "(gibbs default one 6)",
-            "(cycle ((gibbs pair 0 1) (mh pair 1 4)) 2)",
+            "(cycle ((gibbs pair 0 1) (mh pair 1 4)) 3)",
         ),
         derivation="All 15 partitions; a block holds the tables of two data, enumerated jointly.",
     ),

@@ -33,14 +33,18 @@ def kind(engine: str) -> str:
     return proposal if proposal != "resimulation" or " one " in engine else "resimulation of other blocks"
 
 
+LONG = ("depth_as_argument", "evidence_in_branch", "evidence_through_calls", "franchise", "random_sum")
+"""Cases of which a draw takes several milliseconds."""
+
+
 def every_day(case: Case) -> list[str]:
     """The engines of the everyday suite: the case's first, and one of another kind, which falls differently for each
-    case; the others run with the slow ones."""
+    case, but for the long ones; the others run with the slow ones."""
     kinds: dict[str, str] = {}
     for engine in case.engines:
         kinds.setdefault(kind(engine), engine)
     first, *others = kinds.values()
-    return [first, others[crc32(case.name.encode()) % len(others)]] if others else [first]
+    return [first, others[crc32(case.name.encode()) % len(others)]] if others and case.name not in LONG else [first]
 
 
 EVERYDAY = [pytest.param(case, e, id=f"{case.name}:{e}") for case in CASES for e in every_day(case)] + [

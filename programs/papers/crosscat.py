@@ -65,11 +65,15 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--save", type=Path, help="where scores are kept")
     parser.add_argument("--picture", type=Path, default=PICTURE)
+    parser.add_argument("--costs", action="store_true", help="print what a sweep costs, and nothing else")
     options = parser.parse_args()
     if options.data:
         table = read(options.data, options.rows).some_columns(options.columns)
     else:
         table = generated(options.rows, options.columns)
+    if options.costs:
+        print_costs(table, options.first)
+        return
     scores = saved(options.save)
     for seed in range(options.first, options.first + options.seeds):
         for score in run(table, seed, sorted(options.churns), [one for one in scores if one.seed == seed]):
@@ -124,6 +128,18 @@ def run(table: Table, seed: int, churns: list[int], known: list[Score]) -> Itera
                 if sweeps == count + 1 if bound == ASSIGNMENTS else took >= limits[count]:
                     left.remove((bound, count))
                     yield scored(v, strategy, bound, count, took)
+
+
+def print_costs(table: Table, seed: int) -> None:
+    """CPU seconds of loading the rows to learn from, and of each part of a sweep, twice."""
+    train, _ = table.split(np.random.default_rng(seed))
+    started = time.process_time()
+    v = session(train, seed)
+    print(f"{time.process_time() - started:6.2f}  loading {train.rows.size:,} cells")
+    hyper = " ".join(f"(gibbs {scope} each 1)" for scope in ("views", "categories", "mean", "kappa", "nu", "var"))
+    rows = [f"(anneal category {schedule} 0)" for schedule in ("constant", "sequential")]
+    for kernel in [*rows, f"(do {hyper})", "(gibbs view each 1)", "(mh view each 1)"] * 2:
+        print(f"{timed(v, kernel):6.2f}  {kernel}")
 
 
 def timed(v: Venture, kernel: str) -> float:

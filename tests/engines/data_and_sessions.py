@@ -1,4 +1,4 @@
-"""A session with a program in it, and data of two classes, for the tests of engines."""
+"""A session with a program in it, models of one block, and data of two classes, for the tests of engines."""
 
 from __future__ import annotations
 
@@ -7,6 +7,29 @@ from typing import Any
 import numpy as np
 
 from venture_lite import Venture
+from venture_lite.trace.directives import Model
+
+LOGISTIC = """
+[assume w (scope_include 'w 0 (multivariate_normal (vector 0 0) (matrix (list 10 0) (list 0 10))))]
+[assume y (lambda (x) (bernoulli (linear_logistic w x)))]
+for n in 1...N: [observe (y {X[n]}) {Y[n]}]
+"""
+NORMAL = """
+[assume mu (scope_include 'mu 0 (normal 0 10))]
+for n in 1...N: [observe (normal mu 2) {Y[n]}]
+"""
+ROBUST = """
+[assume mu (scope_include 'mu 0 (normal 0 10))]
+[assume s (scope_include 's 0 (gamma 2 2))]
+for n in 1...N: [observe (student_t 1 mu s) {Y[n]}]
+"""
+
+
+def node_of(model: Model, name: str) -> int:
+    """The choice that a name stands for."""
+    target = model.trace.analyzer.globals[name]
+    assert target.code is not None
+    return model.trace.result_node(target.code, target.row)
 
 
 def venture(text: str, seed: int = 1, **parameters: Any) -> Venture:

@@ -53,25 +53,22 @@ class Transitions:
     def step(self, principals: Sequence[int], proposal: Proposal) -> bool:
         """One transition; whether it was accepted. An error leaves the trace as it was."""
         block = tuple(principals)
-        single = self.single if len(block) == 1 else None
-        if single is not None and single.choices.have_plans(block[0]):
-            moved = self._alone(single, block[0])
-            if moved is not None:
-                return moved
-        plan = self._plan(block)
-        if plan is not None:
-            accepted = plan.transition(proposal, self.decide)
+        moved = self._alone(block, known=True)
+        if moved is None and (plan := self._plan(block)) is not None:
+            moved = plan.transition(proposal, self.decide)
             self.rows += plan.rows
-            return accepted
-        if single is not None and not single.choices.have_plans(block[0]):
-            moved = self._alone(single, block[0])
-            if moved is not None:
-                return moved
-        return self._interpreted(block, proposal)
+        if moved is None:
+            moved = self._alone(block, known=False)
+        return self._interpreted(block, proposal) if moved is None else moved
 
-    def _alone(self, single: SingleMH, node: int) -> bool | None:
+    def _alone(self, block: tuple[int, ...], known: bool) -> bool | None:
+        """Move a single choice, of a site `known` to have plans for it or else to be tried; None where nothing was
+        done."""
+        single = self.single
+        if single is None or len(block) != 1 or single.choices.have_plans(block[0]) != known:
+            return None
         before = single.rows
-        moved = single.step(node)
+        moved = single.step(block[0])
         self.rows += single.rows - before
         return moved
 

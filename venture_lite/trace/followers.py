@@ -114,9 +114,13 @@ class JointWeigher(Weigher):
     """Weighs the applications of each exchangeable procedure together, by the joint density of its statistics. Only
     for a likelihood that is not tempered."""
 
-    def begin(self, forbidden: Collection[int]) -> Weight:
+    def __init__(self, plans: Reassignments, draws: Draws) -> None:
+        super().__init__(plans, draws)
         # procedure -> values that it would give
         self._together: dict[Exchangeable, list[Any]] = {}
+
+    def begin(self, forbidden: Collection[int]) -> Weight:
+        self._together.clear()
         return super().begin(forbidden)
 
     def made(self, site: int, row: int, operator: Any, value: Any, observed: bool, *inputs: Any) -> None:

@@ -7,6 +7,7 @@ made, something is drawn) is left to the evaluator, which does the same, and wha
 
 from __future__ import annotations
 
+import math
 from functools import cache
 from typing import Any
 
@@ -43,9 +44,7 @@ def take_out(model: Model, code: Code, row: int) -> bool:
             if step == result or not _is_shared(model, packed) or any(packed == other for other, _ in left):
                 return False
             left.append((packed, step))
-        elif packed != (MAKER_EDGE if step == result else PRIMITIVE_EDGE) and not (
-            step == result and packed == RANDOM_EDGE
-        ):
+        elif packed not in ((MAKER_EDGE, RANDOM_EDGE) if step == result else (PRIMITIVE_EDGE,)):
             return False
     if not table.is_observed(result, row):
         return False
@@ -99,7 +98,7 @@ def put_in(model: Model, code: Code, row: int, evidence: Any) -> bool:
     _enter(model, code, row, evidence, found)
     if isinstance(operator, Exchangeable):
         trace.statistics.incorporate(operator, evidence, arguments)
-    if term == -float("inf"):
+    if term == -math.inf:
         refuse_impossible(trace, code, row)
         model.maybe_impossible = True
     return True
@@ -115,7 +114,6 @@ def _operator(model: Model, code: Code, row: int) -> tuple[Any, tuple[Any, ...]]
     operator, *arguments = values
     if not isinstance(operator, Exchangeable):
         return None, ()
-    trace.tables[code.index].edges[slot].view[row] = MAKER_EDGE
     return operator, tuple(arguments)
 
 
@@ -125,6 +123,8 @@ def _enter(model: Model, code: Code, row: int, evidence: Any, families: list[tup
     table, slot = trace.tables[code.index], code.result_slot
     table.awake(row)
     table.columns[slot].fill(row, evidence)  # type: ignore[union-attr]
+    if slot in table.edges:
+        table.edges[slot].view[row] = MAKER_EDGE
     trace.set_observed(code, slot, row, True)
     for body, inner, step in families:
         trace.users.add(body, inner, code.first_site + step, row)

@@ -9,9 +9,9 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 SOURCES = sorted([*(ROOT / "venture_lite").rglob("*.py"), *(ROOT / "programs").glob("*.py")])
-LINES_OF_A_FILE = 400
+LINES_OF_A_FILE = 500
 LINES_OF_A_FUNCTION = 60
-METHODS_OF_A_CLASS = 25
+METHODS_OF_A_CLASS = 30
 BANNED_NAMES = ("utils", "helpers", "common", "misc")
 
 

@@ -1,4 +1,4 @@
-# Everything happens in $(VENV), which is made once and again only when pyproject.toml changes.
+# Everything happens in $(VENV), which is made once and again only when pyproject.toml or the grammar changes.
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -37,7 +37,7 @@ lint: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-$(STAMP): pyproject.toml
+$(STAMP): pyproject.toml grammar/venture.lark grammar/tables.py
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,examples]'
 	@touch $@

@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import Any
 
 from venture_lite.directives import DIRECTIVES
-from venture_lite.inference.actions import RECORDS as ACTIONS
+from venture_lite.inference.actions import ACTIONS
 from venture_lite.procedures import registry
 from venture_lite.procedures.record import REQUIRED, Argument, Deterministic, Maker, Procedure, Random
 from venture_lite.repl.commands import COMMANDS
@@ -181,7 +181,7 @@ def comment_above(expression: Expression) -> str:
 
 def actions() -> str:
     parts = []
-    for action in ACTIONS:
+    for action in ACTIONS.values():
         usage = "\n".join(action.usage)
         parts += [f"### `{action.name}` {{ #{anchor(action.name)} }}", f"```scheme\n{usage}\n```", action.summary]
     return "\n\n".join(parts)

@@ -9,6 +9,7 @@ own: a message about the bracket that was left open is worth more than one about
 from __future__ import annotations
 
 import functools
+import json
 import math
 import re
 import threading
@@ -114,15 +115,31 @@ def _explained(source: Source, refused: UnexpectedInput, first: int, end: int) -
 
 @functools.cache
 def _automaton() -> Lark:
-    from lark import Lark
+    """The automaton that cuts and nests a text, from the tables that the build made if they are current."""
+    import lark
 
     package = Path(__file__).parent
     for folder in (package / "_grammar", package.parent / "grammar"):
         path = folder / "venture.lark"
         if path.is_file():
             grammar = path.read_text(encoding="utf-8")
-            return Lark(grammar, parser="lalr", start=["program", "lone_expression"], transformer=_BUILDER)
+            made = _tables(folder / "tables.json")
+            if made.get("grammar") == grammar and made.get("lark") == lark.__version__:
+                restored = lark.Lark._load_from_dict(made["data"], made["memo"], transformer=_BUILDER)  # type: ignore[no-untyped-call]
+                return cast("Lark", restored)
+            return lark.Lark(grammar, parser="lalr", start=["program", "lone_expression"], transformer=_BUILDER)
     raise InternalError(f"the grammar is neither beside nor inside {package}")
+
+
+def _tables(path: Path) -> dict[Any, Any]:
+    """What the build left of the automaton; nothing where it left nothing that can be read."""
+    try:
+        text = path.read_text(encoding="utf-8")
+        # JSON's keys are text, the automaton's states are numbers
+        made = json.loads(text, object_hook=lambda found: {int(k) if k.isdigit() else k: v for k, v in found.items()})
+    except (OSError, ValueError):
+        return {}
+    return made if isinstance(made, dict) else {}
 
 
 # ------------------------------------------------------------------------------------------------------ the tree

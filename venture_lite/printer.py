@@ -8,7 +8,6 @@ from typing import TextIO
 
 from venture_lite.draws import Draws
 from venture_lite.errors import VentureError
-from venture_lite.plots import needs_plain
 from venture_lite.progress import Display, Snapshot, is_watched
 from venture_lite.report import Report, as_json, as_text
 from venture_lite.streams import say, write_line
@@ -75,7 +74,7 @@ class Printer:
         if self._as_json:
             text = as_json(report, file, picture)
         else:
-            text = as_text(report, plain=needs_plain(getattr(self._stream, "encoding", None)))
+            text = as_text(report, encoding=getattr(self._stream, "encoding", None))
             if draws is not None and text:
                 text = "\n" * (self._tables_shown > 0) + text
                 self._tables_shown += 1

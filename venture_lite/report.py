@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from venture_lite import plots, syntax
+from venture_lite import syntax
 from venture_lite.draws import Draws
 from venture_lite.errors import VentureError, VentureWarning
 from venture_lite.parameters import constant_index
@@ -109,12 +109,14 @@ def _of_passes(loop: syntax.Loop, values: list[list[Any]], outer: Mapping[str, i
                 yield replace(Report.of(result_of(directive, value), chains), passes=tuple(inside.items()))
 
 
-def as_text(report: Report, width: int = WIDTH, plain: bool = False) -> str | None:
-    """What a person wants to see of a single directive, or None; `plain` draws plots in ASCII."""
+def as_text(report: Report, width: int = WIDTH, encoding: str | None = "utf-8") -> str | None:
+    """What a person wants to see of a single directive, or None; plots take the signs that the encoding has."""
     if isinstance(report.value, Draws):
         parts = [report.value.summary().body()]
         if report.value.plotted is not None:
-            parts.append(plots.text(report.value.plotted, min(width, plots.WIDTH), plain))
+            from venture_lite import plots
+
+            parts.append(plots.text(report.value.plotted, min(width, plots.WIDTH), plots.needs_plain(encoding)))
         body = "\n".join(part for part in parts if part)
         return f"{report.name()}\n{body}" if body and report.passes else body or None
     if report.kind not in SHOWN or report.value is None:

@@ -17,6 +17,14 @@ FIGURE_1 = """
 [observe y 10.0]
 [infer (repeat 1000 (do (mh default one 1) (collect b mu)))]
 """
+HUNDRED_DRAWS = """
+from venture_lite import Venture
+v = Venture(seed=1)
+v.execute("[assume mu (normal 0 1)] [observe (normal mu 1) 1.2]")
+v.infer("(repeat 100 (do (mh default one 1) (collect mu)))")
+"""
+DRAWS_BAR = 4.0
+"""At most so many times what a process takes that imports NumPy's generators and ends."""
 IMPORT_BAR = 0.25
 RUN_BAR = 1.2
 REPETITIONS = 9
@@ -29,6 +37,8 @@ def rows() -> list[Row]:
         commands = {
             "bare": ["-c", "pass"],
             "numpy": ["-c", "import numpy"],
+            "generators": ["-c", "import numpy.random"],
+            "draws": ["-c", HUNDRED_DRAWS],
             "import": ["-c", "import venture_lite"],
             # the package imports its parts when they are asked for
             "door": ["-c", "from venture_lite import Venture"],
@@ -40,7 +50,7 @@ def rows() -> list[Row]:
         for _ in range(REPETITIONS):
             for name, arguments in commands.items():
                 times[name].append(seconds(lambda arguments=arguments: _start(arguments)))  # type: ignore[misc]
-    bare, numpy, imported, door, run = (statistics.median(times[name]) for name in commands)
+    bare, numpy, generators, draws, imported, door, run = (statistics.median(times[name]) for name in commands)
     return [
         *(
             Row(
@@ -52,6 +62,14 @@ def rows() -> list[Row]:
                 took - bare <= IMPORT_BAR,
             )
             for what, took in (("import venture_lite", imported), ("from venture_lite import Venture", door))
+        ),
+        Row(
+            "a process that makes 100 draws of one parameter",
+            f"{draws:.2f} s",
+            f"at most {DRAWS_BAR} times",
+            f"one that imports numpy.random, {generators:.3f} s",
+            draws / generators,
+            draws <= DRAWS_BAR * generators,
         ),
         Row(
             "venture run of Fig. 1, 1,000 transitions",

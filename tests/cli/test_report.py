@@ -144,7 +144,7 @@ def test_what_was_plotted_is_shown_below_the_table() -> None:
     report = Report("infer", None, "x", Draws([{"mu": np.arange(8.0)}], plotted=plotted), 1)
     text = as_text(report) or ""
     assert text.index("1 chain of 8 draws") < text.index("b: 3 draws")
-    assert "#" in (as_text(report, plain=True) or "")
+    assert "#" in (as_text(report, encoding="ascii") or "")
     line = as_json(report, None)
     assert line is not None
     assert "plotted" not in line

@@ -10,11 +10,16 @@ import pytest
 HEAVY = ("scipy", "numba", "arviz_base", "arviz_stats", "xarray", "pandas", "matplotlib", "sklearn", "rich", "lark")
 
 
-def modules_after(code: str) -> set[str]:
-    """Top-level modules that a fresh interpreter has loaded after running the code."""
-    report = "import sys; print('\\n' + ' '.join({name.partition('.')[0] for name in sys.modules}))"
+def loaded_after(code: str) -> set[str]:
+    """Modules that a fresh interpreter has loaded after running the code."""
+    report = "import sys; print('\\n' + ' '.join(sys.modules))"
     done = subprocess.run([sys.executable, "-c", f"{code}\n{report}"], capture_output=True, text=True, check=True)
     return set(done.stdout.splitlines()[-1].split())
+
+
+def modules_after(code: str) -> set[str]:
+    """The same, top-level packages alone."""
+    return {name.partition(".")[0] for name in loaded_after(code)}
 
 
 @pytest.mark.parametrize(
@@ -37,3 +42,17 @@ for value in range(20):
 str(builder.finish().summary())
 """
     assert modules_after(code).isdisjoint(HEAVY)
+
+
+def test_a_program_loads_the_engines_that_it_names() -> None:
+    code = """
+from venture_lite import Venture
+v = Venture(seed=1)
+v.execute("[assume mu (normal 0 1)] [observe (normal mu 1) 1.2]")
+v.infer("(repeat 2 (do (mh default one 1) (collect mu)))")
+"""
+    loaded = loaded_after(code)
+    assert "venture_lite.inference.mh" in loaded
+    others = ("gibbs", "slice", "hmc", "mala", "rejection", "subsampled", "pgibbs", "flymc", "anneal", "precondition")
+    assert loaded.isdisjoint(f"venture_lite.inference.{engine}" for engine in others)
+    assert loaded.isdisjoint(f"venture_lite.{part}" for part in ("plots", "pictures", "report", "workers"))

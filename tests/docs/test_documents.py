@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, MutableMapping
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ NAMES = [str(path.relative_to(ROOT)) for path in DOCUMENTS]
 @pytest.fixture(autouse=True)
 def registries_are_put_back() -> Iterator[None]:
     """Two documents add a procedure and an engine, which other tests should not see."""
-    registries: tuple[dict[str, Any], ...] = (registry.PROCEDURES, actions.ACTIONS)
+    registries: tuple[MutableMapping[str, Any], ...] = (registry.PROCEDURES, actions.ACTIONS)
     before = [dict(known) for known in registries]
     yield
     for known, kept in zip(registries, before, strict=True):

@@ -1,24 +1,69 @@
-"""Every action of inference programs by name. A new engine is a file with its record, listed here."""
+"""Every action of inference programs by name, imported when it is first asked for.
+
+A new engine is a module with its record, named as the action in capitals, and a line here. A program pays for the
+engines that it uses; who only asks which names there are pays for none.
+"""
 
 from __future__ import annotations
 
-from venture_lite.inference.anneal import ANNEAL
-from venture_lite.inference.combinators import CYCLE, DO, MIXTURE, REPEAT
-from venture_lite.inference.flymc import FLYMC
-from venture_lite.inference.gibbs import GIBBS
-from venture_lite.inference.hmc import HMC
-from venture_lite.inference.mala import MALA
-from venture_lite.inference.mh import MH
-from venture_lite.inference.output import COLLECT, LABELLED, PLOT, PRINT
-from venture_lite.inference.pgibbs import PGIBBS
+import importlib
+from collections.abc import Iterator, Mapping, MutableMapping
+from typing import cast
+
 from venture_lite.inference.program import Action
-from venture_lite.inference.rejection import REJECTION
-from venture_lite.inference.slice import SLICE
-from venture_lite.inference.subsampled import SUBSAMPLED_MH, SUBSAMPLED_MH_REPORT
 
-RECORDS: tuple[Action, ...] = (
-    MH, GIBBS, SLICE, MALA, HMC, REJECTION, SUBSAMPLED_MH, SUBSAMPLED_MH_REPORT, PGIBBS, FLYMC, ANNEAL, CYCLE,
-    MIXTURE, REPEAT, DO, COLLECT, LABELLED, PRINT, PLOT,
-)  # fmt: skip
+_HOMES = {
+    "mh": "mh",
+    "gibbs": "gibbs",
+    "slice": "slice",
+    "mala": "mala",
+    "hmc": "hmc",
+    "rejection": "rejection",
+    "subsampled_mh": "subsampled",
+    "subsampled_mh_report": "subsampled",
+    "pgibbs": "pgibbs",
+    "flymc": "flymc",
+    "anneal": "anneal",
+    "cycle": "combinators",
+    "mixture": "combinators",
+    "repeat": "combinators",
+    "do": "combinators",
+    "collect": "output",
+    "labelled": "output",
+    "print": "output",
+    "plot": "output",
+}
+"""The module of each action, in the order of the manual."""
 
-ACTIONS: dict[str, Action] = {record.name: record for record in RECORDS}
+
+class Actions(MutableMapping[str, Action]):
+    """Records by name; the names are known without an import, a record asked for imports its engine."""
+
+    def __init__(self, homes: Mapping[str, str]) -> None:
+        # for each name its record or, until that is asked for, the module where it stands
+        self._known: dict[str, Action | str] = dict(homes)
+
+    def __getitem__(self, name: str) -> Action:
+        known = self._known[name]
+        if isinstance(known, str):
+            module = importlib.import_module(f"venture_lite.inference.{known}")
+            known = self._known[name] = cast(Action, getattr(module, name.upper()))
+        return known
+
+    def __setitem__(self, name: str, action: Action) -> None:
+        self._known[name] = action
+
+    def __delitem__(self, name: str) -> None:
+        del self._known[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._known
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._known)
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+
+ACTIONS = Actions(_HOMES)

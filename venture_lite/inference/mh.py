@@ -8,30 +8,29 @@ unconstrained coordinate of each choice, with the Jacobian of its transform.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from venture_lite.errors import ArgumentError, KernelError
 from venture_lite.forms import scope_name
 from venture_lite.inference.distributions import name_of, reads_arguments, refuse_discrete, transform_of
-from venture_lite.inference.gradients import Densities
 from venture_lite.inference.inspection import inspected_first
-from venture_lite.inference.own_proposal import OwnProposal, refuse_labels
-from venture_lite.inference.precondition import Preconditioner
 from venture_lite.inference.program import Action, InferenceProgram, Kernel
-from venture_lite.inference.proposal import Density
 from venture_lite.inference.reading import is_symbol, parts_of
-from venture_lite.inference.replay import Procedure
 from venture_lite.inference.single_mh import SingleMH
 from venture_lite.inference.transitions import Transitions
 from venture_lite.procedures.record import Random
 from venture_lite.procedures.transforms import REAL
-from venture_lite.syntax import Form, Quote
+from venture_lite.syntax import Expression, Form, Quote
 from venture_lite.trace.directives import Model
 from venture_lite.trace.regenerate import Proposal
 from venture_lite.trace.trace import Trace
 from venture_lite.values import freeze
+
+if TYPE_CHECKING:
+    from venture_lite.inference.own_proposal import OwnProposal
+    from venture_lite.inference.precondition import Preconditioner
 
 
 class Resimulation:
@@ -151,8 +150,24 @@ class Moves:
 
 def preconditioned(program: InferenceProgram, sigma: float) -> PreconditionedDrift:
     """The walk of `'drift SIGMA 'precondition`."""
+    # imported here, as below: only who asks for a way of proposing pays for it
+    from venture_lite.inference.gradients import Densities
+    from venture_lite.inference.precondition import Preconditioner
+
     densities = Densities(program.model, "'precondition", program.warn)
     return PreconditionedDrift(program.model.trace.rng, sigma, Preconditioner(densities))
+
+
+def own_proposal(
+    program: InferenceProgram, scope: Any, proposal: Expression, block_count: Callable[[], int] | None
+) -> tuple[OwnProposal, Callable[[Model, list[int]], None]]:
+    """The engine of `(mh SCOPE BLOCK PROPOSAL T)`, and what refuses a block that it cannot move."""
+    from venture_lite.inference.own_proposal import OwnProposal, refuse_labels
+    from venture_lite.inference.proposal import Density
+    from venture_lite.inference.replay import Procedure
+
+    density = Density(Procedure(program, program.procedure(proposal, "PROPOSAL")))
+    return OwnProposal(density, scope, block_count, program.warn), refuse_labels
 
 
 def _compile_mh(program: InferenceProgram, form: Form) -> Kernel:
@@ -177,9 +192,7 @@ def _compile_mh(program: InferenceProgram, form: Form) -> Kernel:
         engine = Moves(model, block_count, walk)
         refuse, by_block = walk.preconditioner.densities.refuse, True
     elif len(parts) == 4 and not isinstance(parts[2], Quote) and not is_symbol(parts[2], "drift"):
-        density = Density(Procedure(program, program.procedure(parts[2], "PROPOSAL")))
-        engine = OwnProposal(density, scope, block_count, program.warn)
-        refuse = refuse_labels
+        engine, refuse = own_proposal(program, scope, parts[2], block_count)
     else:
         raise ArgumentError(f"mh is written {usage}", form.span)
     run = program.kernel(form, scope, selector, count, engine.step, engine)

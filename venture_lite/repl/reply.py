@@ -51,7 +51,7 @@ def _named(name: str, report: Report, width: int) -> str:
 
 def of_draws(draws: Draws, width: int, plain: bool) -> Iterator[str]:
     """The table of the summary, the plots, what the kernels did, and what to beware of."""
-    text = as_text(Report("infer", None, None, draws, None), width, plain)
+    text = as_text(Report("infer", None, None, draws, None), width, "ascii" if plain else "utf-8")
     if text:
         yield text
     yield from _kernels(draws.statistics)

@@ -209,7 +209,7 @@ def _i0e_of_columns(x: Any) -> Any:
 
 
 def _is_integral_columns(x: Any) -> Any:
-    return np.mod(x, 1) == 0
+    return True if getattr(x, "dtype", np.dtype(float)).kind in "bi" else np.mod(x, 1) == 0
 
 
 def _times_of_columns(x: Any, y: Any) -> Any:

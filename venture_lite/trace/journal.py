@@ -52,6 +52,7 @@ class Journal:
 
     def put_rows(self, column: Column, rows: np.ndarray, values: np.ndarray) -> None:
         """Store values (len(rows),) of the column's own kind in live rows."""
+        column.own()
         self.entries.extend((_restore_rows, column, rows, column.array[rows], column.stamp, 5))
         column.array[rows] = values
         column.stamp = next(STAMPS)

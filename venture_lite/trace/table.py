@@ -1,9 +1,9 @@
 """Columns and tables: where every value of a trace is stored.
 
 A `Column` holds one slot's values over the rows of a Code. Its type follows what is put into it: float64, int64 or bool
-in a NumPy array that grows by doubling, rows of a matrix for data loaded together, otherwise a Python list of objects.
-Single values are read through `column.view[row]` (a memoryview or the list itself, which return Python numbers), groups
-of rows through `column.gather(rows)`.
+in a NumPy array that grows by doubling, rows of a matrix for data loaded together and for the vectors of a wide table,
+otherwise a Python list of objects. Single values are read through `column.view[row]` (a memoryview or the list itself,
+which return Python numbers), groups of rows through `column.gather(rows)`.
 
 A `Table` holds a Code's rows: what is live, the environment, the user, the edges. It never writes to a journal; whoever
 changes it does.
@@ -43,6 +43,11 @@ MOST_BYTES = 2**26
 """A matrix of at most so many bytes, read as a whole more often than this, is kept by columns as well."""
 
 
+WIDE = 32
+"""Vectors of one length in more rows than this are kept as rows of a matrix: an array is made of fewer in no time, and
+a list gives out the object that was put in, with what is known of it."""
+
+
 class NotColumnar(Exception):
     """The values of a group of rows do not form an array; go row by row."""
 
@@ -52,12 +57,29 @@ def memory(array: Any) -> memoryview:
     return memoryview(array)
 
 
+class _Copies:
+    """What `column.view` is for a matrix whose rows change: a row is read out as a copy, since values never do."""
+
+    __slots__ = ("array",)
+
+    def __init__(self, array: np.ndarray) -> None:
+        self.array = array
+
+    def __len__(self) -> int:
+        return len(self.array)
+
+    def __getitem__(self, row: int) -> np.ndarray:
+        value: np.ndarray = self.array[row].copy()
+        value.flags.writeable = False
+        return value
+
+
 class Column:
-    __slots__ = ("_by_feature", "_sweeps", "array", "kind", "stamp", "view")
+    __slots__ = ("_by_feature", "_gathered", "_narrow", "_sweeps", "array", "kind", "stamp", "view")
 
     def __init__(self, kind: type | None = None, capacity: int = 0) -> None:
-        # float, int or bool; object for a list; np.ndarray for rows of a matrix, which are data and never change;
-        # None while empty
+        # float, int or bool; object for a list; np.ndarray for rows of a matrix, of which data are read out as they
+        # lie there until the first of them changes; None while empty
         self.kind: type | None = kind
         self.array: Any = np.zeros(capacity, _DTYPE[kind]) if kind in _DTYPE else None
         self.view: Any = memory(self.array) if kind in _DTYPE else [None] * capacity
@@ -65,6 +87,9 @@ class Column:
         # how often a matrix was read row after row, and its copy by columns, as of a stamp
         self._sweeps = 0
         self._by_feature: tuple[int, np.ndarray] | None = None
+        # (stamp, how many numbers were gathered as of it), and the numbers in a narrower type, as of a stamp
+        self._gathered = (0, 0)
+        self._narrow: tuple[int, np.ndarray] | None = None
 
     def reserve(self, capacity: int) -> None:
         """Room for rows below `capacity`."""
@@ -78,9 +103,35 @@ class Column:
             if len(self.array) < capacity:
                 grown = np.zeros((capacity, *self.array.shape[1:]))
                 grown[: len(self.array)] = self.array
-                self.array = self.view = grown
+                self.array, self.view = grown, _Copies(grown) if self._changes() else grown
         elif len(self.view) < capacity:
             self.view.extend([None] * (capacity - len(self.view)))
+            if capacity > WIDE and self.kind is object:
+                self._vectors_to_rows()
+
+    def _changes(self) -> bool:
+        """Whether rows of the matrix have been written over."""
+        return isinstance(self.view, _Copies)
+
+    def _vectors_to_rows(self) -> None:
+        """A list that holds vectors of one length alone becomes a matrix."""
+        vectors = [value for value in self.view if value is not None]
+        if not vectors or not isinstance(vectors[0], np.ndarray):
+            return
+        shape = vectors[0].shape
+        if len(shape) != 1 or not all(isinstance(value, np.ndarray) and value.shape == shape for value in vectors):
+            return
+        array = np.zeros((len(self.view), *shape))
+        for row, value in enumerate(self.view):
+            if value is not None:
+                array[row] = value
+        self.kind, self.array, self.view = np.ndarray, array, _Copies(array)
+
+    def own(self) -> None:
+        """Make the rows of a matrix writable: who read one of the data before keeps what was read."""
+        if self.kind is np.ndarray and not self._changes():
+            self.array = self.array.copy()
+            self.view = _Copies(self.array)
 
     def put(self, row: int, value: Any) -> None:
         """Store a value; the column takes on a wider type where it must."""
@@ -92,6 +143,11 @@ class Column:
                 self.view[row] = value
         elif self.kind is object:
             self.view[row] = value
+        elif self.kind is np.ndarray and isinstance(value, np.ndarray) and value.shape == self.array.shape[1:]:
+            if not self._changes() and self.array[row].tobytes() == value.tobytes():
+                return  # evidence that is given to its choice again
+            self.own()
+            self.array[row] = value
         else:
             self._put_other(row, value)
         self.stamp = next(STAMPS)
@@ -134,7 +190,7 @@ class Column:
         self.view = memory(self.array)
 
     def _to_objects(self, capacity: int) -> None:
-        values = list(self.array) if self.kind is np.ndarray else list(self.view)
+        values = list(self.view)
         self.view = values + [None] * (capacity - len(values))
         self.kind = object
         self.array = None
@@ -189,18 +245,52 @@ class Column:
                 return gathered
         raise NotColumnar
 
+    def gather_narrow(self, rows: Any) -> np.ndarray:
+        """`gather`, where it matters whether numbers are whole, or 0 and 1: in the narrowest type that holds them all.
+
+        What the numbers are is found out once as many have been read as there are, and stands until one changes: a
+        column that changes at each transition, or of which a minibatch is read, is not searched as a whole.
+        """
+        array = self.array
+        if array is None or array.ndim != 1 or self.kind is bool:
+            return self.gather(rows)
+        if self._narrow is None or self._narrow[0] != self.stamp:
+            stamp, gathered = self._gathered
+            gathered = (gathered if stamp == self.stamp else 0) + _length(rows)
+            self._gathered = (self.stamp, gathered)
+            if gathered <= len(array):
+                return self.gather(rows)
+            self._narrow = (self.stamp, narrowest(array))
+        narrow = self._narrow[1]
+        return narrow[rows] if isinstance(rows, slice) else narrow.take(rows)
+
     def _swept(self) -> np.ndarray:
         """The matrix for a product over all its rows. One that is swept again and again, wide and of moderate size,
         is copied by columns, which BLAS multiplies a fifth faster; single rows are still read from the original."""
         self._sweeps += 1
-        if self._sweeps <= SWEEPS or self.array.ndim != 2 or self.array.shape[1] < 8 or self.array.nbytes > MOST_BYTES:
+        narrow = self.array.ndim != 2 or self.array.shape[1] < 8
+        if self._sweeps <= SWEEPS or narrow or self.array.nbytes > MOST_BYTES or self._changes():
             return self.array  # type: ignore[no-any-return]
         if self._by_feature is None or self._by_feature[0] != self.stamp:
             self._by_feature = (self.stamp, np.asfortranarray(self.array))
         return self._by_feature[1]
 
     def bytes_used(self) -> int:
-        return self.array.nbytes if self.array is not None else 8 * len(self.view)
+        narrow = 0 if self._narrow is None or self._narrow[1] is self.array else self._narrow[1].nbytes
+        return narrow + (self.array.nbytes if self.array is not None else 8 * len(self.view))
+
+
+def _length(rows: Any) -> int:
+    return rows.stop - rows.start if isinstance(rows, slice) else len(rows)
+
+
+def narrowest(numbers: np.ndarray) -> np.ndarray:
+    """The same numbers as booleans where all are 0 or 1, as integers where all are whole and exact, else as given."""
+    if bool(((numbers == 0) | (numbers == 1)).all()):
+        return numbers.astype(np.bool_)
+    if numbers.dtype.kind == "f" and bool((np.abs(numbers) <= 2.0**53).all()) and not (numbers % 1.0).any():
+        return numbers.astype(np.int64)
+    return numbers
 
 
 class Table:

@@ -166,7 +166,7 @@ class SiteTerms:
             given = arguments[position]
             if not (domain.contains_all(given) if self.tape.lifted[position] else domain.contains(given)):
                 raise RowByRow
-        chosen = self.group.values.gather(rows)
+        chosen = self.group.values_of(rows)
         weight = self._weigh(chosen, arguments)
         assert self.record.gradient is not None
         parts = self.record.gradient.evaluate(self.lifted, self.asked, chosen, *arguments)[1:]

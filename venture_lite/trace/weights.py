@@ -213,7 +213,11 @@ class Group:
         if columns is None:
             raise RowByRow
         arguments = self._arguments(rows)
-        return columns((True, *self.lifted), self.values.gather(rows), *arguments)
+        return columns((True, *self.lifted), self.values_of(rows), *arguments)
+
+    def values_of(self, rows: Any) -> np.ndarray:
+        """The values of some rows; those of a discrete procedure in a type that says whether they are whole."""
+        return self.values.gather(rows) if self.record.transform is not None else self.values.gather_narrow(rows)
 
     def _arguments(self, rows: Any) -> tuple[Any, ...]:
         try:
@@ -231,7 +235,7 @@ class Group:
 
     def _weigh_chunk(self, rows: Any) -> Weight:
         arguments = self._arguments(rows)
-        values = self.values.gather(rows)
+        values = self.values_of(rows)
         if self.record.log_density_total is not None:
             total = self.record.log_density_total((True, *self.lifted), values, *arguments)
             if math.isfinite(total):

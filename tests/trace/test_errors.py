@@ -39,6 +39,16 @@ WRONG = [
     "[observe (x (seat 5)) 0.4]",
     "for i in 1...6: [observe (normal (x (+ i 90)) 1) (/ 1 (- i 5))]",
     "for i in 1...6: [observe (flip (/ i 5)) true]",
+    "[predict (bernoulli (lambda (i) 0))]",
+    "for i in 1...30: [observe (bernoulli (lambda (j) i)) true]",
+    "for i in 1...30: [observe (normal (size (list (lambda (j) i))) sd) 'red]",
+    "[observe (crp) 'red]",
+    "[observe (seat 7) (list 1 2)]",
+    "[force (seat 1) 'red]",
+    "[observe (normal 0 sd) (vector 0.5)]",
+    "[observe (symmetric_dirichlet 1 3) 0]",
+    "[sample (symmetric_dirichlet 1 1e300)]",
+    "[sample (matmul (ones 10000000 1) (ones 1 10000000))]",
     "[force (x 1) 3]",
     "[force sd -1]",
     "[force (+ (x 1) (x 100)) 3]",
@@ -71,6 +81,15 @@ def test_an_error_leaves_everything_as_it_was(text: str, chains: int) -> None:
     assert venture.log_score() == score
     check(venture)
     venture.execute("[assume new (normal mu 1)] [forget data 2] [forget first]")
+    check(venture)
+
+
+def test_what_holds_a_lambda_is_weighed_row_by_row() -> None:
+    """A fused slot that is no number keeps a group of many rows from one call, not from its weight."""
+    venture = session()
+    before = venture.log_score()
+    venture.execute("for i in 1...30: [observe (normal (size (list (lambda (j) (+ i j)))) 1) 0]")
+    assert venture.log_score() == pytest.approx(before + 30 * (-0.5 - 0.5 * np.log(2 * np.pi)))
     check(venture)
 
 

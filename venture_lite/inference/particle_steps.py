@@ -10,6 +10,7 @@ import numpy as np
 
 from venture_lite.trace.borrowed import BorrowedColumn
 from venture_lite.trace.directives import Model
+from venture_lite.trace.evidence import take_in
 from venture_lite.trace.journal import Journal
 from venture_lite.trace.keys import KeyIndex
 from venture_lite.trace.runtime import Exchangeable
@@ -248,11 +249,13 @@ class Steps:
                 machine.renew(parent)
         operator, arguments = trace.application(node >> 32, node & ROW_MASK)
         value = trace.value(node)
+        term = 0.0
         if weight is not None:
-            weight.add(density_of(trace, node >> 32, node & ROW_MASK, operator, arguments, value))
+            term = density_of(trace, node >> 32, node & ROW_MASK, operator, arguments, value)
+            weight.add(term)
             self.rows += 1
         if isinstance(operator, Exchangeable):
-            trace.statistics.incorporate(operator, value, arguments)
+            take_in(trace, node, operator, value, arguments, term)
 
     def _recall(self, node: int) -> bool:
         """Put the value of a pending node in place, if it is known; where it is borrowed, in the lender's place."""

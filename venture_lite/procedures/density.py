@@ -1,6 +1,7 @@
 """From a density written once to its bound forms and its gradient, with one policy for values outside the support.
 
-A value of the wrong kind (a string for a normal) has log density -inf, as has NaN; the arguments are checked before.
+A value of the wrong kind (a string or a vector for a normal) has log density -inf, as has NaN; the arguments are
+checked before.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from venture_lite.procedures.transforms import Transform
 
 _GUARDED = """
 def guarded({names}):
+    if type(value) is array:
+        return -inf
     try:
         result = density({names})
         return result if result == result else -inf
@@ -35,7 +38,7 @@ def scalar_density(density: Callable[..., float], count: int) -> Callable[..., f
     Compiled from text with the exact parameters: `*arguments` would double the cost of a cheap density.
     """
     names = ", ".join(["value", *(f"argument_{i}" for i in range(count))])
-    namespace: dict[str, Any] = {"density": density, "inf": math.inf}
+    namespace: dict[str, Any] = {"density": density, "inf": math.inf, "array": np.ndarray}
     exec(_GUARDED.format(names=names), namespace)
     guarded: Callable[..., float] = namespace["guarded"]
     guarded.__name__ = guarded.__qualname__ = density.__name__

@@ -25,6 +25,7 @@ from venture_lite.procedures.domains import (
 from venture_lite.procedures.factors import Factor, cholesky_of
 from venture_lite.procedures.numeric import LOG_TWO_PI, xlogy
 from venture_lite.procedures.record import Argument, Random
+from venture_lite.procedures.vectors import LARGEST_ARRAY
 from venture_lite.values import freeze, show
 
 
@@ -109,11 +110,14 @@ def _dirichlet(value: Any, alphas: Any) -> float:
 
 
 def _simulate_symmetric(rng: np.random.Generator, a: float, n: float) -> np.ndarray:
+    if n > LARGEST_ARRAY:
+        raise ArgumentError(f"symmetric_dirichlet: n must be at most 2^30, got {show(n)}")
     return _simulate_dirichlet(rng, np.full(int(n), a))
 
 
 def _symmetric(value: Any, a: float, n: float) -> float:
-    return _dirichlet(value, np.full(int(n), a))
+    point = _vector(value)
+    return -math.inf if point is None or len(point) != n else _dirichlet(point, np.full(len(point), a))
 
 
 MOST_EXACT = 2**53

@@ -16,6 +16,15 @@ LONGEST_SUPPORT = 100_000
 """Candidates beyond which no engine enumerates: an endless generator ends here."""
 
 
+CHANGING = ("add", "remove", "restore", "set_arguments", "recount")
+"""What a maker's state is asked that changes it: to be broken off, it would have to know how to go back."""
+
+
+def changes_nothing(role: str) -> bool:
+    """Whether a call of a user's function can be broken off anywhere."""
+    return role not in CHANGING
+
+
 def called(name: str, role: str, function: Callable[..., Any], *args: Any) -> Any:
     """The function's result; its exceptions become errors that name the procedure, with the cause kept."""
     try:

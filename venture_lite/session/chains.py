@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import signal
 import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -14,6 +13,7 @@ import numpy as np
 from venture_lite.errors import LimitError, VentureError
 from venture_lite.procedures.record import Procedure
 from venture_lite.progress import Progress
+from venture_lite.session.interruption import Interruption
 from venture_lite.standard import StandardLibrary
 from venture_lite.trace.directives import Model
 from venture_lite.trace.machine import Limits
@@ -54,7 +54,7 @@ class Chains:
         self.registered: dict[str, Procedure] = {}
         # what `define` binds, for inference expressions only
         self.defined: dict[str, Any] = {}
-        self.interrupted = False
+        self.interruption = Interruption()
         # held while a directive runs: a trace takes one at a time
         self._in_use = threading.Lock()
         self.models: list[Model] = []
@@ -70,7 +70,11 @@ class Chains:
             model.trace.analyzer.defined = self.defined
 
     def _is_interrupted(self) -> bool:
-        return self.interrupted
+        return self.interruption.noted
+
+    def poll(self) -> None:
+        """A point at which a directive can stop."""
+        self.models[0].poll()
 
     def joined(self, values: list[Any]) -> Any:
         """One value where there is one chain, else the list."""
@@ -86,18 +90,20 @@ class Chains:
 
     @contextlib.contextmanager
     def guarded(self) -> Iterator[None]:
-        """Ctrl-C becomes a flag that is read where the trace can stop; after an error the trace is as it was.
+        """Ctrl-C becomes a note that is read where the trace can stop; after an error the trace is as it was.
 
         Raises VentureError where a directive is under way already, in another thread or in this one.
         """
-        if not self._in_use.acquire(blocking=False):
-            hint = "give each thread a Venture of its own; a registered procedure cannot use the one that calls it"
-            raise VentureError("this Venture is running a directive already", hint=hint)
-        try:
-            with self._stopped_by_ctrl_c(), self._undone_on_error():
-                yield
-        finally:
-            self._in_use.release()
+        # in this order: between taking the lock and giving it back no signal may raise anything
+        with self.interruption.deferred():
+            if not self._in_use.acquire(blocking=False):
+                hint = "give each thread a Venture of its own; a registered procedure cannot use the one that calls it"
+                raise VentureError("this Venture is running a directive already", hint=hint)
+            try:
+                with self._undone_on_error():
+                    yield
+            finally:
+                self._in_use.release()
 
     @contextlib.contextmanager
     def _undone_on_error(self) -> Iterator[None]:
@@ -107,23 +113,9 @@ class Chains:
             self.rollback()
             hint = "give parts of it names by assume or define"
             raise LimitError("the expression is nested too deeply", hint=hint) from None
+        except MemoryError:
+            self.rollback()
+            raise LimitError("there is not enough memory for this", hint="use fewer or smaller values") from None
         except BaseException:
             self.rollback()
             raise
-
-    @contextlib.contextmanager
-    def _stopped_by_ctrl_c(self) -> Iterator[None]:
-        main = threading.current_thread() is threading.main_thread()
-        previous = signal.getsignal(signal.SIGINT) if main else None
-        handled = main and callable(previous)
-        if handled:
-            signal.signal(signal.SIGINT, self._interrupt)
-        try:
-            yield
-        finally:
-            self.interrupted = False
-            if handled:
-                signal.signal(signal.SIGINT, previous)
-
-    def _interrupt(self, number: int, frame: Any) -> None:
-        self.interrupted = True

@@ -12,7 +12,7 @@ import numpy as np
 from venture_lite.errors import ObservedAlready, Span, VentureError, nearest
 from venture_lite.session.chains import Chains
 from venture_lite.syntax import DirectiveReference
-from venture_lite.trace.directives import Rows
+from venture_lite.trace.directives import POLL_EVERY, Model, Rows
 from venture_lite.trace.frozen import freeze_rows
 from venture_lite.values import to_python
 
@@ -55,9 +55,11 @@ class Part:
     data_name: str | None = None
     evidence: Any = None
 
-    def left(self) -> list[int]:
+    def left(self) -> Sequence[int]:
         """Positions that are not forgotten."""
         count = self.passes.count if self.passes is not None else 1
+        if not self.forgotten:
+            return range(count)
         return [position for position in range(count) if position not in self.forgotten]
 
 
@@ -200,10 +202,8 @@ class Directory:
 
     def _by_chain(self, part: Part) -> list[list[Any]]:
         """For each chain the values of the passes that are left."""
-        return [
-            [to_python(model.read_result(rows.code, int(rows.rows[position]))) for position in part.left()]
-            for model, rows in zip(self.chains.models, part.rows, strict=True)
-        ]
+        chains = zip(self.chains.models, part.rows, strict=True)
+        return [[_present(model, rows, position) for position in part.left()] for model, rows in chains]
 
     # -------------------------------------------------------------------------------------------------- forget
 
@@ -221,6 +221,8 @@ class Directory:
             for model, rows in zip(self.chains.models, part.rows, strict=True):
                 for position in reversed(positions):
                     model.remove_row(rows, position)
+                    if position % POLL_EVERY == POLL_EVERY - 1:
+                        model.poll()
         self.chains.commit()
         self.revision += 1
         for item, part, positions in chosen:
@@ -261,13 +263,20 @@ class Directory:
                 raise VentureError(f"{live.name} is used by {other.text}", span, "forget that directive first")
 
 
-def _positions(found: Found, reference: DirectiveReference) -> list[tuple[Part, list[int]]]:
+def _present(model: Model, rows: Rows, position: int) -> Any:
+    """The value of one pass."""
+    if position % POLL_EVERY == POLL_EVERY - 1:
+        model.poll()
+    return to_python(model.read_result(rows.code, int(rows.rows[position])))
+
+
+def _positions(found: Found, reference: DirectiveReference) -> list[tuple[Part, Sequence[int]]]:
     """The rows that a reference names in each part: all that are left, or those of one pass."""
     if not reference.positions:
         return [(part, part.left()) for part in found.parts()]
     if all(part.passes is None for part in found.parts()):
         raise VentureError("only the data of a loop are forgotten one by one", reference.span)
-    chosen = []
+    chosen: list[tuple[Part, Sequence[int]]] = []
     for part in found.parts():
         at = part.passes.find(reference.positions) if part.passes is not None else []
         chosen.append((part, [position for position in at if position not in part.forgotten]))

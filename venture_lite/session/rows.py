@@ -21,7 +21,7 @@ from venture_lite.session.origin import name_of_data
 from venture_lite.session.places import Shared, told_at
 from venture_lite.session.queries import evaluator
 from venture_lite.syntax import Expression, Literal, Parameter, Quote
-from venture_lite.trace.directives import Model, Rows
+from venture_lite.trace.directives import POLL_EVERY, Model, Rows
 from venture_lite.trace.machine import NO_EVIDENCE
 from venture_lite.values import from_python
 
@@ -198,6 +198,8 @@ def _read_predictions(model: Model, rows: Rows) -> None:
     if rows.observed or rows.code.result_slot >= 0:
         return
     for position, row in enumerate(rows.rows):
+        if position % POLL_EVERY == POLL_EVERY - 1:
+            model.poll()
         try:
             model.read_result(rows.code, int(row))
         except VentureError as error:
@@ -218,6 +220,8 @@ def _load_prepared(model: Model, prepared: list[_Prepared]) -> list[Rows]:
         # one pass after another, so that the data of a pass stand together
         made = [model.begin_load(*item.arguments()) for item in prepared]
         for position in range(counts.pop() if counts else 0):
+            if position % POLL_EVERY == POLL_EVERY - 1:
+                model.poll()
             for item, rows in zip(prepared, made, strict=True):
                 try:
                     model.load_one(rows, item.evidence, position)
@@ -250,6 +254,8 @@ def _evidence(chains: Chains, leaf: Leaf, given: Given) -> Any:
             return [from_python(evaluator(chains, given).value(value))] * leaf.count
     found = []
     for position in range(leaf.count):
+        if position % POLL_EVERY == POLL_EVERY - 1:
+            chains.poll()
         passes = {name: int(column[position]) for name, column in leaf.variables.items()}
         try:
             found.append(from_python(evaluator(chains, Given(given.parameters, passes)).value(value)))

@@ -62,7 +62,8 @@ class Runner:
         """Run a program, and tell each directive's value as it comes; `program` is what the source says, if known."""
 
         def run(directive: Directive, given: Given) -> None:
-            on_value(result_of(directive, self.execute(directive, given)))
+            with self.chains.interruption.delivered():
+                on_value(result_of(directive, self._run_one(directive, given)))
 
         self._each(source, parse_program(source) if program is None else program, parameters, run)
 
@@ -88,8 +89,20 @@ class Runner:
     def execute(self, directive: Directive, given: Given) -> Any:
         """Run one directive; after an error the traces are as they were.
 
-        Raises VentureError at its own place, or at the directive's where it has none.
+        Raises VentureError at its own place, or at the directive's where it has none. A Ctrl-C that came too late to
+        interrupt it raises KeyboardInterrupt when it is done; of an inference, with its `draws`.
         """
+        value: Any = None
+        try:
+            with self.chains.interruption.delivered():
+                value = self._run_one(directive, given)
+        except KeyboardInterrupt as interrupt:
+            if isinstance(value, Draws):
+                interrupt.draws = value  # type: ignore[attr-defined]
+            raise
+        return value
+
+    def _run_one(self, directive: Directive, given: Given) -> Any:
         try:
             with self.chains.guarded():
                 return self._dispatch(directive, given)
@@ -224,6 +237,7 @@ class Runner:
         refuse_in_loop(loop)
         values, given = [], given.in_loop()
         for value in rows.bounds(loop, given, given.passes):
+            self.chains.poll()
             inner = given.inside(loop.variable, value)
             try:
                 values.append([self._dispatch(directive, inner) for directive in loop.body])

@@ -41,6 +41,10 @@ class Rows:
     elsewhere: dict[int, list[int]] = field(default_factory=dict)
 
 
+POLL_EVERY = 1024
+"""Rows between two points at which an interruption can come; evaluation has points of its own, but not every row needs
+an evaluation."""
+
 LONG_LOAD = 1000
 """From this many rows on, statistics are saved once for a load and not at every step."""
 
@@ -130,6 +134,8 @@ class Model:
         made = self.begin_load(code, columns, count, evidence, bound)
         for position in range(count):
             self.load_one(made, evidence, position)
+            if position % POLL_EVERY == POLL_EVERY - 1:
+                self.poll()
         return made
 
     def begin_load(
@@ -270,6 +276,8 @@ class Model:
 
     def _find_impossible(self, code: Code, first: int, count: int) -> None:
         for row in range(first, first + count):
+            if row % POLL_EVERY == POLL_EVERY - 1:
+                self.poll()
             try:
                 refuse_impossible(self.trace, code, row)
             except VentureError as error:

@@ -164,11 +164,16 @@ class _ColumnsEmitter(_Emitter):
         return f"{self.bind('f', together)}({lifted!r}, {call})", True
 
     def closure(self, body: Code, level: int) -> tuple[str, bool]:
-        raise NotColumnar
+        # found out when the function runs, as of any other value: what is made of text must not fail for good
+        return f"{self.bind('f', _not_columnar)}()", True
 
 
 def _row_by_row(*_: Any) -> np.ndarray:
     raise RowByRow
+
+
+def _not_columnar() -> np.ndarray:
+    raise NotColumnar
 
 
 def reader(trace: Trace, code: Code, refs: tuple[Ref, ...]) -> Reader:

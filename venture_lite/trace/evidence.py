@@ -54,14 +54,30 @@ def refuse_impossible(trace: Trace, code: Code, row: int) -> None:
     operator, arguments = trace.application(site, at)
     value = trace.value(node)
     if log_density(trace, site, at) == -np.inf and never_possible(operator, arguments, value):
-        name = operator.name if isinstance(operator, Random) else operator.record.name
-        where = trace.decode(node)
-        raise EvidenceError(
-            f"{show(value)} is impossible for {name}, whatever its parameters are",
-            where[0].slots[where[1]].span,
-            None,
-            trace.call_chain(*where),
-        )
+        raise _impossible(trace, node, operator, value)
+
+
+def _impossible(trace: Trace, node: int, operator: Random | Exchangeable, value: Any) -> EvidenceError:
+    name = operator.name if isinstance(operator, Random) else operator.record.name
+    where = trace.decode(node)
+    return EvidenceError(
+        f"{show(value)} is impossible for {name}, whatever its parameters are",
+        where[0].slots[where[1]].span,
+        None,
+        trace.call_chain(*where),
+    )
+
+
+def take_in(
+    trace: Trace, node: int, operator: Exchangeable, value: Any, arguments: tuple[Any, ...], term: float
+) -> None:
+    """Enter an application, whose log density is `term`, into the statistics of its maker.
+
+    Raises EvidenceError for a value that is impossible whatever the parameters are: statistics know no such value.
+    """
+    if term == -np.inf and never_possible(operator, arguments, value):
+        raise _impossible(trace, node, operator, value)
+    trace.statistics.incorporate(operator, value, arguments)
 
 
 PROBES: dict[str, tuple[Any, ...]] = {

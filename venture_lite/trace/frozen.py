@@ -7,23 +7,26 @@ tell the difference. What the lost choices depended on is no longer informed by 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from venture_lite.code import Code, Kind, Slot
 from venture_lite.errors import VentureError
-from venture_lite.trace.directives import Model, Rows
+from venture_lite.trace.directives import POLL_EVERY, Model, Rows
 from venture_lite.trace.runtime import Closure, Exchangeable, Memo
 from venture_lite.trace.scaffold import families_of
 from venture_lite.trace.table import NONE
 
 
-def freeze_rows(model: Model, made: Rows, positions: list[int]) -> Rows:
+def freeze_rows(model: Model, made: Rows, positions: Sequence[int]) -> Rows:
     """Put the present values of these rows of a directive in place of what they evaluate.
 
     Raises VentureError, with nothing changed yet, for a procedure and where a choice that would go is observed.
     """
     values = {position: model.read_result(made.code, int(made.rows[position])) for position in positions}
     for position, value in values.items():
+        if position % POLL_EVERY == POLL_EVERY - 1:
+            model.poll()
         _refuse_procedure(made.code, value)
         _refuse_observed(model, made, position)
     trace = model.trace

@@ -78,7 +78,8 @@ def same(left: Any, right: Any, relative: float = RELATIVE, absolute: float = 0.
         close = abs(left - right) <= max(relative * max(abs(left), abs(right)), absolute)
         return close or left == right or (left != left and right != right)
     if isinstance(left, np.ndarray) and isinstance(right, np.ndarray):
-        absolute = max(absolute, relative * float(np.abs(left).max(initial=0.0)))
+        finite = np.abs(left[np.isfinite(left)])
+        absolute = max(absolute, relative * float(finite.max(initial=0.0)))
         return left.shape == right.shape and bool(np.allclose(left, right, relative, absolute, equal_nan=True))
     if isinstance(left, tuple) and isinstance(right, tuple):
         return len(left) == len(right) and all(same(a, b, relative, absolute) for a, b in zip(left, right, strict=True))

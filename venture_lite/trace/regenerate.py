@@ -17,6 +17,7 @@ from typing import Any, Protocol
 
 from venture_lite.code import Code, Kind
 from venture_lite.errors import InternalError, KernelError
+from venture_lite.trace.evidence import take_in
 from venture_lite.trace.keys import KeyIndex
 from venture_lite.trace.machine import Machine
 from venture_lite.trace.runtime import Exchangeable
@@ -188,10 +189,12 @@ class Regenerator:
                 raise InternalError("a choice outside the principals was renewed")
             value, ratio = proposal.propose(node, operator, arguments, trace.value(node))
             weight.total += ratio
+            term = 0.0
             if proposal.counts:
-                weight.add(density_of(trace, node >> 32, node & ROW_MASK, operator, arguments, value))
+                term = density_of(trace, node >> 32, node & ROW_MASK, operator, arguments, value)
+                weight.add(term)
             if isinstance(operator, Exchangeable):
-                trace.statistics.incorporate(operator, value, arguments)
+                take_in(trace, node, operator, value, arguments, term)
             return value
 
         return renew
@@ -207,9 +210,10 @@ class Regenerator:
         trace = self.trace
         operator, arguments = trace.application(node >> 32, node & ROW_MASK)
         value = trace.value(node)
-        self._weigh(node, density_of(trace, node >> 32, node & ROW_MASK, operator, arguments, value), weight)
+        term = density_of(trace, node >> 32, node & ROW_MASK, operator, arguments, value)
+        self._weigh(node, term, weight)
         if isinstance(operator, Exchangeable):
-            trace.statistics.incorporate(operator, value, arguments)
+            take_in(trace, node, operator, value, arguments, term)
 
     def _weigh(self, node: int, term: float, weight: Weight) -> None:
         """Count a choice that stays, tempered where it is observed."""

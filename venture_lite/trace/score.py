@@ -40,6 +40,8 @@ def log_score(trace: Trace, kept: KeptWeights) -> Weight:
     weight = Weight()
     for table in trace.tables:
         code = table.code
+        if table.dead == table.count:
+            continue
         for step in code.steps:
             kind = code.slots[step].kind
             site = code.first_site + step

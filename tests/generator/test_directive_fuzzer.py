@@ -1,0 +1,72 @@
+"""Directives at random: what is wrong is refused, as a VentureError and with the trace as it was; no trace breaks."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+
+from tests.generator.directive_grammar import DirectiveGrammar
+from tests.generator.session import check, state
+from venture_lite import Venture
+from venture_lite.errors import InternalError, VentureError, VentureWarning
+
+# directives of one session: a trace that grows costs more to check, and later directives are refused more often
+SESSION = 20
+# points of interruption after which a directive is stopped: rejection may never find a state
+PATIENCE = 1000
+
+
+def step(venture: Venture, text: str) -> bool:
+    """Run one directive and check all that must hold after it; whether it was refused."""
+    before = state(venture)
+    refused = False
+    (trace,) = venture.traces
+    trace.interrupt_after = PATIENCE
+    try:
+        venture.execute(text)
+    except KeyboardInterrupt:
+        pass
+    except VentureError:
+        refused = True
+        # an inference keeps the transitions that it has made
+        if "[infer" not in text and not text.startswith("("):
+            assert state(venture) == before, "a refused directive leaves something behind"
+    check(venture)
+    venture.log_score()
+    return refused
+
+
+def run_session(seed: int) -> int:
+    """How many directives of one session are refused. Raises AssertionError that shows the session, where one fails."""
+    grammar = DirectiveGrammar(np.random.default_rng(seed))
+    venture = Venture(seed=seed, nested_calls=500)
+    texts: list[str] = []
+    refused = 0
+    with warnings.catch_warnings():
+        # numpy's are none of the user's
+        warnings.simplefilter("error")
+        warnings.simplefilter("ignore", VentureWarning)
+        for _ in range(SESSION):
+            texts.append(grammar.directive())
+            try:
+                refused += step(venture, texts[-1])
+            except (Exception, InternalError) as error:
+                session = "\n".join(texts)
+                raise AssertionError(f"seed {seed}:\n{session}\n{type(error).__name__}: {error}") from error
+    return refused
+
+
+@pytest.mark.parametrize("first", range(0, 100, 25))
+def test_two_thousand_directives_leave_sound_traces(first: int) -> None:
+    refused = sum(run_session(seed) for seed in range(first, first + 25))
+    # both kinds are many
+    assert 0.2 < refused / (25 * SESSION) < 0.8
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(100, 5100, 100))
+def test_a_hundred_thousand_directives_leave_sound_traces(first: int) -> None:
+    for seed in range(first, first + 100):
+        run_session(seed)

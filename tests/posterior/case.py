@@ -24,5 +24,6 @@ class Case:
     derivation: str
     # Values of the program's {NAME}s.
     parameters: Mapping[str, Any] = field(default_factory=dict)
-    # The same model with its observations before whatever uses the observed values; likelihood weighting needs it.
+    # The same model as the reference interpreter can run it, its observations before whatever uses the observed values:
+    # likelihood weighting needs it.
     forward: str | None = None

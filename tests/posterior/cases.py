@@ -14,6 +14,7 @@ from tests.posterior import (
     cases_predictors,
     cases_processes,
     cases_recursion,
+    cases_sweeps,
 )
 from tests.posterior.case import Case
 
@@ -29,4 +30,5 @@ CASES: tuple[Case, ...] = (
     *cases_mixtures.CASES,
     *cases_predictors.CASES,
     *cases_processes.CASES,
+    *cases_sweeps.CASES,
 )

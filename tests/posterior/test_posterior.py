@@ -33,7 +33,14 @@ def kind(engine: str) -> str:
     return proposal if proposal != "resimulation" or " one " in engine else "resimulation of other blocks"
 
 
-LONG = ("depth_as_argument", "evidence_in_branch", "evidence_through_calls", "franchise", "random_sum")
+LONG = (
+    "depth_as_argument",
+    "evidence_in_branch",
+    "evidence_through_calls",
+    "franchise",
+    "hierarchical_states",
+    "random_sum",
+)
 """Cases of which a draw takes several milliseconds."""
 
 

@@ -13,7 +13,7 @@ from venture_lite.errors import VentureError
 from venture_lite.inference.data import Data
 from venture_lite.inference.deferred import Deferred
 from venture_lite.inference.gibbs import Gibbs
-from venture_lite.inference.selection import order_of, sort_key
+from venture_lite.inference.selection import order_of_key
 from venture_lite.trace.directives import Model
 from venture_lite.trace.preview import Unplanned
 
@@ -119,7 +119,7 @@ class Assignments:
         assigning = self.assigning
         for node in self.data.choices(datum):
             for key in assigning.keys(node):
-                order = order_of(assigning.model, node) if assigning.scope == "default" else sort_key(key)
+                order = order_of_key(assigning.model, assigning.scope, key)
                 found.setdefault(order, (key, []))[1].append(node)
         return ((order, key, nodes) for order, (key, nodes) in found.items())
 

@@ -21,8 +21,8 @@ from venture_lite.errors import InternalError
 from venture_lite.inference.particle_future import Future
 from venture_lite.inference.particle_steps import Particle, Steps
 from venture_lite.inference.resampling import draw_ancestors, draw_particles, effective, shares_of
+from venture_lite.trace.addresses import address
 from venture_lite.trace.directives import Model
-from venture_lite.trace.places import place
 from venture_lite.trace.schedule import Schedule
 
 
@@ -39,7 +39,7 @@ class TreeSweep:
         self.later_terms = 0.0
         # steps of the past that had to be played again for a step of one particle, on average
         self.played = 0.0
-        # values of the retained state: of principals by node, of the brush by place
+        # values of the retained state: of principals by node, of the brush by address
         self._retained: dict[Any, Any] = {}
 
     @property
@@ -80,12 +80,12 @@ class TreeSweep:
         for node in self.model.regenerator.choices_that_go(scaffold):
             code, slot, row = trace.decode(node)
             if not trace.tables[code.index].is_observed(slot, row):
-                self._retained[place(trace, node)] = trace.value(node)
+                self._retained[address(trace, node)] = trace.value(node)
 
     def _kept_value(self, node: int, operator: Any, arguments: tuple[Any, ...]) -> Any:
         if node in self.schedule.scaffold.principals:
             return self._retained[node]
-        return self._retained[place(self.model.trace, node)]
+        return self._retained[address(self.model.trace, node)]
 
     def _particles(self) -> tuple[list[Particle], list[Particle], float]:
         """(the population at the last step, the retained particle at every step, sum of effective shares)."""

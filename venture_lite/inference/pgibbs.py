@@ -20,7 +20,7 @@ from venture_lite.inference.particle_future import refuse_ancestors
 from venture_lite.inference.particle_tree import TreeSweep
 from venture_lite.inference.program import Action, InferenceProgram, Kernel
 from venture_lite.inference.reading import options_of, parts_of
-from venture_lite.inference.selection import Selector, order_of, scope_of, sort_key
+from venture_lite.inference.selection import Selector, in_order, in_range, order_of_key, scope_of
 from venture_lite.syntax import Form
 from venture_lite.trace.directives import Model
 from venture_lite.trace.schedule import Schedule
@@ -58,12 +58,10 @@ class ParticleGibbs:
         if found is None:
             return []
         if isinstance(found, DefaultScope):
-            return [[node] for node in sorted(found.all_keys(), key=lambda node: order_of(self.model, node))]
-        keys = sorted(found.all_keys(), key=sort_key)
-        if self.selector.kind == "range":
-            low, high = sort_key(self.selector.low), sort_key(self.selector.high)
-            keys = [key for key in keys if low <= sort_key(key) <= high]
-        return [found.members(key) for key in keys]
+            return [[node] for node in in_order(self.model, found.all_keys())]
+        keys = sorted(found.all_keys(), key=lambda key: order_of_key(self.model, self.scope, key))
+        is_range = self.selector.kind == "range"
+        return [found.members(key) for key in keys if not is_range or in_range(self.model, self.selector, key)]
 
     def step(self, nodes: list[int], key: Any) -> bool:
         """One sweep; whether the state changed."""

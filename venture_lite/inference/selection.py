@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from venture_lite.trace.addresses import address
+from venture_lite.trace.addresses import address, address_order, block_order
 from venture_lite.trace.directives import Model
 from venture_lite.trace.scopes import DefaultScope, Scope
-from venture_lite.values import Symbol, show
+from venture_lite.values import key_of, show
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ def members_now(model: Model, name: Any, key: Any) -> list[int]:
 
 def order_of(model: Model, node: int) -> tuple[Any, ...]:
     """Sorts choices by address: directive, place in the text, call path."""
-    return sort_key(address(model.trace, node))
+    return address_order(address(model.trace, node))
 
 
 def in_order(model: Model, nodes: list[int]) -> list[int]:
@@ -75,17 +75,15 @@ def in_order(model: Model, nodes: list[int]) -> list[int]:
     return sorted(nodes, key=lambda node: order_of(model, node)) if len(nodes) > 1 else nodes
 
 
-def sort_key(value: Any) -> tuple[Any, ...]:
-    """A total order over block keys of any kind: numbers, then names and strings, then lists, then the rest."""
-    if isinstance(value, (bool, int, float)):
-        return (0, value)
-    if isinstance(value, Symbol):
-        return (1, value.name)
-    if isinstance(value, str):
-        return (2, value)
-    if isinstance(value, tuple):
-        return (3, tuple(map(sort_key, value)))
-    return (4, str(value))
+def order_of_key(model: Model, name: Any, key: Any) -> tuple[Any, ...]:
+    """Sorts the blocks of a scope by their keys; in `default`, where a key is a choice, by address."""
+    return order_of(model, key) if name == "default" else block_order(model.trace, key)
+
+
+def in_range(model: Model, selector: Selector, key: Any) -> bool:
+    """Whether a block lies in the range of an `ordered_range`."""
+    low, high = block_order(model.trace, selector.low), block_order(model.trace, selector.high)
+    return low <= block_order(model.trace, key) <= high
 
 
 def sweep(model: Model, name: Any, selector: Selector) -> Iterator[tuple[list[int], Any]]:
@@ -96,32 +94,33 @@ def sweep(model: Model, name: Any, selector: Selector) -> Iterator[tuple[list[in
     scope = scope_of(model, name)
     if scope is None:
         return
-    is_default = isinstance(scope, DefaultScope)
-
-    def order(key: Any) -> tuple[Any, ...]:
-        return sort_key(address(model.trace, key) if is_default else key)
-
-    waiting = [(order(key), position, key) for position, key in enumerate(scope.all_keys())]
+    waiting = [(order_of_key(model, name, key), position, key) for position, key in enumerate(scope.all_keys())]
     heapq.heapify(waiting)
     before, scope.added = scope.added, []
-    done: tuple[Any, ...] | None = None
+    done: tuple[Any, ...] = ()
+    # the blocks visited at this place of the order: one, and more where the order does not tell blocks apart
+    visited: set[Hashable] = set()
     arrivals = len(waiting)
     try:
         while True:
             for key in scope.added:
                 if scope.has(key):
-                    heapq.heappush(waiting, (order(key), arrivals, key))
+                    heapq.heappush(waiting, (order_of_key(model, name, key), arrivals, key))
                     arrivals += 1
             scope.added.clear()
             if not waiting:
                 return
             place, _, key = heapq.heappop(waiting)
-            if not scope.has(key) or (done is not None and place <= done):
+            if not scope.has(key) or place < done or (place == done and key_of(key) in visited):
                 continue
-            if is_default and order(key) != place:
+            # the row of a choice that went may hold another one now, which waits for its own turn
+            if name == "default" and order_of(model, key) != place:
                 continue
+            if place != done:
+                visited.clear()
             done = place
-            if selector.kind == "range" and not selector.low <= key <= selector.high:
+            visited.add(key_of(key))
+            if selector.kind == "range" and not in_range(model, selector, key):
                 continue
             yield scope.members(key), key
     finally:

@@ -138,12 +138,13 @@ class Evaluator(Machine):
         (procedure,) = self.trace.read(frame.code.first_site + index, frame.row)
         if not isinstance(procedure, (Closure, Memo, Deterministic)):
             raise ArgumentError(f"mem takes a procedure of the program, got {show(procedure)}", slot.span)
-        self._store(frame, index, procedure if isinstance(procedure, Memo) else self._memo(procedure))
+        node = (frame.code.first_site + index) << 32 | frame.row
+        self._store(frame, index, procedure if isinstance(procedure, Memo) else self._memo(procedure, node))
 
-    def _memo(self, procedure: Any) -> Memo:
+    def _memo(self, procedure: Any, node: int) -> Memo:
         trace = self.trace
         body = procedure.code if isinstance(procedure, Closure) else None
-        return Memo(procedure, lambda row: None if body is None else trace.memo_key(body, row))
+        return Memo(procedure, lambda row: None if body is None else trace.memo_key(body, row), node)
 
     def _do_maker(self, frame: Frame, index: int, slot: Slot) -> None:
         code, row, trace = frame.code, frame.row, self.trace

@@ -14,7 +14,7 @@ from venture_lite.errors import InternalError, VentureError
 from venture_lite.forms import truth
 from venture_lite.procedures.checks import check_arguments
 from venture_lite.procedures.record import Deterministic, Maker, Random
-from venture_lite.trace.placement import misplaced, wrong_scopes
+from venture_lite.trace.placement import alike_in_order, misplaced, wrong_scopes
 from venture_lite.trace.recompute import Recomputation, same
 from venture_lite.trace.runtime import Closure, Exchangeable, Memo
 from venture_lite.trace.snapshot import live_rows, node_of
@@ -70,6 +70,7 @@ class _Checker:
             self.users_of(table)
             self.children(table)
         self.broken.extend(wrong_scopes(self.trace, self.free))
+        self.broken.extend(alike_in_order(self.trace, self.free))
         self.maker_statistics()
         self.globals()
         self.broken.extend(self.model.kept.check())

@@ -1,10 +1,13 @@
-"""Whether every choice stands where it should: in bags, in `default`, in its blocks. A part of the invariants."""
+"""Whether every choice stands where it should: in bags, in `default`, in its blocks, each at a place of its own in the
+order of sweeps. A part of the invariants."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
+from venture_lite.trace.addresses import address, address_order, block_order
 from venture_lite.trace.bags import Bag
 from venture_lite.trace.scopes import SEVERAL, Scope
 from venture_lite.trace.trace import Trace
@@ -46,6 +49,25 @@ def _differing(what: str, expected: Counter[Any], found: Counter[Any]) -> list[s
     if expected == found:
         return []
     return [f"{what} lacks {dict(expected - found)} and has {dict(found - expected)} too much"]
+
+
+def alike_in_order(trace: Trace, free: list[int]) -> list[str]:
+    """Choices with one address, and choices or blocks with one place in the order of a sweep."""
+    places = {node: address(trace, node) for node in free}
+    broken = _shared("address", ((node, place) for node, place in places.items()))
+    broken.extend(_shared("place in the order", ((node, address_order(place)) for node, place in places.items())))
+    for name, scope in trace.scopes.items():
+        if isinstance(scope, Scope):
+            orders = ((key, block_order(trace, key)) for key in scope.all_keys())
+            broken.extend(_shared(f"place in the order of scope {name}", orders))
+    return broken
+
+
+def _shared(what: str, places: Iterable[tuple[Any, Any]]) -> list[str]:
+    """Things that share a place."""
+    first: dict[Any, Any] = {}
+    shared = [(first[place], thing) for thing, place in places if first.setdefault(place, thing) is not thing]
+    return [f"{one} and {other} have one {what}" for one, other in shared]
 
 
 def _wrong_blocks(name: Any, scope: Scope) -> list[str]:

@@ -26,10 +26,12 @@ class Closure:
 class Memo:
     """A memoized procedure: from the key of its arguments to the row that holds the value."""
 
-    __slots__ = ("entries", "procedure")
+    __slots__ = ("entries", "node", "procedure")
 
-    def __init__(self, procedure: Any, key_at: Callable[[int], Hashable]) -> None:
+    def __init__(self, procedure: Any, key_at: Callable[[int], Hashable], node: int) -> None:
         self.procedure = procedure
+        # the node of the `mem` that made it
+        self.node = node
         # key -> row of the procedure's Code, whose arguments are the key
         self.entries = KeyIndex(key_at)
 

@@ -47,6 +47,8 @@ class Trace:
         self.readers: dict[int, Reader] = {}
         self._block_readers: dict[int, Reader] = {}
         self._valid: dict[Any, Any] = {}
+        # procedures of the language that are keys, by a number that tells apart those of one name
+        self._serials: dict[Any, int] = {}
         # record -> the arguments that were found valid last
         self.checked: dict[Any, tuple[Any, ...]] = {}
         # tables of what was derived from the places where globals stand
@@ -111,6 +113,10 @@ class Trace:
             return self.reader_of(site)(row)
         except Exception as error:
             raise explain(self, site, row, error) from error
+
+    def serial_of(self, record: Any) -> int:
+        """A number of a procedure of the language: those that were registered under one name have different ones."""
+        return self._serials.setdefault(record, len(self._serials))
 
     def valid(self, record: Any) -> Any:
         """The fast test of a record's arguments."""

@@ -53,6 +53,14 @@ BACKWARD = """
 [observe (normal (x 3) 0.7) 1.1]
 [observe (normal (x 2) 0.7) 0.2]
 """
+# two series of two states, and what is computed from both states is stored
+SUMS = """
+[assume x (mem (lambda (s t) (scope_include 'x t (flip 0.5))))]
+[assume v (+ (x 1 1) (x 1 2))]
+[assume w (+ (x 2 1) (x 2 2))]
+[observe (flip (if (= v 0) 0.2 0.5)) true]
+[observe (flip (if (= w 0) 0.2 0.5)) true]
+"""
 # the branch taken decides whether a further choice exists
 BRANCHES = """
 [assume z (mem (lambda (t) (scope_include 'x t (flip (if (= t 1) 0.4 (if (z (- t 1)) 0.7 0.2))))))]
@@ -175,6 +183,14 @@ def backward_answer() -> dict[str, Expected]:
     )
 
 
+def sums_answer() -> dict[str, Expected]:
+    weights = {}
+    for a, b, c, d in itertools.product((0, 1), repeat=4):
+        weight = math.prod(0.5 if total else 0.2 for total in (a + b, c + d))
+        weights[code(a, b, c, d) + 16 * (a + b) + 64 * (c + d)] = weight
+    return exact(weights)
+
+
 def branches_answer() -> dict[str, Expected]:
     weights: dict[float, float] = {}
     for z in itertools.product((0, 1), repeat=3):
@@ -235,6 +251,11 @@ PLAIN: dict[str, Model] = {
     "long memory": (LONG_MEMORY, "(+ (x 1) (* 2 (x 2)) (* 4 (x 3)))", memory_answer),
     "panel": (PANEL, "(+ (x 1 1) (* 2 (x 1 2)) (* 4 (x 2 1)) (* 8 (x 2 2)) (* 16 (x 3 3)))", panel_answer),
     "backward": (BACKWARD, "(+ (x 1) (* 2 (x 2)) (* 4 (x 3)))", backward_answer),
+    "sums": (
+        SUMS,
+        "(+ (x 1 1) (* 2 (x 1 2)) (* 4 (x 2 1)) (* 8 (x 2 2)) (* 16 v) (* 64 w))",
+        sums_answer,
+    ),
     "pairs": (PAIRS, "(+ (a 1) (* 2 (b 1)) (* 4 (a 2)) (* 8 (b 2)))", pairs_answer),
 }
 OTHER: dict[str, Model] = {

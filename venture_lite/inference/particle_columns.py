@@ -116,20 +116,31 @@ class BundleSweep:
             drawn.append({node: population[node] for node in self._written[at] if node in population})
             share = shares(*weights)
             spread += float(effective(share).sum()) / self.particles
-        chosen = draw_particles(rng, share)
+        return self._write(drawn, self._path(draw_particles(rng, share), lineage)), spread
+
+    def _path(self, chosen: np.ndarray, lineage: list[np.ndarray]) -> list[np.ndarray]:
+        """Of each step: the particle of every strand from which the chosen ones of the last step come."""
+        path = [chosen]
+        for ancestors in reversed(lineage):
+            path.append(ancestors[np.arange(self.bundle.count), path[-1]])
+        return path[::-1]
+
+    def _write(self, drawn: list[Population], path: list[np.ndarray]) -> int:
+        """Give the trace the values of a path; how many steps of strands moved."""
+        first = np.arange(self.bundle.count) * self.particles
         moved = 0
-        for at in reversed(range(len(drawn))):
-            # the first particle is the retained one: what comes from it stays as it is
-            changed = np.flatnonzero(chosen)
-            moved += len(changed)
-            for node, column in drawn[at].items():
-                self._put(node, column, changed, (first + chosen)[changed])
-            if at:
-                chosen = lineage[at - 1][np.arange(self.bundle.count), chosen]
-        return moved, spread
+        # the first particle is the retained one: what it computed from its own past stays as it is
+        is_other = np.zeros(self.bundle.count, bool)
+        for chosen, population in zip(path, drawn, strict=True):
+            moved += int(np.count_nonzero(chosen))
+            is_other |= chosen != 0
+            strands = np.flatnonzero(is_other)
+            for node, column in population.items():
+                self._put(node, column, strands, (first + chosen)[strands])
+        return moved
 
     def _put(self, node: int, column: np.ndarray, strands: np.ndarray, places: np.ndarray) -> None:
-        """Give a node the values of the chosen particles, in the strands in which these are not the retained ones."""
+        """Give a node the values of the chosen particles, in some strands."""
         if not len(strands):
             return
         trace = self.model.trace

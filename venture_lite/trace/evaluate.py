@@ -230,6 +230,10 @@ class Evaluator(Machine):
             self._copy_or_wait(frame, edge.view[row], site)
             return
         operator, *rest = trace.read(site, row)
+        if self.pending and isinstance(operator, Exchangeable) and self._push_if_pending([operator.node], row, NONE):
+            # the maker's parameters change; that its value is in a list, or an argument, shows nothing of it
+            frame.position -= 1
+            return
         values = tuple(rest)
         match operator:
             case Closure():

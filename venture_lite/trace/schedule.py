@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from venture_lite.code import Kind
 from venture_lite.errors import InternalError
 from venture_lite.trace.dependence import source_nodes
-from venture_lite.trace.scaffold import Builder, Scaffold
+from venture_lite.trace.runtime import Exchangeable
+from venture_lite.trace.scaffold import Builder, Scaffold, is_maker_application
 from venture_lite.trace.table import RANDOM_EDGE, ROW_MASK
 from venture_lite.trace.trace import Trace
 
@@ -136,7 +137,12 @@ def parents_of(trace: Trace, node: int, scaffold: Scaffold) -> list[int]:
             inner = trace.program.codes[packed >> 32]
             return source_nodes(trace, inner, packed & ROW_MASK, inner.result)
     refs = item.arguments if item.operator is None else (item.operator, *item.arguments)
-    return [source for ref in refs for source in source_nodes(trace, code, row, ref)]
+    found = [source for ref in refs for source in source_nodes(trace, code, row, ref)]
+    if node not in scaffold.structural and is_maker_application(trace, node):
+        operator, _ = trace.application(node >> 32, row)
+        assert isinstance(operator, Exchangeable)
+        found.append(operator.node)
+    return found
 
 
 def _is_distribution(trace: Trace, node: int) -> bool:

@@ -71,6 +71,16 @@ class GlobalRef:
 Ref = Constant | SlotRef | GlobalRef
 
 
+def origin(target: Global) -> tuple[Code, int] | None:
+    """The row that computes a name's value: of its own directive, or, where the name is a name for a name, of that
+    one's; None for a name that is not bound."""
+    while (code := target.code) is not None:
+        if not isinstance(code.result, GlobalRef):
+            return code, target.row
+        target = code.result.target
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class Region:
     """A `scope_include` around a slot: the scope's name and where the block's key is found."""

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from venture_lite.code import Code, Constant, Global, GlobalRef, Kind, Ref, Region, Slot, SlotRef
+from venture_lite.code import Code, Constant, Global, GlobalRef, Kind, Ref, Region, Slot, SlotRef, origin
 from venture_lite.compiler import Compiler, Scope, parameter_names
 from venture_lite.errors import ArgumentError, Span, VentureError
 from venture_lite.procedures import registry
@@ -161,13 +161,14 @@ def _is_at_hand(compiler: Compiler, item: Expression, scope: Scope) -> bool:
 
 
 def _is_number_global(target: Global | None, horizon: int) -> bool:
-    if target is None or target.code is None or target.order > horizon:
+    if target is None or target.order > horizon or (place := origin(target)) is None:
         return False
-    match target.code.result:
+    code, _ = place
+    match code.result:
         case Constant(value=value):
             return isinstance(value, (int, float))
         case SlotRef(depth=0, slot=index):
-            return _is_number_slot(target.code.slots[index])
+            return _is_number_slot(code.slots[index])
     return False
 
 

@@ -18,11 +18,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from venture_lite.code import Code, GlobalRef, Kind, Ref, SlotRef, sources
+from venture_lite.code import Code, Kind, Ref, SlotRef, sources
 from venture_lite.errors import InternalError
 from venture_lite.inference.applications import CandidateWeight, Components
 from venture_lite.inference.data import Data
 from venture_lite.inference.enumeration import MOST_CANDIDATES, draw_index, support_of
+from venture_lite.trace.borrowed import called_body
 from venture_lite.trace.directives import Model
 from venture_lite.trace.follow import Follow, Shape
 from venture_lite.trace.machine import NO_EVIDENCE
@@ -319,11 +320,7 @@ def _reads_row(code: Code, ref: Ref) -> bool:
 
 def _memoized(code: Code, index: int) -> Code:
     """The body of the memoized procedure that a call always runs. Raises Unplanned where the text does not show it."""
-    match code.slots[index].operator:
-        case GlobalRef(target=target) if target.code is not None and not target.awaited:
-            match target.code.result:
-                case SlotRef(depth=0, slot=at) if target.code.slots[at].kind is Kind.MEM:
-                    match target.code.slots[at].operator:
-                        case SlotRef(depth=0, slot=inner) if (body := target.code.slots[inner].body) is not None:
-                            return body
-    raise Unplanned
+    body = called_body(code, index)
+    if body is None:
+        raise Unplanned
+    return body

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from venture_lite.code import Code, GlobalRef, Kind, Ref, SlotRef
+from venture_lite.code import Code, GlobalRef, Kind, Ref, Slot, SlotRef
 from venture_lite.trace.table import ROW_MASK, Column
 
 if TYPE_CHECKING:
@@ -78,36 +78,38 @@ def memoized_body(code: Code, index: int) -> Code | None:
 
     Not where the call is its own body's result: evidence may come that way.
     """
+    body = called_body(code, index)
+    return body if body is not None and body.result_slot >= 0 and index != code.result_slot else None
+
+
+def called_body(code: Code, index: int) -> Code | None:
+    """The body of the memoized procedure that a slot calls, where the text shows that it is always the same."""
     slot = code.slots[index]
-    if slot.kind is not Kind.CALL or index == code.result_slot:
+    if slot.kind is not Kind.CALL:
         return None
-    item = _global_slot(slot.operator)
-    if item is None or item.kind is not Kind.MEM:
+    owner, memo = _named_slot(slot.operator)
+    if owner is None or memo is None or memo.kind is not Kind.MEM:
         return None
-    assert item.operator is not None
-    match item.operator:
+    match memo.operator:
         case SlotRef(depth=0, slot=inner):
             # in the same directive as the `mem`
-            assert isinstance(slot.operator, GlobalRef)
-            assert slot.operator.target.code is not None
-            inner_slot = slot.operator.target.code.slots[inner]
+            procedure: Slot | None = owner.slots[inner]
         case other:
-            inner_slot = _global_slot(other)
-    if inner_slot is None or inner_slot.kind is not Kind.LAMBDA or inner_slot.body is None:
-        return None
-    return inner_slot.body if inner_slot.body.result_slot >= 0 else None
+            _, procedure = _named_slot(other)
+    return procedure.body if procedure is not None and procedure.kind is Kind.LAMBDA else None
 
 
-def _global_slot(ref: Ref | None) -> Any:
-    """The slot that a global's directive has for its result; None where the name may come to stand for another."""
+def _named_slot(ref: Ref | None) -> tuple[Code | None, Slot | None]:
+    """The slot whose value a name stands for, with the Code of its directive; None where the name may come to stand
+    for another."""
     match ref:
         case GlobalRef(target=target) if target.code is not None and not target.awaited:
             match target.code.result:
                 case SlotRef(depth=0, slot=index):
-                    return target.code.slots[index]
+                    return target.code, target.code.slots[index]
                 case other:
-                    return _global_slot(other)
-    return None
+                    return _named_slot(other)
+    return None, None
 
 
 def borrow(trace: Trace, code: Code) -> None:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from venture_lite.code import Code, Constant, GlobalRef, Kind, SlotRef
+from venture_lite.code import Code, Constant, Kind, SlotRef
 from venture_lite.errors import EvidenceError
-from venture_lite.trace.dependence import depends_on_choice, refuse_random_way
+from venture_lite.trace.dependence import depends_on_choice, named_node, refuse_random_way
 from venture_lite.trace.table import NO_EDGE, ROW_MASK
 from venture_lite.trace.trace import Trace
 
@@ -56,23 +56,11 @@ class Carrier:
 
     def _named_elsewhere(self, code: Code, row: int) -> int:
         """The node that a row's result names outside the row, reached by no random way."""
-        trace = self.trace
-        ref = code.result
-        refuse_random_way(trace, code, row)
-        match ref:
-            case GlobalRef(target=target) if target.code is not None:
-                node = trace.result_node(target.code, target.row)
-                if node >= 0:
-                    return node
-            case SlotRef(depth=depth, slot=slot) if depth > 0:
-                for level in range(depth):
-                    environment = trace.tables[code.ancestor(level).index].environment
-                    assert environment is not None
-                    row = environment.view[row]
-                ancestor = code.ancestor(depth)
-                if ancestor.slots[slot].stored and ancestor.slots[slot].kind is not Kind.ARGUMENT:
-                    return (ancestor.first_site + slot) << 32 | row
-        raise deterministic_evidence(trace, code, -1, row)
+        refuse_random_way(self.trace, code, row)
+        node = named_node(self.trace, code, row)
+        if node < 0:
+            raise deterministic_evidence(self.trace, code, -1, row)
+        return node
 
     def refuse_random_way(self, code: Code, row: int) -> None:
         """Refuse evidence that reached a family by a random predicate and goes on to a memoized procedure's value."""

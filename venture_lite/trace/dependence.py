@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from venture_lite.code import Code, GlobalRef, Kind, Ref, SlotRef, sources
+from venture_lite.code import Code, GlobalRef, Kind, Ref, SlotRef, origin, sources
 from venture_lite.errors import ArgumentError, EvidenceError
 
 if TYPE_CHECKING:
@@ -30,6 +30,18 @@ def source_nodes(trace: Trace, code: Code, row: int, ref: Ref) -> list[int]:
                     at = environment.view[at]
                 found.append((code.ancestor(depth).first_site + slot) << 32 | at)
     return found
+
+
+def named_node(trace: Trace, code: Code, row: int) -> int:
+    """The node whose value a row's result is, wherever it stands: in the row, around it, or in that of a name, also
+    through names for names; -1 where the result is computed."""
+    match code.result:
+        case GlobalRef(target=target) if (place := origin(target)) is not None:
+            return named_node(trace, *place)
+        case SlotRef(depth=depth, slot=slot) if code.ancestor(depth).slots[slot].stored:
+            (node,) = source_nodes(trace, code, row, code.result)
+            return node
+    return -1
 
 
 def depends_on_choice(

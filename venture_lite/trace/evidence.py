@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from venture_lite.code import Code, GlobalRef, SlotRef
+from venture_lite.code import Code
 from venture_lite.errors import EvidenceError, VentureError
 from venture_lite.procedures.record import Random
 from venture_lite.trace.carry import deterministic_evidence
+from venture_lite.trace.dependence import named_node
 from venture_lite.trace.runtime import Exchangeable
 from venture_lite.trace.table import NONE, ROW_MASK
 from venture_lite.trace.weights import log_density
@@ -24,18 +25,9 @@ def evidence_path(trace: Trace, code: Code, row: int) -> list[int]:
     """The nodes that an observe row's evidence passes, from its result to the choice that takes it."""
     path: list[int] = []
     while True:
-        node = trace.result_node(code, row)
+        node = named_node(trace, code, row)
         if node < 0:
-            match code.result:
-                case GlobalRef(target=target) if target.code is not None:
-                    code, row = target.code, target.row
-                    continue
-                case SlotRef(depth=depth, slot=slot):
-                    for level in range(depth):
-                        row = trace.tables[code.ancestor(level).index].environment.view[row]  # type: ignore[union-attr]
-                    node = (code.ancestor(depth).first_site + slot) << 32 | row
-                case _:
-                    raise deterministic_evidence(trace, code, -1, row)
+            raise deterministic_evidence(trace, code, -1, row)
         path.append(node)
         code, slot, row = trace.decode(node)
         if trace.is_choice(code, slot, row):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from venture_lite.code import Code, GlobalRef, Kind, Ref, SlotRef
+from venture_lite.code import Code, GlobalRef, Kind, Ref, SlotRef, origin
 from venture_lite.errors import KernelError
 from venture_lite.procedures.columns import RowByRow
 from venture_lite.procedures.predictor import LinearPredictor
@@ -32,7 +32,7 @@ from venture_lite.trace.affine import (
     product,
     scaled,
 )
-from venture_lite.trace.dependence import reads
+from venture_lite.trace.dependence import named_node, reads
 from venture_lite.trace.emit import columns_reader
 from venture_lite.trace.table import ROW_MASK, NotColumnar
 
@@ -166,7 +166,7 @@ class _Reader:
         packed = self.trace.tables[code.index].edges[slot].view[row]
         if packed < 0:
             return None
-        result = self.trace.result_node(self.trace.program.codes[packed >> 32], packed & ROW_MASK)
+        result = named_node(self.trace, self.trace.program.codes[packed >> 32], packed & ROW_MASK)
         return result if result in self.principals else None
 
     # ------------------------------------------------------------------------------------------------ reading
@@ -187,11 +187,9 @@ class _Reader:
             is_shared = isinstance(found, np.ndarray) and found.ndim == 1 and self._is_one_value(code, ref)
             return found[None] if is_shared else found
         match ref:
-            case GlobalRef(target=target) if target.code is not None:
-                node = self.trace.result_node(target.code, target.row)
-                if node in self.principals:
-                    return Whole(node)
-                return self.read_global(target.code, target.row)
+            case GlobalRef(target=target) if (place := origin(target)) is not None:
+                node = self.trace.result_node(*place)
+                return Whole(node) if node in self.principals else self.read_global(*place)
             case SlotRef(depth=0, slot=index):
                 slot = code.slots[index]
                 if slot.kind is Kind.CALL:
@@ -221,7 +219,7 @@ class _Reader:
     def _called(self, code: Code, slot: int) -> Whole:
         edges = self.trace.tables[code.index].edges[slot].gather(self.rows)
         first = int(edges[0])
-        node = self.trace.result_node(self.trace.program.codes[first >> 32], first & ROW_MASK) if first >= 0 else -1
+        node = named_node(self.trace, self.trace.program.codes[first >> 32], first & ROW_MASK) if first >= 0 else -1
         if node not in self.principals or (edges != first).any():
             raise NotLinear("rows call different parts of the block")
         return Whole(node)

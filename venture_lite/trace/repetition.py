@@ -14,11 +14,12 @@ from typing import Any
 
 from venture_lite.code import Code, Kind, SlotRef, sources
 from venture_lite.errors import VentureError
+from venture_lite.trace.dependence import source_nodes
 from venture_lite.trace.evaluate import Evaluator
 from venture_lite.trace.regenerate import Proposal, Regenerator
 from venture_lite.trace.runtime import Closure, Exchangeable, Memo
 from venture_lite.trace.scaffold import Scaffold
-from venture_lite.trace.table import MAKER_EDGE, PRIMITIVE_EDGE, ROW_MASK, Column
+from venture_lite.trace.table import MAKER_EDGE, NONE, PRIMITIVE_EDGE, ROW_MASK, Column
 from venture_lite.trace.weights import Weight, density_of
 from venture_lite.values import key_of
 
@@ -183,9 +184,7 @@ class Repetition:
         """Whether a part of a body's result is at one of the sites that change."""
         if isinstance(source, SlotRef):
             return body.ancestor(source.depth).first_site + source.slot in self._sites
-        if source.target.code is None:
-            return False
-        return self.trace.result_node(source.target.code, source.target.row) in self.order
+        return any(node in self.order for node in source_nodes(self.trace, body, NONE, source))
 
     def _maker(self, node: int, record: Any, column: Column, row: int) -> None:
         """New arguments for a maker; the joint density of its statistics."""

@@ -131,7 +131,7 @@ class Analyzer:
         except RecursionError:
             raise LimitError("the expression is nested too deeply", expression.span) from None
         code.uses = frozenset(compiler.used)
-        if stored_result:
+        if stored_result or name in self.standard:
             _name_procedure(code, name)
         match code.result:
             case SlotRef(depth=0, slot=slot) if stored_result and code.slots[slot].kind is Kind.DETERMINISTIC:

@@ -9,11 +9,12 @@ from collections.abc import Callable, Container, Iterable
 from typing import TYPE_CHECKING
 
 from venture_lite.code import Code, Constant, Global, GlobalRef, Kind, Ref, Region, Slot, SlotRef
-from venture_lite.errors import ArgumentError, CallSite, NameUnknown, Span, VentureError, nearest
+from venture_lite.errors import ArgumentError, CallSite, NameUnknown, Span, VentureError
 from venture_lite.lift import ARGUMENT_PREFIX
 from venture_lite.procedures import registry
 from venture_lite.procedures.checks import check_count
 from venture_lite.procedures.record import Deterministic, Maker, Procedure, Random
+from venture_lite.suggestions import DRAWN_IN_A_LIST, OVER_SEVERAL_LISTS, suggestion
 from venture_lite.syntax import Expression, Form, Literal, Name, Parameter, Quote
 from venture_lite.values import from_python
 
@@ -250,7 +251,8 @@ class Compiler:
 
 def wrong_count(name: str, wanted: int, given: int, span: Span | None) -> ArgumentError:
     plural = "" if wanted == 1 else "s"
-    return ArgumentError(f"{name} takes {wanted} argument{plural}, got {given}", span)
+    hint = OVER_SEVERAL_LISTS if name == "map" and given > wanted else None
+    return ArgumentError(f"{name} takes {wanted} argument{plural}, got {given}", span, hint)
 
 
 def parameter_names(items: tuple[Expression, ...]) -> list[str]:
@@ -274,5 +276,7 @@ def unknown_name(item: Name, visible: Iterable[str], defined: Container[str]) ->
     hint = None
     if item.name in defined:
         hint = "[define ...] binds a name for inference expressions only; the model's names are bound by assume"
+    if item.name == "repeat":
+        hint = DRAWN_IN_A_LIST
     known = [*visible, *registry.PROCEDURES, *SPECIAL_FORMS, *EXAMPLES]
-    return NameUnknown(f"unknown name {item.name}", item.span, hint or nearest(item.name, known, EXAMPLES))
+    return NameUnknown(f"unknown name {item.name}", item.span, hint or suggestion(item.name, known, EXAMPLES))

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from venture_lite import syntax
-from venture_lite.errors import ParseError, Span, nearest
+from venture_lite.errors import ParseError, Span
+from venture_lite.suggestions import suggestion
 from venture_lite.syntax import Directive, DirectiveReference, Expression, Form, Literal, Name, Quote
 from venture_lite.values import Symbol
 
@@ -69,7 +70,7 @@ def _no_directive(items: tuple[Expression, ...], span: Span) -> ParseError:
     known = ", ".join(DIRECTIVES)
     match items:
         case (Name(head, place), *_):
-            hint = nearest(head.lower(), DIRECTIVES)
+            hint = suggestion(head.lower(), DIRECTIVES)
             hint = hint or f"one of {known}; an inference expression stands in round brackets: ({head} ...)"
             return ParseError(f"there is no directive `{head}`", place, hint)
         case (first, *_):

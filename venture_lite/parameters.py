@@ -6,7 +6,7 @@ of `X[n]` are one slice of X, copied once.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -45,9 +45,24 @@ def constant_index(index: Index, parameters: Mapping[str, Any], passes: Mapping[
             sides = [_number(constant_index(side, parameters, passes), side.span) for side in (left, right)]
             return _ARITHMETIC[operator](*sides)
         case IndexOf(base=base, positions=positions):
+            _refuse_unknown_positions(positions, parameters, passes or {})
             at = [_whole(constant_index(position, parameters, passes), position.span) for position in positions]
             return _deep(_raw(base, parameters), at, index)
     raise ParameterError("not an index expression", index.span)
+
+
+def _refuse_unknown_positions(
+    positions: Iterable[Index], parameters: Mapping[str, Any], passes: Mapping[str, Any]
+) -> None:
+    """Raises ParameterError for a name that indexes data and is bound outside the model by nothing."""
+    for position in positions:
+        for name in sorted(index_names(position)):
+            if name not in passes and name not in parameters:
+                hint = (
+                    f"an argument of a procedure cannot stand in braces: pass it the datum, or write "
+                    f"(lookup {{DATA}} (- {name} 1)); a parameter is given by {name}=... from Python, -p {name}=..."
+                )
+                raise ParameterError(f"{name} is neither the variable of a loop nor a parameter", position.span, hint)
 
 
 def index_column(index: Index, parameters: Mapping[str, Any], passes: Passes) -> np.ndarray | list[Any]:
@@ -61,6 +76,7 @@ def index_column(index: Index, parameters: Mapping[str, Any], passes: Passes) ->
                 raise ParameterError("arithmetic in braces takes numbers", index.span)
             return np.asarray(_ARITHMETIC[operator](*sides))
         case IndexOf(base=base, positions=positions) if not index_names(base) & passes.keys():
+            _refuse_unknown_positions(positions, parameters, passes)
             at = [_positions(index_column(position, parameters, passes), position) for position in positions]
             return _gather(_raw(base, parameters), at, index)
     count = len(next(iter(passes.values())))

@@ -7,16 +7,21 @@ have bound is kept by name, so that the rest of the text is not blamed for using
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from venture_lite.directives import DIRECTIVES
 from venture_lite.errors import ParseError, Source
 from venture_lite.nesting import Item, nested
 from venture_lite.parse import parse_items, refuse_too_long
+from venture_lite.refusals import balance_of
 from venture_lite.syntax import Directive
 
 MOST_READ_ON = 2**20
 """A longer text is not read on after its first error: each piece costs a look at all that stands before it."""
+
+MOST_LINES = 100
+"""A directive is looked for over at most so many lines that start with a bracket."""
 
 _KEYWORDS = "|".join(DIRECTIVES)
 _LABEL = r"(?:[^\s()\[\]{}'\";#:,]+[ \t]*:[ \t]*)?"
@@ -69,13 +74,13 @@ def parse_on(source: Source) -> Recovered:
     try:
         return Recovered(nested(source, parse_items(source)), (), Doubtful())
     except ParseError as error:
-        cuts = _cuts(source) if len(source.text) <= MOST_READ_ON else [0]
+        cuts = _cuts(source) if len(source.text) <= MOST_READ_ON else {0: False}
         if len(cuts) == 1:
             return Recovered((), (error,), Doubtful(anything=True))
     items: list[Item] = []
     errors: list[ParseError] = []
     refused: list[str] = []
-    for start, end in zip(cuts, [*cuts[1:], len(source.text)], strict=True):
+    for start, end in _pieces(source, cuts):
         try:
             items.extend(parse_items(source, start, end))
         except ParseError as error:
@@ -89,15 +94,36 @@ def parse_on(source: Source) -> Recovered:
     return Recovered(directives, tuple(errors), _doubtful("\n".join(refused)))
 
 
-def _cuts(source: Source) -> list[int]:
-    """Where the pieces of a text start; the first is its beginning."""
-    found = [0]
+def _cuts(source: Source) -> dict[int, bool]:
+    """Where the pieces of a text may start, and whether only a bracket at the start of a line says so; the first is its
+    beginning."""
+    found = {0: False}
+    last = 0
     for match in _START.finditer(source.text):
         if match["skipped"] is None:
             start = match.start(match.lastgroup or 0)
-            if start > found[-1]:
-                found.append(start)
+            if start > last:
+                found[start] = match["round"] is not None
+                last = start
     return found
+
+
+def _pieces(source: Source, cuts: dict[int, bool]) -> Iterator[tuple[int, int]]:
+    """Start and end of each piece. A bracket at the start of a line goes on with the piece before it where that piece
+    is balanced with it and unbalanced without: `[infer (mh ...)` with `(collect x)]` below is one directive."""
+    starts = list(cuts)
+    ends = [*starts[1:], len(source.text)]
+    at = 0
+    while at < len(starts):
+        last = further = at
+        if balance_of(source, starts[at], ends[at]).unfinished:
+            while further + 1 < len(starts) and cuts[starts[further + 1]] and further - at < MOST_LINES:
+                further += 1
+                if not balance_of(source, starts[at], ends[further]).error:
+                    last = further
+                    break
+        yield starts[at], ends[last]
+        at = last + 1
 
 
 def _doubtful(text: str) -> Doubtful:

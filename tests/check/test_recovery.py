@@ -26,6 +26,17 @@ CASES = {
     "all of the body of a loop": ("for n in 1...3:\n  [predict (n]\n[predict 2]", [2], [1, 3]),
     "a loop without body": ("for n in 1...3:\n[predict 2]\nfor m in 1...3:\n", [1, 3], [2]),
     "the indentation of a loop": ("for n in 1...3:\n    [predict 1]\n  [predict 2]\n[predict 3)]", [3, 4], [1]),
+    "two parts, the second on a line of its own": (
+        "[infer (mh default one 10)\n(collect x)]\n[predict 1]",
+        [1],
+        [3],
+    ),
+    "a directive over lines that start with brackets": (
+        "[predict 1)]\n[infer (do\n(mh default one 1)\n(mh default one 2))]\n[predict 1]",
+        [1],
+        [2, 5],
+    ),
+    "an open bracket before an action": ("[predict (f 1)\n(mh default one 1)\n[predict 2]", [1], [2, 3]),
     "keywords in strings and comments": ('[predict "[assume"]\n; [assume b\n[predict 1)]\n[predict 2]', [3], [1, 4]),
 }
 

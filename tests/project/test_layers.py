@@ -14,7 +14,7 @@ import pytest
 
 PACKAGE = Path(__file__).parents[2] / "venture_lite"
 LAYERS = (
-    ("errors",),
+    ("errors", "suggestions"),
     ("collector", "streams", "syntax", "values", "diagnostics", "presentation", "progress", "tables"),
     ("directives", "refusals", "nesting", "parse", "recovery", "source_files", "data"),
     ("procedures", "draws", "summary", "markup", "plots", "pictures", "datatree", "export"),

@@ -11,9 +11,11 @@ from venture_lite.directives import EXAMPLES
 from venture_lite.errors import ArgumentError, NameUnknown, VentureError, nearest
 from venture_lite.forms import if_parts, scope_name, truth
 from venture_lite.inference.actions import ACTIONS
+from venture_lite.inference.program import not_constant
 from venture_lite.inference.reading import is_symbol
 from venture_lite.procedures import registry
 from venture_lite.procedures.record import Deterministic
+from venture_lite.suggestions import suggestion
 from venture_lite.syntax import Expression, Form, Literal, Name, Parameter, Quote
 from venture_lite.values import Symbol, from_python, show
 
@@ -28,6 +30,8 @@ class Inference:
         self.names = expressions.names
         self.findings = expressions.findings
         self.parameters = expressions.parameters
+        # whether the text at hand is the VALUE of an observation
+        self._in_value = False
         # whether the text at hand runs again after what stands below it
         self.in_loop = False
 
@@ -38,7 +42,17 @@ class Inference:
         else:
             self.value(item)
 
+    def constant(self, item: Expression) -> Known:
+        """The VALUE of an observation."""
+        self._in_value = True
+        try:
+            return self.value(item)
+        finally:
+            self._in_value = False
+
     def _tell(self, error: VentureError, item: Expression) -> None:
+        if self._in_value and isinstance(error, NameUnknown):
+            error = not_constant(item.span.text, self.names.globals.keys() | self.names.coming.keys()) or error
         self.findings.error(error, item.span)
 
     # ------------------------------------------------------------------------------------------------- values
@@ -91,7 +105,7 @@ class Inference:
             self._tell(ArgumentError(f"{head.name} is an action: it has no value"), item)
         elif not isinstance(record, Deterministic):
             deterministic = [name for name, known in registry.PROCEDURES.items() if isinstance(known, Deterministic)]
-            hint = nearest(head.name, [*ACTIONS, *deterministic, *EXAMPLES], EXAMPLES)
+            hint = suggestion(head.name, [*ACTIONS, *deterministic, *EXAMPLES], EXAMPLES)
             self._tell(NameUnknown(f"unknown inference action {head.name}", hint=hint), head)
         else:
             arguments = tuple([self.value(part) for part in rest])
@@ -111,7 +125,7 @@ class Inference:
         assert isinstance(head, Name)
         action = ACTIONS.get(head.name)
         if action is None:
-            hint = nearest(head.name, [*ACTIONS, *EXAMPLES], EXAMPLES)
+            hint = suggestion(head.name, [*ACTIONS, *EXAMPLES], EXAMPLES)
             self._tell(NameUnknown(f"unknown inference action {head.name}", hint=hint), head)
             return
         found = matched(action.usage, tuple(arguments))

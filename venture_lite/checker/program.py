@@ -77,7 +77,7 @@ class ProgramCheck:
                 self.inference.program(expression)
             case syntax.Force(expression=expression, value=value):
                 self._refuse_deterministic(self._model(expression), expression, "forced")
-                self.inference.value(value)
+                self.inference.constant(value)
             case syntax.Define(name=name, expression=expression):
                 self.names.defined[name] = self.inference.value(expression)
             case syntax.Loop():
@@ -124,7 +124,7 @@ class ProgramCheck:
 
     def _observe(self, directive: syntax.Observe) -> None:
         observed = self._model(directive.expression)
-        value = self.inference.value(directive.value)
+        value = self.inference.constant(directive.value)
         with self.findings.told(directive.expression.span):
             self._refuse_deterministic(observed, directive.expression, "observed")
             doubt = refuse_observation(observed, value, directive.expression.span)

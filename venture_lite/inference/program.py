@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,8 +22,9 @@ from venture_lite.inference.lambdas import Lambda, closed
 from venture_lite.inference.selection import Selector, all_members, scope_of, sweep
 from venture_lite.parameters import constant_index
 from venture_lite.procedures import registry
-from venture_lite.procedures.record import Deterministic
+from venture_lite.procedures.record import Deterministic, Maker, Random
 from venture_lite.progress import Progress, Silent
+from venture_lite.suggestions import suggestion
 from venture_lite.syntax import Expression, Form, Literal, Name, Parameter, Quote
 from venture_lite.trace.directives import Model
 from venture_lite.trace.explain import apply_checked
@@ -140,8 +141,17 @@ class InferenceProgram:
                 if head in self.actions:
                     raise ArgumentError(f"{head} is an action: it has no value", item.span)
                 known = [*self.actions, *registry.PROCEDURES, *EXAMPLES]
-                raise NameUnknown(f"unknown inference action {head}", span, nearest(head, known, EXAMPLES))
+                raise NameUnknown(f"unknown inference action {head}", span, suggestion(head, known, EXAMPLES))
         raise ArgumentError("not an inference expression", item.span)
+
+    def constant(self, item: Expression) -> Any:
+        """The VALUE of an observation: as `value`. Raises ArgumentError where it reads the model, or draws."""
+        try:
+            return self.value(item)
+        except NameUnknown as error:
+            name = error.span.text if error.span else ""
+            refused = not_constant(name, self.model.trace.analyzer.globals)
+            raise (refused.at(error.span) if refused is not None else error) from None
 
     def _constant(self, item: Parameter) -> Expression:
         return Quote(constant_index(item.index, self.parameters, self.passes), item.span)
@@ -191,7 +201,7 @@ class InferenceProgram:
         head = item.items[0]
         action = self.actions.get(head.name)
         if action is None:
-            hint = nearest(head.name, [*self.actions, *EXAMPLES], EXAMPLES)
+            hint = suggestion(head.name, [*self.actions, *EXAMPLES], EXAMPLES)
             raise NameUnknown(f"unknown inference action {head.name}", head.span, hint)
         return action.compile(self, item)
 
@@ -317,6 +327,16 @@ class InferenceProgram:
             accepted = step(nodes, key)
             row.transitions += 1
             row.accepted += accepted
+
+
+def not_constant(name: str, of_model: Container[str]) -> ArgumentError | None:
+    """What is wrong with a name that a VALUE uses, if it draws or stands for something in the model."""
+    if isinstance(registry.PROCEDURES.get(name), (Random, Maker)):
+        return ArgumentError("VALUE is a constant; draw it first with [sample ...]")
+    if name in of_model:
+        hint = "a number, a parameter {y}, or a name that [define ...] binds; [sample ...] reads the model's"
+        return ArgumentError(f"VALUE is a constant; {name} is a name of the model", hint=hint)
+    return None
 
 
 def located(error: VentureError, action: Span) -> VentureError:

@@ -8,9 +8,10 @@ nothing here raises: the logarithm of 0 is -inf, that of a negative number NaN, 
 
 from __future__ import annotations
 
+import dis
 import math
-from collections.abc import Callable
-from types import FunctionType
+from collections.abc import Callable, Iterable
+from types import CodeType, FunctionType
 from typing import Any
 
 import numpy as np
@@ -254,11 +255,22 @@ def on_columns(function: Callable[..., Any]) -> Callable[..., Any]:
     return rebound(function, COLUMNS)
 
 
+_ATTRIBUTES = {code for name, code in dis.opmap.items() if name.endswith(("_ATTR", "_METHOD", "_SUPER_ATTR"))}
+"""Opcodes whose names are attributes, not globals."""
+
+
+def _global_names(code: CodeType) -> Iterable[str]:
+    """The global names that a function reads; `co_names` holds those of attributes as well."""
+    if _ATTRIBUTES.isdisjoint(code.co_code[::2]):
+        return code.co_names
+    return {found.argval for found in dis.get_instructions(code) if found.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
+
+
 def rebound(function: Callable[..., Any], names: dict[str, Any]) -> Callable[..., Any]:
     """The function with these names, also in the functions of this package that it calls, bound anew."""
     assert isinstance(function, FunctionType)
     bound = dict(function.__globals__)
-    for name in function.__code__.co_names:
+    for name in _global_names(function.__code__):
         if name in names:
             bound[name] = names[name]
         else:

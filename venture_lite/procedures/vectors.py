@@ -10,7 +10,7 @@ import numpy as np
 from venture_lite.errors import ArgumentError
 from venture_lite.procedures import array_pullbacks as pullbacks
 from venture_lite.procedures.columns import RowByRow, numeric
-from venture_lite.procedures.domains import ANY, COUNT, NUMERIC, VECTOR
+from venture_lite.procedures.domains import ANY, COUNT, MATRIX, NUMERIC, VECTOR
 from venture_lite.procedures.elementary import logistic, logistic_array
 from venture_lite.procedures.lists import SEQUENCE
 from venture_lite.procedures.record import Argument, Deterministic
@@ -86,7 +86,8 @@ def zeros(*sizes: Any) -> np.ndarray:
 def _array(name: str, value: Any) -> np.ndarray:
     if isinstance(value, np.ndarray):
         return value
-    return np.array(_entries(name, value), dtype=np.float64)
+    # a list of rows, as a nested list of data is, stands for a matrix
+    return np.array(value if MATRIX.contains(value) else _entries(name, value), dtype=np.float64)
 
 
 def dot(left: Any, right: Any) -> Any:
@@ -108,9 +109,10 @@ def matmul(left: Any, right: Any) -> Any:
 
 
 def transpose(matrix: Any) -> np.ndarray:
-    if not isinstance(matrix, np.ndarray) or matrix.ndim != 2:
+    found = np.array(matrix, dtype=np.float64) if isinstance(matrix, tuple) and MATRIX.contains(matrix) else matrix
+    if not isinstance(found, np.ndarray) or found.ndim != 2:
         raise ArgumentError(f"transpose: matrix must be a matrix, got {show(matrix)}")
-    return freeze(np.ascontiguousarray(matrix.T))
+    return freeze(np.ascontiguousarray(found.T))
 
 
 def linear_logistic(weights: Any, inputs: Any) -> float:

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from venture_lite.errors import NameUnknown, nearest
+from venture_lite.errors import NameUnknown
 from venture_lite.inference.actions import ACTIONS
 from venture_lite.presentation import table
 from venture_lite.procedures import registry
@@ -14,6 +14,7 @@ from venture_lite.procedures.record import Deterministic, Maker, Random
 from venture_lite.repl.commands import COMMANDS
 from venture_lite.repl.names import BLOCKS, DIRECTIVES, FORMS, Entry, entries
 from venture_lite.standard import NAMES as STANDARD_NAMES
+from venture_lite.suggestions import suggestion
 
 if TYPE_CHECKING:
     from venture_lite.session import Venture
@@ -53,7 +54,7 @@ def about(name: str, session: Venture, width: int) -> str:
     wanted = name.strip("[]()':")
     found = known.get(wanted) or known.get(wanted.lower())
     if not found:
-        raise NameUnknown(f"nothing is called {name}", hint=nearest(wanted, known) or "help, for a list of names")
+        raise NameUnknown(f"nothing is called {name}", hint=suggestion(wanted, known) or "help, for a list of names")
     return "\n\n".join(_told(entry, width) for entry in found)
 
 

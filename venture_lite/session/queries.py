@@ -90,7 +90,7 @@ def evaluator(chains: Chains, given: Given) -> InferenceProgram:
 
 def force(chains: Chains, directive: syntax.Force, given: Given) -> Any:
     """Set the choice that the expression's value is, in every chain."""
-    value = from_python(evaluator(chains, given).value(directive.value))
+    value = from_python(evaluator(chains, given).constant(directive.value))
     for model in chains.models:
         shared, values = _code(model, directive.expression, given)
         with told_at(shared, directive.expression):

@@ -251,14 +251,14 @@ def _evidence(chains: Chains, leaf: Leaf, given: Given) -> Any:
         case Parameter(index=index) if leaf.variables:
             return index_column(index, given.parameters, leaf.variables)
         case Literal() | Quote() | Parameter():
-            return [from_python(evaluator(chains, given).value(value))] * leaf.count
+            return [from_python(evaluator(chains, given).constant(value))] * leaf.count
     found = []
     for position in range(leaf.count):
         if position % POLL_EVERY == POLL_EVERY - 1:
             chains.poll()
         passes = {name: int(column[position]) for name, column in leaf.variables.items()}
         try:
-            found.append(from_python(evaluator(chains, Given(given.parameters, passes)).value(value)))
+            found.append(from_python(evaluator(chains, Given(given.parameters, passes)).constant(value)))
         except VentureError as error:
             error.position = position
             raise

@@ -1,0 +1,41 @@
+"""What to write in place of a name that nothing binds: this language's word for another's, or the nearest spelling."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from venture_lite.errors import nearest
+
+ELSEWHERE: Mapping[str, str] = {
+    "uniform": "(uniform_continuous LO HI), or (uniform_discrete LO HI) for the integers from LO to HI - 1",
+    "exponential": "(expon RATE)",
+    "gaussian": "(normal MEAN SD)",
+    "norm": "(normal MEAN SD)",
+    "mvnormal": "(multivariate_normal MEAN COVARIANCE)",
+    "inverse_gamma": "(inv_gamma SHAPE SCALE)",
+    "delta": "the value itself: what is certain is no random choice, [assume x VALUE]",
+    "array": "(list 1 2), or (vector 1 2) for a vector of numbers",
+    "length": "(size XS)",
+    "len": "(size XS)",
+    "count": "(size (filter F XS))",
+    "std": "(sqrt (/ (sum (map (lambda (x) (pow (- x (mean XS)) 2)) XS)) (- (size XS) 1))); draws' summaries show sd",
+    "sort": "the language has no procedure that sorts; one written in Python is added by Venture.register",
+    "unique": "the language has no procedure for it; one written in Python is added by Venture.register",
+    "factor": "[observe (flip (exp S)) true] adds S, which is at most 0, to the log density",
+    "condition": "[observe (flip (if PREDICATE 1 0)) true] holds that PREDICATE is true",
+    "scope": "(tag 'SCOPE BLOCK EXPR), or scope_include: the random choices made while EXPR is evaluated",
+    "nuts": "(hmc SCOPE BLOCK STEP LEAPFROGS T)",
+    "metropolis": "(mh SCOPE BLOCK T)",
+}
+"""Words that other systems have, and how the same is said here."""
+
+DRAWN_IN_A_LIST = "(map (lambda (i) (flip)) (range 3)) is a list of three draws; repeat is an action of [infer ...]"
+
+OVER_SEVERAL_LISTS = "over two lists: (map (lambda (p) (f (lookup p 0) (lookup p 1))) (zip xs ys))"
+
+
+def suggestion(name: str, known: Iterable[str], written: Mapping[str, str] | None = None) -> str | None:
+    """A hint for an unknown name, or None; `written` says how some of the known ones are written."""
+    known = list(known)
+    word = name.lower()
+    return ELSEWHERE[word] if word in ELSEWHERE and word not in known else nearest(name, known, written)

@@ -39,6 +39,24 @@ def ess_tail(draws: np.ndarray) -> float:
     return min(sizes)
 
 
+def ess_mean(draws: np.ndarray) -> float:
+    """Effective sample size for the mean; `draws: (chains, draws)`."""
+    return _ess(_split(draws)) if _has_spread(draws) else math.nan
+
+
+def ess_sd(draws: np.ndarray) -> float:
+    """Effective sample size for the standard deviation: that of the squared distances from the mean."""
+    if not _has_spread(draws):
+        return math.nan
+    with np.errstate(over="ignore"):
+        return ess_mean((draws - draws.mean()) ** 2)
+
+
+def never_moves(draws: np.ndarray) -> np.ndarray:
+    """Whether each chain holds one value throughout; `draws: (chains, draws)`."""
+    return (draws == draws[:, :1]).all(axis=1)  # type: ignore[no-any-return]
+
+
 def r_hat(draws: np.ndarray) -> float:
     """Rank-normalised R-hat over half-chains, the larger of the bulk's and the folded draws'.
 
@@ -87,10 +105,11 @@ def _score_table(size: int) -> np.ndarray:
 def _scale_reduction(chains: np.ndarray) -> float:
     """sqrt of pooled over within-chain variance (Gelman and Rubin, 1992)."""
     count = chains.shape[1]
+    if never_moves(chains).all():
+        # the variance of equal numbers is not 0 where their mean is rounded
+        return 1.0 if bool((chains == chains[0, 0]).all()) else math.inf
     within = float(np.mean(np.var(chains, axis=1, ddof=1)))
     between = float(np.var(np.mean(chains, axis=1), ddof=1))
-    if within == 0.0:
-        return math.inf if between > 0.0 else 1.0
     return math.sqrt((count - 1) / count + between / within)
 
 

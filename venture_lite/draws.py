@@ -42,12 +42,14 @@ class KernelStatistics:
     chain: int = 0
     # what else the engine has to say, by name
     details: Mapping[str, float] = field(default_factory=dict)
+    # the longest run of transitions that changed nothing
+    refused: int = 0
 
 
 class DrawsBuilder:
     """Draws of one chain while its inference program runs; `add` and `add_plotted` append to one variable."""
 
-    __slots__ = ("_adapting", "adapting", "plotted", "statistics", "values")
+    __slots__ = ("_adapting", "adapting", "could_move", "plotted", "statistics", "values")
 
     def __init__(self) -> None:
         self.values: dict[str, list[Any]] = {}
@@ -55,6 +57,8 @@ class DrawsBuilder:
         self.adapting: dict[str, int] = {}
         # what adapts now
         self._adapting: set[Hashable] = set()
+        # the variables that never changed though they depend on an unobserved choice, found out at the end
+        self.could_move: frozenset[str] = frozenset()
         # what `plot` keeps, apart from the draws
         self.plotted: dict[str, list[Any]] = {}
         self.statistics: list[KernelStatistics] = []
@@ -82,7 +86,8 @@ class DrawsBuilder:
     def finish(self) -> Draws:
         """The draws so far, as a set with one chain."""
         plotted = Draws([_arrays(self.plotted)]) if self.plotted else None
-        return Draws([_arrays(self.values)], self.statistics, plotted, adapting=[self.adapting])
+        arrays = [_arrays(self.values)]
+        return Draws(arrays, self.statistics, plotted, adapting=[self.adapting], could_move=[self.could_move])
 
 
 def _arrays(columns: Mapping[str, list[Any]]) -> dict[str, np.ndarray]:
@@ -117,10 +122,16 @@ class Draws(Mapping[str, np.ndarray]):
         plotted: Draws | None = None,
         origin: Origin | None = None,
         adapting: Sequence[Mapping[str, int]] = (),
+        could_move: Sequence[frozenset[str]] = (),
+        held: Iterable[str] = (),
     ) -> None:
         self._chains = tuple(dict(chain) for chain in chains)
         # for each chain, by variable, how many of its first draws were made while a kernel still adapted
         self.adapting: tuple[Mapping[str, int], ...] = tuple(adapting) or ({},) * len(self._chains)
+        # for each chain, the variables that never changed there though they depend on an unobserved choice
+        self.could_move: tuple[frozenset[str], ...] = tuple(could_move) or (frozenset(),) * len(self._chains)
+        # values that `force` had set and that no kernel moved meanwhile, a line each
+        self.held: tuple[str, ...] = tuple(held)
         self.statistics: tuple[KernelStatistics, ...] = tuple(statistics)
         # what `(plot ...)` kept, for `plots.text` and `figure`; None where the program has no plot
         self.plotted = plotted
@@ -138,15 +149,22 @@ class Draws(Mapping[str, np.ndarray]):
             chains.extend(part._chains)
         plotted = [part.plotted for part in parts if part.plotted is not None]
         origins = [part.origin for part in parts if part.origin is not None]
-        adapting = [marks for part in parts for marks in part.adapting]
-        return cls(chains, statistics, cls.merge(plotted) if plotted else None, next(iter(origins), None), adapting)
+        return cls(
+            chains,
+            statistics,
+            cls.merge(plotted) if plotted else None,
+            next(iter(origins), None),
+            [marks for part in parts for marks in part.adapting],
+            [names for part in parts for names in part.could_move],
+            dict.fromkeys(line for part in parts for line in part.held),
+        )
 
     def cut_to_shortest(self) -> Draws:
         """Each variable with as many draws a chain as its shortest chain has: what an interruption leaves is uneven."""
         shortest = {name: min(map(len, self.by_chain(name))) for name in self.names}
         chains = [{name: chain[name][:length] for name, length in shortest.items() if length} for chain in self._chains]
         plotted = self.plotted.cut_to_shortest() if self.plotted is not None else None
-        return Draws(chains, self.statistics, plotted, self.origin, self.adapting)
+        return Draws(chains, self.statistics, plotted, self.origin, self.adapting, self.could_move, self.held)
 
     def without_adaptation(self) -> Draws:
         """The draws less those that were made while a kernel still adapted: what the summary is of."""
@@ -163,7 +181,8 @@ class Draws(Mapping[str, np.ndarray]):
         adapted = {name: max(marks.get(name, 0) for marks in self.adapting) for name in self.names}
         early = [{name: values[: adapted[name]] for name, values in chain.items()} for chain in self._chains]
         late = [{name: values[adapted[name] :] for name, values in chain.items()} for chain in self._chains]
-        return Draws(early), Draws(late, self.statistics, self.plotted, self.origin)
+        told = Draws(late, self.statistics, self.plotted, self.origin, (), self.could_move, self.held)
+        return Draws(early), told
 
     @property
     def names(self) -> tuple[str, ...]:

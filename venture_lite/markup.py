@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from html import escape
 from typing import TYPE_CHECKING
 
+from venture_lite.kernel_summary import kernel_lines
+
 if TYPE_CHECKING:
     from venture_lite.summary import Summary
 
@@ -18,7 +20,7 @@ WARNING = ' style="color: #b45309"'
 
 
 def summary_html(summary: Summary) -> str:
-    """The table, what it is made from, and what to beware of."""
+    """The table, what it is made from, what the kernels did, and what to beware of."""
     header, *lines = summary.cells()
     notes = summary.notes()
     if len(lines) > LINES_SHOWN:
@@ -26,6 +28,7 @@ def summary_html(summary: Summary) -> str:
     parts = [
         _table(header, lines[:LINES_SHOWN]) if lines else "",
         *(f"<div{SMALL}>{escape(text)}</div>" for text in (*notes, *summary.made_from())),
+        *(f"<div{SMALL}>{escape(text)}</div>" for text in kernel_lines(summary.kernels)),
         *(f"<div{WARNING}>warning: {escape(warning)}</div>" for warning in summary.warnings),
     ]
     return f"<div>{''.join(parts)}</div>"

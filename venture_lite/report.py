@@ -19,6 +19,7 @@ import numpy as np
 from venture_lite import syntax
 from venture_lite.draws import Draws
 from venture_lite.errors import VentureError, VentureWarning
+from venture_lite.kernel_summary import kernel_lines
 from venture_lite.parameters import constant_index
 from venture_lite.presentation import WIDTH, cut, present, table
 from venture_lite.procedures.record import Deterministic, Maker, Random
@@ -109,21 +110,32 @@ def _of_passes(loop: syntax.Loop, values: list[list[Any]], outer: Mapping[str, i
                 yield replace(Report.of(result_of(directive, value), chains), passes=tuple(inside.items()))
 
 
-def as_text(report: Report, width: int = WIDTH, encoding: str | None = "utf-8") -> str | None:
-    """What a person wants to see of a single directive, or None; plots take the signs that the encoding has."""
-    if isinstance(report.value, Draws):
-        parts = [report.value.summary().body()]
-        if report.value.plotted is not None:
-            from venture_lite import plots
+def as_text(report: Report, width: int = WIDTH, encoding: str | None = "utf-8", at_prompt: bool = False) -> str | None:
+    """What a person wants to see of a single directive, or None; plots take the signs that the encoding has.
 
-            parts.append(plots.text(report.value.plotted, min(width, plots.WIDTH), plots.needs_plain(encoding)))
-        body = "\n".join(part for part in parts if part)
-        return f"{report.name()}\n{body}" if body and report.passes else body or None
+    At a prompt an inference that collects nothing is answered too, and the seconds that kernels took are told.
+    """
+    if isinstance(report.value, Draws):
+        body = _told(report.value, width, encoding, at_prompt)
+        return f"{report.name()}\n{body}" if body and report.passes and not at_prompt else body or None
     if report.kind not in SHOWN or report.value is None:
         return None
     if report.kind == "list_directives":
         return directive_table(report.value, width)
     return named_value(report, width)
+
+
+def _told(draws: Draws, width: int, encoding: str | None, at_prompt: bool) -> str:
+    """The table, the plots, and what the kernels did."""
+    summary = draws.summary()
+    parts = [summary.body()]
+    if draws.plotted is not None:
+        from venture_lite import plots
+
+        parts.append(plots.text(draws.plotted, min(width, plots.WIDTH), plots.needs_plain(encoding)))
+    if at_prompt or any(parts):
+        parts.extend(kernel_lines(summary.kernels, with_seconds=at_prompt))
+    return "\n".join(part for part in parts if part)
 
 
 def named_value(report: Report, width: int = WIDTH) -> str:

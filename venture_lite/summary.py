@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from venture_lite import diagnostics
+from venture_lite.kernel_summary import KernelRow, kernel_lines, kernel_rows, kernel_warnings
 
 if TYPE_CHECKING:
     from venture_lite.draws import Draws
@@ -21,8 +22,8 @@ COORDINATES_SHOWN = 12
 # Vehtari et al. (2021) recommend both limits
 R_HAT_LIMIT = 1.01
 ESS_LIMIT = 100
-# a kernel that never accepts in so many transitions is stuck rather than unlucky
-TRANSITIONS_LIMIT = 100
+# of the effective size of the sd, as a share of the mean's
+LEAST_SHARE = 0.5
 # the ends of the central 90% interval
 INTERVAL = (0.05, 0.95)
 
@@ -45,12 +46,17 @@ class SummaryRow:
     high: float
     ess_bulk: float
     ess_tail: float
+    # infinite where no chain moves, or no half of one, and their values differ; then it prints as `-` too
     r_hat: float
+    ess_mean: float
+    ess_sd: float
+    # positions of the chains that hold one value throughout
+    still: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """Rows for numeric variables; `str` gives the table and the warnings."""
+    """Rows for numeric variables; `str` gives the table, what the kernels did, and the warnings."""
 
     rows: tuple[SummaryRow, ...]
     # chains and draws, of each numeric variable
@@ -60,6 +66,10 @@ class Summary:
     warnings: tuple[str, ...]
     # how many draws a chain were left out, of each variable that was drawn while a kernel adapted
     adapting: dict[str, int] = field(default_factory=dict)
+    # values that `force` had set and no kernel moved, a line each
+    held: tuple[str, ...] = ()
+    # what each kernel of the program did, its chains together
+    kernels: tuple[KernelRow, ...] = ()
 
     def as_dict(self) -> dict[str, dict[str, float | None]]:
         """Plain numbers by coordinate, for JSON: `{"mu": {"mean": 9.99, ...}}`; None for what is undefined."""
@@ -74,8 +84,8 @@ class Summary:
         return [_note(group) for group in self._groups() if len(group) > COORDINATES_SHOWN]
 
     def made_from(self) -> list[str]:
-        """How many draws there are, and which variables have no summary."""
-        lines = [_size_line(self.sizes)]
+        """How many draws there are, what to know of them, and which variables have no summary."""
+        lines = [_size_line(self.sizes), *_rough_spread(self.rows), *self.held]
         if self.adapting:
             most = max(self.adapting.values())
             lines.append(f"not counted: {most} draw{'s' * (most != 1)} a chain that were made while a kernel adapted")
@@ -96,7 +106,7 @@ class Summary:
         return "\n".join(text + self.notes())
 
     def body(self) -> str:
-        """The table and what it is made from, without the warnings."""
+        """The table and what it is made from, without the kernels and the warnings."""
         return "\n".join(part for part in (self.table(), *self.made_from()) if part)
 
     def _repr_html_(self) -> str:
@@ -105,7 +115,7 @@ class Summary:
         return summary_html(self)
 
     def __str__(self) -> str:
-        parts = [self.body(), *(f"warning: {warning}" for warning in self.warnings)]
+        parts = [self.body(), *kernel_lines(self.kernels), *(f"warning: {warning}" for warning in self.warnings)]
         return "\n".join(part for part in parts if part)
 
 
@@ -115,12 +125,19 @@ def summarize(draws: Draws) -> Summary:
     draws = draws.without_adaptation()
     numeric = [name for name in draws.names if draws.is_numeric(name) and draws[name].shape[1] > 0]
     rows = tuple(row for name in numeric for row in _rows_of(name, draws[name]))
+    kernels = kernel_rows(draws.statistics)
     return Summary(
         rows=rows,
         sizes={name: (draws[name].shape[0], draws[name].shape[1]) for name in numeric},
         left_out=tuple(name for name in draws.names if name not in numeric),
-        warnings=(*_stuck_kernels(draws), *_mixing(rows)),
+        warnings=(
+            *kernel_warnings(kernels, draws.chain_count),
+            *_still(draws, rows),
+            *_mixing(rows, draws.chain_count),
+        ),
         adapting=adapting,
+        held=draws.held,
+        kernels=kernels,
     )
 
 
@@ -148,26 +165,52 @@ def _rows_of(name: str, values: np.ndarray) -> Iterator[SummaryRow]:
             diagnostics.ess_bulk(scalar),
             diagnostics.ess_tail(scalar),
             diagnostics.r_hat(scalar),
+            diagnostics.ess_mean(scalar),
+            diagnostics.ess_sd(scalar),
+            tuple(np.flatnonzero(diagnostics.never_moves(scalar)).tolist()),
         )
 
 
-def _stuck_kernels(draws: Draws) -> Iterator[str]:
-    """A line for each kernel that accepted nothing, with the chains where it did not."""
-    stuck: dict[str, list[Any]] = {}
-    for row in draws.statistics:
-        if row.accepted == 0 and row.transitions >= TRANSITIONS_LIMIT:
-            stuck.setdefault(row.kernel, []).append(row)
-    for kernel, rows in stuck.items():
-        chains = "" if draws.chain_count == 1 else f" in chain {', '.join(str(row.chain) for row in rows)}"
-        yield f"{kernel} accepted none of its {max(row.transitions for row in rows)} transitions{chains}"
+def _still(draws: Draws, rows: tuple[SummaryRow, ...]) -> Iterator[str]:
+    """Variables that do not move, where their values could.
+
+    Of chains that agree it is asked only where the value is known to depend on an unobserved choice; a coordinate that
+    stays while others of its variable move may be a constant of the program.
+    """
+    everywhere = set(range(draws.chain_count))
+    long = [row for row in rows if draws[row.variable].shape[1] >= diagnostics.FEWEST_DRAWS]
+    apart = [row for row in long if everywhere == set(row.still) and row.r_hat == math.inf]
+    if apart:
+        yield (
+            f"{_named(apart)} never moved, at different values in different chains: their means and intervals say "
+            "nothing; move what they depend on by other kernels"
+        )
+    same = [
+        row for row in long
+        if everywhere == set(row.still) and row.r_hat != math.inf and _depend(draws, row, everywhere)
+    ]  # fmt: skip
+    if same:
+        yield f"{_named(same)}: constant: certain, or never moved?"
+    for chain in sorted(everywhere):
+        some = [row for row in long if chain in row.still and everywhere != set(row.still)]
+        some = [row for row in some if _depend(draws, row, {chain})]
+        if some:
+            yield f"{_named(some)}: constant in chain {chain}: certain, or never moved there?"
 
 
-def _mixing(rows: tuple[SummaryRow, ...]) -> Iterator[str]:
+def _depend(draws: Draws, row: SummaryRow, chains: set[int]) -> bool:
+    """Whether in these chains a variable that is constant there is known to depend on an unobserved choice."""
+    return all(row.variable in draws.could_move[chain] for chain in chains)
+
+
+def _mixing(rows: tuple[SummaryRow, ...], chain_count: int) -> Iterator[str]:
+    rows = tuple(row for row in rows if len(row.still) < chain_count)
     unmixed = [row for row in rows if row.r_hat > R_HAT_LIMIT]
     if unmixed:
-        worst = max(unmixed, key=lambda row: row.r_hat)
+        worst = max(row.r_hat for row in unmixed)
+        largest = f"largest {worst:.3g}" if math.isfinite(worst) else "no half of a chain moves"
         yield (
-            f"R-hat is above {R_HAT_LIMIT} for {_named(unmixed)} (largest {worst.r_hat:.3g}): "
+            f"R-hat is above {R_HAT_LIMIT} for {_named(unmixed)} ({largest}): "
             "the chains do not agree yet; run longer, or change the kernels"
         )
     short = [row for row in rows if min(row.ess_bulk, row.ess_tail) < ESS_LIMIT]
@@ -177,6 +220,15 @@ def _mixing(rows: tuple[SummaryRow, ...]) -> Iterator[str]:
             f"the effective sample size is below {ESS_LIMIT} for {_named(short)} (smallest {least:.0f}): "
             "means and intervals are rough; run longer"
         )
+
+
+def _rough_spread(rows: tuple[SummaryRow, ...]) -> Iterator[str]:
+    """Say so where the sd is known from far fewer effective draws than the mean."""
+    rough = [row for row in rows if row.ess_sd < LEAST_SHARE * row.ess_mean]
+    if rough:
+        worst = min(rough, key=lambda row: row.ess_sd / row.ess_mean)
+        sizes = f"{worst.ess_sd:.0f}, of the mean {worst.ess_mean:.0f}"
+        yield f"the effective size of the sd is less than half of the mean's for {_named(rough)} (for one {sizes})"
 
 
 def _named(rows: list[SummaryRow], shown: int = 4) -> str:
@@ -198,7 +250,7 @@ def _columns(row: SummaryRow) -> dict[str, float]:
 
 def _cells(row: SummaryRow) -> tuple[str, ...]:
     numbers = [_number(value) for value in (row.mean, row.sd, row.low, row.high)]
-    return (row.name, *numbers, _count(row.ess_bulk), _count(row.ess_tail), _dash(row.r_hat, ".3f"))
+    return (row.name, *numbers, _count(row.ess_bulk), _count(row.ess_tail), _dash(_or_nan(row.r_hat), ".3f"))
 
 
 def _number(value: float) -> str:
@@ -213,6 +265,10 @@ def _dash(value: float, form: str) -> str:
     return "-" if math.isnan(value) else format(value, form)
 
 
+def _or_nan(value: float) -> float:
+    return value if math.isfinite(value) else math.nan
+
+
 def _or_none(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
@@ -222,7 +278,7 @@ def _note(rows: list[SummaryRow]) -> str:
     left_out = len(rows) - COORDINATES_SHOWN
     text = f"{rows[0].variable}: {left_out} more coordinates not shown"
     sizes = [row.ess_bulk for row in rows if not math.isnan(row.ess_bulk)]
-    ratios = [row.r_hat for row in rows if not math.isnan(row.r_hat)]
+    ratios = [row.r_hat for row in rows if math.isfinite(row.r_hat)]
     if sizes:
         text += f"; over all {len(rows)}, ess_bulk {min(sizes):.0f} to {max(sizes):.0f}"
     if ratios:

@@ -56,3 +56,10 @@ def test_what_does_not_exist_is_nan(values: np.ndarray) -> None:
     assert math.isnan(diagnostics.ess_bulk(values))
     assert math.isnan(diagnostics.ess_tail(values))
     assert math.isnan(diagnostics.r_hat(values))
+
+
+@pytest.mark.parametrize("correlation", [-0.5, 0.0, 0.9])
+def test_the_sizes_of_mean_and_sd_agree_with_arviz(correlation: float) -> None:
+    values = autoregression(3, 200, correlation)
+    for method, size in (("mean", diagnostics.ess_mean(values)), ("sd", diagnostics.ess_sd(values))):
+        assert size == pytest.approx(float(array_stats.ess(values, chain_axis=0, draw_axis=1, method=method)), rel=1e-9)

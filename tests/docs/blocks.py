@@ -45,7 +45,7 @@ RUN = ("python", "venture", "cell", "console", "prompt")
 SESSIONS = ("console", "prompt")
 ENTRY = re.compile(r"^\d+> [^\n]*\n(?: *\.\. [^\n]*\n)*", re.MULTILINE)
 # how long a kernel took, which no document shows
-SECONDS = re.compile(r"(?<=% accepted), [\d.]+ s$", re.MULTILINE)
+SECONDS = re.compile(r"(accepted|divergences?), [\d.]+ s$", re.MULTILINE)
 # how wide the terminal is taken to be
 WIDTH = "100"
 
@@ -134,7 +134,7 @@ class Runner:
     def _entry(self, shown: str) -> str:
         with _printed() as printed:
             self.conversation.enter(re.sub(r"^(?:\d+>| *\.\.) ", "", shown, flags=re.MULTILINE).rstrip("\n"))
-        return SECONDS.sub("", printed.getvalue())
+        return SECONDS.sub(r"\1", printed.getvalue())
 
     def _python(self, text: str) -> str:
         with _printed() as printed:

@@ -17,7 +17,7 @@ LAYERS = (
     ("errors", "suggestions"),
     ("collector", "streams", "syntax", "values", "diagnostics", "presentation", "progress", "tables"),
     ("directives", "refusals", "nesting", "parse", "recovery", "source_files", "data"),
-    ("procedures", "draws", "summary", "markup", "plots", "pictures", "datatree", "export"),
+    ("procedures", "draws", "kernel_summary", "summary", "markup", "plots", "pictures", "datatree", "export"),
     ("code", "supplied", "parameters"),
     ("lift", "compiler", "analyze", "forms"),
     ("trace",),

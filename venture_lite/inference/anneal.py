@@ -22,6 +22,7 @@ from venture_lite.inference.lambdas import Lambda
 from venture_lite.inference.program import Action, InferenceProgram, Kernel, located
 from venture_lite.inference.reading import is_symbol, parts_of
 from venture_lite.inference.replay import Procedure
+from venture_lite.inference.selection import Selector
 from venture_lite.syntax import Expression, Form, Name
 from venture_lite.trace.addresses import address
 from venture_lite.trace.directives import Model
@@ -251,9 +252,11 @@ def _compile_anneal(program: InferenceProgram, form: Form) -> Kernel:
     engine = Annealing(program.model, scope_name(scope), kernels, tempers)
     row = program.row(form)
     row.details = engine.details
+    use = program.watch.use(engine.scope, Selector("all"))
 
     def run() -> None:
         start = time.perf_counter()
+        use.ran(program.watch.now)
         before = engine.assignments, engine.changed, engine.rows
         try:
             data = program.data() if program.data is not None else None

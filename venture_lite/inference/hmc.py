@@ -52,6 +52,8 @@ class Hamiltonian:
         self._transitions = 0
         self._divergences = 0
         self._acceptance = 0.0
+        # squared changes of the log density over paths, one path's divided by its block's coordinates
+        self._changes = 0.0
         # the block moved last and where it stands, as of a version of the trace
         self._last: tuple[BlockDensity, int, Point] | None = None
 
@@ -67,6 +69,10 @@ class Hamiltonian:
             "mean acceptance probability": self._acceptance / self._transitions,
             "divergences": float(self._divergences),
         }
+        if self._transitions > self._divergences:
+            # a step of h standard deviations in each of D coordinates of a normal changes its log density by a number
+            # of variance h^2 D, up to independent draws, whose difference has a variance of D
+            found["mean move in sds"] = math.sqrt(self._changes / (self._transitions - self._divergences))
         return found | (self.preconditioner.details() if self.preconditioner is not None else {})
 
     def step(self, nodes: list[int], key: Any) -> bool:
@@ -106,7 +112,9 @@ class Hamiltonian:
             self._divergences += 1
             return None
         fewer = start.weight.impossible - end.weight.impossible
-        log_accept = end.weight.total - start.weight.total + kinetic - 0.5 * float(momentum @ momentum)
+        change = end.weight.total - start.weight.total
+        self._changes += change * change / density.size
+        log_accept = change + kinetic - 0.5 * float(momentum @ momentum)
         probability = 1.0 if fewer > 0 or log_accept >= 0.0 else math.exp(log_accept)
         self._acceptance += probability
         return end if u < probability else None

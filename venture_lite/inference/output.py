@@ -3,45 +3,64 @@ picture, `print` shows values."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from venture_lite.errors import ArgumentError
 from venture_lite.inference.program import Action, InferenceProgram, Kernel
 from venture_lite.inference.reading import parts_of
+from venture_lite.inference.watch import Variable
 from venture_lite.syntax import Expression, Form, Literal, Name, Quote
 from venture_lite.values import Symbol, show, to_python
 
 
-def _named(program: InferenceProgram, item: Expression) -> tuple[str, Callable[[], Any]]:
-    """A variable's name, and how one draw of it is made."""
+def _named(item: Expression) -> tuple[str, Expression]:
+    """A variable's name and its expression."""
     match item:
         case Form(items=(Name(name="labelled"), expression, Name(name=name) | Literal(value=str(name)))):
-            return name, program.sampler(expression)
+            return name, expression
         case Form(items=(Name(name="labelled"), expression, Quote(value=Symbol(name=name)))):
-            return name, program.sampler(expression)
+            return name, expression
         case Form(items=(Name(name="labelled"), *_)):
             raise ArgumentError("labelled is written (labelled EXPR NAME)", item.span)
-    return " ".join(item.span.text.split()), program.sampler(item)
+    return " ".join(item.span.text.split()), item
 
 
-def _compile_collect(program: InferenceProgram, form: Form) -> Kernel:
-    variables = [_named(program, item) for item in form.items[1:]]
+def _drawing(program: InferenceProgram, items: Iterable[Expression], add: Callable[[str, Any], None]) -> Kernel:
+    """Draws every variable and adds it; the program's watch knows when."""
+    watch = program.watch
+    variables: list[tuple[str, Callable[[], Any], Variable]] = []
+    for name, expression in map(_named, items):
+        variable = watch.variable(name, program.reading(expression), program.place(expression))
+        variables.append((name, program.sampler(expression), variable))
+        program.collected.setdefault(name, []).append(expression)
+    begun = False
 
     def run() -> None:
-        for name, sample in variables:
-            program.draws.add(name, to_python(sample()))
+        nonlocal begun
+        if not begun:
+            watch.begin(variable for _, _, variable in variables)
+            begun = True
+        now = watch.now
+        for name, sample, variable in variables:
+            add(name, to_python(sample()))
+            variable.draws += 1
+            variable.last = now
+        watch.now = now + 1
 
     return run
 
 
+def _compile_collect(program: InferenceProgram, form: Form) -> Kernel:
+    return _drawing(program, form.items[1:], program.draws.add)
+
+
 def _compile_labelled(program: InferenceProgram, form: Form) -> Kernel:
-    name, sample = _named(program, form)
-    return lambda: program.draws.add(name, to_python(sample()))
+    return _drawing(program, [form], program.draws.add)
 
 
 def _compile_print(program: InferenceProgram, form: Form) -> Kernel:
-    variables = [_named(program, item) for item in form.items[1:]]
+    variables = [(name, program.sampler(expression)) for name, expression in map(_named, form.items[1:])]
 
     def run() -> None:
         print("  ".join(f"{name} = {show(sample())}" for name, sample in variables))
@@ -50,13 +69,7 @@ def _compile_print(program: InferenceProgram, form: Form) -> Kernel:
 
 
 def _compile_plot(program: InferenceProgram, form: Form) -> Kernel:
-    variables = [_named(program, item) for item in parts_of(form, 1, PLOT.usage[0])]
-
-    def run() -> None:
-        for name, sample in variables:
-            program.draws.add_plotted(name, to_python(sample()))
-
-    return run
+    return _drawing(program, parts_of(form, 1, PLOT.usage[0]), program.draws.add_plotted)
 
 
 COLLECT = Action(

@@ -116,7 +116,8 @@ def _compile_pgibbs(program: InferenceProgram, form: Form) -> Kernel:
     ancestor = "ancestor" in options_of(form, parts[3:-1], {"ancestor": 0}, usage)
     engine = ParticleGibbs(program.model, scope, selector, particles, ancestor)
     # the warnings of a scope that is empty are those of a kernel that moves everything at once
-    run = program.kernel(form, scope, Selector("all"), program.count(parts[-1], "T"), engine.step, engine)
+    count = program.count(parts[-1], "T")
+    run = program.kernel(form, scope, Selector("all"), count, engine.step, engine, moves=selector)
 
     def checked_run() -> None:
         found = scope_of(program.model, scope)

@@ -11,6 +11,7 @@ import time
 import warnings
 from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from venture_lite.directives import EXAMPLES
@@ -20,18 +21,22 @@ from venture_lite.forms import truth
 from venture_lite.inference.data import Data
 from venture_lite.inference.lambdas import Lambda, closed
 from venture_lite.inference.selection import Selector, all_members, scope_of, sweep
+from venture_lite.inference.watch import Watch
 from venture_lite.parameters import constant_index
 from venture_lite.procedures import registry
 from venture_lite.procedures.record import Deterministic, Maker, Random
 from venture_lite.progress import Progress, Silent
 from venture_lite.suggestions import suggestion
 from venture_lite.syntax import Expression, Form, Literal, Name, Parameter, Quote
+from venture_lite.trace.ancestry import Sources, is_unobserved
 from venture_lite.trace.directives import Model
 from venture_lite.trace.explain import apply_checked
 from venture_lite.trace.scopes import DefaultScope
-from venture_lite.values import Symbol, show
+from venture_lite.values import Symbol, equal, show
 
 Kernel = Callable[[], None]
+
+NOTHING_READ = Sources(frozenset(), False)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,16 +55,41 @@ class Action:
 class Row:
     """Statistics of one kernel of the program, added up over its runs."""
 
-    __slots__ = ("accepted", "details", "kernel", "rows", "seconds", "transitions")
+    __slots__ = ("accepted", "details", "kernel", "longest_refusal", "refusal", "rows", "seconds", "transitions")
 
     def __init__(self, kernel: str) -> None:
         self.kernel = kernel
         self.transitions = 0
         self.accepted = 0
+        # transitions since the last one that was accepted, and the most that there were between two
+        self.refusal = 0
+        self.longest_refusal = 0
         self.rows = 0
         self.seconds = 0.0
         # what else the engine says of itself, asked at the end
         self.details: Callable[[], Mapping[str, float]] = dict
+
+    def count(self, accepted: bool) -> None:
+        """One more transition."""
+        self.transitions += 1
+        if accepted:
+            self.accepted += 1
+            if self.refusal > self.longest_refusal:
+                self.longest_refusal = self.refusal
+            self.refusal = 0
+        else:
+            self.refusal += 1
+
+    def statistics(self) -> KernelStatistics:
+        return KernelStatistics(
+            self.kernel,
+            self.transitions,
+            self.accepted,
+            self.rows,
+            self.seconds,
+            details=self.details(),
+            refused=max(self.longest_refusal, self.refusal),
+        )
 
 
 class InferenceProgram:
@@ -75,6 +105,8 @@ class InferenceProgram:
         progress: Progress | None = None,
         warned: set[str] | None = None,
         data: Callable[[], Data] | None = None,
+        reader: Callable[[Expression], Sources] | None = None,
+        watch: Watch | None = None,
     ) -> None:
         # imported here, since actions are written against this class
         from venture_lite.inference.actions import ACTIONS
@@ -86,12 +118,18 @@ class InferenceProgram:
         self.passes = passes
         # compiles an expression into a function that evaluates it as `sample` does
         self.sampler = sampler
+        # finds what an expression reads; None where nobody will ask
+        self.reader = reader
+        # what is known of the draws and of the kernels that ran between them
+        self.watch = watch or Watch(model)
         self.progress = progress or Silent()
         # the data of the program's loops, gathered when an action asks for them
         self.data = data
         # whether kernels of an annealing are being compiled: data will be out while they run
         self.annealing = False
         self.draws = DrawsBuilder()
+        # the expressions of each variable
+        self.collected: dict[str, list[Expression]] = {}
         self.rows: dict[int, Row] = {}
         # what was warned of already, in this program or in its run in another chain
         self.warned: set[str] = set() if warned is None else warned
@@ -104,10 +142,7 @@ class InferenceProgram:
         return self.value(expression)
 
     def statistics(self) -> list[KernelStatistics]:
-        return [
-            KernelStatistics(row.kernel, row.transitions, row.accepted, row.rows, row.seconds, details=row.details())
-            for row in self.rows.values()
-        ]
+        return [row.statistics() for row in self.rows.values()]
 
     # ------------------------------------------------------------------------------------------- expressions
 
@@ -173,6 +208,30 @@ class InferenceProgram:
         if not isinstance(value, (int, float)) or not 0 <= value <= 1:
             raise ArgumentError(f"{what} must be between 0 and 1, got {show(value)}", item.span)
         return float(value)
+
+    def reading(self, item: Expression) -> Callable[[], Sources]:
+        """Finds, when it is called, what an expression that is collected reads."""
+        reader = self.reader
+        return (lambda: NOTHING_READ) if reader is None else partial(reader, item)
+
+    def could_move(self) -> frozenset[str]:
+        """The variables that never changed though they depend on a choice that is neither observed nor forced."""
+        reader, forced = self.reader, self.model.trace.default.forced
+        found: set[str] = set()
+        for name, values in self.draws.values.items():
+            if reader is not None and len(values) > 1 and all(equal(value, values[0]) for value in values):
+                sources = [reader(item) for item in self.collected[name]]
+                if not any(read.draws for read in sources) and any(
+                    is_unobserved(self.model.trace, node) and node not in forced
+                    for read in sources
+                    for node in read.nodes
+                ):
+                    found.add(name)
+        return frozenset(found)
+
+    def place(self, item: Expression) -> Any:
+        """Tells an expression apart from others, and its passes from each other."""
+        return id(item), tuple((self.passes or {}).values())
 
     def procedure(self, item: Expression, what: str) -> Expression:
         """An expression for the model to evaluate, refused where it certainly denotes no procedure."""
@@ -277,15 +336,22 @@ class InferenceProgram:
         transitions: int,
         step: Callable[[list[int], Any], bool],
         weighed: Any,
+        moves: Selector | None = None,
     ) -> Kernel:
-        """Run `step` on the selected blocks `transitions` times (each time on every block, for a sweep), counting."""
+        """Run `step` on the selected blocks `transitions` times (each time on every block, for a sweep), counting.
+
+        `moves` are the blocks that the kernel may move, where they are not those that it selects.
+        """
         row = self.row(form)
+        use = self.watch.use(scope, moves or selector)
         row.details = getattr(weighed, "details", dict)
         counted = 0
 
         def run() -> None:
             nonlocal counted
             start = time.perf_counter()
+            if transitions:
+                use.ran(self.watch.now)
             self.progress.begin(form.span.text, transitions)
             try:
                 for done in range(transitions):
@@ -297,9 +363,7 @@ class InferenceProgram:
                             break
                         key, nodes = chosen
                         self.model.poll()
-                        accepted = step(nodes, key)
-                        row.transitions += 1
-                        row.accepted += accepted
+                        row.count(step(nodes, key))
                     if not done & 63:
                         self.progress.advance(done)
             except VentureError as error:
@@ -324,9 +388,7 @@ class InferenceProgram:
             return
         for nodes, key in sweep(self.model, scope, selector):
             self.model.poll()
-            accepted = step(nodes, key)
-            row.transitions += 1
-            row.accepted += accepted
+            row.count(step(nodes, key))
 
 
 def not_constant(name: str, of_model: Container[str]) -> ArgumentError | None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from venture_lite.errors import LimitError, VentureError
+from venture_lite.inference.watch import Watch
 from venture_lite.procedures.record import Procedure
 from venture_lite.progress import Progress
 from venture_lite.session.interruption import Interruption
@@ -29,13 +30,17 @@ class Given:
     passes: Mapping[str, int] = field(default_factory=dict)
     # the outermost of these loops, this time: passes of one run may share a label
     run: object = None
+    # in a loop, what is known of the draws of all its passes, by chain
+    watches: tuple[Watch, ...] = ()
 
     def inside(self, variable: str, value: int) -> Given:
-        return Given(self.parameters, {**self.passes, variable: value}, self.run)
+        return replace(self, passes={**self.passes, variable: value})
 
-    def in_loop(self) -> Given:
+    def in_loop(self, models: list[Model]) -> Given:
         """The same at the start of a loop."""
-        return self if self.run is not None else Given(self.parameters, self.passes, object())
+        if self.run is not None:
+            return self
+        return replace(self, run=object(), watches=tuple(Watch(model, in_loop=True) for model in models))
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The loop variables as those of a loop with one pass."""
@@ -54,6 +59,8 @@ class Chains:
         self.registered: dict[str, Procedure] = {}
         # what `define` binds, for inference expressions only
         self.defined: dict[str, Any] = {}
+        # program texts with the names of choices that were told to be moved by none of their kernels
+        self.told_unmoved: set[tuple[str, str]] = set()
         self.interruption = Interruption()
         # held while a directive runs: a trace takes one at a time
         self._in_use = threading.Lock()

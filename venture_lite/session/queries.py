@@ -5,22 +5,25 @@ from __future__ import annotations
 import contextlib
 import threading
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
 from venture_lite import syntax
 from venture_lite.code import Kind
 from venture_lite.draws import Draws
-from venture_lite.errors import VentureError, VentureWarning
-from venture_lite.inference.program import InferenceProgram
+from venture_lite.errors import Span, VentureError, VentureWarning
+from venture_lite.inference.program import NOTHING_READ, InferenceProgram
+from venture_lite.inference.watch import Watch
 from venture_lite.lift import Lifter, shape
 from venture_lite.parameters import constant_index
+from venture_lite.presentation import counted
 from venture_lite.session.chains import Chains, Given
 from venture_lite.session.live import Directory
 from venture_lite.session.loop_data import LoopData
 from venture_lite.session.places import Shared, told_at
 from venture_lite.syntax import Expression, Name
+from venture_lite.trace.ancestry import Sources, sources_of
 from venture_lite.trace.directives import Model
 from venture_lite.trace.machine import NO_EVIDENCE
 from venture_lite.values import from_python, to_python
@@ -115,8 +118,9 @@ def infer(chains: Chains, expression: Expression, given: Given, directory: Direc
     parts: list[Draws] = []
     values: list[Any] = []
     warned: set[str] = set()
+    watches = given.watches or [Watch(model) for model in chains.models]
     with _BLAS_THREADS.one():
-        for index, model in enumerate(chains.models):
+        for index, (model, watch) in enumerate(zip(chains.models, watches, strict=True)):
             program = InferenceProgram(
                 model,
                 chains.defined,
@@ -126,25 +130,68 @@ def infer(chains: Chains, expression: Expression, given: Given, directory: Direc
                 chains.progress,
                 warned,
                 partial(LoopData, directory, index),
+                partial(_read_by, model, given),
+                watch,
             )
             try:
                 values.append(to_python(program.run(expression)))
+                model.commit()
+                parts.append(_finished(program))
             except (KeyboardInterrupt, VentureError) as error:
                 model.rollback()
-                parts.append(_finished(program))
-                error.draws = Draws.merge(parts)  # type: ignore[union-attr]
+                parts.append(_finished(program, looked_at=False))
+                error.draws = draws = Draws.merge(parts)  # type: ignore[union-attr]
+                if not given.watches:
+                    # a second Ctrl-C ends the look at what there is, and the first goes on
+                    with contextlib.suppress(KeyboardInterrupt):
+                        judge(chains, watches, expression.span, draws)
                 raise
-            model.commit()
-            parts.append(_finished(program))
             _warn_impossible(model, chains.first + index if len(chains.models) > 1 else None)
+        draws = Draws.merge(parts)
+        if not given.watches:
+            try:
+                judge(chains, watches, expression.span, draws)
+            except KeyboardInterrupt as interrupt:
+                interrupt.draws = draws  # type: ignore[attr-defined]
+                raise
     if any(value is not None for value in values):
         return chains.joined(values)
-    return Draws.merge(parts)
+    return draws
 
 
-def _finished(program: InferenceProgram) -> Draws:
+def judge(chains: Chains, watches: Sequence[Watch], span: Span, draws: Draws | None) -> None:
+    """Say what no kernel moved though draws rest on it, each name once for a program text; `draws` are told of what
+    `force` holds."""
+    held: dict[str, None] = dict.fromkeys(draws.held if draws is not None else ())
+    for watch in watches:
+        watch.close()
+    for watch in watches:
+        verdict = watch.finish()
+        held.update(dict.fromkeys(verdict.held))
+        for name, count in verdict.unmoved.items():
+            if (span.text, name) not in chains.told_unmoved:
+                chains.told_unmoved.add((span.text, name))
+                moved, value = ("is", "its value") if count == 1 else ("are", "their values")
+                text = f"{span.place()}: {name}: {counted(count, 'choice')} {moved} moved by no kernel: "
+                warnings.warn(f"{text}the draws take {value} as given", VentureWarning, stacklevel=5)
+    if draws is not None:
+        draws.held = tuple(held)
+
+
+def _read_by(model: Model, given: Given, expression: Expression) -> Sources:
+    """What an expression reads; what cannot be evaluated in the state at hand reads nothing."""
+    try:
+        shared, values = _code(model, expression, given)
+        return sources_of(model, shared.code, values)
+    except VentureError:
+        return NOTHING_READ
+
+
+def _finished(program: InferenceProgram, looked_at: bool = True) -> Draws:
     """The draws of one chain; merging numbers it among the others."""
     program.draws.statistics = program.statistics()
+    if looked_at:
+        program.draws.could_move = program.could_move()
     return program.draws.finish()
 
 

@@ -235,7 +235,20 @@ class Runner:
             self.directory.enter(live)
             return value
         refuse_in_loop(loop)
-        values, given = [], given.in_loop()
+        inside = given.in_loop(self.chains.models)
+        if inside is given:
+            return self._passes(loop, given)
+        try:
+            values = self._passes(loop, inside)
+            queries.judge(self.chains, inside.watches, loop.span, _last_draws(values))
+        finally:
+            for watch in inside.watches:
+                watch.close()
+        return values
+
+    def _passes(self, loop: syntax.Loop, given: Given) -> list[list[Any]]:
+        """The values of a loop's directives, pass by pass."""
+        values = []
         for value in rows.bounds(loop, given, given.passes):
             self.chains.poll()
             inner = given.inside(loop.variable, value)
@@ -246,6 +259,15 @@ class Runner:
                 raise
             self.chains.commit()
         return values
+
+
+def _last_draws(values: list[Any]) -> Draws | None:
+    """The draws that a loop's passes gave last."""
+    for value in reversed(values):
+        found = _last_draws(value) if isinstance(value, list) else value
+        if isinstance(found, Draws):
+            return found
+    return None
 
 
 def _density(model: Model, made: Any) -> float:

@@ -322,6 +322,8 @@ class Model:
         self.put_value(node, value)
         if log_density(self.trace, node >> 32, inner) == -np.inf:
             raise EvidenceError(f"{show(value)} has probability zero here", at.slots[slot].span)
+        self.trace.journal.note(_put_forced, self.trace.default.forced, node, self.trace.default.forced.get(node))
+        self.trace.default.forced[node] = value
 
     # --------------------------------------------------------------------------------------------------- score
 
@@ -332,6 +334,14 @@ class Model:
     def log_score(self) -> Weight:
         """Log joint density of all live choices."""
         return log_score(self.trace, self.kept)
+
+
+def _put_forced(forced: dict[int, Any], node: int, before: Any) -> None:
+    """Undo of an entry of what is forced; no value of the language is None."""
+    if before is None:
+        forced.pop(node, None)
+    else:
+        forced[node] = before
 
 
 def _first_refused(group: Group, first: int, count: int) -> int | None:

@@ -25,7 +25,7 @@ SEVERAL = -1
 class DefaultScope:
     """Every unconstrained choice, each its own block; a block's key is the packed node."""
 
-    __slots__ = ("_everything", "added", "bag")
+    __slots__ = ("_everything", "added", "bag", "births", "epoch", "forced")
 
     def __init__(self, locate: Locate) -> None:
         self.bag = Bag(locate)
@@ -33,14 +33,24 @@ class DefaultScope:
         self._everything: tuple[int, list[int]] = (-1, [])
         # while a sweep is on: the blocks that came since it began
         self.added: list[Any] | None = None
+        # while draws are watched: a choice that came -> the epoch in which it did; that of a choice whose coming was
+        # taken back is left, since its row stands for nothing
+        self.births: dict[int, int] | None = None
+        self.epoch = 0
+        # a choice that `force` set -> the value, until the choice goes, is observed or is moved
+        self.forced: dict[int, Any] = {}
 
     def add(self, node: int, journal: Journal) -> None:
         self.bag.add(node, journal)
         if self.added is not None:
             self.added.append(node)
+        if self.births is not None:
+            self.births[node] = self.epoch
 
     def remove(self, node: int, journal: Journal) -> None:
         self.bag.remove(node, journal)
+        if self.forced and node in self.forced:
+            journal.note(dict.__setitem__, self.forced, node, self.forced.pop(node))
 
     def everything(self) -> list[int]:
         """Every choice, in order; kept until the scope changes."""
@@ -58,6 +68,10 @@ class DefaultScope:
 
     def all_keys(self) -> list[Any]:
         return list(self.bag)
+
+    def array(self) -> np.ndarray:
+        """Every choice (choices,), in no order."""
+        return self.bag.array()
 
     def members(self, key: Any) -> list[int]:
         return [key] if self.has(key) else []
@@ -183,6 +197,12 @@ class Scope:
             crowds = [node for members in self.crowds.values() for node in members]
             self._everything = sorted([*(node for node in self.blocks if node != SEVERAL), *crowds])
         return self._everything
+
+    def array(self) -> np.ndarray:
+        """Every choice (choices,), in no order."""
+        single = np.array(self.blocks, np.int64)
+        crowds = [node for members in self.crowds.values() for node in members]
+        return np.concatenate((single[single != SEVERAL], np.array(crowds, np.int64)))
 
     def block_count(self) -> int:
         return len(self.blocks)

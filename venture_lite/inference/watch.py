@@ -1,0 +1,348 @@
+"""What draws rest on that no kernel moved: a choice that nobody moves counts as if its value had been given.
+
+A variable's draws are judged by the kernels that ran between its first and its last draw; those of one loop's passes
+together. Watching costs a few assignments a draw and nothing a transition; what the program left unmoved is found out
+at its end, and whether anything rests on it only where there is something. A choice is moved if a kernel may select a
+block that it lies in, or if it came in the meantime, as what was drawn anew with a branch or a family did.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from venture_lite.errors import VentureError
+from venture_lite.inference.selection import Selector, in_range
+from venture_lite.procedures.record import Random
+from venture_lite.trace.ancestry import Sources, is_unobserved, memoized_family, name_of_choice, read_by_density
+from venture_lite.trace.directives import Model
+from venture_lite.trace.runtime import Exchangeable
+from venture_lite.trace.scaffold import Builder, Scaffold, is_maker_application
+from venture_lite.trace.scopes import DefaultScope
+from venture_lite.trace.table import ROW_MASK
+from venture_lite.trace.trace import Trace
+from venture_lite.values import equal, show
+
+MOST = 10_000
+"""Choices of one name that are looked at one by one; if draws rest on all of these, the rest is counted with them."""
+
+ROWS = 1000
+"""Rows of a site that are looked at for one that depends on something that moved."""
+
+READINGS = 1000
+"""Passes of a loop whose expressions of one variable are kept for a look at the end."""
+
+
+@dataclass(slots=True, eq=False)
+class Use:
+    """What the kernels of one scope and selector may select, and when they ran: counts of collects, -1 for never."""
+
+    scope: Any
+    selector: Selector
+    first: int = -1
+    last: int = -1
+
+    def ran(self, now: int) -> None:
+        if self.first < 0:
+            self.first = now
+        self.last = now
+
+
+@dataclass(slots=True, eq=False)
+class Variable:
+    """One name under which draws were collected. Counts of collects say when."""
+
+    # the choices that came in this epoch or later did not stand all the time
+    epoch: int = -1
+    # the collects with its first draw and its last
+    first: int = -1
+    last: int = -1
+    draws: int = 0
+    # what its expressions read, one for each expression and pass
+    readings: dict[Any, Callable[[], Sources]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a person is to know: how many choices of each name are moved by no kernel, and what `force` holds."""
+
+    unmoved: dict[str, int]
+    held: tuple[str, ...]
+
+
+class Watch:
+    """The draws of one inference program, or of all passes of a loop, in one chain. Mutable."""
+
+    def __init__(self, model: Model, in_loop: bool = False) -> None:
+        self.model = model
+        # the kernels of a loop go round: those before the first draw come before the next one, too
+        self.in_loop = in_loop
+        # how many collects have run
+        self.now = 0
+        self.variables: dict[str, Variable] = {}
+        self._uses: dict[Any, Use] = {}
+        self._births: dict[int, int] = {}
+
+    # ----------------------------------------------------------------------------------------- while it runs
+
+    def use(self, scope: Any, selector: Selector) -> Use:
+        """The entry of a kernel, which notes there when it runs."""
+        try:
+            key: Any = (scope, selector)
+            hash(key)
+        except TypeError:
+            key = len(self._uses)
+        return self._uses.setdefault(key, Use(scope, selector))
+
+    def variable(self, name: str, reading: Callable[[], Sources], key: Any) -> Variable:
+        """The entry of a name that a collect adds draws to; `key` tells its expressions and passes apart."""
+        found = self.variables.setdefault(name, Variable())
+        if len(found.readings) < READINGS:
+            found.readings[key] = reading
+        return found
+
+    def begin(self, variables: Iterable[Variable]) -> None:
+        """The first draw of some variables is about to be made."""
+        default = self.model.trace.default
+        new = [variable for variable in variables if variable.first < 0]
+        if new:
+            default.births = self._births
+            default.epoch += 1
+        for variable in new:
+            variable.first, variable.epoch = self.now, default.epoch
+
+    # ------------------------------------------------------------------------------------------- at the end
+
+    def finish(self) -> Verdict:
+        """Judge the draws of a watch that is closed. The trace is as it was."""
+        unmoved: dict[str, int] = {}
+        held: dict[str, None] = {}
+        for uses, epoch, variables in self._windows():
+            for name, nodes in self._unmoved(uses, epoch, variables).items():
+                self._tell(name, nodes, unmoved, held)
+        self._forget_forced()
+        return Verdict(unmoved, tuple(held))
+
+    def close(self) -> None:
+        """Nothing is watched any more."""
+        self.model.trace.default.births = None
+
+    def _windows(self) -> list[tuple[list[Use], int, list[Variable]]]:
+        """The variables that the same kernels and choices stand behind, together."""
+        found: dict[Any, tuple[list[Use], int, list[Variable]]] = {}
+        for variable in self.variables.values():
+            if variable.draws > 1:
+                ran = [use for use in self._uses.values() if self._counts(use, variable)]
+                key = (variable.epoch, *map(id, ran))
+                found.setdefault(key, (ran, variable.epoch, []))[2].append(variable)
+        return list(found.values())
+
+    def _counts(self, use: Use, variable: Variable) -> bool:
+        """Whether a kernel ran between the first draw of a variable and the last."""
+        if self.in_loop:
+            return use.first >= 0
+        within = any(variable.first < at <= variable.last for at in (use.first, use.last))
+        return within or (0 <= use.first <= variable.first and variable.last < use.last)
+
+    def _unmoved(self, uses: list[Use], epoch: int, variables: list[Variable]) -> dict[str, list[int]]:
+        """By name the choices that nothing moved and that the variables rest on."""
+        trace = self.model.trace
+        left = _not_selected(self.model, uses)
+        unmoved = [node for node in left if self._births.get(node, -1) < epoch]
+        if not unmoved:
+            return {}
+        rests = _Rests(self.model, frozenset(unmoved), self._sources(variables))
+        found: dict[str, list[int]] = {}
+        for name, nodes in _by_name(trace, unmoved).items():
+            first = [node for node in nodes[:MOST] if rests.on(node)]
+            if first:
+                found[name] = nodes if len(first) == MOST else first
+        return found
+
+    def _sources(self, variables: list[Variable]) -> frozenset[int]:
+        """The choices that the variables are computed from."""
+        nodes: set[int] = set()
+        for variable in variables:
+            for reading in variable.readings.values():
+                nodes |= reading().nodes
+        return frozenset(nodes)
+
+    def _tell(self, name: str, nodes: list[int], unmoved: dict[str, int], held: dict[str, None]) -> None:
+        trace = self.model.trace
+        forced = trace.default.forced
+        count = 0
+        for node in nodes:
+            if node in forced and equal(forced[node], trace.value(node)):
+                held[f"{name}: held at {show(forced[node])}"] = None
+            elif len(nodes) > MOST or not _is_certain(self.model, node):
+                count += 1
+        if count:
+            unmoved[name] = max(count, unmoved.get(name, 0))
+
+    def _forget_forced(self) -> None:
+        """What a kernel may have moved is no longer as it was forced."""
+        forced = self.model.trace.default.forced
+        if forced:
+            left = set(_not_selected(self.model, [use for use in self._uses.values() if use.first >= 0]))
+            for node in [node for node in forced if node not in left]:
+                del forced[node]
+
+
+def _not_selected(model: Model, uses: list[Use]) -> list[int]:
+    """The unobserved choices that lie in no block that the kernels may select."""
+    scopes = model.trace.scopes
+    everything = [use for use in uses if use.selector.kind not in ("key", "range")]
+    if any(use.scope == "default" for use in everything):
+        return []
+    chosen = [scopes[use.scope].array() for use in everything if use.scope in scopes]
+    for use in uses:
+        found = scopes.get(use.scope)
+        if use.selector.kind in ("key", "range") and found is not None and not isinstance(found, DefaultScope):
+            keys = [use.selector.key]
+            if use.selector.kind == "range":
+                keys = [key for key in found.all_keys() if in_range(model, use.selector, key)]
+            chosen.extend(np.array(found.members(key), np.int64) for key in keys)
+    left = model.trace.default.array()
+    nodes: list[int] = (np.setdiff1d(left, np.concatenate(chosen)) if chosen else np.sort(left)).tolist()
+    return nodes
+
+
+def _by_name(trace: Trace, nodes: list[int]) -> dict[str, list[int]]:
+    """Choices by what a person knows them by; a site of very many goes by the name of one."""
+    sites: dict[int, list[int]] = {}
+    for node in nodes:
+        sites.setdefault(node >> 32, []).append(node)
+    found: dict[str, list[int]] = {}
+    for alike in sites.values():
+        if len(alike) > MOST:
+            found.setdefault(name_of_choice(trace, alike[0]), []).extend(alike)
+            continue
+        for node in alike:
+            found.setdefault(name_of_choice(trace, node), []).append(node)
+    return found
+
+
+def _is_certain(model: Model, node: int) -> bool:
+    """Whether a choice has one possible value, given what its distribution reads."""
+    try:
+        operator, arguments = model.trace.application(node >> 32, node & ROW_MASK)
+        if not isinstance(operator, Random) or operator.support is None:
+            return False
+        possible = 0
+        for value in operator.support(*arguments):
+            possible += operator.log_density(value, *arguments) > -np.inf
+            if possible > 1:
+                return False
+    except (VentureError, ArithmeticError, ValueError):
+        return False
+    return True
+
+
+class _Rests:
+    """Whether anything rests on a choice that nothing moved: a collected value, a choice that moved, or one that shares
+    evidence with those."""
+
+    def __init__(self, model: Model, unmoved: frozenset[int], sources: frozenset[int]) -> None:
+        self.trace = model.trace
+        self.unmoved = unmoved
+        self.sources = sources
+        # choices and sites, whether their density depends on something that moved
+        self._touched: dict[int, bool] = {}
+        self._touched_sites: dict[int, bool] = {}
+        # memoized procedures, whether a key with which they are called depends on something that moved
+        self._selected: dict[int, bool] = {}
+        # makers one of whose draws moved
+        self._makers: set[int] | None = None
+
+    def on(self, node: int) -> bool:
+        if node in self.sources or self._is_touched(node) or self._is_selected(node):
+            return True
+        seen = {node}
+        todo = [node]
+        while todo:
+            scaffold = self._below(todo.pop())
+            if scaffold is None:
+                continue
+            if self._moves_any(scaffold):
+                return True
+            # what is unmoved below is evidence that nobody gave, and so is what lies below that
+            todo.extend(child for child in scaffold.absorbing if child in self.unmoved and child not in seen)
+            seen.update(scaffold.absorbing)
+        return False
+
+    def _is_selected(self, node: int) -> bool:
+        """Whether a choice lies in a memoized family that calls whose key moved may lead to."""
+        trace = self.trace
+        family = memoized_family(trace, node)
+        if family is None:
+            return False
+        table = trace.tables[family[0].index]
+        assert table.memos is not None
+        memo = table.memos[family[1]]
+        found = self._selected.get(id(memo))
+        if found is None:
+            rows = [row for row in range(table.count) if table.memos[row] is memo][:ROWS]
+            users = [user for row in rows for user in trace.users.nodes(family[0], row)[:ROWS]]
+            found = self._selected[id(memo)] = any(
+                self._is_read_touched(read) for user in users[:ROWS] for read in read_by_density(trace, user)
+            )
+        return found
+
+    def _below(self, node: int) -> Scaffold | None:
+        try:
+            return Builder(self.trace).build([node])
+        except VentureError:
+            return None
+
+    def _moves_any(self, scaffold: Scaffold) -> bool:
+        """Whether a choice that reads the principal moved, or depends on one that did."""
+        trace = self.trace
+        return (
+            any(self._moved(child) or self._is_touched(child) for child in scaffold.absorbing)
+            or any(self._is_site_touched(site) for site in scaffold.groups)
+            or any(self._is_maker_touched(maker) for maker in scaffold.makers)
+            or any(
+                trace.is_choice(code, step, row) and self._moved((code.first_site + step) << 32 | row)
+                for code, row in scaffold.brush
+                for step in code.steps
+            )
+        )
+
+    def _moved(self, node: int) -> bool:
+        return node not in self.unmoved and is_unobserved(self.trace, node)
+
+    def _is_touched(self, node: int) -> bool:
+        """Whether a choice's density depends on one that moved."""
+        found = self._touched.get(node)
+        if found is None:
+            found = self._touched[node] = any(map(self._is_read_touched, read_by_density(self.trace, node)))
+        return found
+
+    def _is_read_touched(self, node: int) -> bool:
+        return self._moved(node) or node in self._makers_that_moved()
+
+    def _is_maker_touched(self, node: int) -> bool:
+        return node in self._makers_that_moved() or self._is_touched(node)
+
+    def _is_site_touched(self, site: int) -> bool:
+        found = self._touched_sites.get(site)
+        if found is None:
+            table = self.trace.tables[self.trace.program.site_code[site].index]
+            rows = [row for row in range(min(table.count, ROWS)) if table.live[row]]
+            found = any(self._moved(site << 32 | row) or self._is_touched(site << 32 | row) for row in rows)
+            self._touched_sites[site] = found
+        return found
+
+    def _makers_that_moved(self) -> set[int]:
+        if self._makers is None:
+            trace = self.trace
+            self._makers = set()
+            for node in trace.default.array().tolist():
+                if node not in self.unmoved and is_maker_application(trace, node):
+                    operator = trace.read(node >> 32, node & ROW_MASK)[0]
+                    assert isinstance(operator, Exchangeable)
+                    self._makers.add(operator.node)
+        return self._makers

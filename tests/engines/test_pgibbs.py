@@ -344,6 +344,26 @@ def test_ancestors_are_drawn_where_brush_depends_on_its_own_block() -> None:
     agrees((text, OTHER["branches"][1], lambda: exact(weights)), "(pgibbs x ordered 3 'ancestor 2)", 500)
 
 
+@pytest.mark.parametrize(
+    ("values", "number"),
+    [
+        ("(list 1 0.5)", "y"),
+        ("(list (list 1 0) (list 0.5 0))", "(first y)"),
+        ("(list 1 (vector 0.5 0))", "(if (is_number y) y 0.5)"),
+    ],
+)
+@pytest.mark.parametrize("option", ["", "'ancestor"])
+def test_particles_may_hold_values_of_several_types(values: str, number: str, option: str) -> None:
+    text = f"""[assume r (flip 0.4)] [assume y (lookup {values} (if r 0 1))] [assume s (flip (if r 0.3 0.8))]
+[observe (flip (* {number} (if s 0.9 0.5))) true]"""
+    weights = {
+        code(r, s): (0.4 if r else 0.6) * (up if s else 1 - up) * (1 if r else 0.5) * (0.9 if s else 0.5)
+        for r, up in ((1, 0.3), (0, 0.8))
+        for s in (0, 1)
+    }
+    agrees((text, "(+ r (* 2 s))", lambda: exact(weights)), f"(pgibbs default ordered 3 {option} 1)", 250)
+
+
 def test_impossible_states_are_left_for_possible_ones() -> None:
     v = Venture(seed=5)
     v.execute("""[assume x (mem (lambda (t) (scope_include 'x t (uniform_discrete 0 3))))]

@@ -36,18 +36,24 @@ StepFunction = Callable[[Population, int], list[np.ndarray]]
 """(population, particles) -> log densities of what absorbs, each (particles,). Adds the step's nodes."""
 
 
+DTYPES: dict[type | None, Any] = {float: np.float64, int: np.int64, bool: np.bool_}
+
+
 def column_of(values: list[Any]) -> np.ndarray:
     """One node's values as an array: of numbers where all are of one kind, else of objects."""
     kinds = set(map(type, values))
-    if len(kinds) == 1 and (kind := kinds.pop()) in (float, int, bool):
+    kind = kinds.pop() if len(kinds) == 1 else None
+    if kind in DTYPES:
         try:
-            return np.array(values, {float: np.float64, int: np.int64, bool: np.bool_}[kind])
+            return np.array(values, DTYPES[kind])
         except OverflowError:
             pass
     elif kind is np.ndarray and len({value.shape for value in values}) == 1 and values[0].dtype == np.float64:
         return np.stack(values)
     found = np.empty(len(values), object)
-    found[:] = values
+    for at, value in enumerate(values):
+        # one by one: an array takes lists of one length for rows
+        found[at] = value
     return found
 
 

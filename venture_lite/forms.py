@@ -16,7 +16,9 @@ from venture_lite.code import Code, Constant, Global, GlobalRef, Kind, Ref, Regi
 from venture_lite.compiler import Compiler, Scope, parameter_names
 from venture_lite.errors import ArgumentError, Span, VentureError
 from venture_lite.procedures import registry
+from venture_lite.procedures.columns import RowByRow
 from venture_lite.procedures.domains import ANY
+from venture_lite.procedures.pullbacks import gathered
 from venture_lite.procedures.record import Argument, Deterministic
 from venture_lite.syntax import Expression, Form, Literal, Name, Quote
 from venture_lite.values import Symbol, show
@@ -102,9 +104,25 @@ def _select_columns(lifted: tuple[bool, ...], predicate: Any, consequent: Any, a
     if any(
         getattr(v, "ndim", 0) > bool(flag) for v, flag in zip((predicate, consequent, alternative), lifted, strict=True)
     ):
-        raise TypeError("vectors are selected row by row")
+        raise RowByRow
     selected: np.ndarray = np.where(np.asarray(predicate) == 1, consequent, alternative)
     return selected
+
+
+def _pull_selected(
+    lifted: tuple[bool, ...], wanted: tuple[bool, ...], cotangent: Any, result: Any, predicate: Any, *values: Any
+) -> tuple[Any, ...]:
+    """The cotangent goes to the value that was taken; the predicate has none, since procedures that decide have no
+    derivatives."""
+    shares: list[Any] = [None]
+    for position, (value, holds) in enumerate(zip(values, (True, False), strict=True), 1):
+        is_taken = np.asarray(predicate) == 1 if lifted[0] else truth(predicate)
+        if not wanted[position] or (not lifted[0] and is_taken != holds):
+            shares.append(None)
+            continue
+        share = np.where(is_taken == holds, cotangent, 0.0) if lifted[0] else cotangent
+        shares.append(gathered(share, lifted, position, value))
+    return tuple(shares)
 
 
 SELECT = Deterministic(
@@ -114,6 +132,7 @@ SELECT = Deterministic(
     scalar=lambda predicate, consequent, alternative: consequent if truth(predicate) else alternative,
     columns=_select_columns,
     total=True,
+    pullback=_pull_selected,
 )
 
 

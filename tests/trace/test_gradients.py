@@ -135,6 +135,15 @@ WIDE = {
         """[assume c (mem (lambda (k) (multivariate_normal (vector 0 0) (matrix (list 1 0) (list 0 1)))))]""",
         "[observe (student_t 4 (dot (c (mod {n} 3)) {X[n]}) 0.5) {Y[n]}]",
     ),
+    "one of two numbers, by what the row says": (
+        "[assume a (normal 0 1)] [assume b (normal 0 1)] [assume c (normal 0 1)]",
+        "[observe (normal (+ (if {B[n]} a b) (* {Y[n]} (if {B[n]} 0.5 c))) 1) {Y[n]}]",
+    ),
+    "one of two vectors, by a name": (
+        """[assume rows (matrix (list 1 0) (list 0 1))] [assume a (multivariate_normal (vector 0 0) rows)]
+           [assume b (multivariate_normal (vector 0 0) rows)] [assume which (< 0 1)]""",
+        "[observe (normal (dot (if which a b) {X[n]}) 1) {Y[n]}]",
+    ),
     "parts of a point of the simplex": (
         "[assume p (dirichlet (vector 2 2 2))]",
         "[observe (normal (lookup p {K[n]}) (+ 0.2 (lookup p 0))) {Y[n]}]",

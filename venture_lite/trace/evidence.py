@@ -11,7 +11,7 @@ from venture_lite.code import Code
 from venture_lite.errors import EvidenceError, VentureError
 from venture_lite.procedures.record import Random
 from venture_lite.trace.carry import deterministic_evidence
-from venture_lite.trace.dependence import named_node
+from venture_lite.trace.dependence import depends_on_choice, named_node
 from venture_lite.trace.runtime import Exchangeable
 from venture_lite.trace.table import NONE, ROW_MASK
 from venture_lite.trace.weights import log_density
@@ -45,7 +45,9 @@ def refuse_impossible(trace: Trace, code: Code, row: int) -> None:
     site, at = node >> 32, node & ROW_MASK
     operator, arguments = trace.application(site, at)
     value = trace.value(node)
-    if log_density(trace, site, at) == -np.inf and never_possible(operator, arguments, value):
+    if log_density(trace, site, at) != -np.inf:
+        return
+    if never_possible(operator, arguments, value, _moving(trace, node, len(arguments))):
         raise _impossible(trace, node, operator, value)
 
 
@@ -84,15 +86,44 @@ PROBES: dict[str, tuple[Any, ...]] = {
 """Arguments to try, by domain, where a value is impossible for the arguments at hand."""
 
 
-def never_possible(operator: Random | Exchangeable, arguments: tuple[Any, ...], value: Any) -> bool:
-    """Whether no parameters give the value positive density: it has none for any of a few typical ones."""
+def _moving(trace: Trace, node: int, count: int) -> tuple[bool, ...]:
+    """Which arguments of a choice depend on random choices."""
+    code, slot, row = trace.decode(node)
+    given = [depends_on_choice(trace, code, row, [ref]) for ref in code.slots[slot].arguments]
+    return (*given, *[False] * (count - len(given)))
+
+
+def _elsewhere(domain: str, given: Any, value: Any) -> tuple[Any, ...]:
+    """What an argument that moves may be in another state in which the value is possible, where no number is."""
+    if domain == "list":
+        return ((value,) * len(given),)
+    if domain == "count":
+        return (int(np.sum(value)),) if isinstance(value, np.ndarray) else ()
+    size = value + 1 if isinstance(value, int) and 0 <= value < MOST_OUTCOMES else np.size(value)
+    sizes = {len(given), size} if domain in ("probability vector", "positive vector", "scores") else ()
+    return tuple(np.full(size, 1.0 / size) for size in sizes)
+
+
+MOST_OUTCOMES = 2**20
+"""A position beyond this is not taken for one of a longer vector of probabilities."""
+
+
+def never_possible(
+    operator: Random | Exchangeable, arguments: tuple[Any, ...], value: Any, moving: tuple[bool, ...] = ()
+) -> bool:
+    """Whether no parameters give the value positive density: it has none for any of a few typical ones.
+
+    `moving` says which of the arguments depend on random choices: their lists and vectors may be others, too.
+    """
     if isinstance(operator, Exchangeable):
         fresh = operator.record.make(*operator.state.arguments)
         return bool(fresh.log_predictive(value, *arguments) == -np.inf)
-    choices = [
-        (given, *PROBES.get(argument.domain.name, ()))
-        for given, argument in zip(arguments, operator.arguments, strict=True)
-    ]
+    choices: list[tuple[Any, ...]] = []
+    for given, argument, moves in zip(arguments, operator.arguments, moving or (False,) * len(arguments), strict=True):
+        domain = argument.domain.name
+        if moves and domain == "any":
+            return False
+        choices.append((given, *PROBES.get(domain, ()), *(_elsewhere(domain, given, value) if moves else ())))
     if isinstance(value, (int, float)):
         # bounds: supports that are an interval between arguments
         around = (value - 1, value + 1)
@@ -101,6 +132,6 @@ def never_possible(operator: Random | Exchangeable, arguments: tuple[Any, ...], 
         try:
             if operator.log_density(value, *tried) > -np.inf:
                 return False
-        except VentureError:
+        except (VentureError, ArithmeticError, LookupError, TypeError, ValueError):
             continue
     return True

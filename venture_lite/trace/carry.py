@@ -8,9 +8,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from venture_lite.code import Code, Constant, Kind, SlotRef
+from venture_lite.code import Code, GlobalRef, Kind, SlotRef
 from venture_lite.errors import EvidenceError
-from venture_lite.trace.dependence import depends_on_choice, named_node, refuse_random_way
+from venture_lite.trace.borrowed import called_body
+from venture_lite.trace.dependence import (
+    MADE_ELSEWHERE,
+    OBSERVE_THE_CHOICE,
+    depends_on_choice,
+    named_node,
+    refuse_random_way,
+)
 from venture_lite.trace.table import NO_EDGE, ROW_MASK
 from venture_lite.trace.trace import Trace
 
@@ -47,6 +54,8 @@ class Carrier:
             packed = trace.tables[code.index].edges[slot].view[row] if kind in (Kind.CALL, Kind.IF) else NO_EDGE
             if packed < 0:
                 raise deterministic_evidence(trace, code, slot, row)
+            if kind is Kind.IF:
+                self.refuse_alternatives(code, slot, row)
             path.append(node)
             inner = trace.program.codes[packed >> 32]
             memoized = trace.tables[inner.index].memos
@@ -68,19 +77,12 @@ class Carrier:
 
     def refuse_alternatives(self, code: Code, slot: int, row: int) -> None:
         """Refuse an `if` whose predicate is random where an alternative, taken now or not, ends in a deterministic
-        value."""
+        value, or by its text leads to a choice made elsewhere."""
         item = code.slots[slot]
         for branch in item.branches:
-            match branch.result:
-                case Constant():
-                    fixed = True
-                case SlotRef(depth=0, slot=index):
-                    fixed = branch.slots[index].kind not in (Kind.RANDOM, Kind.CALL, Kind.IF)
-                case _:
-                    fixed = False
-            if fixed and depends_on_choice(self.trace, code, row, [item.operator]):
-                chain = self.trace.call_chain(code, slot, row)
-                raise EvidenceError(DETERMINISTIC, branch.span, OBSERVE_A_CHOICE, chain)
+            wrong = _wrong_end(branch)
+            if wrong is not None and depends_on_choice(self.trace, code, row, [item.operator]):
+                raise EvidenceError(wrong[0], branch.span, wrong[1], self.trace.call_chain(code, slot, row))
 
     def refuse_moving(self, code: Code, slot: int, row: int, what: str) -> None:
         item = code.slots[slot]
@@ -92,6 +94,20 @@ class Carrier:
                 "observe the choice itself, with a key that is fixed",
                 self.trace.call_chain(code, slot, row),
             )
+
+
+def _wrong_end(branch: Code) -> tuple[str, str] | None:
+    """Why evidence may not come to a branch by a random predicate, and what to do; None where, as far as the text
+    shows, a choice takes it that is made in the branch."""
+    match branch.result:
+        case SlotRef(depth=0, slot=index) if branch.slots[index].kind is Kind.CALL:
+            return None if called_body(branch, index) is None else (MADE_ELSEWHERE, OBSERVE_THE_CHOICE)
+        case SlotRef(depth=0, slot=index):
+            makes_a_choice = branch.slots[index].kind in (Kind.RANDOM, Kind.IF)
+            return None if makes_a_choice else (DETERMINISTIC, OBSERVE_A_CHOICE)
+        case SlotRef() | GlobalRef():
+            return MADE_ELSEWHERE, OBSERVE_THE_CHOICE
+    return DETERMINISTIC, OBSERVE_A_CHOICE
 
 
 def deterministic_evidence(trace: Trace, code: Code, slot: int, row: int) -> EvidenceError:

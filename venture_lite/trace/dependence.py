@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 
 MASK = 0xFFFFFFFF
 
+MADE_ELSEWHERE = "a random predicate leads the evidence to a choice made elsewhere: it could move to another choice"
+OBSERVE_THE_CHOICE = "make the choice inside each branch, or observe the choice itself"
+
 
 def source_nodes(trace: Trace, code: Code, row: int, ref: Ref) -> list[int]:
     """Packed nodes of the stored slots that a reference reads from a row."""
@@ -150,8 +153,8 @@ def refuse_random_way(trace: Trace, code: Code, row: int) -> None:
             return
         if depends_on_choice(trace, code, row, [code.slots[slot].operator]):
             raise EvidenceError(
-                "a random predicate leads the evidence to a choice made elsewhere: it could move to another choice",
+                MADE_ELSEWHERE,
                 start.span,
-                "make the choice inside each branch, or observe the choice itself",
+                OBSERVE_THE_CHOICE,
                 trace.call_chain(start, -1, start_row),
             )

@@ -25,7 +25,7 @@ from venture_lite.syntax import Form
 from venture_lite.trace.addresses import address
 from venture_lite.trace.directives import Model
 from venture_lite.trace.runtime import Exchangeable
-from venture_lite.trace.scaffold import Builder, Scaffold
+from venture_lite.trace.scaffold import Builder, Scaffold, absorbing_count
 from venture_lite.trace.table import ROW_MASK
 from venture_lite.trace.weights import Weight, density_of
 from venture_lite.values import equal
@@ -72,6 +72,7 @@ class Gibbs:
         mark = journal.mark()
         scaffold = Builder(model.trace).build(principals)
         enumeration = Enumeration(model, self._membership(key), self._current(scaffold))
+        weighed = absorbing_count(model.trace, scaffold)
         current, alone = self._present_weight(scaffold, key)
         mark_detached = journal.mark()
         weights: list[Weight] = []
@@ -81,7 +82,7 @@ class Gibbs:
         while more:
             weight = candidates.weigh()
             self._count_blocks(weight)
-            self.rows += len(scaffold.absorbing)
+            self.rows += weighed
             # the path on which every decision is the current state's: the state as it is, nothing drawn anew
             weights.append(current if enumeration.on_current else weight)
             paths.append([] if enumeration.on_current else enumeration.path())

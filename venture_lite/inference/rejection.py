@@ -19,7 +19,7 @@ from venture_lite.inference.reading import parts_of
 from venture_lite.inference.weight_bounds import refuse_unbounded_evidence, weight_bound
 from venture_lite.syntax import Form
 from venture_lite.trace.directives import Model
-from venture_lite.trace.scaffold import Builder, Scaffold
+from venture_lite.trace.scaffold import Builder, Scaffold, absorbing_count
 
 MANY = 100_000
 """Tries for one draw after which the user is told."""
@@ -63,7 +63,7 @@ class Rejection:
 
     def _try(self, scaffold: Scaffold, bound: float, fewest: int) -> bool:
         weight = self.model.regenerator.regenerate(scaffold, self.proposal)
-        self.rows += len(scaffold.absorbing)
+        self.rows += absorbing_count(self.model.trace, scaffold)
         if scaffold.structural:
             # the branches taken may hold other evidence than those before
             refuse_unbounded_evidence(self.model, Builder(self.model.trace).build(scaffold.principals))

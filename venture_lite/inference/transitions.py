@@ -14,7 +14,7 @@ from venture_lite.inference.single_mh import SingleMH
 from venture_lite.trace.directives import Model
 from venture_lite.trace.plan import Plan, Templates, make_plan
 from venture_lite.trace.regenerate import Proposal
-from venture_lite.trace.scaffold import Builder
+from venture_lite.trace.scaffold import Builder, absorbing_count
 from venture_lite.trace.weights import Weight
 
 Decide = Callable[[Weight], bool]
@@ -96,10 +96,11 @@ class Transitions:
         try:
             before = self.block_count() if self.block_count else 0
             scaffold = Builder(model.trace).build(block)
+            weighed = absorbing_count(model.trace, scaffold)
             proposal.prepare(model.trace, scaffold.principals)
             old = model.regenerator.detach(scaffold, proposal.counts)
             new = model.regenerator.regenerate(scaffold, proposal)
-            self.rows += len(scaffold.absorbing)
+            self.rows += weighed
             weight = new.minus(old)
             if self.block_count:
                 weight.total += math.log(before) - math.log(max(self.block_count(), 1))

@@ -333,6 +333,13 @@ class Builder:
                     scaffold.absorbing[site << 32 | row] = None
 
 
+def absorbing_count(trace: Trace, scaffold: Scaffold) -> int:
+    """Choices that a transition on a scaffold weighs because they absorb."""
+    tables = (trace.tables[trace.program.site_code[site].index] for site in scaffold.groups)
+    users = sum(group.rows.count for group in scaffold.users)
+    return len(scaffold.absorbing) + sum(table.count - table.dead for table in tables) + users
+
+
 def is_maker_application(trace: Trace, node: int) -> bool:
     code, slot, row = trace.decode(node)
     return code.slots[slot].kind is Kind.CALL and trace.tables[code.index].edges[slot].view[row] == MAKER_EDGE

@@ -156,6 +156,15 @@ class ArgumentError(VentureError):
     """A call with the wrong count, type or domain of arguments."""
 
 
+class Undrawable(ArgumentError):
+    """Arguments that rounding took to 0 or infinity, where a value would have to be drawn: a transition that meets them
+    is rejected."""
+
+
+class ImpossibleState(VentureError):
+    """An error in a state that has probability zero: a transition that would lead there is rejected."""
+
+
 class ParameterError(VentureError):
     """A `{parameter}` that is missing, out of range, or of the wrong shape; data with NaN or missing values."""
 

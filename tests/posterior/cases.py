@@ -15,6 +15,7 @@ from tests.posterior import (
     cases_predictors,
     cases_processes,
     cases_recursion,
+    cases_supports,
     cases_sweeps,
 )
 from tests.posterior.case import Case
@@ -32,5 +33,6 @@ CASES: tuple[Case, ...] = (
     *cases_names.CASES,
     *cases_predictors.CASES,
     *cases_processes.CASES,
+    *cases_supports.CASES,
     *cases_sweeps.CASES,
 )

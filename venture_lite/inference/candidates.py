@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from venture_lite.errors import VentureError
 from venture_lite.inference.enumeration import Enumeration
 from venture_lite.trace.directives import Model
+from venture_lite.trace.impossible import rejects
 from venture_lite.trace.repetition import Repetition, repetition
 from venture_lite.trace.scaffold import Scaffold
 from venture_lite.trace.table import ROW_MASK
-from venture_lite.trace.weights import Weight
+from venture_lite.trace.weights import NEVER, Weight
 
 MOST_FAILURES = 2
 """Candidates that the short way could not weigh, after which it is not tried again for this scaffold."""
@@ -31,6 +33,18 @@ class Candidates:
     def weigh(self) -> Weight:
         """The weight of the enumeration's candidate (of the present state it is known, and means nothing here); what
         it changed is in the journal."""
+        mark = self.model.trace.journal.mark()
+        try:
+            return self._weigh()
+        except VentureError as error:
+            self.model.rollback(mark)
+            if not rejects(self.model, error, self.model.regenerator.touched(self.scaffold)):
+                raise
+            # a candidate of probability zero, which has not shown the way to the end
+            self._order = self._order if self._short is not None else None
+            return Weight(NEVER)
+
+    def _weigh(self) -> Weight:
         enumeration = self.enumeration
         enumeration.restart()
         if self._alone and not enumeration.tape:
@@ -68,7 +82,13 @@ class Candidates:
             return None
         journal = self.model.trace.journal
         mark = journal.mark()
-        weight = self._short.weigh(self.enumeration)
+        try:
+            weight = self._short.weigh(self.enumeration)
+        except VentureError:
+            # regeneration finds out whether it speaks against the program or the candidate
+            self.model.rollback(mark)
+            self.enumeration.restart()
+            return None
         if weight is None:
             self._failures += 1
             journal.rollback(mark)

@@ -14,8 +14,10 @@ from venture_lite.forms import scope_name
 from venture_lite.inference.firefly import Firefly, Settings
 from venture_lite.inference.firefly_moves import Langevin, Move, Slice, Step, Walk
 from venture_lite.inference.inspection import inspected_first
+from venture_lite.inference.mh import Resimulation
 from venture_lite.inference.program import Action, InferenceProgram, Kernel
 from venture_lite.inference.reading import is_symbol, options_of, parts_of
+from venture_lite.inference.supports import from_within
 from venture_lite.syntax import Expression, Form
 from venture_lite.trace.directives import Model
 
@@ -122,7 +124,8 @@ def _compile_flymc(program: InferenceProgram, form: Form) -> Kernel:
     def refuse(model: Model, nodes: list[int]) -> None:
         engine.prepare(model, nodes)
 
-    run = program.kernel(form, scope, selector, program.count(parts[-1], "T"), engine.step, engine)
+    step = from_within(program.model, engine.step, Resimulation(program.model))
+    run = program.kernel(form, scope, selector, program.count(parts[-1], "T"), step, engine)
     return inspected_first(program, scope, selector, form, run, refuse, by_block=True)
 
 

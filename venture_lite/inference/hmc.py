@@ -17,9 +17,11 @@ from venture_lite.errors import ArgumentError
 from venture_lite.forms import scope_name
 from venture_lite.inference.gradients import Densities
 from venture_lite.inference.inspection import inspected_first
+from venture_lite.inference.mh import Resimulation
 from venture_lite.inference.precondition import Preconditioner
 from venture_lite.inference.program import Action, InferenceProgram, Kernel
 from venture_lite.inference.reading import options_of, parts_of
+from venture_lite.inference.supports import from_within
 from venture_lite.syntax import Expression, Form
 from venture_lite.trace.directives import Model
 from venture_lite.trace.gradients import BlockDensity
@@ -154,7 +156,8 @@ def compile_paths(
     preconditioner = Preconditioner(densities) if "precondition" in chosen else None
     size = program.positive(step, "STEP")
     engine = Hamiltonian(program.model, densities, size, leapfrogs, preconditioner)
-    run = program.kernel(form, scope, selector, program.count(form.items[-1], "T"), engine.step, engine)
+    moved = from_within(program.model, engine.step, Resimulation(program.model))
+    run = program.kernel(form, scope, selector, program.count(form.items[-1], "T"), moved, engine)
     return inspected_first(program, scope, selector, form, run, densities.refuse, by_block=True)
 
 

@@ -19,6 +19,7 @@ from venture_lite.inference.inspection import inspected_first
 from venture_lite.inference.program import Action, InferenceProgram, Kernel
 from venture_lite.inference.reading import is_symbol, parts_of
 from venture_lite.inference.single_mh import SingleMH
+from venture_lite.inference.supports import from_within
 from venture_lite.inference.transitions import Transitions
 from venture_lite.procedures.record import Random
 from venture_lite.procedures.transforms import REAL
@@ -45,7 +46,7 @@ class Resimulation:
         """Nothing depends on the old state."""
 
     def propose(self, node: int, operator: Any, arguments: tuple[Any, ...], old: Any) -> tuple[Any, float]:
-        return self.machine.simulate(node, operator, arguments), 0.0
+        return self.machine.simulate_anew(node, operator, arguments), 0.0
 
 
 class Drift:
@@ -195,7 +196,9 @@ def _compile_mh(program: InferenceProgram, form: Form) -> Kernel:
         engine, refuse = own_proposal(program, scope, parts[2], block_count)
     else:
         raise ArgumentError(f"mh is written {usage}", form.span)
-    run = program.kernel(form, scope, selector, count, engine.step, engine)
+    is_walk = isinstance(engine, Moves) and isinstance(engine.proposal, Drift)
+    step = from_within(model, engine.step, Resimulation(model)) if is_walk else engine.step
+    run = program.kernel(form, scope, selector, count, step, engine)
     return run if refuse is None else inspected_first(program, scope, selector, form, run, refuse, by_block)
 
 

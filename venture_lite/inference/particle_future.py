@@ -107,7 +107,8 @@ class Future:
                 value = self._kept(node, operator, arguments)
             except KeyError:
                 raise _brush_depends(steps.model, node) from None
-            weight.add(density_of(trace, node >> 32, node & ROW_MASK, operator, arguments, value))
+            term = density_of(trace, node >> 32, node & ROW_MASK, operator, arguments, value)
+            weight.add_choice(trace, node, term)
             steps.rows += 1
             return value
 

@@ -252,7 +252,7 @@ class Steps:
         term = 0.0
         if weight is not None:
             term = density_of(trace, node >> 32, node & ROW_MASK, operator, arguments, value)
-            weight.add(term)
+            weight.add_choice(trace, node, term)
             self.rows += 1
         if isinstance(operator, Exchangeable):
             take_in(trace, node, operator, value, arguments, term)

@@ -102,7 +102,7 @@ class TreeSweep:
                 parents = [population[j] for j in draw_ancestors(rng, share, np.array([kept]))[0]]
             first = steps.child(parents[0], self._kept_value)
             # ancestors come in the order of the tree, so that what has to be in place is played once for each
-            population = [first, *(steps.child(parent, self.model.machine.simulate) for parent in parents[1:])]
+            population = [first, *(steps.child(parent, self.model.machine.simulate_anew) for parent in parents[1:])]
             retained.append(first)
             spread += float(effective(shares_of([particle.weight for particle in population]))[0]) / self.particles
         self.played = steps.played / (self.particles * len(self.schedule.steps))

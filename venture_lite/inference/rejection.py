@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from venture_lite.errors import ArgumentError, InternalError
+from venture_lite.errors import ArgumentError, InternalError, VentureError
 from venture_lite.forms import scope_name
 from venture_lite.inference.inspection import inspected_first
 from venture_lite.inference.mh import Resimulation
@@ -19,6 +19,7 @@ from venture_lite.inference.reading import parts_of
 from venture_lite.inference.weight_bounds import refuse_unbounded_evidence, weight_bound
 from venture_lite.syntax import Form
 from venture_lite.trace.directives import Model
+from venture_lite.trace.impossible import rejects
 from venture_lite.trace.scaffold import Builder, Scaffold, absorbing_count
 
 MANY = 100_000
@@ -62,7 +63,14 @@ class Rejection:
         return True
 
     def _try(self, scaffold: Scaffold, bound: float, fewest: int) -> bool:
-        weight = self.model.regenerator.regenerate(scaffold, self.proposal)
+        mark = self.model.trace.journal.mark()
+        try:
+            weight = self.model.regenerator.regenerate(scaffold, self.proposal)
+        except VentureError as error:
+            self.model.rollback(mark)
+            if not rejects(self.model, error, self.model.regenerator.touched(scaffold)):
+                raise
+            return False
         self.rows += absorbing_count(self.model.trace, scaffold)
         if scaffold.structural:
             # the branches taken may hold other evidence than those before

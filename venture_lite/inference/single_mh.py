@@ -48,7 +48,7 @@ class SingleMH:
         if self._counts_blocks:
             plan.refuse_draws_that_go()
         with plan:
-            value = self.model.machine.simulate(plan.node, plan.operator, plan.arguments)
+            value = self.model.machine.simulate_anew(plan.node, plan.operator, plan.arguments)
             if equal(value, plan.old):
                 if plan.dying():
                     # what went would be made anew

@@ -18,9 +18,11 @@ from venture_lite.forms import scope_name
 from venture_lite.inference.coordinates import Coordinate, dimensions
 from venture_lite.inference.distributions import refuse_discrete
 from venture_lite.inference.inspection import inspected_first
+from venture_lite.inference.mh import Resimulation
 from venture_lite.inference.program import Action, InferenceProgram, Kernel
 from venture_lite.inference.reading import parts_of
 from venture_lite.inference.selection import in_order, members_now, order_of
+from venture_lite.inference.supports import from_within
 from venture_lite.inference.transitions import Transitions
 from venture_lite.syntax import Form
 from venture_lite.trace.directives import Model
@@ -115,7 +117,8 @@ def _compile_slice(program: InferenceProgram, form: Form) -> Kernel:
     if not most_steps:
         raise ArgumentError("MAX-STEPS must be 1 or more", parts[3].span)
     engine = Slice(program.model, scope, program.block_counter(scope, selector), width, most_steps)
-    run = program.kernel(form, scope, selector, program.count(parts[4], "T"), engine.step, engine)
+    step = from_within(program.model, engine.step, Resimulation(program.model))
+    run = program.kernel(form, scope, selector, program.count(parts[4], "T"), step, engine)
     return inspected_first(program, scope, selector, form, run, refuse_discrete("slice", "gibbs, or mh"))
 
 

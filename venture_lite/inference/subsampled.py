@@ -25,6 +25,7 @@ from venture_lite.inference.program import Action, InferenceProgram, Kernel
 from venture_lite.inference.reach import Reach
 from venture_lite.inference.reading import options_of, parts_of
 from venture_lite.inference.sequential_test import Decision, NotFinite, SequentialTest, Terms, exact
+from venture_lite.inference.supports import from_within
 from venture_lite.inference.transitions import Transitions
 from venture_lite.syntax import Form
 from venture_lite.trace.dependence import readers_come_and_go
@@ -307,7 +308,8 @@ def _engine(program: InferenceProgram, form: Form, always_audited: bool) -> tupl
         if tolerance or settings.proxy:
             engine.prepare(nodes)
 
-    run = program.kernel(form, scope, selector, program.count(parts[-1], "T"), engine.step, engine)
+    step = from_within(model, engine.step, Resimulation(model)) if "drift" in options else engine.step
+    run = program.kernel(form, scope, selector, program.count(parts[-1], "T"), step, engine)
     return engine, inspected_first(program, scope, selector, form, run, refuse, by_block=True)
 
 

@@ -10,12 +10,14 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from venture_lite.errors import VentureError
 from venture_lite.inference.single_mh import SingleMH
 from venture_lite.trace.directives import Model
+from venture_lite.trace.impossible import rejects
 from venture_lite.trace.plan import Plan, Templates, make_plan
 from venture_lite.trace.regenerate import Proposal
 from venture_lite.trace.scaffold import Builder, absorbing_count
-from venture_lite.trace.weights import Weight
+from venture_lite.trace.weights import NEVER, Weight
 
 Decide = Callable[[Weight], bool]
 
@@ -93,9 +95,9 @@ class Transitions:
         model = self.model
         journal = model.trace.journal
         mark = journal.mark()
+        before = self.block_count() if self.block_count else 0
+        scaffold = Builder(model.trace).build(block)
         try:
-            before = self.block_count() if self.block_count else 0
-            scaffold = Builder(model.trace).build(block)
             weighed = absorbing_count(model.trace, scaffold)
             proposal.prepare(model.trace, scaffold.principals)
             old = model.regenerator.detach(scaffold, proposal.counts)
@@ -105,6 +107,11 @@ class Transitions:
             if self.block_count:
                 weight.total += math.log(before) - math.log(max(self.block_count(), 1))
             accepted = self.decide(weight)
+        except VentureError as error:
+            model.rollback(mark)
+            if not rejects(model, error, model.regenerator.touched(scaffold)):
+                raise
+            return self.decide(Weight(NEVER))
         except BaseException:
             model.rollback(mark)
             raise

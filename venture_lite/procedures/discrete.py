@@ -184,6 +184,7 @@ _P = (Argument("p", PROBABILITY, 0.5),)
 _POSITIVE_PROBABILITY = Domain(
     "positive probability", "a probability above 0", lambda x: PROBABILITY.contains(x) and x > 0.0,
     lambda c: PROBABILITY.contains_all(c) and bool((c > 0.0).all()), "0.0 < {x} <= 1.0",
+    at_limit=lambda x: x == 0.0,
 )  # fmt: skip
 
 BERNOULLI_LOGIT = random(

@@ -33,6 +33,9 @@ class Domain:
     test: str | None = None
     # whole numbers, booleans: nothing is differentiated with respect to one
     discrete: bool = False
+    # whether a value, or any entry of an array, is 0 or infinite where the domain ends there: what rounding makes of a
+    # positive number that is too small or too large
+    at_limit: Callable[[Any], Any] = lambda value: False
 
 
 def _each(contains: Callable[[Any], bool]) -> Callable[[np.ndarray], bool]:
@@ -40,7 +43,18 @@ def _each(contains: Callable[[Any], bool]) -> Callable[[np.ndarray], bool]:
     return lambda column: all(map(contains, column.tolist() if column.ndim == 1 else column))
 
 
-def numbers(name: str, phrase: str, test: str, columns: Callable[[np.ndarray], bool], integral: bool = False) -> Domain:
+def _is_infinite(value: Any) -> Any:
+    return value == math.inf
+
+
+def _is_zero_or_infinite(value: Any) -> Any:
+    return (value == 0.0) | (value == math.inf)
+
+
+def numbers(
+    name: str, phrase: str, test: str, columns: Callable[[np.ndarray], bool], integral: bool = False,
+    at_limit: Callable[[Any], Any] = lambda value: False,
+) -> Domain:  # fmt: skip
     """A domain of single numbers; `columns` sees a nonempty one-dimensional float array."""
     inside: Callable[[Any], bool] = eval(f"lambda x: bool({test.format(x='x')})", {"inf": math.inf})
 
@@ -56,7 +70,7 @@ def numbers(name: str, phrase: str, test: str, columns: Callable[[np.ndarray], b
             return True
         return columns(column) and not (integral and column.dtype.kind == "f" and bool((column % 1.0).any()))
 
-    return Domain(name, phrase, contains, contains_all, test, integral)
+    return Domain(name, phrase, contains, contains_all, test, integral, at_limit)
 
 
 def _all_finite(column: np.ndarray) -> bool:
@@ -66,11 +80,12 @@ def _all_finite(column: np.ndarray) -> bool:
 ANY = Domain("any", "a value", lambda value: True, lambda column: True, "True")
 REAL = numbers("real", "a finite number", "-inf < {x} < inf", _all_finite)
 POSITIVE = numbers(
-    "positive", "a positive number", "0.0 < {x} < inf", lambda c: bool(c.min() > 0.0 and c.max() < math.inf)
-)
+    "positive", "a positive number", "0.0 < {x} < inf", lambda c: bool(c.min() > 0.0 and c.max() < math.inf),
+    at_limit=_is_zero_or_infinite,
+)  # fmt: skip
 NON_NEGATIVE = numbers(
     "non-negative", "a number that is not negative", "0.0 <= {x} < inf",
-    lambda c: bool(c.min() >= 0.0 and c.max() < math.inf),
+    lambda c: bool(c.min() >= 0.0 and c.max() < math.inf), at_limit=_is_infinite,
 )  # fmt: skip
 PROBABILITY = numbers(
     "probability", "a number between 0 and 1", "0.0 <= {x} <= 1.0", lambda c: bool(c.min() >= 0.0 and c.max() <= 1.0)
@@ -82,7 +97,7 @@ COUNT = numbers(
 )  # fmt: skip
 POSITIVE_INTEGER = numbers(
     "positive integer", "a positive integer", "0 < {x} < inf and {x} % 1 == 0",
-    lambda c: bool(c.min() > 0 and c.max() < math.inf), integral=True,
+    lambda c: bool(c.min() > 0 and c.max() < math.inf), integral=True, at_limit=_is_zero_or_infinite,
 )  # fmt: skip
 BOOLEAN_LIKE = numbers(
     "boolean", "a boolean, 0 or 1", "{x} == 0 or {x} == 1",
@@ -100,7 +115,9 @@ NUMERIC = Domain(
 )  # fmt: skip
 
 
-def _vectors(name: str, phrase: str, inside: Callable[[np.ndarray], bool]) -> Domain:
+def _vectors(
+    name: str, phrase: str, inside: Callable[[np.ndarray], bool], at_limit: Callable[[Any], Any] = lambda value: False
+) -> Domain:
     """A domain of vectors and lists of numbers; `inside` sees a float array whose last axis is the vector's."""
 
     def contains(value: Any) -> bool:
@@ -115,7 +132,7 @@ def _vectors(name: str, phrase: str, inside: Callable[[np.ndarray], bool]) -> Do
             return all(map(contains, column))
         return column.ndim == 2 and inside(column)
 
-    return Domain(name, phrase, contains, contains_all)
+    return Domain(name, phrase, contains, contains_all, at_limit=at_limit)
 
 
 def _sums_to_one(vectors: np.ndarray) -> bool:
@@ -134,7 +151,7 @@ SCORES = _vectors(
 )
 POSITIVE_VECTOR = _vectors(
     "positive vector", "a vector of positive numbers",
-    lambda v: v.size > 0 and bool(v.min() > 0.0 and v.max() < math.inf),
+    lambda v: v.size > 0 and bool(v.min() > 0.0 and v.max() < math.inf), _is_zero_or_infinite,
 )  # fmt: skip
 PROBABILITY_VECTOR = _vectors("probability vector", "a vector of probabilities that sum to 1", _sums_to_one)
 

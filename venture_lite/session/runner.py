@@ -29,6 +29,7 @@ from venture_lite.source_files import read_source
 from venture_lite.supplied import Parameters
 from venture_lite.syntax import Directive, Expression
 from venture_lite.trace.directives import Model
+from venture_lite.trace.impossible import explain_start
 from venture_lite.trace.runtime import Exchangeable
 from venture_lite.trace.table import ROW_MASK
 from venture_lite.trace.weights import log_density
@@ -108,6 +109,10 @@ class Runner:
                 return self._dispatch(directive, given)
         except VentureError as error:
             error.at(directive.span)
+            if error.position is not None:
+                # it was met while rows were evaluated
+                for model in self.chains.models:
+                    explain_start(model, error)
             raise
 
     def _dispatch(self, directive: Directive, given: Given) -> Any:

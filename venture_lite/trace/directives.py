@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from venture_lite.code import Code, Global, Kind
-from venture_lite.errors import EvidenceError, InternalError, ObservedAlready, Span, VentureError
+from venture_lite.errors import EvidenceError, ImpossibleState, InternalError, ObservedAlready, Span, VentureError
 from venture_lite.trace.evaluate import Evaluator
 from venture_lite.trace.evidence import evidence_path, refuse_impossible
 from venture_lite.trace.explain import explain_refs
@@ -84,6 +84,8 @@ class Model:
         self.machine.poll = self.poll
         # whether some observation had probability zero when it was loaded
         self.maybe_impossible = False
+        # the observation that made it so
+        self.impossible_since: Span | None = None
         # what `reassign.plans_of` keeps here
         self.reassignments: Any = None
 
@@ -176,6 +178,8 @@ class Model:
             self._load_row(made.code, int(made.rows[position]), wanted, made, position)
         except VentureError as error:
             error.position = position
+            if isinstance(error, ImpossibleState) and evidence is not NO_EVIDENCE and made.code.span is not None:
+                error.message += f", since the observation at {made.code.span.place()}: {made.code.span.text}"
             raise
 
     def sample(self, code: Code, values: tuple[Any, ...] = ()) -> Any:
@@ -217,14 +221,21 @@ class Model:
         waiting = list(self.machine.to_constrain)
         self.machine.to_constrain.clear()
         for node, value, path in waiting:
-            self.constrain(node, value, path, code.span)
+            weight.plus(self.constrain(node, value, path, code.span))
             made.elsewhere[position] = path
         if weight.impossible or waiting:
             refuse_impossible(self.trace, code, row)
-            self.maybe_impossible = True
+        if weight.impossible > 0:
+            self.note_impossible(code.span)
 
-    def constrain(self, node: int, value: Any, path: list[int], span: Span | None) -> None:
-        """Fix an existing choice to a value: it leaves its scopes, what depends on it follows.
+    def note_impossible(self, span: Span | None) -> None:
+        """The state has probability zero, at the latest from an observation on."""
+        if not self.maybe_impossible:
+            self.maybe_impossible, self.impossible_since = True, span
+
+    def constrain(self, node: int, value: Any, path: list[int], span: Span | None) -> Weight:
+        """Fix an existing choice to a value: it leaves its scopes, what depends on it follows. Returns the change of
+        the log weight.
 
         Raises ObservedAlready at `span`, the place that asks for it.
         """
@@ -232,11 +243,12 @@ class Model:
         code, slot, row = trace.decode(node)
         if trace.tables[code.index].is_observed(slot, row):
             raise ObservedAlready(self, node, span)
-        self.put_value(node, value)
+        change = self.put_value(node, value)
         trace.unregister(code, slot, row)
         for step in path:
             at, index, inner = trace.decode(step)
             trace.set_observed(at, index, inner, True)
+        return change
 
     def put_value(self, node: int, value: Any) -> Weight:
         """Give a choice a value and bring what depends on it up to date; returns the change of the log weight."""
@@ -268,7 +280,7 @@ class Model:
             error.position = _first_refused(group, first, count)
             raise
         if weight.impossible:
-            self.maybe_impossible = True
+            self.note_impossible(code.span)
             self._find_impossible(code, first, count)
         if first == 0 and table.dead == 0:
             self.kept.keep(site, weight)
@@ -319,7 +331,8 @@ class Model:
         at, slot, inner = self.trace.decode(node)
         if self.trace.tables[at.index].is_observed(slot, inner):
             raise EvidenceError("an observed choice cannot be forced", code.span)
-        self.put_value(node, value)
+        if self.put_value(node, value).impossible > 0:
+            self.note_impossible(None)
         if log_density(self.trace, node >> 32, inner) == -np.inf:
             raise EvidenceError(f"{show(value)} has probability zero here", at.slots[slot].span)
         self.trace.journal.note(_put_forced, self.trace.default.forced, node, self.trace.default.forced.get(node))

@@ -6,7 +6,7 @@ from typing import Any
 
 from venture_lite.code import Code, Kind, Slot
 from venture_lite.compiler import wrong_count
-from venture_lite.errors import ArgumentError, InternalError, VentureError
+from venture_lite.errors import ArgumentError, InternalError, Undrawable, VentureError
 from venture_lite.forms import truth
 from venture_lite.procedures.checks import application_of, check_arguments
 from venture_lite.procedures.record import Deterministic, Maker, Random
@@ -14,6 +14,7 @@ from venture_lite.trace.bags import Bag
 from venture_lite.trace.carry import deterministic_evidence
 from venture_lite.trace.explain import apply_checked
 from venture_lite.trace.keys import KeyIndex
+from venture_lite.trace.limits import at_limit
 from venture_lite.trace.machine import NO_EVIDENCE, Frame, Limits, Machine
 from venture_lite.trace.runtime import Closure, Exchangeable, Memo
 from venture_lite.trace.table import MAKER_EDGE, NONE, PRIMITIVE_EDGE, RANDOM_EDGE, ROW_MASK, Column
@@ -73,12 +74,13 @@ class Evaluator(Machine):
         """A random choice: constrained, principal or fresh."""
         code, row, trace = frame.code, frame.row, self.trace
         node = (code.first_site + index) << 32 | row
-        self.check(operator, values, code, index, row)
-        if frame.renews != NONE and frame.renews not in self.structural:
+        is_principal = frame.renews != NONE and frame.renews not in self.structural
+        evidence = NO_EVIDENCE if is_principal else self._evidence(frame, index)
+        self.check(operator, values, code, index, row, is_drawn=not is_principal and evidence is NO_EVIDENCE)
+        if is_principal:
             assert self.renew_choice is not None
             self._store(frame, index, self.renew_choice(node, operator, values))
             return
-        evidence = self._evidence(frame, index)
         if evidence is not NO_EVIDENCE:
             self._store(frame, index, evidence)
             if frame.renews == NONE:
@@ -108,8 +110,15 @@ class Evaluator(Machine):
             code, slot, row = self.trace.decode(node)
             raise error.at(code.slots[slot].span, self.trace.call_chain(code, slot, row)) from error
 
-    def check(self, operator: Any, values: tuple[Any, ...], code: Code, index: int, row: int) -> None:
-        """Refuse arguments outside their domains."""
+    def simulate_anew(self, node: int, operator: Any, values: tuple[Any, ...]) -> Any:
+        """A value for a choice that stands, under arguments from which one may not be drawn."""
+        self.check(operator, values, *self.trace.decode(node))
+        return self.simulate(node, operator, values)
+
+    def check(
+        self, operator: Any, values: tuple[Any, ...], code: Code, index: int, row: int, is_drawn: bool = True
+    ) -> None:
+        """Refuse arguments outside their domains: where rounding took them there, only if a value is to be drawn."""
         if isinstance(operator, Exchangeable):
             if not values and not operator.record.applied:
                 return
@@ -119,11 +128,20 @@ class Evaluator(Machine):
         except TypeError:
             fine = False
         if not fine:
+            is_extreme = at_limit(self.trace, code.first_site + index, row, operator, values)
+            if is_extreme and not is_drawn:
+                return
             try:
                 check_arguments(operator, values, code.slots[index].span)
             except VentureError as error:
-                raise error.at(None, self.trace.call_chain(code, index, row)) from None
+                raise self._refused(error, is_extreme, code, index, row) from None
             raise InternalError(f"the two checks of {operator.name} disagree on {values}")
+
+    def _refused(self, error: VentureError, is_extreme: bool, code: Code, index: int, row: int) -> VentureError:
+        """An error of arguments, located; one that rejects a transition where rounding took them to their limits."""
+        if is_extreme:
+            error = Undrawable(error.message, error.span, error.hint)
+        return error.at(code.slots[index].span, self.trace.call_chain(code, index, row))
 
     def _evidence(self, frame: Frame, index: int) -> Any:
         """What the slot's value is constrained to."""
@@ -154,7 +172,8 @@ class Evaluator(Machine):
         try:
             checked = check_arguments(record, values, slot.span)
         except VentureError as error:
-            raise error.at(slot.span, trace.call_chain(code, index, row)) from None
+            is_extreme = at_limit(trace, code.first_site + index, row, record, values)
+            raise self._refused(error, is_extreme, code, index, row) from None
         if frame.renews != NONE:
             assert self.renew_choice is not None
             self.renew_choice(frame.renews, trace.value(frame.renews), checked)

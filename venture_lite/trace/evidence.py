@@ -12,6 +12,7 @@ from venture_lite.errors import EvidenceError, VentureError
 from venture_lite.procedures.record import Random
 from venture_lite.trace.carry import deterministic_evidence
 from venture_lite.trace.dependence import depends_on_choice, named_node
+from venture_lite.trace.limits import within
 from venture_lite.trace.runtime import Exchangeable
 from venture_lite.trace.table import NONE, ROW_MASK
 from venture_lite.trace.weights import log_density
@@ -79,6 +80,7 @@ PROBES: dict[str, tuple[Any, ...]] = {
     "positive": (1.0,),
     "non-negative": (1.0,),
     "probability": (0.5,),
+    "positive probability": (0.5,),
     "integer": (0, 1),
     "count": (1, 2**31),
     "positive integer": (1, 2**31),
@@ -123,6 +125,7 @@ def never_possible(
         domain = argument.domain.name
         if moves and domain == "any":
             return False
+        given = within(argument.domain, given)
         choices.append((given, *PROBES.get(domain, ()), *(_elsewhere(domain, given, value) if moves else ())))
     if isinstance(value, (int, float)):
         # bounds: supports that are an interval between arguments

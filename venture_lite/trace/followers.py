@@ -11,7 +11,7 @@ from venture_lite.trace.directives import Model
 from venture_lite.trace.preview import Draws, Preview, Unplanned, memo_key
 from venture_lite.trace.runtime import Exchangeable, Memo
 from venture_lite.trace.table import ROW_MASK
-from venture_lite.trace.weights import Weight, density_of
+from venture_lite.trace.weights import OUTSIDE, Weight, density_of
 
 if TYPE_CHECKING:
     from venture_lite.trace.reassign import Reassignments
@@ -104,7 +104,7 @@ class Weigher(Finder):
         self._met[operator] = (value, inputs)
 
     def _count(self, term: float, observed: bool) -> None:
-        self._weight.add(term * self._power if observed else term)
+        self._weight.add(term * self._power if observed else term, 1 if observed else OUTSIDE)
 
     def end(self) -> None:
         """All that absorbs was met."""

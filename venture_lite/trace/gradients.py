@@ -8,6 +8,7 @@ Coordinates are unconstrained: the density is that of the free coordinates, with
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -120,10 +121,12 @@ class _Principal(_Part):
         self.transform: Transform = record.transform
         _, arguments = trace.application(self.site, row)
         self.defaults = arguments[len(refs) :]
-        free = self.transform.to_free(self.column.view[row], arguments)
-        self.is_one = not isinstance(free, np.ndarray)
-        self.shape = np.shape(free)
-        self.coordinates = slice(start, start + int(np.size(free)))
+        value = self.column.view[row]
+        self.is_possible = True
+        self.is_one = not isinstance(value, (np.ndarray, tuple))
+        # a number outside its support has no free coordinate, but as many as any other
+        self.shape = () if self.is_one else np.shape(self.transform.to_free(value, arguments))
+        self.coordinates = slice(start, start + math.prod(self.shape))
 
     def read(self) -> tuple[Any, ...]:
         return super().read() + self.defaults
@@ -141,7 +144,7 @@ class _Principal(_Part):
 
     def put(self, block: BlockDensity, free: np.ndarray) -> None:
         arguments = self.read()
-        block.model.machine.check(self.record, arguments, *self.trace.decode(self.node))
+        block.model.machine.check(self.record, arguments, *self.trace.decode(self.node), is_drawn=False)
         taken = free[self.coordinates]
         given = float(taken[0]) if self.is_one else taken.reshape(self.shape)
         self.trace.journal.put(self.column, self.row, self.transform.from_free(given, arguments))
@@ -149,10 +152,18 @@ class _Principal(_Part):
     def weigh(self, weight: Weight) -> None:
         arguments = self.arguments() + self.defaults
         value = self.column.view[self.row]
-        weight.add(density_of(self.trace, self.site, self.row, self.record, arguments, value))
+        term = density_of(self.trace, self.site, self.row, self.record, arguments, value)
+        self.is_possible = term > -math.inf
+        weight.add(term)
+        if not self.is_possible:
+            return
         weight.total += self.transform.log_jacobian(value, arguments)
 
     def pull_back(self, cotangents: Cotangents, gradient: np.ndarray) -> None:
+        if not self.is_possible:
+            # where the density is 0 there is no way to follow
+            cotangents.pop(self.node, None)
+            return
         arguments = self.arguments() + self.defaults
         value = self.column.view[self.row]
         asked = self.asked() + (False,) * len(self.defaults)

@@ -143,7 +143,9 @@ class _Checker:
                 self.trace.statistics.makers.get(record.node) is record, code, slot, row, "applies a maker that is gone"
             )
         else:
-            self.score.add(record.log_density(value, *arguments))
+            # arguments outside their domains were taken there by rounding
+            is_valid = self.trace.valid(record)(*arguments)
+            self.score.add_choice(self.trace, node, record.log_density(value, *arguments) if is_valid else -math.inf)
 
     def branch(self, code: Code, index: int, row: int, value: Any) -> None:
         item = code.slots[index]

@@ -100,7 +100,7 @@ def put_in(model: Model, code: Code, row: int, evidence: Any) -> bool:
         trace.statistics.incorporate(operator, evidence, arguments)
     if term == -math.inf:
         refuse_impossible(trace, code, row)
-        model.maybe_impossible = True
+        model.note_impossible(code.span)
     return True
 
 

@@ -11,12 +11,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from venture_lite.code import Kind
+from venture_lite.errors import VentureError
 from venture_lite.trace.dependence import source_nodes
 from venture_lite.trace.directives import Model
+from venture_lite.trace.impossible import Standing, rejects
 from venture_lite.trace.regenerate import Proposal
 from venture_lite.trace.scaffold import Builder, Scaffold, UserGroup, is_maker_application
 from venture_lite.trace.table import RANDOM_EDGE, ROW_MASK, Column, Table
-from venture_lite.trace.weights import Weight, density_of, log_density
+from venture_lite.trace.weights import NEVER, Weight, density_of, log_density
 
 Route = list[tuple[int, str, list[int]]]
 """How the nodes of a scaffold were found (`Builder.route`)."""
@@ -191,6 +193,7 @@ class Plan:
         "_order",
         "_principals",
         "_stamp",
+        "_standing",
         "_users",
         "rows",
     )
@@ -214,6 +217,7 @@ class Plan:
         self._groups = groups
         # choices that absorb as users of one family
         self._users = users
+        self._standing = Standing(model.trace, [*principals, *absorbing], groups, users)
         # weight of the principals and of what absorbs but for whole sites, as of a version of the trace
         self._kept = Weight()
         self._kept_at = -1
@@ -269,11 +273,14 @@ class Plan:
             weight = self._absorb_groups().negative()
             weight.minus_also(old)
             new, ratio = self._renew(proposal)
-            self._absorb(new)
-            weight.plus(new)
-            weight.plus(self._absorb_groups())
             weight.total += ratio
+            self._weigh(new, weight)
             accepted = decide(weight)
+        except VentureError as error:
+            model.rollback(mark)
+            if not self.rejects(error):
+                raise
+            return decide(Weight(NEVER))
         except BaseException:
             model.rollback(mark)
             raise
@@ -284,6 +291,23 @@ class Plan:
             journal.rollback(mark)
             self._kept, self._kept_at = old, journal.version
         return accepted
+
+    def _weigh(self, new: Weight, weight: Weight) -> None:
+        """Add what absorbs the new values to the weight of the new state, and all of it to the weight of the change."""
+        try:
+            self._absorb(new)
+            weight.plus(new)
+            weight.plus(self._absorb_groups())
+        except VentureError as error:
+            raise self.judged(error) from error
+
+    def judged(self, error: VentureError) -> VentureError:
+        """An error met where what absorbs is weighed, all else having its new value."""
+        return self._standing.judged(error, ())
+
+    def rejects(self, error: VentureError) -> bool:
+        """Whether an error rejects the proposal that met it, which was taken back."""
+        return rejects(self._model, error, self._standing)
 
     def propose(self, proposal: Proposal) -> tuple[Weight, float]:
         """New values for the block and what is computed from it: the change of the block's own weight, the ratio."""
@@ -309,29 +333,45 @@ class Plan:
 
     def _renew(self, proposal: Proposal) -> tuple[Weight, float]:
         """New values for principals and what is computed from them; the principals' weight and the proposals' ratio."""
-        model, trace = self._model, self._model.trace
+        trace = self._model.trace
         weight, ratios = Weight(), 0.0
-        for node in self._order:
-            site, row = node >> 32, node & ROW_MASK
-            column = trace.column(site)
-            if node not in self._principals:
-                trace.journal.put(column, row, self._renewed(node))
-                continue
-            operator, arguments = trace.application(site, row)
-            if not proposal.counts:
-                model.machine.check(operator, arguments, *trace.decode(node))
-            value, ratio = proposal.propose(node, operator, arguments, column.view[row])
-            if proposal.counts:
-                weight.add(density_of(trace, site, row, operator, arguments, value))
-            ratios += ratio
-            trace.journal.put(column, row, value)
+        at = 0
+        try:
+            for at, node in enumerate(self._order):  # noqa: B007
+                site, row = node >> 32, node & ROW_MASK
+                column = trace.column(site)
+                if node not in self._principals:
+                    trace.journal.put(column, row, self._renewed(node))
+                    continue
+                operator, arguments = trace.application(site, row)
+                value, ratio = proposal.propose(node, operator, arguments, column.view[row])
+                if proposal.counts:
+                    weight.add(density_of(trace, site, row, operator, arguments, value))
+                ratios += ratio
+                trace.journal.put(column, row, value)
+        except VentureError as error:
+            raise self._standing.judged(error, self._renew_others(at)) from error
         return weight, ratios
+
+    def _renew_others(self, failed: int) -> set[int]:
+        """Where a node cannot be renewed: renew the later ones that can be; those that do not have new values."""
+        model, trace = self._model, self._model.trace
+        waiting = set(self._order[failed:])
+        for node in self._order[failed + 1 :]:
+            if node in self._principals or not waiting.isdisjoint(parents_of(model, node)):
+                continue
+            try:
+                trace.journal.put(trace.column(node >> 32), node & ROW_MASK, self._renewed(node))
+            except VentureError:
+                continue
+            waiting.discard(node)
+        return waiting
 
     def _absorb(self, weight: Weight) -> None:
         """Add the single absorbing choices and the users of families."""
         trace = self._model.trace
         for node in self._absorbing:
-            weight.add(log_density(trace, node >> 32, node & ROW_MASK))
+            weight.add_choice(trace, node, log_density(trace, node >> 32, node & ROW_MASK))
         for group in self._users:
             weight.plus(self._model.kept.users(group).weigh(group.rows.array()))
 

@@ -12,12 +12,13 @@ same other applications present, whichever way a transition goes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Protocol
 
 from venture_lite.code import Code, Kind
-from venture_lite.errors import InternalError, KernelError
+from venture_lite.errors import InternalError, KernelError, LimitError, VentureError
 from venture_lite.trace.evidence import take_in
+from venture_lite.trace.impossible import REJECTING, Standing
 from venture_lite.trace.keys import KeyIndex
 from venture_lite.trace.machine import Machine
 from venture_lite.trace.runtime import Exchangeable
@@ -85,6 +86,11 @@ class Regenerator:
         for node in scaffold.makers:
             weight.add(trace.value(node).state.log_joint())
         return weight
+
+    def touched(self, scaffold: Scaffold) -> Iterator[int]:
+        """Choices whose density a change of the scaffold may change, or that go with it."""
+        yield from Standing(self.trace, [*scaffold.principals, *scaffold.absorbing], scaffold.groups)
+        yield from self.choices_that_go(scaffold)
 
     def choices_that_go(self, scaffold: Scaffold) -> list[int]:
         """Choices of the brush, and structural nodes that are choices themselves, in the reverse order of making."""
@@ -170,9 +176,30 @@ class Regenerator:
                 self._absorb(node, weight)
             for site in scaffold.groups:
                 self._weigh_group(site, weight)
+        except VentureError as error:
+            raise self._judged(scaffold, error) from error
         finally:
             machine.renew_choice = None
         return weight
+
+    def _judged(self, scaffold: Scaffold, error: VentureError) -> VentureError:
+        """An error met on the way to a new state, or an ImpossibleState: first all else that needs no more decisions is
+        renewed, in so far as it can be."""
+        machine = self.machine
+        # a proposal has nothing to say about a state without a value for each of its choices
+        machine.renew_choice, machine.choose = _refuse, None
+        machine.stack.clear()
+        if not isinstance(error, (*REJECTING, KernelError, LimitError)):
+            for node in scaffold.pending:
+                try:
+                    machine.renew(node)
+                except VentureError as another:
+                    machine.stack.clear()
+                    if isinstance(another, REJECTING):
+                        return another
+        waiting = machine.pending
+        single = [*scaffold.principals, *machine.constrained, *scaffold.absorbing]
+        return Standing(self.trace, single, scaffold.groups).judged(error, waiting)
 
     def renewing(
         self, scaffold: Scaffold, proposal: Proposal, weight: Weight
@@ -221,7 +248,7 @@ class Regenerator:
             code, slot, row = self.trace.decode(node)
             if self.trace.tables[code.index].is_observed(slot, row):
                 term *= self.power
-        weight.add(term)
+        weight.add_choice(self.trace, node, term)
 
     def _weigh_group(self, site: int, weight: Weight) -> None:
         if self.power == 1.0:
@@ -231,3 +258,7 @@ class Regenerator:
         for row in range(table.count):
             if table.live[row]:
                 self._weigh(site << 32 | row, log_density(self.trace, site, row), weight)
+
+
+def _refuse(node: int, operator: Any, arguments: tuple[Any, ...]) -> Any:
+    raise VentureError("a choice that has no value yet")

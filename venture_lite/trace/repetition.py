@@ -107,7 +107,8 @@ class Repetition:
         tokens: list[tuple[Exchangeable, Any]] = []
         try:
             for node, operator, arguments, value in found:
-                weight.add(density_of(trace, node >> 32, node & ROW_MASK, operator, arguments, value))
+                term = density_of(trace, node >> 32, node & ROW_MASK, operator, arguments, value)
+                weight.add_choice(trace, node, term)
                 if not apart and isinstance(operator, Exchangeable):
                     tokens.append((operator, operator.state.add(value, *arguments)))
         finally:
@@ -157,7 +158,7 @@ class Repetition:
                 column.put(row, trace.result(body, inner))
                 return
         elif isinstance(operator, Exchangeable) and trace.tables[code.index].is_observed(slot, row):
-            self.machine.check(operator, tuple(values), code, slot, row)
+            self.machine.check(operator, tuple(values), code, slot, row, is_drawn=False)
             edge.put(row, MAKER_EDGE)
             self.machine.constrained.append(node)
             return

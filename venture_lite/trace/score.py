@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,8 +16,8 @@ if TYPE_CHECKING:
     from venture_lite.trace.trace import Trace
 
 
-def impossible_choices(trace: Trace) -> list[int]:
-    """Live choices whose density is zero."""
+def impossible_choices(trace: Trace, besides: Collection[int] = ()) -> list[int]:
+    """Live choices whose density is zero, some that are not asked for left out."""
     found = []
     for table in trace.tables:
         code = table.code
@@ -25,8 +26,11 @@ def impossible_choices(trace: Trace) -> list[int]:
                 continue
             site = code.first_site + step
             for row in range(table.count):
-                if table.live[row] and trace.is_choice(code, step, row) and _is_impossible(trace, site, row):
-                    found.append(site << 32 | row)
+                node = site << 32 | row
+                if not table.live[row] or node in besides or not trace.is_choice(code, step, row):
+                    continue
+                if _is_impossible(trace, site, row):
+                    found.append(node)
     return found
 
 
@@ -54,7 +58,8 @@ def log_score(trace: Trace, kept: KeptWeights) -> Weight:
                         operator, arguments = trace.application(site, row)
                         if isinstance(operator, Random):
                             value = trace.column(site).view[row]
-                            weight.add(density_of(trace, site, row, operator, arguments, value))
+                            term = density_of(trace, site, row, operator, arguments, value)
+                            weight.add_choice(trace, site << 32 | row, term)
     # in the order of their nodes: rejection does not restore that of a dictionary, and a sum depends on it
     for node in sorted(trace.statistics.makers):
         weight.add(trace.statistics.makers[node].state.log_joint())

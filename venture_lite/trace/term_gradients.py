@@ -14,7 +14,7 @@ from venture_lite.procedures.record import Random
 from venture_lite.trace.directives import Model
 from venture_lite.trace.table import ROW_MASK, NotColumnar
 from venture_lite.trace.tape import Leaf, Tape
-from venture_lite.trace.weights import CHUNK, Weight, density_of
+from venture_lite.trace.weights import CHUNK, AtLimit, Weight, density_of
 
 if TYPE_CHECKING:
     from venture_lite.trace.trace import Trace
@@ -69,7 +69,10 @@ class SingleTerm:
         arguments = (*[values[place] for place in self.tape.outputs], *self.defaults)
         value = self.column.view[self.row]
         weight = Weight()
-        weight.add(density_of(self.trace, self.site, self.row, self.record, arguments, value))
+        node = self.site << 32 | self.row
+        weight.add_choice(self.trace, node, density_of(self.trace, self.site, self.row, self.record, arguments, value))
+        if weight.impossible:
+            return weight
         assert self.record.gradient is not None
         parts = self.record.gradient.evaluate((False,) * len(self.asked), self.asked, value, *arguments)[1:]
         found = self.tape.backward(values, list(parts[: len(self.tape.outputs)]), self.wanted, together=False)
@@ -125,6 +128,8 @@ class SiteTerms:
             added: Cotangents = {}
             try:
                 weight = self._together(added)
+            except AtLimit:
+                return self.group.impossible(self.rows)
             except (NotColumnar, RowByRow):
                 added.clear()
             else:
@@ -161,13 +166,9 @@ class SiteTerms:
         except Exception:
             raise RowByRow from None  # row by row the call that fails is found
         arguments = [values[place] for place in self.tape.outputs]
-        for position in self.group.checked:
-            domain = self.record.arguments[position].domain
-            given = arguments[position]
-            if not (domain.contains_all(given) if self.tape.lifted[position] else domain.contains(given)):
-                raise RowByRow
+        self.group.check(rows, self.tape.lifted, arguments)
         chosen = self.group.values_of(rows)
-        weight = self._weigh(chosen, arguments)
+        weight = self._weigh(rows, chosen, arguments)
         assert self.record.gradient is not None
         parts = self.record.gradient.evaluate(self.lifted, self.asked, chosen, *arguments)[1:]
         found = self.tape.backward(values, list(parts), self.wanted, together=True)
@@ -176,7 +177,7 @@ class SiteTerms:
                 self._scatter(leaf, nodes, part, rows, cotangents)
         return weight
 
-    def _weigh(self, chosen: Any, arguments: list[Any]) -> Weight:
+    def _weigh(self, rows: Any, chosen: Any, arguments: list[Any]) -> Weight:
         if self.record.log_density_total is not None:
             total = self.record.log_density_total(self.lifted, chosen, *arguments)
             if math.isfinite(total):
@@ -187,7 +188,9 @@ class SiteTerms:
         rest = float(np.sum(terms[~impossible]))
         if not math.isfinite(rest):
             raise RowByRow
-        return Weight(int(np.sum(impossible)), rest)
+        weight = self.group.impossible(rows, impossible)
+        weight.total = rest
+        return weight
 
     def _scatter(self, leaf: Leaf, nodes: list[int], part: Any, rows: Any, cotangents: Cotangents) -> None:
         """Add the cotangents of a leaf, one for each row that read it, to the nodes that moved."""

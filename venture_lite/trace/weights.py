@@ -1,14 +1,17 @@
 """Weights: log densities of single nodes and of groups of rows, and what is kept of them between transitions.
 
 A log weight is a pair: the number of impossible terms and the sum of the others. Of two states the one with fewer
-impossible terms wins whatever the sums are, which is the limit of giving an impossible term probability eps.
+impossible terms wins whatever the sums are, which is the limit of giving an impossible term probability eps. An
+unobserved choice outside its support counts more than all observations together, for kernels move choices within their
+supports: evidence that is impossible is never exchanged for one.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from operator import is_
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -18,7 +21,9 @@ from venture_lite.procedures.checks import application_of, check_arguments
 from venture_lite.procedures.columns import RowByRow
 from venture_lite.procedures.domains import ANY, REAL, VECTOR
 from venture_lite.procedures.record import Procedure, Random
+from venture_lite.trace.dependence import depends_on_choice
 from venture_lite.trace.emit import columns_reader
+from venture_lite.trace.limits import at_limit, is_extreme
 from venture_lite.trace.runtime import Exchangeable
 from venture_lite.trace.table import Column, NotColumnar
 from venture_lite.values import show
@@ -34,6 +39,10 @@ NARROW = 20
 """Groups of at most this many rows are evaluated row by row: below it NumPy's calls cost more than they save."""
 
 
+OUTSIDE = 1 << 31
+"""What the impossible term of an unobserved choice counts, that of an observation being 1."""
+
+
 class Weight:
     """A log weight; mutable, added to term by term."""
 
@@ -43,9 +52,17 @@ class Weight:
         self.impossible = impossible
         self.total = total
 
-    def add(self, term: float) -> None:
+    def add(self, term: float, count: int = OUTSIDE) -> None:
+        """A term, which where it is impossible counts `count`."""
         if term == -math.inf:
-            self.impossible += 1
+            self.impossible += count
+        else:
+            self.total += term
+
+    def add_choice(self, trace: Trace, node: int, term: float) -> None:
+        """The density of a choice."""
+        if term == -math.inf:
+            self.impossible += count_if_impossible(trace, node)
         else:
             self.total += term
 
@@ -71,6 +88,16 @@ class Weight:
         return f"Weight({self.impossible}, {self.total})"
 
 
+NEVER = 1 << 62
+"""Impossible terms of a state that cannot be: more than any other has."""
+
+
+def count_if_impossible(trace: Trace, node: int) -> int:
+    """What the density of a choice counts where it is zero."""
+    code, slot, row = trace.decode(node)
+    return 1 if trace.tables[code.index].is_observed(slot, row) else OUTSIDE
+
+
 def log_density(trace: Trace, site: int, row: int) -> float:
     """Log density of a choice at its value, given all else (for an exchangeable procedure: its predictive density)."""
     operator, values = trace.application(site, row)
@@ -83,10 +110,14 @@ def density_of(
 ) -> float:
     if isinstance(operator, Exchangeable):
         if values and not trace.valid(application_of(operator.record))(*values):
+            if at_limit(trace, site, row, application_of(operator.record), values):
+                return -math.inf
             refuse_arguments(trace, site, row, application_of(operator.record), values)
         term = operator.state.log_predictive(value, *values)
     else:
         if not _fits(trace, operator, values):
+            if at_limit(trace, site, row, operator, values):
+                return -math.inf
             refuse_arguments(trace, site, row, operator, values)
         try:
             term = operator.log_density(value, *values)
@@ -111,7 +142,7 @@ def _fits(trace: Trace, record: Random, values: tuple[Any, ...]) -> bool:
     return fits
 
 
-def refuse_arguments(trace: Trace, site: int, row: int, record: Procedure, values: tuple[Any, ...]) -> None:
+def refuse_arguments(trace: Trace, site: int, row: int, record: Procedure, values: tuple[Any, ...]) -> NoReturn:
     """Raise the located error for arguments outside their domains."""
     span, chain = _place(trace, site, row)
     try:
@@ -133,6 +164,10 @@ def _place(trace: Trace, site: int, row: int) -> tuple[Any, Any]:
     code = trace.program.site_code[site]
     slot = trace.program.site_slot[site]
     return code.slots[slot].span, trace.call_chain(code, slot, row)
+
+
+class AtLimit(Exception):
+    """An argument that all rows share is at the limit of its domain: none of them is possible."""
 
 
 class Group:
@@ -184,6 +219,8 @@ class Group:
         if count > NARROW and self.record.log_density_columns is not None:
             try:
                 return self._weigh_together(rows, count)
+            except AtLimit:
+                return self.impossible(rows)
             except (NotColumnar, RowByRow):
                 pass
         return self._weigh_rows(range(rows.start, rows.stop) if isinstance(rows, slice) else rows.tolist())
@@ -192,6 +229,8 @@ class Group:
         """The log density of each of some rows, -inf where one is impossible."""
         try:
             return np.broadcast_to(self._columns_of_terms(rows), (len(rows),))
+        except AtLimit:
+            return np.full(len(rows), -math.inf)
         except (NotColumnar, RowByRow, TypeError):
             single = (self._weigh_rows((row,)) for row in rows.tolist())
             return np.array([weight.value() for weight in single])
@@ -226,12 +265,39 @@ class Group:
             raise
         except Exception:
             raise RowByRow from None  # row by row the call that fails is found
+        self.check(rows, self.lifted, arguments)
+        return arguments
+
+    def check(self, rows: Any, lifted: tuple[bool, ...], arguments: Sequence[Any]) -> None:
+        """Raises AtLimit where an argument that all rows share makes each of them impossible, and RowByRow where some
+        argument of some row is outside its domain otherwise."""
+        impossible = False
         for position in self.checked:
             domain = self.record.arguments[position].domain
             value = arguments[position]
-            if not (domain.contains_all(value) if self.lifted[position] else domain.contains(value)):
+            if domain.contains_all(value) if lifted[position] else domain.contains(value):
+                continue
+            if lifted[position] or not self._is_at_limit(rows, position, value):
                 raise RowByRow
-        return arguments
+            impossible = True
+        if impossible:
+            raise AtLimit
+
+    def _is_at_limit(self, rows: Any, position: int, value: Any) -> bool:
+        """Whether one argument, the same in all rows, is at the limit of its domain."""
+        first = rows.start if isinstance(rows, slice) else int(rows[0])
+        ref = self.code.slots[self.slot].arguments[position]
+        domain = self.record.arguments[position].domain
+        return is_extreme(domain, value) and depends_on_choice(self.trace, self.code, first, [ref])
+
+    def impossible(self, rows: Any, where: np.ndarray | None = None) -> Weight:
+        """The weight of some rows, a slice or an index array, of which none is possible, or none at `where`."""
+        places = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
+        if where is not None:
+            places = places[np.broadcast_to(where, len(places))]
+        flags = self.trace.tables[self.code.index].observed.get(self.slot)
+        observed = 0 if flags is None else int(np.count_nonzero(np.frombuffer(flags, np.uint8)[places]))
+        return Weight(observed + OUTSIDE * (len(places) - observed))
 
     def _weigh_chunk(self, rows: Any) -> Weight:
         arguments = self._arguments(rows)
@@ -250,7 +316,9 @@ class Group:
         rest = float(terms[~impossible].sum())
         if not math.isfinite(rest):
             raise RowByRow
-        return Weight(int(impossible.sum()), rest)
+        weight = self.impossible(rows, impossible)
+        weight.total = rest
+        return weight
 
     def _weigh_rows(self, rows: Any) -> Weight:
         impossible, total = 0, 0.0
@@ -261,16 +329,19 @@ class Group:
         for row in rows:
             try:
                 arguments = read(row)
-                if not valid(*arguments):
+                if valid(*arguments):
+                    term = density(view[row], *arguments)
+                elif at_limit(trace, site, row, record, arguments):
+                    term = -math.inf
+                else:
                     refuse_arguments(trace, site, row, record, arguments)
-                term = density(view[row], *arguments)
             except VentureError as error:
                 raise error.at(*_place(trace, site, row)) from error
             except Exception:
                 trace.read(site, row)  # raises the located error, if the arguments failed
                 raise
             if term == -math.inf:
-                impossible += 1
+                impossible += count_if_impossible(trace, site << 32 | row)
             elif term - term == 0.0:
                 total += term
             else:

@@ -1,0 +1,256 @@
+"""States of probability zero: an error on the way to one rejects the proposal, and a start in one is left for good.
+
+False alarms: a chain is compared in the two stages of `assert_chain_agrees`, 1e-6. All else is no matter of chance.
+"""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from tests.posterior.case import Case
+from tests.posterior.derive import Grid
+from tests.posterior.test_posterior import chain
+from tests.statistics import assert_chain_agrees
+from venture_lite import Venture
+from venture_lite.errors import ArgumentError, ImpossibleState, VentureError
+from venture_lite.trace.invariants import check as check_trace
+
+
+def check(v: Venture) -> None:
+    check_trace(v.traces[0])
+
+
+LIST = """
+    [assume n (tag 'n 0 (uniform_discrete 1 5))]
+    [assume k (tag 'k 0 (uniform_discrete 0 n))]
+    [assume v (lookup (map (lambda (i) true) (range n)) k)]"""
+ROOT = """
+    [assume u (tag 'u 0 (uniform_continuous 0 1))]
+    [assume x (tag 'x 0 (uniform_continuous 0 u))]
+    [assume y (sqrt (- u x))]"""
+
+
+@pytest.mark.parametrize(
+    ("program", "kernel"),
+    [
+        (LIST, "(mh default one 300)"),
+        (LIST, "(gibbs default one 200)"),
+        (LIST, "(gibbs n 0 50)"),
+        (LIST, "(rejection n 0 50)"),
+        (LIST, "(mh n 0 (lambda (n) (uniform_discrete 1 5)) 100)"),
+        (ROOT, "(mh default one 300)"),
+        (ROOT, "(mh u 0 'drift 1 300)"),
+        (ROOT, "(slice u 0 1 5 100)"),
+        (ROOT, "(hmc u 0 0.5 3 100)"),
+        (ROOT, "(mala u 0 0.5 100)"),
+        (ROOT, "(rejection u 0 50)"),
+        (ROOT, "(mh u 0 (lambda (u) (uniform_continuous 0 1)) 100)"),
+    ],
+)
+def test_an_error_in_a_state_of_probability_zero_is_a_rejection(program: str, kernel: str) -> None:
+    v = Venture(seed=2)
+    v.execute(program)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        v.infer(kernel)
+    check(v)
+    assert v.log_score() > -np.inf
+
+
+@pytest.mark.parametrize("kernel", ["mh default one", "gibbs default one", "mh default all", "gibbs default all"])
+def test_an_error_in_a_possible_state_is_an_error(kernel: str) -> None:
+    v = Venture(seed=1)
+    v.execute("[assume n (uniform_discrete 1 5)] [assume k (uniform_discrete 0 2)] [force n 4]")
+    v.execute("[assume v (lookup (map (lambda (i) true) (range n)) k)] [force k 1]")
+    with pytest.raises(VentureError, match="lookup: position 1 of 1") as caught:
+        v.infer(f"({kernel} 200)")
+    assert not isinstance(caught.value, ImpossibleState)
+    check(v)
+
+
+def test_what_can_be_weighed_beyond_the_error_is_weighed() -> None:
+    """The choice that becomes impossible is reached by a stored value, after the one that is an error."""
+    v = Venture(seed=1)
+    v.execute("""
+        [assume f (mem (lambda (i) (uniform_discrete 1 5)))]
+        [assume n (f 1)]
+        [force n 4]
+        [assume wrong (lookup (list 1 1 1 1) (if (< n 2) 9 0))]
+        [assume above (mem (lambda (i) (* 2 n)))]
+        [assume k (uniform_discrete 2 (above 1))]
+        [force k 7]""")
+    v.infer("(mh default one 300)")
+    check(v)
+
+
+def test_a_choice_elsewhere_of_density_zero_rejects_as_well() -> None:
+    v = Venture(seed=1)
+    v.execute("[assume a (uniform_discrete 0 2)] [assume n (uniform_discrete 1 5)] [force n 4] [force a 0]")
+    v.execute("[observe (flip (if (= a 1) 0.5 0)) true] [assume v (lookup (list 1 2 3 4) (if (= n 1) 9 0))]")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        v.execute("[infer (do (mh default one 1))] [force n 4]")
+    v = Venture(seed=1)
+    v.execute("[assume n (uniform_discrete 1 5)] [force n 4]")
+    v.execute("[observe (flip (if (= n 9) 0.5 0)) true] [assume v (lookup (list 1 2 3 4) (if (= n 1) 9 0))]")
+    with pytest.warns(UserWarning, match="probability zero"):
+        v.infer("(mh default one 100)")
+    assert v.report("n") > 1
+
+
+def test_loading_says_which_observation_made_the_state_impossible() -> None:
+    v = Venture(seed=1)
+    v.execute(
+        "[assume n (uniform_discrete 1 5)] [assume k (uniform_discrete 0 n)] [force n 4] [force k 3] [observe n 2]"
+    )
+    with pytest.raises(ArgumentError) as caught:
+        v.execute("[assume v (lookup (list 1 n) k)]")
+    assert "since the observation at <input>:1:102: n" in caught.value.message
+    assert "(uniform_discrete 0 n) cannot be 3" in caught.value.message
+    assert "force" in str(caught.value.hint)
+
+
+def test_an_observation_that_is_an_error_names_the_choice_that_it_makes_impossible() -> None:
+    v = Venture(seed=1)
+    v.execute(LIST + "[force n 4] [force k 3]")
+    with pytest.raises(ImpossibleState) as caught:
+        v.execute("[observe n 2]")
+    assert "(uniform_discrete 0 n) cannot be 3), since the observation at <input>:1:10: n" in caught.value.message
+    check(v)
+    assert (v.report("n"), v.report("k")) == (4, 3)
+
+
+# ------------------------------------------------------------------------------------- starts of probability zero
+
+GATE = """
+    [assume c (tag 'c 0 (flip 0.5))]
+    [assume u (tag 'u 0 (uniform_continuous 0 (if c 3 1)))]
+    [force c true] [force u 2]
+    [observe (flip (if c 0 0.5)) true]"""
+
+
+@pytest.mark.parametrize("kernel", ["(gibbs c 0 5)", "(mh c 0 20)", "(pgibbs c ordered 3 5)"])
+def test_impossible_evidence_is_not_exchanged_for_a_choice_outside_its_support(kernel: str) -> None:
+    v = Venture(seed=1)
+    v.execute(GATE)
+    with pytest.warns(UserWarning, match="probability zero"):
+        v.infer(kernel)
+    assert v.report("c")
+
+
+@pytest.mark.parametrize(
+    "kernel", ["(slice u 0 1 10 5)", "(mh u 0 'drift 1 5)", "(hmc u 0 0.3 3 5)", "(mala u 0 0.3 5)"]
+)
+def test_such_a_start_is_left(kernel: str) -> None:
+    v = Venture(seed=1)
+    v.execute(GATE)
+    v.infer(f"(repeat 100 (do (gibbs c 0 1) {kernel}))")
+    assert not v.report("c")
+    assert v.report("u") < 1
+    check(v)
+
+
+@pytest.mark.parametrize(
+    "kernel", ["(slice u 0 1 10 5)", "(mh u 0 'drift 1 5)", "(hmc u 0 0.3 3 5)", "(mala u 0 0.3 5)"]
+)
+def test_a_choice_that_stands_outside_its_support_is_brought_in(kernel: str) -> None:
+    v = Venture(seed=1)
+    v.execute("""
+        [assume c (flip 0.5)]
+        [assume u (tag 'u 0 (uniform_continuous 0 (if c 3 1)))]
+        [force c true] [force u 2] [observe c false]""")
+    v.infer(kernel)
+    assert v.report("u") < 1
+    check(v)
+
+
+# --------------------------------------------------------------------------------------------- scales that underflow
+
+DATA = (0.5, -1.2, 2.0, 0.3)
+
+
+def scale_of_some_data() -> Case:
+    # log sd ~ N(0, 300), four normals of mean 0
+    grid = Grid(-4.0, 12.0)
+    s = grid.points
+    log_density = stats.norm.logpdf(s, 0, 300) - len(DATA) * s - 0.5 * sum(x * x for x in DATA) * np.exp(-2 * s)
+    program = f"[assume s (normal 0 300)] {' '.join(f'[observe (normal 0 (exp s)) {x}]' for x in DATA)}"
+    return Case("scale_of_some_data", program, {"s": "s"}, lambda: {"s": grid.cdf(log_density)}, (), "Quadrature.")
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        "(do (mh default one 'drift 1000 2) (mh default one 'drift 2 6))",
+        "(do (mh default one 1) (slice default one 500 3 1))",
+        "(do (hmc default one 300 2 1) (hmc default one 0.5 3 2))",
+    ],
+)
+def test_scales_of_zero_and_infinity_are_rejected(kernel: str) -> None:
+    case = scale_of_some_data()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert_chain_agrees(chain(case, kernel, 3), case.exact(), draws=1000, what=case.name)
+
+
+@pytest.mark.parametrize("count", [1, 4, 12, 60])
+@pytest.mark.parametrize("scale", [-800, 800])
+def test_a_scale_at_its_limit_gives_data_probability_zero(count: int, scale: int) -> None:
+    v = Venture(seed=1)
+    v.execute(f"[assume s (normal 0 300)] [force s {scale}]")
+    v.execute("for i in 1...N: [observe (normal 0 (exp s)) {Y[i]}]", Y=np.linspace(-1, 1, count) + 0.01, N=count)
+    assert v.log_score() == -np.inf
+    v.infer("(mh default one 100)")
+    assert -np.inf < v.log_score()
+    check(v)
+
+
+@pytest.mark.parametrize("scale", ["0", "(- (exp s))", "(* 0 1)"])
+@pytest.mark.parametrize("count", [1, 30])
+def test_a_constant_zero_and_negative_scales_are_errors(scale: str, count: int) -> None:
+    v = Venture(seed=1)
+    v.execute("[assume s (normal 0 1)]")
+    with pytest.raises(ArgumentError, match="sd must be a positive number"):
+        v.execute(f"for i in 1...N: [observe (normal 0 {scale}) {{Y[i]}}]", Y=np.ones(count), N=count)
+
+
+def test_what_would_be_drawn_with_a_scale_at_its_limit_rejects() -> None:
+    v = Venture(seed=1)
+    v.execute("[assume s (normal 0 300)] [force s 0] [assume x (if (< s -700) (normal 0 (exp s)) 1)]")
+    v.infer("(mh default one 300)")
+    assert np.exp(v.report("s")) > 0
+    check(v)
+
+
+def test_loading_refuses_to_draw_with_a_scale_at_its_limit() -> None:
+    v = Venture(seed=1)
+    v.execute("[assume s (normal 0 300)] [force s -800]")
+    with pytest.raises(ArgumentError, match="sd must be a positive number, got 0"):
+        v.execute("[predict (normal 0 (exp s))]")
+
+
+@pytest.mark.parametrize(
+    "observed",
+    [
+        "(gamma (exp s) 1) 1.5", "(beta (exp s) 2) 0.5", "(poisson (exp s)) 3", "(geometric (logistic s)) 2",
+        "(dirichlet (vector 1 (exp s))) {X}", "(student_t 3 0 (exp s)) 1", "((if true normal cauchy) 0 (exp s)) 1",
+    ],
+)  # fmt: skip
+def test_every_positive_argument_may_underflow(observed: str) -> None:
+    v = Venture(seed=1)
+    v.execute(f"[assume s (normal 0 300)] [force s -800] [observe {observed}]", X=[0.25, 0.75])
+    assert v.log_score() == -np.inf
+    v.infer("(mh default one 300)")
+    assert -np.inf < v.log_score()
+
+
+def test_a_maker_whose_parameter_underflows_rejects() -> None:
+    v = Venture(seed=1)
+    v.execute("[assume s (normal 0 300)] [force s 0] [assume c (make_crp (exp s))]")
+    v.execute("[observe (c) 1] [observe (c) 2] [infer (mh default one 300)]")
+    assert 0 < np.exp(v.report("s")) < np.inf
+    check(v)

@@ -1,0 +1,30 @@
+"""Choices outside their own supports, where a start of probability zero may leave them: no step in free coordinates
+begins there, for they have none. Such a choice is first drawn anew from its distribution."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from venture_lite.inference.transitions import Transitions
+from venture_lite.trace.directives import Model
+from venture_lite.trace.regenerate import Proposal
+from venture_lite.trace.table import ROW_MASK
+from venture_lite.trace.weights import log_density
+
+Step = Callable[[list[int], Any], bool]
+
+
+def from_within(model: Model, step: Step, from_prior: Proposal) -> Step:
+    """A kernel's step; where some choice of its block is outside its support, a move by its distribution instead."""
+    transitions = Transitions(model, None)
+
+    def checked(nodes: list[int], key: Any) -> bool:
+        if model.maybe_impossible:
+            for node in nodes:
+                if log_density(model.trace, node >> 32, node & ROW_MASK) == -math.inf:
+                    return transitions.step((node,), from_prior)
+        return step(nodes, key)
+
+    return checked

@@ -1,20 +1,22 @@
 """The command `venture`.
 
 Standard output carries values, standard error everything else. The exit status is 0 where all went well, 1 for an
-error in the program or its data, 2 for wrong usage, 130 after Ctrl-C. What is heavy is imported where it is used: the
-command's help must not wait for NumPy.
+error in the program or its data, 2 for wrong usage, and after a signal 128 and its number: 130 after Ctrl-C. What is
+heavy is imported where it is used: the command's help must not wait for NumPy.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from venture_lite.errors import Source, VentureError
+from venture_lite.signals import Stop
 from venture_lite.streams import say, write_line
 
 if TYPE_CHECKING:
@@ -22,7 +24,9 @@ if TYPE_CHECKING:
 
 FAILED = 1
 USAGE = 2
-INTERRUPTED = 130
+SIGNALLED = 128
+# what is said at the end, by signal (Windows has no SIGHUP)
+ENDED_BY = {signal.SIGTERM: "terminated", getattr(signal, "SIGHUP", None): "the terminal has hung up"}
 
 EXAMPLES = """\
 examples:
@@ -38,15 +42,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command with its arguments (those of the process by default); returns the exit status."""
     try:
         options = _parser().parse_args(argv)
-    except SystemExit as stop:
-        return int(stop.code or 0)
-    try:
-        return COMMANDS[options.command](options)
-    except BrokenPipeError:
-        return FAILED
-    except KeyboardInterrupt:
-        say("interrupted")
-        return INTERRUPTED
+    except SystemExit as ended:
+        return int(ended.code or 0)
+    with Stop().listening() as stop:
+        try:
+            return COMMANDS[options.command](options, stop)
+        except BrokenPipeError:
+            return FAILED
+        except KeyboardInterrupt:
+            number = stop.number or signal.SIGINT
+            say(ENDED_BY.get(number, "interrupted"))
+            return SIGNALLED + number
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -138,7 +144,7 @@ def _seed(options: argparse.Namespace) -> int:
     return int.from_bytes(os.urandom(4), "little") if options.seed is None else int(options.seed)
 
 
-def _repl(options: argparse.Namespace) -> int:
+def _repl(options: argparse.Namespace, stop: Stop) -> int:
     from venture_lite import repl
 
     settings = repl.Settings(
@@ -152,7 +158,7 @@ def _repl(options: argparse.Namespace) -> int:
         repl.is_terminal(),
     )
     try:
-        return repl.start(settings, options.file)
+        return repl.start(settings, options.file, stop)
     except VentureError as error:
         from venture_lite.data import UsageError
 
@@ -160,15 +166,14 @@ def _repl(options: argparse.Namespace) -> int:
         return USAGE if isinstance(error, UsageError) else FAILED
 
 
-def _run(options: argparse.Namespace) -> int:
+def _run(options: argparse.Namespace, stop: Stop) -> int:
     from venture_lite.data import UsageError
     from venture_lite.printer import Printer
-    from venture_lite.report import Report
-    from venture_lite.workers import Interrupted, ProgramFailed
+    from venture_lite.workers import ProgramFailed
 
     printer = Printer(options.json, options.out, options.plots, options.chains)
     try:
-        _execute(options, printer)
+        _execute(options, printer, stop)
     except UsageError as error:
         say(str(error))
         return USAGE
@@ -183,12 +188,6 @@ def _run(options: argparse.Namespace) -> int:
         printer.finish()
         say("error: out of memory")
         return FAILED
-    except Interrupted as interrupt:
-        draws = interrupt.draws
-        if draws or (draws is not None and draws.plotted is not None):
-            # what an interrupted inference had collected is shown and written like any other draws
-            printer.report(Report("infer", None, None, draws, None))
-        raise
     finally:
         printer.finish()
     return 0
@@ -199,7 +198,7 @@ def _failed(error: VentureError) -> int:
     return FAILED
 
 
-def _execute(options: argparse.Namespace, printer: Printer) -> None:
+def _execute(options: argparse.Namespace, printer: Printer, stop: Stop) -> None:
     from venture_lite.workers import Job, run
 
     if options.out is not None:
@@ -222,7 +221,7 @@ def _execute(options: argparse.Namespace, printer: Printer) -> None:
     )
     if options.seed is None:
         say(f"seed: {seed}")
-    run(job, printer)
+    run(job, printer, stop)
 
 
 def _read_program(file: str) -> Source:
@@ -239,7 +238,7 @@ def _read_program(file: str) -> Source:
     return source
 
 
-def _check(options: argparse.Namespace) -> int:
+def _check(options: argparse.Namespace, stop: Stop) -> int:
     """What is wrong with a program, on standard output: that is what was asked for."""
     import json
 
@@ -277,7 +276,7 @@ def _parameters(options: argparse.Namespace) -> dict[str, Any]:
     return parameters
 
 
-COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {"run": _run, "check": _check, "repl": _repl}
+COMMANDS: dict[str, Callable[[argparse.Namespace, Stop], int]] = {"run": _run, "check": _check, "repl": _repl}
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +19,8 @@ def to_datatree(draws: Draws) -> DataTree:
 
     - `posterior`: numeric variables with dimensions chain, draw and the variable's own (`w_dim_0`, counted from 0).
       Truth is 1 and 0, for ArviZ subtracts. Variables of the commonest length are here; others, which cannot share its
-      `draw` dimension, in `posterior_LENGTH`. A slash in a name, which a tree reads as a path, becomes a division sign.
+      `draw` dimension, in `posterior_LENGTH`; of chains that differ in length, each in
+      `posterior_LENGTH_chain_K`. A slash in a name, which a tree reads as a path, becomes a division sign.
     - `warmup_posterior`: likewise the draws made while a kernel still adapted; the others are without them.
     - `sample_stats`: what each kernel did, with dimensions chain and kernel (the kernel's text).
     - `observed_data`: the numbers that the program observed, by the observe's label or the parameter's name.
@@ -30,7 +32,7 @@ def to_datatree(draws: Draws) -> DataTree:
 
     groups = _by_length(draws.without_adaptation(), "posterior") or {"posterior": {}}
     groups |= _by_length(draws.adaptation(), "warmup_posterior")
-    tree: DataTree = from_dict(groups, save_warmup=True, check_conventions=False)
+    tree: DataTree = from_dict(groups, coords=_chain_numbers(draws, groups), save_warmup=True, check_conventions=False)
     if draws.statistics:
         tree["sample_stats"] = _tree_of(_kernels(draws))
     origin = draws.origin
@@ -47,12 +49,29 @@ def to_datatree(draws: Draws) -> DataTree:
 def _by_length(draws: Draws, group: str) -> dict[str, dict[str, np.ndarray]]:
     """Groups of numeric variables that have as many draws, the largest group by the name given."""
     by_length: dict[int, dict[str, np.ndarray]] = defaultdict(dict)
+    alone: dict[str, dict[str, np.ndarray]] = defaultdict(dict)
     for name in draws.names:
         if draws.is_numeric(name) and draws[name].shape[1]:
-            values = draws[name]
-            by_length[values.shape[1]][_key(name)] = values.astype(np.int64) if values.dtype == bool else values
+            by_length[draws[name].shape[1]][_key(name)] = _without_truth(draws[name])
+        elif draws[name].ndim == 1:
+            for number, chain in zip(draws.numbers, draws.by_chain(name), strict=True):
+                if len(chain) and chain.dtype != object:
+                    alone[f"{group}_{len(chain)}_chain_{number}"][_key(name)] = _without_truth(chain[np.newaxis])
     main = max(by_length, key=lambda length: len(by_length[length]), default=0)
-    return {group if length == main else f"{group}_{length}": found for length, found in by_length.items()}
+    even = {group if length == main else f"{group}_{length}": found for length, found in by_length.items()}
+    return even | alone
+
+
+def _chain_numbers(draws: Draws, groups: Mapping[str, Mapping[str, np.ndarray]]) -> dict[str, list[int]] | None:
+    """The chains' positions in their program, where an interruption left the draws of some alone."""
+    counts = {len(values) for group in groups.values() for values in group.values()}
+    if draws.numbers == tuple(range(draws.chain_count)) or counts != {draws.chain_count}:
+        return None
+    return {"chain": list(draws.numbers)}
+
+
+def _without_truth(values: np.ndarray) -> np.ndarray:
+    return values.astype(np.int64) if values.dtype == bool else values
 
 
 def _key(name: str) -> str:

@@ -7,7 +7,7 @@ copy of what the trace held. How the draws are summed up is in `summary.py`, how
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -47,9 +47,12 @@ class KernelStatistics:
 
 
 class DrawsBuilder:
-    """Draws of one chain while its inference program runs; `add` and `add_plotted` append to one variable."""
+    """Draws of one chain while its inference program runs; `add` and `add_plotted` append to one variable.
 
-    __slots__ = ("_adapting", "adapting", "could_move", "plotted", "statistics", "values")
+    Another thread may ask for `news`, since draws are only ever added.
+    """
+
+    __slots__ = ("_adapting", "_adding", "adapting", "could_move", "plotted", "statistics", "values")
 
     def __init__(self) -> None:
         self.values: dict[str, list[Any]] = {}
@@ -59,6 +62,8 @@ class DrawsBuilder:
         self._adapting: set[Hashable] = set()
         # the variables that never changed though they depend on an unobserved choice, found out at the end
         self.could_move: frozenset[str] = frozenset()
+        # whether some variables of one `collect` have their draw already, and others not yet
+        self._adding = False
         # what `plot` keeps, apart from the draws
         self.plotted: dict[str, list[Any]] = {}
         self.statistics: list[KernelStatistics] = []
@@ -72,6 +77,20 @@ class DrawsBuilder:
         if self._adapting:
             self.adapting[name] = len(column)
 
+    def add_together(self, draws: Sequence[tuple[str, Any]]) -> None:
+        """One more draw of several variables, which stay equally long wherever the program is interrupted."""
+        self._adding = True
+        for name, value in draws:
+            self.add(name, value)
+        self._adding = False
+
+    def news(self, known: Mapping[str, int]) -> dict[str, list[Any]] | None:
+        """What was added to each variable beyond its known length; None in the middle of an addition: ask again."""
+        if self._adding:
+            return None
+        found = {name: column[known.get(name, 0) :] for name, column in list(self.values.items())}
+        return None if self._adding else {name: column for name, column in found.items() if column}
+
     def mark(self, kernel: Hashable, is_adapting: bool) -> None:
         """Whether a kernel's last transition adapted: draws are marked while one did."""
         if is_adapting:
@@ -79,9 +98,10 @@ class DrawsBuilder:
         else:
             self._adapting.discard(kernel)
 
-    def add_plotted(self, name: str, value: Any) -> None:
-        """One more draw of a variable for its picture."""
-        self.plotted.setdefault(name, []).append(value)
+    def add_plotted(self, draws: Sequence[tuple[str, Any]]) -> None:
+        """One more draw of several variables for their pictures."""
+        for name, value in draws:
+            self.plotted.setdefault(name, []).append(value)
 
     def finish(self) -> Draws:
         """The draws so far, as a set with one chain."""
@@ -124,8 +144,11 @@ class Draws(Mapping[str, np.ndarray]):
         adapting: Sequence[Mapping[str, int]] = (),
         could_move: Sequence[frozenset[str]] = (),
         held: Iterable[str] = (),
+        numbers: Sequence[int] = (),
     ) -> None:
         self._chains = tuple(dict(chain) for chain in chains)
+        # the position of each among all chains of its program: an interruption may leave the draws of some alone
+        self.numbers: tuple[int, ...] = tuple(numbers) or tuple(range(len(self._chains)))
         # for each chain, by variable, how many of its first draws were made while a kernel still adapted
         self.adapting: tuple[Mapping[str, int], ...] = tuple(adapting) or ({},) * len(self._chains)
         # for each chain, the variables that never changed there though they depend on an unobserved choice
@@ -140,31 +163,111 @@ class Draws(Mapping[str, np.ndarray]):
         self._stacked: dict[str, np.ndarray] = {}
 
     @classmethod
-    def merge(cls, parts: Sequence[Draws]) -> Draws:
-        """One set of draws from sets that each hold one chain (or several), in their order."""
+    def merge(cls, parts: Sequence[Draws], numbers: Sequence[int] = ()) -> Draws:
+        """One set of draws from sets that each hold one chain (or several), in their order.
+
+        `numbers` are the positions of their chains among all of the program; left out, there are no others.
+        """
         chains: list[Mapping[str, np.ndarray]] = []
         statistics: list[KernelStatistics] = []
+        numbers = numbers or range(sum(part.chain_count for part in parts))
         for part in parts:
-            statistics.extend(replace(row, chain=row.chain + len(chains)) for row in part.statistics)
+            new = dict(zip(part.numbers, numbers[len(chains) :], strict=False))
+            statistics.extend(replace(row, chain=new.get(row.chain, row.chain)) for row in part.statistics)
             chains.extend(part._chains)
-        plotted = [part.plotted for part in parts if part.plotted is not None]
+        plotted = [part.plotted or Draws([{}] * part.chain_count) for part in parts]
         origins = [part.origin for part in parts if part.origin is not None]
-        return cls(
-            chains,
-            statistics,
-            cls.merge(plotted) if plotted else None,
-            next(iter(origins), None),
-            [marks for part in parts for marks in part.adapting],
-            [names for part in parts for names in part.could_move],
-            dict.fromkeys(line for part in parts for line in part.held),
-        )
+        adapting = [marks for part in parts for marks in part.adapting]
+        has_plots = any(part.plotted is not None for part in parts)
+        together = cls.merge(plotted, numbers) if has_plots else None
+        could_move = [names for part in parts for names in part.could_move]
+        held = dict.fromkeys(line for part in parts for line in part.held)
+        origin = next(iter(origins), None)
+        return cls(chains, statistics, together, origin, adapting, could_move, held, numbers)
 
-    def cut_to_shortest(self) -> Draws:
-        """Each variable with as many draws a chain as its shortest chain has: what an interruption leaves is uneven."""
-        shortest = {name: min(map(len, self.by_chain(name))) for name in self.names}
-        chains = [{name: chain[name][:length] for name, length in shortest.items() if length} for chain in self._chains]
-        plotted = self.plotted.cut_to_shortest() if self.plotted is not None else None
-        return Draws(chains, self.statistics, plotted, self.origin, self.adapting, self.could_move, self.held)
+    def _like(self, chains: Sequence[Mapping[str, np.ndarray]], **changed: Any) -> Draws:
+        """Other draws of the same inference; `changed` are the arguments that differ."""
+        kept = {
+            "statistics": self.statistics,
+            "plotted": self.plotted,
+            "origin": self.origin,
+            "adapting": self.adapting,
+            "could_move": self.could_move,
+            "held": self.held,
+            "numbers": self.numbers,
+        }
+        return Draws(chains, **{**kept, **changed})
+
+    def evened(self) -> tuple[Draws, Draws]:
+        """Draws whose chains differ in length, as an interruption leaves them, as two sets: even chains, and the rest.
+
+        Each variable of the first is as long in every chain; the chains are those with which most draws are kept. The
+        rest holds, chain by chain, what stands beyond that length, and the chains that are too short.
+        """
+        longest_first = sorted(range(self.chain_count), key=lambda place: (-self._size(place), place))
+        counts = range(1, self.chain_count + 1)
+        most = max(counts, key=lambda count: (count * sum(self._shared(longest_first[:count]).values()), count))
+        even = sorted(longest_first[:most])
+        lengths = self._shared(even)
+        rest = [
+            {name: values[lengths[name] if place in even else 0 :] for name, values in chain.items()}
+            for place, chain in enumerate(self._chains)
+        ]
+        return self._only(even, lengths), self._beyond(rest)
+
+    def _size(self, place: int) -> int:
+        """How many draws a chain has of all variables; of what it plots, where nothing is collected."""
+        chain = self._chains[place]
+        if not chain and self.plotted is not None:
+            chain = self.plotted._chains[place]
+        return sum(map(len, chain.values()))
+
+    def _shared(self, places: Sequence[int]) -> dict[str, int]:
+        """How many draws of each variable all of these chains have."""
+        return {name: min(len(self._chains[place].get(name, ())) for place in places) for name in self.names}
+
+    def _only(self, places: Sequence[int], lengths: Mapping[str, int]) -> Draws:
+        """The first draws of some chains."""
+        chains = [
+            {name: self._chains[place][name][:length] for name, length in lengths.items() if length} for place in places
+        ]
+        plotted = self.plotted
+        if plotted is not None:
+            plotted = plotted._only(places, plotted._shared(places))
+        adapting = [
+            {name: min(count, lengths[name]) for name, count in self.adapting[place].items() if lengths[name]}
+            for place in places
+        ]
+        could_move = [self.could_move[place] for place in places]
+        numbers = [self.numbers[place] for place in places]
+        return self._like(chains, plotted=plotted, adapting=adapting, could_move=could_move, numbers=numbers)
+
+    def _beyond(self, rest: Sequence[Mapping[str, np.ndarray]]) -> Draws:
+        """What is left of each chain."""
+        chains, adapting = [], []
+        for before, marks, chain in zip(self._chains, self.adapting, rest, strict=True):
+            chains.append({name: values for name, values in chain.items() if len(values)})
+            late = {name: count + len(chain[name]) - len(before[name]) for name, count in marks.items()}
+            adapting.append({name: count for name, count in late.items() if count > 0})
+        return self._like(chains, statistics=(), plotted=None, adapting=adapting)
+
+    def lengths(self) -> dict[int, int]:
+        """How many draws each chain has of its longest variable, by the chain's number; chains without any left out."""
+        counts = {
+            number: max(map(len, chain.values()), default=0)
+            for number, chain in zip(self.numbers, self._chains, strict=True)
+        }
+        return {number: count for number, count in counts.items() if count}
+
+    def converted(self, convert: Callable[[Any], Any]) -> Draws:
+        """The draws with another object in place of each value of a variable that is not numeric."""
+
+        def plain(values: np.ndarray) -> np.ndarray:
+            return _object_array([convert(value) for value in values]) if values.dtype == object else values
+
+        chains = [{name: plain(values) for name, values in chain.items()} for chain in self._chains]
+        plotted = self.plotted.converted(convert) if self.plotted is not None else None
+        return self._like(chains, plotted=plotted)
 
     def without_adaptation(self) -> Draws:
         """The draws less those that were made while a kernel still adapted: what the summary is of."""
@@ -177,12 +280,11 @@ class Draws(Mapping[str, np.ndarray]):
     def _apart(self) -> tuple[Draws, Draws]:
         """The draws up to the last that any chain made while a kernel adapted, and those after it."""
         if not any(map(len, self.adapting)):
-            return Draws([{}] * self.chain_count), self
+            return Draws([{}] * self.chain_count, numbers=self.numbers), self
         adapted = {name: max(marks.get(name, 0) for marks in self.adapting) for name in self.names}
         early = [{name: values[: adapted[name]] for name, values in chain.items()} for chain in self._chains]
         late = [{name: values[adapted[name] :] for name, values in chain.items()} for chain in self._chains]
-        told = Draws(late, self.statistics, self.plotted, self.origin, (), self.could_move, self.held)
-        return Draws(early), told
+        return Draws(early, numbers=self.numbers), self._like(late, adapting=())
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -266,6 +368,13 @@ def column_array(values: Sequence[Any]) -> np.ndarray:
     except (ValueError, OverflowError):  # ragged
         return _object_array(values)
     return array if array.dtype.kind in "biuf" else _object_array(values)
+
+
+def joined_column(pieces: Sequence[np.ndarray]) -> np.ndarray:
+    """One variable's draws in one chain from arrays that follow each other: what `column_array` makes of all."""
+    if len({piece.shape[1:] for piece in pieces}) == 1 and all(piece.dtype != object for piece in pieces):
+        return np.concatenate(pieces)
+    return column_array([value for piece in pieces for value in piece.tolist()])
 
 
 def _object_array(values: Sequence[Any]) -> np.ndarray:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import importlib.util
 import io
 import itertools
 import json
-import os
 import zipfile
 from collections.abc import Iterator
 from os import PathLike
@@ -18,7 +16,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from venture_lite.errors import VentureError
-from venture_lite.summary import coordinates
+from venture_lite.summary import coordinates, name_in_chain
+from venture_lite.whole_files import replacing
 
 if TYPE_CHECKING:
     from venture_lite.draws import Draws
@@ -30,9 +29,11 @@ def save(draws: Draws, path: str | PathLike[str]) -> None:
     """Write draws by the file's suffix.
 
     .npz holds one array a variable, (chains, draws, ...), values that are not numbers as JSON text; .csv has one row
-    for each draw of each chain and one column for each coordinate; .nc is netCDF with ArviZ's groups. Where a kernel
-    adapted while draws were collected, a column `adapting` of the .csv says of each whether it did, and the .nc holds
-    them apart.
+    for each draw of each chain and one column for each coordinate; .nc is netCDF with ArviZ's groups. Chains of
+    different length are a variable each in .npz, `x (chain 2)`, and a group each in .nc. Where a kernel adapted while
+    draws were collected, a column `adapting` of the .csv says of each whether it did, and the .nc holds them apart.
+
+    A file that exists keeps its permissions.
 
     Raises:
         VentureError: another suffix, no netCDF library, or a file that cannot be written.
@@ -40,7 +41,7 @@ def save(draws: Draws, path: str | PathLike[str]) -> None:
     path = Path(path)
     check_output(path)
     try:
-        with _replacing(path) as beside:
+        with replacing(path) as beside:
             match path.suffix:
                 case ".npz":
                     _save_npz(draws, beside)
@@ -50,26 +51,6 @@ def save(draws: Draws, path: str | PathLike[str]) -> None:
                     _save_netcdf(draws, beside)
     except OSError as error:
         raise VentureError(f"cannot write {path}: {error.strerror or error}") from error
-
-
-@contextlib.contextmanager
-def _replacing(path: Path) -> Iterator[Path]:
-    """A file beside the one asked for, which takes its place when it is complete and goes when it is not.
-
-    What is there and no ordinary file, a pipe for example, is written itself.
-    """
-    path = path.resolve()
-    if path.exists() and not path.is_file():
-        yield path
-        return
-    beside = path.with_name(f".{path.stem}-{os.getpid()}{path.suffix}")
-    try:
-        yield beside
-        os.replace(beside, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            beside.unlink(missing_ok=True)
-        raise
 
 
 def check_output(path: Path) -> None:
@@ -109,19 +90,26 @@ def _save_netcdf(draws: Draws, path: Path) -> None:
 def _save_npz(draws: Draws, path: Path) -> None:
     """Written entry by entry: `numpy.savez` takes names as keywords, and a variable may be called `file`."""
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
-        for name in draws.names:
+        for name, values in _arrays(draws):
             with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:
-                np.lib.format.write_array(entry, _plain(draws, name), allow_pickle=False)
+                np.lib.format.write_array(entry, values, allow_pickle=False)
 
 
-def _plain(draws: Draws, name: str) -> np.ndarray:
-    """The variable without Python objects in it."""
-    values = draws[name]
-    if values.dtype != object:
-        return values
-    if values.ndim == 1:
-        return np.array([_text(chain) for chain in values])
-    return np.array([[_text(value) for value in chain] for chain in values])
+def _arrays(draws: Draws) -> Iterator[tuple[str, np.ndarray]]:
+    """Each variable by name, without Python objects in it; chain by chain where chains differ in length."""
+    for name in draws.names:
+        values = draws[name]
+        if values.ndim == 1:
+            for number, chain in zip(draws.numbers, draws.by_chain(name), strict=True):
+                if len(chain):
+                    yield name_in_chain(name, number), _plain(chain)
+        else:
+            yield name, values if values.dtype != object else np.stack([_plain(chain) for chain in values])
+
+
+def _plain(chain: np.ndarray) -> np.ndarray:
+    """One chain's draws, values that are not numbers as text."""
+    return chain if chain.dtype != object else np.array([_text(value) for value in chain])
 
 
 def _text(value: Any) -> str:
@@ -137,24 +125,28 @@ def _save_csv(draws: Draws, path: Path) -> None:
         writer = csv.writer(file)
         marked = any(map(len, draws.adapting))
         writer.writerow(["chain", "draw", *["adapting"] * marked, *headings])
-        for chain in range(draws.chain_count):
+        for chain, number in enumerate(draws.numbers):
             cells = [chains[chain] for parts in columns.values() for _, chains in parts]
             if marked:
                 adapted = max(draws.adapting[chain].values(), default=0)
                 cells.insert(0, [str(draw < adapted).lower() for draw in range(max(map(len, cells)))])
             rows = itertools.zip_longest(*cells, fillvalue="")
-            writer.writerows([chain, draw, *row] for draw, row in enumerate(rows))
+            writer.writerows([number, draw, *row] for draw, row in enumerate(rows))
 
 
 def _csv_columns(draws: Draws, name: str) -> Iterator[tuple[str, list[list[Any]]]]:
     """Each coordinate's heading, and its cells by chain; truth is written `true` or `false`, as JSON has it."""
     chains = draws.by_chain(name)
-    if not draws.is_numeric(name):
+    filled = [chain for chain in chains if len(chain)] or chains
+    shapes = {chain.shape[1:] for chain in filled}
+    if len(shapes) > 1 or any(chain.dtype == object for chain in filled):
         yield name, [[_text(value) for value in chain.tolist()] for chain in chains]
         return
-    for heading, index in coordinates(name, draws[name].shape[2:]):
+    (shape,) = shapes
+    is_truth = all(chain.dtype == bool for chain in filled)
+    for heading, index in coordinates(name, shape):
         place: Any = (slice(None), *index)
-        cells = [chain[place].tolist() for chain in chains]
-        if draws[name].dtype == bool:
+        cells = [chain[place].tolist() if len(chain) else [] for chain in chains]
+        if is_truth:
             cells = [[str(value).lower() for value in chain] for chain in cells]
         yield heading, cells

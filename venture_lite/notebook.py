@@ -80,6 +80,9 @@ class Magic:
             value = result.value
             shown.result(result, len(venture.traces))
 
+        def on_part(result: DirectiveResult) -> None:
+            shown.result(result, len(venture.traces))
+
         try:
             venture = self._session(options)
             chains = venture._runner.chains
@@ -87,7 +90,7 @@ class Magic:
             try:
                 with warnings_to(lambda text: print(f"warning: {text}", file=sys.stderr)):
                     source = Source(f"In[{len(self.shell.user_ns.get('In', '?')) - 1}]", program)
-                    venture.run_source(source, self._parameters(options), on_value)
+                    venture.run_source(source, self._parameters(options), on_value, on_part=on_part)
             finally:
                 chains.progress = watched
         except (VentureError, KeyboardInterrupt) as error:
@@ -162,11 +165,11 @@ class Shown:
 
     def result(self, result: DirectiveResult, chains: int) -> None:
         """What a person ran the directive to see."""
-        for report in Report.of(result, chains).leaves():
-            if isinstance(report.value, Draws):
-                self.draws(report.value)
-            elif not self.quiet and (text := as_text(report)) is not None:
-                print(text)
+        report = Report.of(result, chains)
+        if isinstance(report.value, Draws):
+            self.draws(report.value)
+        elif not self.quiet and (text := as_text(report)) is not None:
+            print(text)
 
     def draws(self, draws: Draws) -> None:
         from IPython.display import display

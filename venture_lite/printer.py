@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TextIO
 
 from venture_lite.draws import Draws
 from venture_lite.errors import VentureError
+from venture_lite.presentation import counted
 from venture_lite.progress import Display, Snapshot, is_watched
 from venture_lite.report import Report, as_json, as_text
 from venture_lite.streams import say, write_line
@@ -20,6 +22,7 @@ class Printer:
         self._as_json = as_json
         self._out = out
         self._plots = plots
+        self._chains = chains
         # what the program prints goes another way than its values: the streams as they are now
         self._stream: TextIO | None = sys.stdout
         self._display = Display(sys.stderr, chains) if not as_json and is_watched(sys.stderr) else None
@@ -50,9 +53,18 @@ class Printer:
             self._write(line)
 
     def report(self, report: Report) -> None:
-        """Show what a directive gave; of a loop what the directives in each of its passes gave."""
-        for leaf in report.leaves():
-            self._show(leaf)
+        """Write and show what a directive gave."""
+        draws = report.value if isinstance(report.value, Draws) else None
+        if report.partial is not None and draws is not None:
+            self._say(_partial(report, draws, self._chains))
+        file, rest, failure = self._save(draws, report.rest) if draws else (None, None, None)
+        picture = self._draw(draws) if draws is not None else None
+        self._show(report, file, rest, picture)
+        if draws is not None:
+            for warning in draws.summary().warnings:
+                self.warn(warning)
+        if failure is not None:
+            raise failure
 
     def finish(self) -> None:
         """Leave the terminal as it was."""
@@ -67,24 +79,17 @@ class Printer:
         self.finish()
         write_line(text, self._stream)
 
-    def _show(self, report: Report) -> None:
-        draws = report.value if isinstance(report.value, Draws) else None
-        file, failure = self._save(draws) if draws else (None, None)
-        picture = self._draw(draws) if draws is not None else None
+    def _show(self, report: Report, file: Path | None, rest: Path | None, picture: Path | None) -> None:
+        """One directive's value on standard output."""
         if self._as_json:
-            text = as_json(report, file, picture)
+            text = as_json(report, file, picture, rest)
         else:
             text = as_text(report, encoding=getattr(self._stream, "encoding", None))
-            if draws is not None and text:
+            if isinstance(report.value, Draws) and text:
                 text = "\n" * (self._tables_shown > 0) + text
                 self._tables_shown += 1
         if text is not None:
             self._write(text)
-        if draws is not None:
-            for warning in draws.summary().warnings:
-                self.warn(warning)
-        if failure is not None:
-            raise failure
 
     def _draw(self, draws: Draws) -> Path | None:
         """Write what was plotted to a picture in `--plots`."""
@@ -98,19 +103,48 @@ class Printer:
         self._say(f"picture written to {path}")
         return path
 
-    def _save(self, draws: Draws) -> tuple[Path | None, VentureError | None]:
-        """Write draws to `--out`, the second set to FILE-2 and so on.
+    def _save(self, draws: Draws, rest: Draws | None) -> tuple[Path | None, Path | None, VentureError | None]:
+        """Write draws to `--out`, the second set to FILE-2 and so on, and what is left of uneven chains to FILE-rest.
 
         An error is handed back: what the draws say can still be shown before it ends the program.
         """
         if self._out is None:
-            return None, None
+            return None, None, None
         self._draws_written += 1
         number = f"-{self._draws_written}" if self._draws_written > 1 else ""
-        path = self._out.with_name(f"{self._out.stem}{number}{self._out.suffix}")
+        path, path_of_rest = (
+            self._out.with_name(f"{self._out.stem}{number}{ending}{self._out.suffix}") for ending in ("", "-rest")
+        )
         try:
             draws.save(path)
+            self._say(f"draws written to {path}")
+            if rest is None:
+                return path, None, None
+            rest.save(path_of_rest)
+            self._say(f"the rest written to {path_of_rest}, chain by chain")
         except VentureError as error:
-            return None, error
-        self._say(f"draws written to {path}")
-        return path, None
+            return None, None, error
+        return path, path_of_rest, None
+
+
+def _partial(report: Report, draws: Draws, chains: int) -> str:
+    """What there is of an inference that did not come to its end."""
+    counts = draws.lengths()
+    if chains == 1:
+        held = counted(max(counts.values(), default=0), "draw")
+    else:
+        each = " each" * (draws.chain_count > 1)
+        held = f"{_listed(draws.numbers)} of {chains}, {counted(max(counts.values(), default=0), 'draw')}{each}"
+    if report.rest is not None:
+        held += "; the rest: " + ", ".join(
+            f"chain {number}: {counted(count, 'draw')}" for number, count in report.rest.lengths().items()
+        )
+    return f"partial draws ({report.partial}): {held}"
+
+
+def _listed(numbers: Sequence[int]) -> str:
+    """`chain 2`, `chains 0, 1 and 3`."""
+    if len(numbers) == 1:
+        return f"chain {numbers[0]}"
+    *first, last = map(str, numbers)
+    return f"chains {', '.join(first)} and {last}"

@@ -1,6 +1,6 @@
 """What a directive of a program gave, shown to a person or as a line of JSON.
 
-A loop that runs pass by pass gives a report for each directive of each pass, `Report.leaves`.
+Of a loop that runs pass by pass, and of a file that is loaded, each directive inside has a report of its own.
 """
 
 from __future__ import annotations
@@ -18,9 +18,8 @@ import numpy as np
 
 from venture_lite import syntax
 from venture_lite.draws import Draws
-from venture_lite.errors import VentureError, VentureWarning
+from venture_lite.errors import VentureWarning
 from venture_lite.kernel_summary import kernel_lines
-from venture_lite.parameters import constant_index
 from venture_lite.presentation import WIDTH, cut, present, table
 from venture_lite.procedures.record import Deterministic, Maker, Random
 from venture_lite.values import Symbol, show, to_python
@@ -46,68 +45,53 @@ class Report:
     value: Any
     # line of the program, from 1
     line: int | None
-    # whether `value` is a list with one value for each of several chains
+    # whether `value` is a list with one value for each of several chains; None of one that ended before
     by_chain: bool = False
     # the variables of the loops around it that ran pass by pass, outermost first
     passes: tuple[tuple[str, int], ...] = ()
-    # of a loop that ran pass by pass: what its directives gave, in order; its own value is then None
-    inner: tuple[Report, ...] = ()
+    # of draws that an inference made which did not come to its end: why
+    partial: str | None = None
+    # of draws whose chains differ in length: what `value`, which is even, leaves out
+    rest: Draws | None = None
 
     @classmethod
     def of(cls, result: DirectiveResult, chains: int = 1) -> Report:
-        """The report of one directive that ran in so many chains of one process."""
-        directive, value = result.directive, result.value
-        if isinstance(directive, syntax.Loop) and isinstance(value, list):
-            inner = tuple(_of_passes(directive, value, {}, chains))
-            return cls(result.kind, result.label, None, None, result.line, inner=inner)
+        """The report of one directive that ran in so many chains of one process.
+
+        Of a loop that runs pass by pass, whose directives have reports of their own, there is no value; of a file the
+        number of its directives.
+        """
+        value = result.value
+        if isinstance(value, list) and isinstance(result.directive, syntax.Loop):
+            value = None
+        elif isinstance(result.directive, syntax.Load):
+            value = len(value)
         by_chain = chains > 1 and result.kind in BY_CHAIN and isinstance(value, list) and len(value) == chains
-        return cls(result.kind, result.label, result.expression, _portable(value), result.line, by_chain)
+        return cls(result.kind, result.label, result.expression, portable(value), result.line, by_chain, result.passes)
 
     @classmethod
-    def merge(cls, reports: Sequence[Report]) -> Report:
-        """The same directive's values from several chains as one: draws are joined, other values listed."""
-        first = reports[0]
+    def merge(cls, reports: Sequence[Report | None]) -> Report:
+        """The same directive's values from several chains as one: draws are joined, other values listed.
+
+        None stands for a chain that has ended before; one chain has not.
+        """
+        present = [report for report in reports if report is not None]
+        # of a chain that ended without a word the draws are known, but not the directive that made them
+        first = next((report for report in present if report.expression is not None), present[0])
         if len(reports) == 1:
             return first
-        if first.inner:
-            parts = zip(*(report.inner for report in reports), strict=True)
-            return replace(first, inner=tuple(map(cls.merge, parts)))
-        values = [report.value for report in reports]
-        if all(isinstance(value, Draws) for value in values):
-            return replace(first, value=Draws.merge(values))
+        values = [report.value if report is not None else None for report in reports]
+        if isinstance(first.value, Draws):
+            given = {number: value for number, value in enumerate(values) if isinstance(value, Draws)}
+            return replace(first, value=Draws.merge(list(given.values()), list(given)))
         if first.kind not in BY_CHAIN or all(value is None for value in values):
             return first
         return replace(first, value=values, by_chain=True)
-
-    def leaves(self) -> Iterator[Report]:
-        """The reports of single directives: itself, or those inside a loop."""
-        if not self.inner:
-            yield self
-        for report in self.inner:
-            yield from report.leaves()
 
     def name(self) -> str:
         """What the value is called: the label or the expression, in a loop after the pass."""
         name = self.label or self.expression or self.kind.replace("_", " ")
         return f"{', '.join(f'{variable} = {at}' for variable, at in self.passes)}: {name}" if self.passes else name
-
-
-def _of_passes(loop: syntax.Loop, values: list[list[Any]], outer: Mapping[str, int], chains: int) -> Iterator[Report]:
-    """The reports of a loop that ran pass by pass; `values` holds a list for each pass, a value for each directive."""
-    from venture_lite.session.programs import result_of
-
-    try:
-        first = int(constant_index(loop.first, {}, outer))
-    except VentureError:
-        # the bounds are the caller's parameters: the passes are counted instead
-        first = 1
-    for at, given in enumerate(values, start=first):
-        inside = {**outer, loop.variable: at}
-        for directive, value in zip(loop.body, given, strict=True):
-            if isinstance(directive, syntax.Loop) and isinstance(value, list):
-                yield from _of_passes(directive, value, inside, chains)
-            else:
-                yield replace(Report.of(result_of(directive, value), chains), passes=tuple(inside.items()))
 
 
 def as_text(report: Report, width: int = WIDTH, encoding: str | None = "utf-8", at_prompt: bool = False) -> str | None:
@@ -142,7 +126,7 @@ def named_value(report: Report, width: int = WIDTH) -> str:
     """`NAME = VALUE`; of several chains in one line while they fit, of a matrix from a line of its own."""
     name = report.name()
     values = report.value if report.by_chain else [report.value]
-    shown = [present(value, width - 2) for value in values]
+    shown = [present(value, width - 2) if value is not None or not report.by_chain else "-" for value in values]
     line = f"{name} = {', '.join(shown)}"
     if "\n" not in line and (len(shown) == 1 or len(line) <= width):
         return line + (" (a value for each chain)" if report.by_chain else "")
@@ -171,8 +155,9 @@ def directive_table(directives: Sequence[Mapping[str, Any]], width: int = WIDTH)
     return "\n".join(cut(line, width) for line in table(header, lines, right=lambda column: column == 0).split("\n"))
 
 
-def as_json(report: Report, file: Path | None, picture: Path | None = None) -> str | None:
-    """One line of JSON for a directive that has a value; `file` is where its draws were written, `picture` its plots.
+def as_json(report: Report, file: Path | None, picture: Path | None = None, rest: Path | None = None) -> str | None:
+    """One line of JSON for a directive that has a value; `file` is where its draws were written, `picture` its plots,
+    `rest` what the draws leave out where chains differ in length.
 
     JSON has no numbers for infinity and NaN: values are then the strings "inf", "-inf" and "nan"; diagnostics that
     are undefined are null.
@@ -189,6 +174,10 @@ def as_json(report: Report, file: Path | None, picture: Path | None = None) -> s
             "warnings": list(summary.warnings),
             "file": str(file) if file else None,
         }
+        if report.partial is not None:
+            body |= {"partial": report.partial, "chains": list(report.value.numbers)}
+        if report.rest is not None:
+            body["rest"] = {"chains": report.rest.lengths(), "file": str(rest) if rest else None}
         if picture is not None:
             body["picture"] = str(picture)
     else:
@@ -196,19 +185,21 @@ def as_json(report: Report, file: Path | None, picture: Path | None = None) -> s
     return json.dumps({**head, **body, "line": report.line}, allow_nan=False)
 
 
-def _portable(value: Any) -> Any:
+def portable(value: Any) -> Any:
     """Plain data is kept; what lives in a trace (a procedure) becomes its text."""
     match value:
         case Deterministic() | Random() | Maker():
             return f"<procedure {value.name}>"
-        case None | bool() | int() | float() | str() | Draws():
+        case None | bool() | int() | float() | str():
             return value
+        case Draws():
+            return value.converted(portable)
         case Symbol() | np.ndarray() | np.generic():
             return to_python(value)
         case tuple() | list():
-            return [_portable(item) for item in value]
+            return [portable(item) for item in value]
         case dict():
-            return {str(key): _portable(item) for key, item in value.items()}
+            return {str(key): portable(item) for key, item in value.items()}
     return show(value)
 
 

@@ -147,6 +147,11 @@ def coordinates(name: str, shape: tuple[int, ...]) -> Iterator[tuple[str, tuple[
         yield (f"{name}[{', '.join(map(str, index))}]" if index else name), index
 
 
+def name_in_chain(name: str, number: int) -> str:
+    """What a variable is called of which chain by chain is told."""
+    return f"{name} (chain {number})"
+
+
 def _rows_of(name: str, values: np.ndarray) -> Iterator[SummaryRow]:
     for label, index in coordinates(name, values.shape[2:]):
         place: Any = (slice(None), slice(None), *index)

@@ -3,6 +3,10 @@
 Every worker runs the program as chain k of K of one seed, so the draws are those of `Venture(seed, chains=K)`. The
 parent hears all workers at once and joins their values directive by directive; what they print, warn of and tell of
 their progress goes to the parent too, so that one process alone writes to the terminal.
+
+However a run ends, what was drawn until then is told. A chain that ends before the others, killed or stopped from
+outside, does not hold them up. All chains of a program run the same directives, so the n-th report of each is of the
+same one: draws of different inferences are never joined.
 """
 
 from __future__ import annotations
@@ -12,23 +16,45 @@ import io
 import multiprocessing
 import os
 import signal
-import threading
+import time
 from collections import deque
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import partial
 from multiprocessing.connection import Connection, wait
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
-from venture_lite.draws import Draws
+import numpy as np
+
+from venture_lite.chain_process import (
+    Failed,
+    Listener,
+    Message,
+    Piece,
+    Printed,
+    Progressed,
+    Stopped,
+    Warned,
+    has_draws,
+    unfinished,
+    work,
+)
+from venture_lite.draws import Draws, joined_column
 from venture_lite.errors import Source, VentureError
 from venture_lite.progress import Silent, Snapshot, Tracker
 from venture_lite.report import Report, warnings_to
+from venture_lite.signals import Stop, blocked
 
 if TYPE_CHECKING:
     from multiprocessing.context import SpawnProcess
 
-# how long an interrupted worker may take to undo its transition and hand over its draws
+    from venture_lite.draws import DrawsBuilder
+
+# how long a worker may take to undo its transition and hand over its draws
 INTERRUPT_SECONDS = 10.0
+# how often the workers are looked at while they say nothing
+LOOK_SECONDS = 1.0
+INTERRUPTED = "interrupted"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,56 +72,46 @@ class Job:
     watched: bool = False
 
 
-class Listener(Protocol):
-    """Who hears what a program gives while it runs."""
-
-    def report(self, report: Report) -> None:
-        """A directive's value, joined over the chains."""
-
-    def warn(self, text: str) -> None:
-        """A warning."""
-
-    def printed(self, line: str) -> None:
-        """A line that the program itself prints."""
-
-    def progressed(self, chain: int, snapshot: Snapshot | None) -> None:
-        """How far a chain is; None where it is done with an inference."""
-
-
 class ProgramFailed(Exception):
-    """A chain ended with an error of the user's; the text is the whole message."""
+    """A chain ended with an error of the user's, or its process was ended; the text is the whole message."""
 
 
-class Interrupted(KeyboardInterrupt):
-    """Ctrl-C; `draws` holds what had been collected."""
-
-    def __init__(self, draws: Draws | None) -> None:
-        super().__init__()
-        self.draws = draws
-
-
-def run(job: Job, listener: Listener) -> None:
+def run(job: Job, listener: Listener, stop: Stop) -> None:
     """Run the job, and tell the listener each directive's value in the program's order.
 
     Raises:
-        VentureError, ProgramFailed: an error of the user's, here or in one of the chains.
-        Interrupted: Ctrl-C.
+        VentureError, ProgramFailed: an error of the user's, here or in one of the chains; a process that was killed.
+        KeyboardInterrupt: Ctrl-C, or another signal that `stop` heard. In all these cases the listener has been told
+            the draws that were made until then.
     """
     if job.chains > 1:
-        _run_chains(job, listener)
+        _run_chains(job, listener, stop)
         return
     try:
-        _run_chain(job, 0, listener)
-    except KeyboardInterrupt as interrupt:
-        raise Interrupted(getattr(interrupt, "draws", None)) from interrupt
+        run_chain(job, 0, _Undisturbed(listener, stop))
+    except BaseException as error:
+        report = unfinished(error)
+        if report is not None:
+            why = INTERRUPTED if isinstance(error, KeyboardInterrupt) else "ended with an error"
+            with stop.instead(lambda: None), _warning_of_failure(listener):
+                listener.report(replace(report, partial=why))
+        raise
 
 
-def _run_chain(job: Job, chain: int, listener: Listener) -> None:
-    """One chain of the job, in this process."""
+def run_chain(
+    job: Job,
+    chain: int,
+    listener: Listener,
+    look_at: Callable[[Callable[[], DrawsBuilder | None]], None] | None = None,
+) -> None:
+    """One chain of the job, in this process; `look_at` is told where the draws under way are found."""
     from venture_lite.session import Venture
 
     def progressed(snapshot: Snapshot | None) -> None:
         listener.progressed(chain, snapshot)
+
+    def told(result: Any) -> None:
+        listener.report(Report.of(result))
 
     with warnings_to(listener.warn), contextlib.redirect_stdout(_Lines(listener.printed)):
         model = Venture(
@@ -106,7 +122,33 @@ def _run_chain(job: Job, chain: int, listener: Listener) -> None:
             nested_calls=job.nested_calls,
             memory_mb=job.memory_mb,
         )
-        model.run_source(job.source, job.parameters, lambda result: listener.report(Report.of(result)))
+        if look_at is not None:
+            look_at(model.collecting)
+        model.run_source(job.source, job.parameters, told, on_part=told)
+
+
+@contextlib.contextmanager
+def _warning_of_failure(listener: Listener) -> Iterator[None]:
+    """What cannot be written is no reason for the run to end otherwise than it does."""
+    try:
+        yield
+    except (VentureError, OSError) as error:
+        listener.warn(str(error))
+
+
+class _Undisturbed:
+    """Passes on what a program gives; no signal ends the writing of what is done."""
+
+    def __init__(self, listener: Listener, stop: Stop) -> None:
+        self._stop = stop
+        self._listener = listener
+        self.warn = listener.warn
+        self.printed = listener.printed
+        self.progressed = listener.progressed
+
+    def report(self, report: Report) -> None:
+        with self._stop.held():
+            self._listener.report(report)
 
 
 class _Lines(io.TextIOBase):
@@ -126,174 +168,305 @@ class _Lines(io.TextIOBase):
         return len(text)
 
 
-# ------------------------------------------------------------------------------------------------- the parent's side
-
-
-@dataclass(frozen=True, slots=True)
-class _Warned:
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class _Printed:
-    line: str
-
-
-@dataclass(frozen=True, slots=True)
-class _Progressed:
-    snapshot: Snapshot | None
-
-
-@dataclass(frozen=True, slots=True)
-class _Failed:
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class _Stopped:
-    draws: Draws | None
+# ----------------------------------------------------------------------------------------------------- several chains
 
 
 @dataclass(slots=True)
 class _Worker:
-    """A chain's process, and what it gave that waits for the other chains."""
+    """A chain's process, and what it gave that waits for the other chains. Mutable."""
 
     chain: int
     process: SpawnProcess
     messages: Connection
-    reports: deque[Report]
-    # the text of the error with which it ended
+    # how many reports it has given, and those that were not told yet
+    given: int = 0
+    reports: deque[Report] = field(default_factory=deque)
+    # the draws of an inference that goes on: those sent piece by piece, or all of them where its end was told
+    pieces: dict[str, list[np.ndarray]] = field(default_factory=dict)
+    adapting: dict[str, int] = field(default_factory=dict)
+    unfinished: Report | None = None
+    # the text of the error with which its program ended
     failure: str | None = None
+    # what ended its process from outside, or holds it, for a person
+    fate: str | None = None
+    # what a person was told of that already
+    told_fate: str | None = None
+    is_open: bool = True
+    is_held: bool = False
+
+    def hear(self, message: Message) -> None:
+        """Keep what a message says of values and draws."""
+        match message:
+            case Report():
+                self.reports.append(message)
+                self.given += 1
+                self.pieces, self.adapting = {}, {}
+            case Piece(position, columns, adapting) if position == self.given:
+                for name, values in columns.items():
+                    self.pieces.setdefault(name, []).append(values)
+                self.adapting = dict(adapting)
+            case Failed(text, report):
+                self.failure, self.unfinished = text, report
+            case Stopped(_, report):
+                self.unfinished = report
+
+    def so_far(self) -> Report | None:
+        """The draws of the inference that it did not end."""
+        if self.unfinished is not None or not self.pieces:
+            return self.unfinished
+        columns = {name: joined_column(pieces) for name, pieces in self.pieces.items()}
+        return Report("infer", None, None, Draws([columns], adapting=[self.adapting]), None)
+
+    def named(self) -> str:
+        guess = ", perhaps for want of memory" if self.fate == "was killed by SIGKILL" else ""
+        return f"chain {self.chain}: its process {self.process.pid} {self.fate}{guess}"
 
 
-def _run_chains(job: Job, listener: Listener) -> None:
-    workers = [_start(job, chain) for chain in range(job.chains)]
-    try:
-        open_ends = {worker.messages: worker for worker in workers}
-        while open_ends:
-            for end in wait(list(open_ends)):
-                assert isinstance(end, Connection)
-                if not _hear(open_ends[end], listener):
-                    del open_ends[end]
-            _tell_joined(workers, listener)
-    except KeyboardInterrupt:
-        raise Interrupted(_collect_interrupted(workers)) from None
-    finally:
-        for worker in workers:
-            worker.process.terminate()
+def _run_chains(job: Job, listener: Listener, stop: Stop) -> None:
+    _Workers(job, listener, stop).run()
+
+
+class _Workers:
+    """The processes of one job, heard together. Mutable."""
+
+    def __init__(self, job: Job, listener: Listener, stop: Stop) -> None:
+        self._listener = listener
+        self._stop = stop
+        self._workers: list[_Worker] = []
+        self._job = job
+        # reports that were told
+        self._told = 0
+        # when workers that have not answered are ended; None while nobody waits for them
+        self._deadline: float | None = None
+        self._next_look = 0.0
+        # a signal rings it, so that the parent wakes and no message is torn
+        self._heard, self._bell = multiprocessing.Pipe(duplex=False)
+
+    def run(self) -> None:
+        """See `run`."""
+        with self._stop.instead(self._ring):
+            try:
+                self._start()
+                while any(worker.is_open for worker in self._workers):
+                    self._hear()
+                    self._tell_joined()
+                    self._stop_where_one_failed()
+                    self._end_the_late()
+            finally:
+                for worker in self._workers:
+                    self._end(worker)
+            self._tell_unfinished()
+        self._raise()
+
+    def _ring(self) -> None:
+        self._bell.send_bytes(b"!")
+
+    def _start(self) -> None:
+        context = multiprocessing.get_context("spawn")
+        _start_tracker()
+        for chain in range(self._job.chains):
+            receiving, sending = context.Pipe(duplex=False)
+            target = partial(run_chain, self._job, chain)
+            process = context.Process(target=work, args=(target, sending), daemon=True)
+            # a signal that comes before the process listens waits for it
+            with blocked():
+                process.start()
+            sending.close()
+            self._workers.append(_Worker(chain, process, receiving))
+
+    # ---------------------------------------------------------------------------------------------------- hearing
+
+    def _hear(self) -> None:
+        """Take one message of each worker that has one, and what signals there are."""
+        ends = {worker.messages: worker for worker in self._workers if worker.is_open}
+        ready = wait([*ends, self._heard], timeout=LOOK_SECONDS)
+        if self._heard in ready:
+            self._heard.recv_bytes()
+            # whoever asks twice does not want to wait
+            self._stop_all(0.0 if self._deadline is not None and self._stop.count > 1 else INTERRUPT_SECONDS)
+        for end in ready:
+            if end is not self._heard:
+                self._hear_one(ends[end])  # type: ignore[index]
+        if time.monotonic() >= self._next_look:
+            self._next_look = time.monotonic() + LOOK_SECONDS
+            self._look()
+
+    def _hear_one(self, worker: _Worker) -> None:
+        try:
+            message = worker.messages.recv()
+        except (EOFError, OSError):
+            # its end of the pipe closes when its program is over, or its process
+            worker.is_open = False
             worker.process.join()
-            worker.messages.close()
+            if worker.process.exitcode and worker.failure is None and worker.fate is None:
+                worker.fate = _ending(worker.process.exitcode)
+            self._tell_fate(worker)
+            return
+        match message:
+            case Warned(text):
+                self._listener.warn(text)
+            case Printed(line):
+                self._listener.printed(line)
+            case Progressed(snapshot):
+                self._listener.progressed(worker.chain, snapshot)
+            case Stopped(number) if self._deadline is None:
+                worker.fate = f"was ended by {signal_name(number)}"
+        worker.hear(message)
 
+    def _look(self) -> None:
+        """Find out which processes are held, and end them where they alone are left."""
+        for worker in self._open():
+            number = _held_by(worker.process.pid)
+            if number is not None and not worker.is_held:
+                worker.fate = f"was stopped by {signal_name(number)}"
+                self._warn_of(worker, f"kill -CONT {worker.process.pid} lets it go on, as the other chains do")
+            elif number is None and worker.is_held:
+                worker.fate = None
+            worker.is_held = number is not None
+        if self._stop.number is None and self._failed() is None:
+            left = self._open()
+            if left and all(worker.is_held for worker in left):
+                self._deadline = self._deadline or time.monotonic() + INTERRUPT_SECONDS
+            else:
+                self._deadline = None
 
-def _start(job: Job, chain: int) -> _Worker:
-    context = multiprocessing.get_context("spawn")
-    receiving, sending = context.Pipe(duplex=False)
-    process = context.Process(target=_work, args=(job, chain, sending), daemon=True)
-    process.start()
-    sending.close()
-    return _Worker(chain, process, receiving, deque())
+    def _open(self) -> list[_Worker]:
+        return [worker for worker in self._workers if worker.is_open]
 
+    def _tell_fate(self, worker: _Worker) -> None:
+        """Name a chain whose process was ended from outside, at once where the others go on."""
+        self._listener.progressed(worker.chain, None)
+        if worker.fate is not None and self._deadline is None and self._open():
+            self._warn_of(worker, "the other chains go on; Ctrl-C ends them, and keeps what they have drawn")
 
-def _hear(worker: _Worker, listener: Listener) -> bool:
-    """Take one message of a worker; whether it may send more. Its end of the pipe closes when its program is over."""
-    try:
-        message = worker.messages.recv()
-    except EOFError:
+    def _warn_of(self, worker: _Worker, more: str = "") -> None:
+        """Say once what became of a chain's process."""
+        if worker.fate != worker.told_fate:
+            worker.told_fate = worker.fate
+            self._listener.warn("; ".join(filter(None, (worker.named(), more))))
+
+    # --------------------------------------------------------------------------------------------------- stopping
+
+    def _stop_where_one_failed(self) -> None:
+        """An error in one chain stops the others where they have come as far."""
+        if self._deadline is None and self._failed() is not None:
+            self._stop_all(INTERRUPT_SECONDS)
+
+    def _failed(self) -> _Worker | None:
+        """The first chain whose error comes next in the order of the program."""
+        failed = [worker for worker in self._workers if worker.failure is not None and not worker.reports]
+        return min(failed, key=lambda worker: (worker.given, worker.chain), default=None)
+
+    def _stop_all(self, seconds: float) -> None:
+        """Pass Ctrl-C on to the workers, and give them some time for their answer."""
+        if self._deadline is None:
+            for worker in self._open():
+                if worker.process.pid is not None:
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(worker.process.pid, signal.SIGINT)
+        self._deadline = time.monotonic() + seconds
+
+    def _end_the_late(self) -> None:
+        """End the workers that have not answered in time; what they had sent is kept."""
+        if self._deadline is not None and time.monotonic() >= self._deadline:
+            for worker in self._open():
+                if self._stop.count < 2 or worker.fate is not None:
+                    worker.fate = f"{worker.fate or 'did not answer'}, and was ended"
+                self._end(worker)
+
+    def _end(self, worker: _Worker) -> None:
+        """End a process in whatever state it is: one that is held hears nothing else."""
+        worker.is_open = False
+        worker.process.kill()
         worker.process.join()
-        if worker.process.exitcode and worker.failure is None:
-            worker.failure = _ending(worker.process.exitcode)
-        return False
-    match message:
-        case Report():
-            worker.reports.append(message)
-        case _Warned(text):
-            listener.warn(text)
-        case _Printed(line):
-            listener.printed(line)
-        case _Progressed(snapshot):
-            listener.progressed(worker.chain, snapshot)
-        case _Failed(text):
-            worker.failure = text
-        case _Stopped():
+        worker.messages.close()
+
+    # ---------------------------------------------------------------------------------------------------- telling
+
+    def _tell_joined(self) -> None:
+        """Tell the values that all chains have given, but those that are over; an error comes after those before it."""
+        while any(worker.reports for worker in self._workers):
+            if any(worker.is_open and not worker.reports for worker in self._workers):
+                return
+            if any(worker.failure is not None and not worker.reports for worker in self._workers):
+                return
+            self._tell_next()
+
+    def _tell_unfinished(self) -> None:
+        """Tell the draws that only some chains have, or whose inference did not come to its end."""
+        while any(self._at_hand(worker) is not None for worker in self._workers):
+            # one file that cannot be written, or a terminal that is gone, leaves the others to be written
+            with _warning_of_failure(self._listener):
+                self._tell_next(draws_only=True)
+
+    def _at_hand(self, worker: _Worker) -> Report | None:
+        """What a chain has of the directive that is told next; None also where it did not come so far."""
+        if worker.reports:
+            return worker.reports[0]
+        return worker.so_far() if worker.given == self._told else None
+
+    def _tell_next(self, draws_only: bool = False) -> None:
+        reports = [self._at_hand(worker) for worker in self._workers]
+        is_whole = all(worker.reports for worker in self._workers)
+        for worker in self._workers:
+            if worker.reports:
+                worker.reports.popleft()
+        self._told += 1
+        if draws_only and not any(report is not None and has_draws(report.value) for report in reports):
+            return
+        merged = Report.merge(reports)
+        if not is_whole and isinstance(merged.value, Draws):
+            even, rest = merged.value.evened()
+            merged = replace(merged, value=even, rest=rest if rest else None, partial=self._why_partial())
+        self._listener.report(merged)
+
+    def _why_partial(self) -> str:
+        if self._stop.number is not None:
+            return INTERRUPTED
+        failed = self._failed()
+        if failed is not None:
+            return f"chain {failed.chain} ended with an error"
+        return "; ".join(f"chain {worker.chain} {worker.fate}" for worker in self._workers if worker.fate)
+
+    def _raise(self) -> None:
+        """End as the chains have ended."""
+        fates = [worker for worker in self._workers if worker.fate is not None]
+        if self._stop.number is not None:
+            for worker in fates:
+                self._warn_of(worker)
             raise KeyboardInterrupt
-    return True
+        failed = self._failed()
+        if failed is not None:
+            raise ProgramFailed(failed.failure)
+        if fates:
+            raise ProgramFailed("\n".join(f"error: {worker.named()}" for worker in fates))
 
 
-def _tell_joined(workers: list[_Worker], listener: Listener) -> None:
-    """Tell the values that all chains have given; the error of a chain comes after the values before it."""
-    while all(worker.reports for worker in workers):
-        listener.report(Report.merge([worker.reports.popleft() for worker in workers]))
-    for worker in workers:
-        if worker.failure is not None and not worker.reports:
-            raise ProgramFailed(worker.failure)
+def _start_tracker() -> None:
+    """Start Python's own process that cleans up after others; later its start would let blocked signals through."""
+    from multiprocessing import resource_tracker
+
+    if os.name == "posix":
+        resource_tracker.ensure_running()
 
 
 def _ending(status: int) -> str:
-    if status < 0:
-        return f"error: a chain's process was killed by signal {-status}; perhaps there was not memory enough"
-    return f"error: a chain's process ended with status {status}"
+    """What became of a process that ended without a word."""
+    return f"was killed by {signal_name(-status)}" if status < 0 else f"ended with status {status}"
 
 
-def _collect_interrupted(workers: list[_Worker]) -> Draws | None:
-    """Pass Ctrl-C on to the workers, and join the draws that they still hand over."""
-    for worker in workers:
-        if worker.process.is_alive() and worker.process.pid is not None:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(worker.process.pid, signal.SIGINT)
-    parts = []
-    for worker in workers:
-        with contextlib.suppress(EOFError, OSError, KeyboardInterrupt):
-            while worker.messages.poll(INTERRUPT_SECONDS):
-                message = worker.messages.recv()
-                if isinstance(message, _Stopped):
-                    parts.append(message.draws)
-                    break
-    kept = [draws for draws in parts if draws is not None]
-    return Draws.merge(kept).cut_to_shortest() if kept else None
-
-
-# ------------------------------------------------------------------------------------------------- a worker's side
-
-
-class _Sender:
-    """Hears a chain in its own process, and passes on what it hears to the parent."""
-
-    def __init__(self, messages: Connection) -> None:
-        self._messages = messages
-
-    def report(self, report: Report) -> None:
-        self._messages.send(report)
-
-    def warn(self, text: str) -> None:
-        self._messages.send(_Warned(text))
-
-    def printed(self, line: str) -> None:
-        self._messages.send(_Printed(line))
-
-    def progressed(self, chain: int, snapshot: Snapshot | None) -> None:
-        self._messages.send(_Progressed(snapshot))
-
-
-def _work(job: Job, chain: int, messages: Connection) -> None:
-    """One chain, in a process of its own."""
-    if hasattr(os, "setpgrp"):
-        # a terminal's Ctrl-C then reaches the parent alone, which passes it on once
-        os.setpgrp()
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+def signal_name(number: int) -> str:
     try:
-        _run_chain(job, chain, _Sender(messages))
-    except KeyboardInterrupt as interrupt:
-        messages.send(_Stopped(getattr(interrupt, "draws", None)))
-    except VentureError as error:
-        messages.send(_Failed(str(error) if error.span else f"error: {error}"))
-    except MemoryError:
-        messages.send(_Failed("error: out of memory"))
-    finally:
-        messages.close()
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
 
 
-def _end_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
+def _held_by(pid: int | None) -> int | None:
+    """The signal that holds a process of ours, as SIGSTOP does, if one does; where the system can say so."""
+    if pid is None or not hasattr(os, "waitid"):
+        return None
+    with contextlib.suppress(ChildProcessError):
+        state = os.waitid(os.P_PID, pid, os.WSTOPPED | os.WNOHANG | os.WNOWAIT)
+        return state.si_status if state is not None else None
+    return None

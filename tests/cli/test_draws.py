@@ -75,10 +75,31 @@ def test_variables_and_chains_may_differ_in_length() -> None:
     assert draws.summary().left_out == ("x",)
 
 
-def test_uneven_chains_can_be_cut() -> None:
-    draws = Draws.merge([one_chain(x=[1.0, 2.0], y=[1.0]), one_chain(x=[3.0])]).cut_to_shortest()
-    assert draws["x"].tolist() == [[1.0], [3.0]]
-    assert draws.names == ("x",)
+def test_uneven_chains_are_cut_where_most_draws_are_kept() -> None:
+    even, rest = Draws.merge([one_chain(x=[1.0, 2.0], y=[1.0]), one_chain(x=[3.0])]).evened()
+    assert even.numbers == (0,)
+    assert {name: values.tolist() for name, values in even.items()} == {"x": [[1.0, 2.0]], "y": [[1.0]]}
+    assert rest.lengths() == {1: 1}
+    even, rest = Draws.merge([one_chain(x=[1.0] * length) for length in (250, 300, 120)]).evened()
+    assert even.numbers == (0, 1)
+    assert even["x"].shape == (2, 250)
+    assert rest.lengths() == {1: 50, 2: 120}
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_even_chains_and_the_rest_are_all_draws(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    lengths = rng.integers(0, 6, size=4)
+    chains = [{"x": np.arange(n) + 10.0 * k, "y": np.arange(n // 2) > 1} for k, n in enumerate(lengths)]
+    even, rest = Draws(chains, adapting=[{"x": 2}] * 4).evened()
+    for number, chain in enumerate(chains):
+        for name, values in chain.items():
+            place = even.numbers.index(number) if number in even.numbers and name in even else None
+            first = even.by_chain(name)[place] if place is not None else np.empty(0)
+            last = rest.by_chain(name)[number] if name in rest else np.empty(0)
+            assert [*first.tolist(), *last.tolist()] == values.tolist()
+    kept = sum(values.size for values in even.values())
+    assert kept == max(count * int(n + n // 2) for count, n in enumerate(sorted(lengths)[::-1], 1))
 
 
 def test_a_variable_missing_from_one_chain_is_no_error() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import os
+import stat
 from pathlib import Path
 
 import numpy as np
@@ -61,6 +63,64 @@ def test_the_tree_is_as_arviz_reads_it(draws: Draws) -> None:
     assert posterior["mu"].values.tolist() == draws["mu"].tolist()
     assert "word" not in posterior
     assert tree["posterior_1"]["file"].shape == (2, 1)
+
+
+UNEVEN = Draws(
+    [{"x": np.arange(3.0), "b": np.array([True])}, {"x": np.array([7.0])}, {"s": np.array(["a"], object)}],
+    numbers=(0, 2, 5),
+)
+
+
+def test_uneven_chains_are_written_chain_by_chain(tmp_path: Path) -> None:
+    UNEVEN.save(tmp_path / "out.npz")
+    with np.load(tmp_path / "out.npz") as file:
+        assert {name: file[name].tolist() for name in file} == {
+            "x (chain 0)": [0.0, 1.0, 2.0], "x (chain 2)": [7.0], "b (chain 0)": [True], "s (chain 5)": ["a"],
+        }  # fmt: skip
+    UNEVEN.save(tmp_path / "out.csv")
+    assert (tmp_path / "out.csv").read_text().splitlines() == [
+        "chain,draw,x,b,s", "0,0,0.0,true,", "0,1,1.0,,", "0,2,2.0,,", "2,0,7.0,,", "5,0,,,a",
+    ]  # fmt: skip
+    tree = UNEVEN.to_datatree()
+    assert tree["posterior_3_chain_0"]["x"].values.tolist() == [[0.0, 1.0, 2.0]]
+    assert tree["posterior_1_chain_2"]["x"].values.tolist() == [[7.0]]
+
+
+def test_chains_that_are_left_keep_their_numbers(tmp_path: Path) -> None:
+    draws = Draws([{"x": np.arange(2.0)}, {"x": np.arange(2.0)}], numbers=(0, 3))
+    draws.save(tmp_path / "out.csv")
+    assert [line[0] for line in (tmp_path / "out.csv").read_text().splitlines()[1:]] == ["0", "0", "3", "3"]
+    assert draws.to_datatree()["posterior"].chain.values.tolist() == [0, 3]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions are as on Unix")
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o444, 0o664])
+@pytest.mark.parametrize("name", ["out.npz", "out.csv"])
+def test_a_file_that_exists_keeps_its_permissions(draws: Draws, tmp_path: Path, name: str, mode: int) -> None:
+    (tmp_path / name).touch()
+    (tmp_path / name).chmod(mode)
+    draws.save(tmp_path / name)
+    assert stat.S_IMODE((tmp_path / name).stat().st_mode) == mode
+    assert (tmp_path / name).stat().st_size > 0
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions are as on Unix")
+def test_nobody_else_can_read_the_draws_while_they_are_written(
+    draws: Draws, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "out.csv"
+    path.touch(mode=0o600)
+    path.chmod(0o600)
+    seen = []
+
+    def written(draws: Draws, beside: Path) -> None:
+        beside.write_text("1")
+        seen.append(stat.S_IMODE(beside.stat().st_mode))
+
+    monkeypatch.setattr(export, "_save_csv", written)
+    draws.save(path)
+    assert seen == [0o600]
 
 
 def test_a_slash_in_a_name_is_no_path() -> None:

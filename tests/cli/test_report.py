@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from venture_lite import Venture
 from venture_lite.draws import Draws
 from venture_lite.errors import Source
 from venture_lite.report import Report, as_json, as_text
+from venture_lite.session import DirectiveResult
 
 
 def predicted(value: Any) -> Report:
@@ -70,7 +72,11 @@ def test_a_directive_without_a_value_writes_no_json() -> None:
 def reports(text: str, chains: int = 1, **parameters: Any) -> list[Report]:
     found: list[Report] = []
     session = Venture(seed=1, chains=chains)
-    session.run_source(Source("p.vnt", text), parameters, lambda result: found.append(Report.of(result, chains)))
+
+    def told(result: DirectiveResult) -> None:
+        found.append(Report.of(result, chains))
+
+    session.run_source(Source("p.vnt", text), parameters, told, on_part=told)
     return found
 
 
@@ -84,8 +90,7 @@ for i in 1...2:
 
 
 def test_the_directives_of_a_loop_that_runs_pass_by_pass_are_shown_with_their_pass() -> None:
-    (report,) = reports(LOOP)
-    shown = [text for leaf in report.leaves() if (text := as_text(leaf)) is not None]
+    shown = [text for report in reports(LOOP) if (text := as_text(report)) is not None]
     assert [text for text in shown if "twice" in text] == [
         "i = 1, j = 1: twice = 2", "i = 1, j = 2: twice = 4", "i = 2, j = 2: twice = 4",
     ]  # fmt: skip
@@ -96,31 +101,40 @@ def test_the_directives_of_a_loop_that_runs_pass_by_pass_are_shown_with_their_pa
 
 
 def test_the_directives_of_a_loop_are_a_line_of_json_each() -> None:
-    (report,) = reports(LOOP)
-    lines = [json.loads(line) for leaf in report.leaves() if (line := as_json(leaf, None)) is not None]
+    lines = [json.loads(line) for report in reports(LOOP) if (line := as_json(report, None)) is not None]
     assert [line["passes"] for line in lines if line["directive"] == "sample"] == [
         {"i": 1, "j": 1}, {"i": 1, "j": 2}, {"i": 2, "j": 2},
     ]  # fmt: skip
     assert sum(line["directive"] == "infer" for line in lines) == 2
 
 
-def test_a_loop_whose_start_is_a_parameter_counts_its_passes() -> None:
-    (report,) = reports("for n in S...4: [sample n]", S=3)
-    assert [as_text(leaf) for leaf in report.leaves()] == ["n = 1: n = 3", "n = 2: n = 4"]
+def test_a_loop_whose_start_is_a_parameter_names_its_passes() -> None:
+    shown = [as_text(report) for report in reports("for n in S...4: [sample n]", S=3)]
+    assert shown == ["n = 3: n = 3", "n = 4: n = 4", None]
 
 
 def test_a_loop_is_merged_directive_by_directive() -> None:
-    one, two = ([part] for part in reports("for n in 1...2: [sample n]") + reports("for n in 1...2: [sample (+ n 5)]"))
-    merged = Report.merge([*one, *two])
-    assert [as_text(leaf) for leaf in merged.leaves()] == [
-        "n = 1: n = 1, 6 (a value for each chain)", "n = 2: n = 2, 7 (a value for each chain)",
+    parts = zip(reports("for n in 1...2: [sample n]"), reports("for n in 1...2: [sample (+ n 5)]"), strict=True)
+    assert [as_text(Report.merge(part)) for part in parts] == [
+        "n = 1: n = 1, 6 (a value for each chain)", "n = 2: n = 2, 7 (a value for each chain)", None,
     ]  # fmt: skip
+
+
+def test_a_chain_that_has_ended_is_a_gap_among_the_values() -> None:
+    assert as_text(Report.merge([predicted(1), None, predicted(2)])) == "x = 1, -, 2 (a value for each chain)"
+
+
+def test_the_directives_of_a_loaded_file_are_shown_as_if_they_stood_there(tmp_path: Path) -> None:
+    path = tmp_path / "inner.vnt"
+    path.write_text("[assume x 2] [sample (+ x 1)] [infer (collect x)]")
+    found = reports(f'[load "{path}"] [sample x]')
+    assert [report.kind for report in found] == ["assume", "sample", "infer", "load", "sample"]
+    assert found[3].value == 3
 
 
 def test_a_loop_that_only_observes_is_one_value() -> None:
     (report,) = reports("for n in 1...3: [observe (normal 0 1) n]")
     assert report.value == 3
-    assert list(report.leaves()) == [report]
 
 
 def test_values_of_chains_in_one_process_are_told_apart_from_lists() -> None:

@@ -207,7 +207,7 @@ def test_ctrl_c_keeps_the_draws(tmp_path: Path, chains: str) -> None:
     assert "Traceback" not in said
     assert shown.startswith("variable")
     with np.load(out) as file:
-        assert file["x"].shape[0] == int(chains)
+        assert 1 <= file["x"].shape[0] <= int(chains)
 
 
 def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:

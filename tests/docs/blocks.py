@@ -32,6 +32,7 @@ from venture_lite import workers
 from venture_lite.cli import main
 from venture_lite.repl import Conversation, Settings
 from venture_lite.report import Report
+from venture_lite.signals import Stop
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [
@@ -202,13 +203,13 @@ class _Reports:
         return getattr(self.listener, name)
 
 
-def _chains_in_this_process(job: workers.Job, listener: workers.Listener) -> None:
+def _chains_in_this_process(job: workers.Job, listener: workers.Listener, stop: Stop) -> None:
     """The chains one after the other, without processes, which take longer to start than the programs to run.
 
     That the draws are the same is tested in `tests/cli/test_chains.py`.
     """
     chains = [_Reports(listener) for _ in range(job.chains)]
     for chain, reports in enumerate(chains):
-        workers._run_chain(job, chain, reports)
+        workers.run_chain(job, chain, reports)
     for together in zip(*(chain.reports for chain in chains), strict=True):
         listener.report(Report.merge(together))

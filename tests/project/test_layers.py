@@ -16,6 +16,7 @@ PACKAGE = Path(__file__).parents[2] / "venture_lite"
 LAYERS = (
     ("errors", "suggestions"),
     ("collector", "streams", "syntax", "values", "diagnostics", "presentation", "progress", "tables"),
+    ("signals", "whole_files"),
     ("directives", "refusals", "nesting", "parse", "recovery", "source_files", "data"),
     ("procedures", "draws", "kernel_summary", "summary", "markup", "plots", "pictures", "datatree", "export"),
     ("code", "supplied", "parameters"),
@@ -26,7 +27,7 @@ LAYERS = (
     ("standard",),
     ("session",),
     ("checker",),
-    ("report", "workers", "printer", "cli", "repl", "notebook"),
+    ("report", "chain_process", "workers", "printer", "cli", "repl", "notebook"),
     ("__main__", "__init__"),
 )
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}

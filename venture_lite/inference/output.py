@@ -26,7 +26,9 @@ def _named(item: Expression) -> tuple[str, Expression]:
     return " ".join(item.span.text.split()), item
 
 
-def _drawing(program: InferenceProgram, items: Iterable[Expression], add: Callable[[str, Any], None]) -> Kernel:
+def _drawing(
+    program: InferenceProgram, items: Iterable[Expression], add: Callable[[list[tuple[str, Any]]], None]
+) -> Kernel:
     """Draws every variable and adds it; the program's watch knows when."""
     watch = program.watch
     variables: list[tuple[str, Callable[[], Any], Variable]] = []
@@ -42,8 +44,9 @@ def _drawing(program: InferenceProgram, items: Iterable[Expression], add: Callab
             watch.begin(variable for _, _, variable in variables)
             begun = True
         now = watch.now
-        for name, sample, variable in variables:
-            add(name, to_python(sample()))
+        # all are made before one is kept: an error or Ctrl-C in the second leaves no draw of the first alone
+        add([(name, to_python(sample())) for name, sample, _ in variables])
+        for _, _, variable in variables:
             variable.draws += 1
             variable.last = now
         watch.now = now + 1
@@ -52,11 +55,11 @@ def _drawing(program: InferenceProgram, items: Iterable[Expression], add: Callab
 
 
 def _compile_collect(program: InferenceProgram, form: Form) -> Kernel:
-    return _drawing(program, form.items[1:], program.draws.add)
+    return _drawing(program, form.items[1:], program.draws.add_together)
 
 
 def _compile_labelled(program: InferenceProgram, form: Form) -> Kernel:
-    return _drawing(program, [form], program.draws.add)
+    return _drawing(program, [form], program.draws.add_together)
 
 
 def _compile_print(program: InferenceProgram, form: Form) -> Kernel:

@@ -12,29 +12,32 @@ import sys
 from pathlib import Path
 
 from venture_lite.repl.conversation import Conversation, Settings
+from venture_lite.signals import Stop
 
 __all__ = ["Conversation", "Settings", "start"]
 
 
-def start(settings: Settings, file: Path | None) -> int:
+def start(settings: Settings, file: Path | None, stop: Stop) -> int:
     """Converse until the person leaves or the input ends; `file` is run first. Returns the exit status.
 
     Raises:
         UsageError, ParameterError: the parameters in the settings cannot be read.
+        KeyboardInterrupt: a signal that `stop` heard has ended the session.
     """
-    conversation = Conversation(settings)
+    conversation = Conversation(settings, stop)
     if settings.values or settings.data:
         conversation.load()
     if file is not None:
         conversation.enter(f':load "{file}"')
         conversation.number = 0
     if settings.interactive:
-        from venture_lite.repl import terminal
-
-        return terminal.converse(conversation)
-    from venture_lite.repl import plain
-
-    return plain.converse(conversation)
+        from venture_lite.repl.terminal import converse
+    else:
+        from venture_lite.repl.plain import converse
+    status = 0 if conversation.ended else converse(conversation)
+    if stop.is_to_end:
+        raise KeyboardInterrupt
+    return status
 
 
 def is_terminal() -> bool:

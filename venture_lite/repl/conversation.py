@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from venture_lite.errors import Source, VentureError
+from venture_lite.signals import Stop
 
 if TYPE_CHECKING:
     from venture_lite.draws import Draws
@@ -49,6 +50,8 @@ class Conversation:
     """One session at the prompt. Mutable: the model behind it, what is recorded, and how many entries failed."""
 
     settings: Settings
+    # what hears the signals
+    stop: Stop = field(default_factory=Stop)
     # entries so far
     number: int = 0
     failures: int = 0
@@ -163,6 +166,7 @@ class Conversation:
             self._failed(str(error) if error.span else f"error: {error}")
         except KeyboardInterrupt:
             self._failed("interrupted; the trace is kept")
+            self.is_stopped()
         except MemoryError:
             self._failed("error: out of memory")
         except BrokenPipeError:
@@ -171,6 +175,14 @@ class Conversation:
             self._failed(f"error: {error}")
         except Exception:
             self._failed(f"{traceback.format_exc()}this is a defect of venture_lite, not of the program")
+
+    def is_stopped(self) -> bool:
+        """After a signal: whether the session ends with it, as it does not with Ctrl-C."""
+        if self.stop.is_to_end:
+            self.ended = True
+        else:
+            self.stop.forget()
+        return self.ended
 
     def _enter(self, text: str) -> None:
         from venture_lite.repl import commands
@@ -203,10 +215,9 @@ class Conversation:
         from venture_lite.report import Report
 
         report = Report.of(result, self.settings.chains)
-        for leaf in report.leaves():
-            for line in reply(leaf, result.directive, alone, self.width(), self.needs_plain()):
-                self.print(line)
-            self.draw(leaf.value)
+        for line in reply(report, result.directive, alone, self.width(), self.needs_plain()):
+            self.print(line)
+        self.draw(report.value)
 
     def draw(self, value: Any) -> None:
         """Write what was plotted to a picture, where pictures can be made and are wanted."""
@@ -268,7 +279,8 @@ class _Run:
     def go(self, source: Source) -> None:
         session = self.conversation.session
         try:
-            session.run_source(source, self.conversation.record.parameters.values, self._on_value, self.program)
+            values = self.conversation.record.parameters.values
+            session.run_source(source, values, self._on_value, self.program, self._on_part)
         except (Exception, KeyboardInterrupt) as error:
             self._after_failure(isinstance(error, KeyboardInterrupt))
             self.conversation.interrupted(getattr(error, "draws", None))
@@ -280,6 +292,9 @@ class _Run:
         self.done += 1
         self.generators, self.in_force = now, self._in_force()
         self.conversation.show(result, alone=len(self.program) == 1)
+
+    def _on_part(self, result: DirectiveResult) -> None:
+        self.conversation.show(result, alone=False)
 
     def _generators(self) -> list[Any]:
         return [model.trace.rng.bit_generator.state for model in self.conversation.session.traces]

@@ -38,7 +38,7 @@ def entries(stream: TextIO, conversation: Conversation, prompts: bool = False) -
         try:
             line = _line(stream, conversation, bool(lines), prompts)
         except KeyboardInterrupt:
-            if not prompts:
+            if conversation.is_stopped() or not prompts:
                 raise
             # at a terminal Ctrl-C clears the entry
             print()

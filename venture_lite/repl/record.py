@@ -9,7 +9,6 @@ file with a remark: it would run to its end there.
 from __future__ import annotations
 
 import json
-import os
 import shlex
 import textwrap
 from dataclasses import dataclass, field, replace
@@ -23,6 +22,7 @@ from venture_lite.repl.entry import is_bare
 from venture_lite.repl.lexer import tokens
 from venture_lite.session import DirectiveResult, read_source
 from venture_lite.syntax import Directive
+from venture_lite.whole_files import replacing
 
 # directives that only look, unless they draw
 LOOKS = (syntax.Sample, syntax.Report, syntax.ListDirectives, syntax.GetLogScore)
@@ -158,10 +158,8 @@ def write_new(path: Path, text: str, replace: bool) -> None:
     """Write a file as a whole or not at all. Raises VentureError where one exists that may not be replaced."""
     if path.exists() and not replace:
         raise VentureError(f"{path} exists", hint=f":save {path} replace")
-    unfinished = path.with_name(f"{path.name}.unfinished")
     try:
-        unfinished.write_text(text, encoding="utf-8")
-        os.replace(unfinished, path)
+        with replacing(path) as beside:
+            beside.write_text(text, encoding="utf-8")
     except OSError as error:
-        unfinished.unlink(missing_ok=True)
         raise VentureError(f"cannot write {path}: {error.strerror or error}") from error

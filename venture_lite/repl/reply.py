@@ -33,7 +33,7 @@ def reply(report: Report, directive: Directive, alone: bool, width: int, plain: 
         case "loop" if value is not None:
             yield counted(value, "pass", "passes")
         case "load":
-            yield counted(len(value), "directive") + " loaded"
+            yield counted(value, "directive") + " loaded"
         case kind if kind in DONE:
             yield DONE[kind]
         case "list_directives":

@@ -65,14 +65,24 @@ def converse(conversation: Conversation) -> int:
     _load_after_first_render(prompt, conversation)
     while not conversation.ended:
         try:
-            # Ctrl-C is a key here; as a signal it only comes between two prompts, where it must not reach this one
-            text = prompt.prompt(f"{conversation.number + 1}> ", handle_sigint=False)
+            # Ctrl-C is a key here, but a signal may come from elsewhere
+            with conversation.stop.instead(lambda: _leave(prompt)):
+                text = prompt.prompt(f"{conversation.number + 1}> ", handle_sigint=False)
         except KeyboardInterrupt:
+            conversation.is_stopped()
             continue
         except EOFError:
             break
         conversation.enter(text)
     return 0
+
+
+def _leave(prompt: PromptSession[str]) -> None:
+    """End the prompt as its own keys do, so that the terminal is left as it was."""
+    loop = prompt.app.loop
+    if loop is None or not prompt.app.is_running:
+        raise KeyboardInterrupt
+    loop.call_soon_threadsafe(lambda: prompt.app.exit(exception=KeyboardInterrupt()))
 
 
 def _prompt(conversation: Conversation, file: HistoryFile) -> PromptSession[str]:

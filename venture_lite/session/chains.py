@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from venture_lite.draws import DrawsBuilder
 from venture_lite.errors import LimitError, VentureError
 from venture_lite.inference.watch import Watch
 from venture_lite.procedures.record import Procedure
@@ -62,6 +63,8 @@ class Chains:
         # program texts with the names of choices that were told to be moved by none of their kernels
         self.told_unmoved: set[tuple[str, str]] = set()
         self.interruption = Interruption()
+        # what the inference under way has collected in the chain that it is at; another thread may look
+        self.collecting: DrawsBuilder | None = None
         # held while a directive runs: a trace takes one at a time
         self._in_use = threading.Lock()
         self.models: list[Model] = []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,9 +29,11 @@ class DirectiveResult:
     expression: str | None
     value: Any
     line: int
+    # the variables of the loops around it that run pass by pass, outermost first
+    passes: tuple[tuple[str, int], ...] = ()
 
 
-def result_of(directive: Directive, value: Any) -> DirectiveResult:
+def result_of(directive: Directive, value: Any, passes: Mapping[str, int] | None = None) -> DirectiveResult:
     """A directive's value, with what a report tells of the directive."""
     expression = getattr(directive, "expression", None)
     return DirectiveResult(
@@ -41,6 +43,7 @@ def result_of(directive: Directive, value: Any) -> DirectiveResult:
         " ".join(expression.span.text.split()) if expression is not None else None,
         value,
         directive.span.line,
+        tuple((passes or {}).items()),
     )
 
 

@@ -113,7 +113,7 @@ def force(chains: Chains, directive: syntax.Force, given: Given) -> Any:
 def infer(chains: Chains, expression: Expression, given: Given, directory: Directory) -> Any:
     """Run an inference program in every chain: its `Draws`, or the value of an expression that is no action.
 
-    An error or Ctrl-C carries the draws made so far as `draws`.
+    An error of any kind, and Ctrl-C, carries the draws made so far as `draws`.
     """
     parts: list[Draws] = []
     values: list[Any] = []
@@ -133,19 +133,22 @@ def infer(chains: Chains, expression: Expression, given: Given, directory: Direc
                 partial(_read_by, model, given),
                 watch,
             )
+            chains.collecting = program.draws
             try:
                 values.append(to_python(program.run(expression)))
                 model.commit()
                 parts.append(_finished(program))
-            except (KeyboardInterrupt, VentureError) as error:
+            except BaseException as error:
                 model.rollback()
                 parts.append(_finished(program, looked_at=False))
-                error.draws = draws = Draws.merge(parts)  # type: ignore[union-attr]
-                if not given.watches:
+                error.draws = draws = Draws.merge(parts)  # type: ignore[attr-defined]
+                if not given.watches and isinstance(error, (KeyboardInterrupt, VentureError)):
                     # a second Ctrl-C ends the look at what there is, and the first goes on
                     with contextlib.suppress(KeyboardInterrupt):
                         judge(chains, watches, expression.span, draws)
                 raise
+            finally:
+                chains.collecting = None
             _warn_impossible(model, chains.first + index if len(chains.models) > 1 else None)
         draws = Draws.merge(parts)
         if not given.watches:

@@ -27,7 +27,7 @@ from venture_lite.session.programs import (
 )
 from venture_lite.source_files import read_source
 from venture_lite.supplied import Parameters
-from venture_lite.syntax import Directive, Expression
+from venture_lite.syntax import Directive
 from venture_lite.trace.directives import Model
 from venture_lite.trace.impossible import explain_start
 from venture_lite.trace.runtime import Exchangeable
@@ -48,6 +48,8 @@ class Runner:
         self.directory = Directory(chains)
         # the program files that are being run, innermost last
         self._running: list[Path] = []
+        # told what each directive inside a loop or a loaded file gave, as it comes
+        self._on_part: Callable[[DirectiveResult], None] | None = None
         # names that the rest of the text will assume; None where nobody knows what comes
         self._to_come: frozenset[str] | None = None
 
@@ -59,14 +61,23 @@ class Runner:
         parameters: Mapping[str, Any],
         on_value: Callable[[DirectiveResult], None],
         program: tuple[Directive, ...] | None = None,
+        on_part: Callable[[DirectiveResult], None] | None = None,
     ) -> None:
-        """Run a program, and tell each directive's value as it comes; `program` is what the source says, if known."""
+        """Run a program, and tell each directive's value as it comes; `program` is what the source says, if known.
+
+        `on_part` is told what the directives gave of a loop that runs pass by pass, or of a loaded file, while that
+        is under way: an interruption later leaves their values told.
+        """
 
         def run(directive: Directive, given: Given) -> None:
             with self.chains.interruption.delivered():
                 on_value(result_of(directive, self._run_one(directive, given)))
 
-        self._each(source, parse_program(source) if program is None else program, parameters, run)
+        before, self._on_part = self._on_part, on_part
+        try:
+            self._each(source, parse_program(source) if program is None else program, parameters, run)
+        finally:
+            self._on_part = before
 
     def _each(
         self,
@@ -123,8 +134,8 @@ class Runner:
                 return self._leaf(directive, given)
             case syntax.Loop():
                 return self._loop(directive, given)
-            case syntax.Infer(expression=expression):
-                return self._infer(expression, given)
+            case syntax.Infer():
+                return self._infer(directive, given)
             case syntax.Sample(expression=expression):
                 return queries.sample(self.chains, expression, given)
             case syntax.Force():
@@ -148,14 +159,15 @@ class Runner:
                 return self.directory.freeze(reference)
         raise VentureError("unknown directive", directive.span)
 
-    def _infer(self, expression: Expression, given: Given) -> Any:
+    def _infer(self, directive: syntax.Infer, given: Given) -> Any:
         # in a loop that runs pass by pass, the observations of every pass would be gathered anew in each
-        origin = self._origins.of(self.directory, expression) if given.run is None else None
+        origin = self._origins.of(self.directory, directive.expression) if given.run is None else None
         try:
-            value = queries.infer(self.chains, expression, given, self.directory)
-        except (KeyboardInterrupt, VentureError) as error:
+            value = queries.infer(self.chains, directive.expression, given, self.directory)
+        except BaseException as error:
             if isinstance(draws := getattr(error, "draws", None), Draws):
                 draws.origin = origin
+                error.unfinished = result_of(directive, draws, given.passes)  # type: ignore[attr-defined]
             raise
         if isinstance(value, Draws):
             value.origin = origin
@@ -172,9 +184,18 @@ class Runner:
             source,
             parse_program(source),
             given.parameters,
-            lambda directive, inner: values.append(self._dispatch(directive, inner)),
+            lambda directive, inner: values.append(self._part(directive, inner)),
         )
         return values
+
+    def _part(self, directive: Directive, given: Given) -> Any:
+        """Run a directive of a loop or of a loaded file."""
+        value = self._dispatch(directive, given)
+        # what is itself made of parts has told them already
+        has_parts = isinstance(directive, (syntax.Loop, syntax.Load)) and isinstance(value, list)
+        if self._on_part is not None and not has_parts:
+            self._on_part(result_of(directive, value, given.passes))
+        return value
 
     def _clear(self) -> None:
         self.chains.clear()
@@ -258,7 +279,7 @@ class Runner:
             self.chains.poll()
             inner = given.inside(loop.variable, value)
             try:
-                values.append([self._dispatch(directive, inner) for directive in loop.body])
+                values.append([self._part(directive, inner) for directive in loop.body])
             except VentureError as error:
                 error.in_pass(", ".join(f"{name} = {at}" for name, at in inner.passes.items()))
                 raise

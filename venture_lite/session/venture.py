@@ -10,6 +10,7 @@ from typing import Any, NoReturn, overload
 import numpy as np
 
 from venture_lite import syntax
+from venture_lite.draws import DrawsBuilder
 from venture_lite.errors import ArgumentError, Source, Span
 from venture_lite.procedures.predictor import LinearPredictor
 from venture_lite.procedures.registration import user_procedure
@@ -119,9 +120,13 @@ class Venture:
         parameters: Mapping[str, Any],
         on_value: Callable[[DirectiveResult], None],
         program: tuple[syntax.Directive, ...] | None = None,
+        on_part: Callable[[DirectiveResult], None] | None = None,
     ) -> None:
-        """Run a program, and tell each directive's result as it comes; `program` is the source parsed, if it is."""
-        self._runner.run(source, parameters, on_value, program)
+        """Run a program, and tell each directive's result as it comes; `program` is the source parsed, if it is.
+
+        `on_part` is told the results inside a loop that runs pass by pass, or a loaded file, as they come.
+        """
+        self._runner.run(source, parameters, on_value, program, on_part)
 
     # ---------------------------------------------------------------------------------------------- directives
 
@@ -180,6 +185,10 @@ class Venture:
         """
         parsed = expression_of(expression)
         return self._execute(syntax.Infer(parsed, parsed.span), parameters)
+
+    def collecting(self) -> DrawsBuilder | None:
+        """What the inference under way has collected in the chain that it is at; another thread may ask."""
+        return self._runner.chains.collecting
 
     def log_score(self) -> Any:
         """Log joint density of the current trace; one a chain where there are several."""

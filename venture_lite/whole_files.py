@@ -1,0 +1,43 @@
+"""Files that are written as a whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A file beside the one asked for, which takes its place when it is complete and goes when it is not.
+
+    Whoever could read and write the file before can do so afterwards, and nobody else, also while it is written. What
+    is there and no ordinary file, a pipe for example, is written itself.
+    """
+    path = path.resolve()
+    if path.exists() and not path.is_file():
+        yield path
+        return
+    before = path.stat() if path.exists() else None
+    beside = path.with_name(f".{path.stem}-{os.getpid()}{path.suffix}")
+    try:
+        if before is not None:
+            beside.touch(mode=0o600)
+        yield beside
+        if before is not None:
+            _give_to(beside, before)
+        os.replace(beside, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            beside.unlink(missing_ok=True)
+        raise
+
+
+def _give_to(path: Path, before: os.stat_result) -> None:
+    """The owner, where the system lets this user say who, and the permissions that another file had."""
+    if hasattr(os, "chown"):
+        with contextlib.suppress(OSError):
+            os.chown(path, before.st_uid, before.st_gid)
+    path.chmod(stat.S_IMODE(before.st_mode))

@@ -20,7 +20,7 @@ LAYERS = (
     ("directives", "refusals", "nesting", "parse", "recovery", "source_files", "data"),
     ("procedures", "draws", "kernel_summary", "summary", "markup", "plots", "pictures", "datatree", "export"),
     ("code", "supplied", "parameters"),
-    ("lift", "compiler", "analyze", "forms"),
+    ("lift", "compiler", "analyze", "forms", "label_uses"),
     ("trace",),
     ("kernels",),
     ("inference",),

@@ -15,6 +15,7 @@ from venture_lite.checker.names import Names, tags_of
 from venture_lite.checker.parameters import Parameters
 from venture_lite.errors import EvidenceError, LimitError, Source, Span, VentureError
 from venture_lite.forms import refuse_as_name
+from venture_lite.label_uses import LabelUse, LabelUses
 from venture_lite.recovery import parse_on
 from venture_lite.session.programs import only_rows, refused_in_loop
 from venture_lite.source_files import read_source
@@ -29,6 +30,7 @@ class ProgramCheck:
         self.names = names
         self.parameters = parameters
         self.labels = Labels()
+        self.label_uses = LabelUses()
         self.expressions = Expressions(names, findings, parameters)
         self.inference = Inference(self.expressions)
         # the files that are being looked through, innermost last
@@ -65,14 +67,17 @@ class ProgramCheck:
         match directive:
             case syntax.Assume():
                 self._assume(directive)
-            case syntax.Observe():
+            case syntax.Observe(expression=expression):
                 self._observe(directive)
                 self._enter(directive)
+                self._tell_uses(self.label_uses.look(expression, self.parameters.variables))
             case syntax.Predict(expression=expression):
                 self._model(expression)
                 self._enter(directive)
+                self._tell_uses(self.label_uses.look(expression, self.parameters.variables))
             case syntax.Sample(expression=expression):
                 self._model(expression)
+                self._tell_uses(self.label_uses.look(expression, self.parameters.variables))
             case syntax.Infer(expression=expression):
                 self.inference.program(expression)
             case syntax.Force(expression=expression, value=value):
@@ -87,12 +92,17 @@ class ProgramCheck:
             case syntax.Clear():
                 self.names.clear()
                 self.labels.clear()
+                self.label_uses = LabelUses()
             case (
                 syntax.Forget(reference=reference)
                 | syntax.Freeze(reference=reference)
                 | syntax.Report(reference=reference)
             ):
                 self._reference(directive, reference)
+
+    def _tell_uses(self, found: list[LabelUse]) -> None:
+        for use in found:
+            self.findings.warn(use.message, use.span, use.hint)
 
     def _enter(self, directive: Directive) -> None:
         """Loops enter their directives themselves."""
@@ -116,6 +126,7 @@ class ProgramCheck:
             if isinstance(value, Lambda) and value.name == ANONYMOUS:
                 value = Lambda(name, value.parameters, value.memoized)
             self.names.bind(directive, value)
+        self._tell_uses(self.label_uses.bind(name, directive.expression))
         refuse_as_name(name, directive.span)
         if already is not None:
             hint = f"it is assumed at {already.place()}; choose another name"

@@ -11,6 +11,7 @@ from venture_lite import syntax
 from venture_lite.analyze import inlinable
 from venture_lite.draws import Draws
 from venture_lite.errors import Source, Span, VentureError, VentureWarning
+from venture_lite.label_uses import LabelUse, LabelUses
 from venture_lite.lift import Lifter
 from venture_lite.parse import parse_program
 from venture_lite.session import queries, rows
@@ -46,6 +47,7 @@ class Runner:
         self.chains = chains
         self._origins = Origins(seed)
         self.directory = Directory(chains)
+        self._label_uses = LabelUses()
         # the program files that are being run, innermost last
         self._running: list[Path] = []
         # told what each directive inside a loop or a loaded file gave, as it comes
@@ -200,6 +202,7 @@ class Runner:
     def _clear(self) -> None:
         self.chains.clear()
         self.directory = Directory(self.chains)
+        self._label_uses = LabelUses()
 
     # ------------------------------------------------------------------------------- directives of the model
 
@@ -233,6 +236,7 @@ class Runner:
                 hint = f"; {target.hint}" if target.hint else ""
                 text = f"{directive.name} refers to {target.name}, which nothing binds yet{hint}"
                 warnings.warn(text, VentureWarning, stacklevel=5)
+        _warn_of(self._label_uses.bind(directive.name, directive.expression))
         return value
 
     def _leaf(self, directive: syntax.Observe | syntax.Predict, given: Given) -> Any:
@@ -249,6 +253,7 @@ class Runner:
             models = zip(self.chains.models, live.parts[0].rows, strict=True)
             value = self.chains.joined([_density(model, made) for model, made in models])
         self.directory.enter(live)
+        _warn_of(self._label_uses.look(directive.expression, given.passes))
         return value
 
     def _loop(self, loop: syntax.Loop, given: Given) -> Any:
@@ -259,6 +264,7 @@ class Runner:
                 rows.load_loop(self.chains, live, loop, given)
             value = self.directory.value(live)
             self.directory.enter(live)
+            _warn_of(self._label_uses.in_loop(loop, tuple(given.passes)))
             return value
         refuse_in_loop(loop)
         inside = given.in_loop(self.chains.models)
@@ -285,6 +291,12 @@ class Runner:
                 raise
             self.chains.commit()
         return values
+
+
+def _warn_of(found: list[LabelUse]) -> None:
+    """Say what a directive does with labels that mean nothing but equality."""
+    for use in found:
+        warnings.warn(str(use), VentureWarning, stacklevel=6)
 
 
 def _last_draws(values: list[Any]) -> Draws | None:

@@ -10,9 +10,15 @@ import bisect
 import difflib
 import functools
 import re
+import sys
 import unicodedata
-from collections.abc import Iterable, Mapping
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from types import FrameType, TracebackType
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +112,8 @@ class VentureError(Exception):
         # which of the passes loaded together met it, and the loop variables then, once they are named
         self.position: int | None = None
         self.passes: str | None = None
+        # the frames of the package through which it came, once it has left it
+        self.frames: TracebackType | None = None
 
     def in_pass(self, passes: str) -> None:
         """Name the pass of a loop, once."""
@@ -121,6 +129,10 @@ class VentureError(Exception):
             self.chain = tuple(chain)
         return self
 
+    def _render_traceback_(self) -> list[str]:
+        """What IPython shows, which asks an exception for this, in place of the package's frames."""
+        return shown_in_notebook(self)
+
     def __str__(self) -> str:
         parts = [self.message if self.span is None else f"{self.span.place()}: {self.message}"]
         if self.span is not None and self.span.source.text:
@@ -129,6 +141,46 @@ class VentureError(Exception):
             parts.append(f"  try: {self.hint}")
         parts.extend(_chain_lines(self.chain))
         return "\n".join(parts)
+
+
+def shown_in_notebook(error: VentureError, called: bool = True) -> list[str]:
+    """The message; with `called`, the lines of the user's own Python that led there; and where a registered function
+    raised the error that this one began with."""
+    import traceback
+
+    lines = str(error).split("\n")
+    if called:
+        lines += [f"  called at {place}" for place in _own_places(error.__traceback__)]
+    cause = python_cause(error)
+    if cause is not None:
+        *_, frame = traceback.extract_tb(cause.__traceback__)
+        lines.append(f"  raised by {frame.name}, {frame.filename}:{frame.lineno}: {frame.line}")
+    return lines
+
+
+def _own_places(reached: TracebackType | None) -> Iterator[str]:
+    """The lines of Python through which the package was called, the notebook's machinery left out."""
+    import traceback
+
+    while reached is not None:
+        package = str(reached.tb_frame.f_globals.get("__name__")).partition(".")[0]
+        if package == "venture_lite":
+            return
+        if package not in ("IPython", "ipykernel"):
+            (frame,) = traceback.extract_tb(reached, limit=1)
+            in_cell = frame.filename.startswith("<") or "ipykernel" in frame.filename
+            yield f"{'line ' if in_cell else f'{frame.filename}:'}{frame.lineno}: {frame.line}"
+        reached = reached.tb_next
+
+
+def python_cause(error: VentureError) -> BaseException | None:
+    """The exception of a registered function that the error began with, if it did."""
+    cause = error.__cause__
+    seen: list[BaseException] = [error]
+    while isinstance(cause, VentureError) and cause not in seen:
+        seen.append(cause)
+        cause = cause.__cause__
+    return None if cause is None or isinstance(cause, VentureError) or cause.__traceback__ is None else cause
 
 
 def _chain_lines(chain: tuple[CallSite, ...], shown: int = 8) -> list[str]:
@@ -201,6 +253,19 @@ class InternalError(Exception):
 
 class VentureWarning(UserWarning):
     """Something that a person should know, after which the program goes on."""
+
+
+def warn(text: str) -> None:
+    """Raise a VentureWarning that points at the line which called the package, however deep it is met."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and _is_inside(frame):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(text, VentureWarning, stacklevel=level)
+
+
+def _is_inside(frame: FrameType) -> bool:
+    """Whether the frame is the package's, or of a context manager that it uses."""
+    return str(frame.f_globals.get("__name__")).partition(".")[0] in ("venture_lite", "contextlib")
 
 
 def nearest(name: str, known: Iterable[str], written: Mapping[str, str] | None = None) -> str | None:

@@ -7,15 +7,16 @@ programs and cells of Python share it. Parameters that the text names are the no
 from __future__ import annotations
 
 import argparse
+import contextlib
+import inspect
 import keyword
 import sys
-import traceback
 from collections.abc import Callable, Mapping
 from html import escape
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from venture_lite.draws import Draws
-from venture_lite.errors import Source, VentureError
+from venture_lite.errors import Source, VentureError, shown_in_notebook
 from venture_lite.progress import Progress, Silent, Snapshot, Tracker
 from venture_lite.report import Report, as_text, warnings_to
 from venture_lite.session import DirectiveResult, Venture
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
 DEFAULT_NAME = "v"
-USAGE = "%%venture [NAME] [--seed N] [--chains K] [--fresh] [--into NAME] [--data FRAME] [--quiet]"
+ASKS_FOR_HELP = (["%%venture", "--help"], ["%%venture", "-h"])
+USAGE = "%%venture [NAME] [--seed N] [--chains K] [--fresh] [--into NAME] [--data FRAME] [--quiet] [--help]"
 
 
 def load_ipython_extension(shell: InteractiveShell) -> None:
@@ -34,12 +36,22 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
     register: Any = shell.register_magic_function
     register(magic.cell, "cell", "venture")
     register(magic.line, "line", "venture")
+    shell.input_transformers_cleanup.append(_help_alone)
+
+
+def _help_alone(lines: list[str]) -> list[str]:
+    """`%%venture --help` with nothing below it, which IPython would refuse as a cell without a body."""
+    if lines and lines[0].split() in ASKS_FOR_HELP and not "".join(lines[1:]).strip():
+        return ["%venture --help\n"]
+    return lines
 
 
 def unload_ipython_extension(shell: InteractiveShell) -> None:
     """What `%unload_ext venture_lite` calls."""
     for kind in ("cell", "line"):
         shell.magics_manager.magics[kind].pop("venture", None)
+    with contextlib.suppress(ValueError):
+        shell.input_transformers_cleanup.remove(_help_alone)
 
 
 class Magic:
@@ -50,7 +62,10 @@ class Magic:
 
     def line(self, line: str) -> None:
         """Run the line as a program of the language, on the session `v`: `%venture [predict x]`."""
-        self._run("", line)
+        if line.strip() in ("--help", "-h"):
+            self.cell(line, "")
+        else:
+            self._run("", line)
 
     def cell(self, line: str, cell: str) -> None:
         """Run the cell as a program of the language.
@@ -64,11 +79,15 @@ class Magic:
         --into    the variable that gets the value of the last directive: draws, after an infer
         --data    a frame whose columns are parameters; may be given several times
         --quiet   show neither values nor progress
+        --help    show this
 
         Parameters that the text names, as in {y[n]}, are the notebook's variables.
         """
-        # the cell's first line is the magic's own
-        self._run(line, "\n" + cell)
+        if self._options(line).help:
+            print(inspect.cleandoc(Magic.cell.__doc__ or ""))
+        else:
+            # the cell's first line is the magic's own
+            self._run(line, "\n" + cell)
 
     def _run(self, line: str, program: str) -> None:
         options = self._options(line)
@@ -150,6 +169,7 @@ class _Parser(argparse.ArgumentParser):
         self.add_argument("--into", metavar="NAME")
         self.add_argument("--data", metavar="FRAME", action="append", default=[])
         self.add_argument("--quiet", action="store_true")
+        self.add_argument("--help", "-h", action="store_true")
 
     def error(self, message: str) -> NoReturn:
         from IPython.core.error import UsageError
@@ -212,20 +232,6 @@ def _without_frames(error: BaseException) -> None:
     """Let IPython show the message alone, and the place in a registered function where another error began."""
     lines = ["interrupted; the trace and what was drawn are kept"]
     if isinstance(error, VentureError):
-        lines = str(error).split("\n")
-        cause = _python_cause(error)
-        if cause is not None:
-            *_, frame = traceback.extract_tb(cause.__traceback__)
-            lines.append(f"  raised by {frame.name}, {frame.filename}:{frame.lineno}: {frame.line}")
+        lines = shown_in_notebook(error, called=False)
     # IPython asks an exception for this before it renders Python's frames
     error._render_traceback_ = lambda: lines  # type: ignore[attr-defined]
-
-
-def _python_cause(error: VentureError) -> BaseException | None:
-    """The exception of a registered function that the error began with, if it did."""
-    seen: list[BaseException] = [error]
-    for one in seen:
-        if not isinstance(one, VentureError):
-            return one if one.__traceback__ is not None else None
-        seen.extend(before for before in (one.__cause__, one.__context__) if before is not None and before not in seen)
-    return None

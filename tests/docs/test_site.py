@@ -66,6 +66,9 @@ def test_the_site_builds_and_asks_nothing_of_others(tmp_path: Path) -> None:
     assert built.returncode == 0, built.stderr
     pages = [page.read_text("utf-8") for page in tmp_path.rglob("*.html")]
     assert len(pages) > 15
+    # what makes search work where the site is opened from disk
+    assert (tmp_path / "search" / "search_index.js").is_file()
+    assert all("iframe-worker.js" in page for page in pages)
     for page in pages:
         assert "<!-- manual:" not in page
         for asking in ('src="http', '<link rel="stylesheet" href="http', "@import"):

@@ -202,3 +202,34 @@ def test_the_extension_can_be_unloaded(notebook: Notebook) -> None:
     notebook.run("%load_ext venture_lite")
     notebook.run("%%venture\n[sample 1]")
     assert "v" in notebook.variables
+
+
+# ------------------------------------------------------------------------------------- Python cells, and help
+
+
+def test_an_error_in_a_python_cell_is_the_message_and_the_line_that_called(notebook: Notebook) -> None:
+    cell = "from venture_lite import Venture\nw = Venture(seed=1)\nw.sample('(nromal 0 1)')"
+    assert notebook.run(cell) is not None
+    lines = (notebook.text + notebook.problems).strip().splitlines()
+    assert lines[0] == "<input>:1:2: unknown name nromal"
+    assert lines[-2:] == ["  try: did you mean normal?", "  called at line 3: w.sample('(nromal 0 1)')"]
+    assert len(lines) == 5
+
+
+def test_an_error_inside_a_registered_function_names_its_line(notebook: Notebook) -> None:
+    cell = (
+        "from venture_lite import Venture\nw = Venture(seed=1)\n"
+        "def broken(x):\n    raise RuntimeError('no')\nw.register('broken', function=broken)\nw.sample('(broken 1)')"
+    )
+    assert notebook.run(cell) is not None
+    assert "raised by broken" in notebook.text + notebook.problems
+    assert len((notebook.text + notebook.problems).strip().splitlines()) < 10
+
+
+@pytest.mark.parametrize(
+    "cell", ["%%venture --help", "%%venture -h\n", "%%venture --help\n[predict 1]", "%venture --help"]
+)
+def test_help_is_shown(notebook: Notebook, cell: str) -> None:
+    assert notebook.run(cell) is None
+    assert "--chains  how many traces" in notebook.text
+    assert not notebook.problems

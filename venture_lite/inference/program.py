@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import time
-import warnings
 from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -16,7 +15,7 @@ from typing import Any
 
 from venture_lite.directives import EXAMPLES
 from venture_lite.draws import DrawsBuilder, KernelStatistics
-from venture_lite.errors import ArgumentError, CallSite, NameUnknown, Span, VentureError, VentureWarning, nearest
+from venture_lite.errors import ArgumentError, CallSite, NameUnknown, Span, VentureError, nearest, warn
 from venture_lite.forms import truth
 from venture_lite.inference.data import Data
 from venture_lite.inference.lambdas import Lambda, closed
@@ -271,7 +270,7 @@ class InferenceProgram:
         """Say something once."""
         if text not in self.warned:
             self.warned.add(text)
-            warnings.warn(text, VentureWarning, stacklevel=2)
+            warn(text)
 
     def selector(self, item: Expression) -> Selector:
         match item:

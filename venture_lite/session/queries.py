@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import threading
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
@@ -12,7 +11,7 @@ from typing import Any
 from venture_lite import syntax
 from venture_lite.code import Kind
 from venture_lite.draws import Draws
-from venture_lite.errors import Span, VentureError, VentureWarning
+from venture_lite.errors import Span, VentureError, warn
 from venture_lite.inference.program import NOTHING_READ, InferenceProgram
 from venture_lite.inference.watch import Watch
 from venture_lite.lift import Lifter, shape
@@ -176,7 +175,7 @@ def judge(chains: Chains, watches: Sequence[Watch], span: Span, draws: Draws | N
                 chains.told_unmoved.add((span.text, name))
                 moved, value = ("is", "its value") if count == 1 else ("are", "their values")
                 text = f"{span.place()}: {name}: {counted(count, 'choice')} {moved} moved by no kernel: "
-                warnings.warn(f"{text}the draws take {value} as given", VentureWarning, stacklevel=5)
+                warn(f"{text}the draws take {value} as given")
     if draws is not None:
         draws.held = tuple(held)
 
@@ -213,7 +212,7 @@ def _warn_impossible(model: Model, chain: int | None) -> None:
     more = f" (and {len(impossible) - 1} more)" if len(impossible) > 1 else ""
     of_chain = f"chain {chain}: " if chain is not None else ""
     text = f"{of_chain}the state has probability zero: {where} cannot be {to_python(value)}{more}"
-    warnings.warn(text, VentureWarning, stacklevel=4)
+    warn(text)
 
 
 class _BlasThreads:

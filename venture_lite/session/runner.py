@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 from venture_lite import syntax
 from venture_lite.analyze import inlinable
 from venture_lite.draws import Draws
-from venture_lite.errors import Source, Span, VentureError, VentureWarning
+from venture_lite.errors import Source, Span, VentureError, warn
 from venture_lite.label_uses import LabelUse, LabelUses
 from venture_lite.lift import Lifter
 from venture_lite.parse import parse_program
@@ -235,7 +234,7 @@ class Runner:
             for target in awaited:
                 hint = f"; {target.hint}" if target.hint else ""
                 text = f"{directive.name} refers to {target.name}, which nothing binds yet{hint}"
-                warnings.warn(text, VentureWarning, stacklevel=5)
+                warn(text)
         _warn_of(self._label_uses.bind(directive.name, directive.expression))
         return value
 
@@ -296,7 +295,7 @@ class Runner:
 def _warn_of(found: list[LabelUse]) -> None:
     """Say what a directive does with labels that mean nothing but equality."""
     for use in found:
-        warnings.warn(str(use), VentureWarning, stacklevel=6)
+        warn(str(use))
 
 
 def _last_draws(values: list[Any]) -> Draws | None:

@@ -19,6 +19,7 @@ from venture_lite.procedures.user_makers import ExchangeableState
 from venture_lite.procedures.value_domains import ValueDomainLike
 from venture_lite.progress import Progress, Silent
 from venture_lite.session.chains import Chains, Given
+from venture_lite.session.door import door
 from venture_lite.session.programs import (
     DirectiveResult,
     constant_of,
@@ -92,6 +93,7 @@ class Venture:
 
     # ------------------------------------------------------------------------------------------------ programs
 
+    @door
     def execute(self, text: str, /, **parameters: Any) -> list[Any]:
         """Run a program's text; returns the value of each directive, in order.
 
@@ -105,6 +107,7 @@ class Venture:
         """
         return self._run_all(Source("<input>", text), parameters)
 
+    @door
     def run_file(self, path: str | PathLike[str], /, **parameters: Any) -> list[Any]:
         """Run a program file, as `execute` runs a text; `load` in it resolves against its folder."""
         return self._run_all(read_source(Path(path), None), parameters)
@@ -130,6 +133,7 @@ class Venture:
 
     # ---------------------------------------------------------------------------------------------- directives
 
+    @door
     def assume(self, name: str, expression: str, /, label: str | None = None, **parameters: Any) -> Any:
         """`[assume NAME EXPR]`: bind a name to an expression's value, which is returned."""
         parsed, name = expression_of(expression), name_of(name)
@@ -137,6 +141,7 @@ class Venture:
             syntax.Assume(name, parsed, written("assume", name, expression), label_of(label)), parameters
         )
 
+    @door
     def observe(self, expression: str, value: Any, /, label: str | None = None, **parameters: Any) -> Any:
         """`[observe EXPR VALUE]`: constrain the random choice that the expression's value is; returns its log density.
 
@@ -147,36 +152,43 @@ class Venture:
         span = written("observe", expression, constant)
         return self._execute(syntax.Observe(parsed, constant, span, label_of(label)), parameters)
 
+    @door
     def predict(self, expression: str, /, label: str | None = None, **parameters: Any) -> Any:
         """`[predict EXPR]`: evaluate an expression in the trace and keep it up to date; returns its value."""
         parsed = expression_of(expression)
         return self._execute(syntax.Predict(parsed, written("predict", expression), label_of(label)), parameters)
 
+    @door
     def sample(self, expression: str, /, **parameters: Any) -> Any:
         """`[sample EXPR]`: evaluate an expression against the current trace and keep nothing."""
         parsed = expression_of(expression)
         return self._execute(syntax.Sample(parsed, parsed.span), parameters)
 
+    @door
     def force(self, expression: str, value: Any, /, **parameters: Any) -> Any:
         """`[force EXPR VALUE]`: set a random choice once, without constraining it; returns the value."""
         parsed = expression_of(expression)
         return self._execute(syntax.Force(parsed, constant_of(value, parsed), parsed.span), parameters)
 
+    @door
     def forget(self, label: str | int, *positions: int) -> None:
         """Undo an assume, observe or predict; of a loop's data those of the pass with these loop variables."""
         reference = reference_to(label, positions)
         self._execute(syntax.Forget(reference, reference.span))
 
+    @door
     def freeze(self, label: str | int) -> None:
         """Make the value of an assume or predict a constant; the choices that only it used leave the trace."""
         reference = reference_to(label)
         self._execute(syntax.Freeze(reference, reference.span))
 
+    @door
     def report(self, label: str | int) -> Any:
         """A directive's present value."""
         reference = reference_to(label)
         return self._execute(syntax.Report(reference, reference.span))
 
+    @door
     def infer(self, expression: str, /, **parameters: Any) -> Any:
         """Run an inference program, `(repeat 1000 (do (mh default one 10) (collect mu b)))`; returns its `Draws`.
 
@@ -190,10 +202,12 @@ class Venture:
         """What the inference under way has collected in the chain that it is at; another thread may ask."""
         return self._runner.chains.collecting
 
+    @door
     def log_score(self) -> Any:
         """Log joint density of the current trace; one a chain where there are several."""
         return self._execute(syntax.GetLogScore(_nowhere()))
 
+    @door
     def clear(self) -> None:
         """Forget everything but the seed's generators, which start afresh."""
         self._execute(syntax.Clear(_nowhere()))
@@ -248,6 +262,7 @@ class Venture:
         summary: str = ...,
     ) -> None: ...
 
+    @door
     def register(self, name: str, **fields: Any) -> None:
         """Give the language a procedure of your own, made of Python functions.
 

@@ -55,6 +55,20 @@ def test_a_sweep_visits_every_block_once(text: str) -> None:
     check(model)
 
 
+def test_the_order_does_not_depend_on_how_many_directives_stand_before() -> None:
+    """It begins with the directive: keys of memoized families are compared with each other alone."""
+
+    def draws(before: str) -> Any:
+        venture = Venture(seed=1)
+        venture.execute(f"""{before} [assume x (flip (lookup (list 0.2 0.5 0.8) (uniform_discrete 0 3)))]
+            [assume coin (mem (lambda (i) (flip 0.7)))] [predict (list (coin 0) (coin 1))]
+            [assume y (flip (if x 0.1 0.6))]""")
+        return venture.infer("(repeat 20 (do (mh default each 1) (collect x y)))")
+
+    plain, shifted = draws(""), draws("[assume same (lambda (x) x)] [assume also same]")
+    assert all(np.array_equal(plain[name], shifted[name]) for name in ("x", "y"))
+
+
 def test_the_checker_finds_choices_that_share_a_place(monkeypatch: pytest.MonkeyPatch) -> None:
     venture = Venture(seed=1)
     venture.execute(FORMS["makers in makers"])

@@ -3,12 +3,14 @@ was read stays as it was when the column changes."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from venture_lite import Venture
+from venture_lite.procedures import domains
 from venture_lite.trace.journal import Journal
 from venture_lite.trace.table import WIDE, Column, narrowest
 
@@ -168,3 +170,27 @@ def test_classes_given_as_numbers_are_weighed_as_booleans_are(kind: Any) -> None
         return found
 
     assert np.array_equal(draws(classes), draws(classes.astype(kind)))
+
+
+def test_an_argument_that_stands_is_checked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = """
+    [assume a (tag 'a 0 (normal 0 1))]
+    for n in 1...N: [observe (binomial {M[n]} (logistic a)) {Y[n]}]
+    """
+    model = Venture(seed=1)
+    model.execute(text, M=np.full(40, 7.0), Y=np.full(40, 3.0), N=40)
+    checked: list[int] = []
+    contains = domains.COUNT.contains_all
+
+    def counted(column: np.ndarray) -> bool:
+        checked.append(len(column))
+        return contains(column)
+
+    count = replace(domains.COUNT, contains_all=counted)
+    for table in model.traces[0].kept.groups.values():
+        arguments = tuple(replace(a, domain=count) if a.name == "n" else a for a in table.record.arguments)
+        table.record = replace(table.record, arguments=arguments)
+    before = model.infer("(repeat 30 (do (mh a all 'drift 0.3 1) (collect a)))")["a"]
+    # the loading has looked at the rows before
+    assert checked == [40, 40]
+    assert np.ptp(before) > 0

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from venture_lite.code import Code, Kind
+from venture_lite.code import Code, Kind, Ref, SlotRef
 from venture_lite.errors import InternalError, VentureError
 from venture_lite.procedures.checks import application_of, check_arguments
 from venture_lite.procedures.columns import RowByRow
@@ -41,6 +41,9 @@ NARROW = 20
 
 OUTSIDE = 1 << 31
 """What the impossible term of an unobserved choice counts, that of an observation being 1."""
+
+
+ALL = -1
 
 
 class Weight:
@@ -175,7 +178,9 @@ class Group:
 
     __slots__ = (
         "_columns",
+        "_plain",
         "_read",
+        "_within",
         "checked",
         "code",
         "family",
@@ -204,6 +209,20 @@ class Group:
         # positions of the arguments whose domain a density does not check by itself
         domains = [argument.domain for argument in self.record.arguments]
         self.checked = [i for i, domain in enumerate(domains) if domain not in (ANY, REAL, VECTOR)]
+        # of these, the arguments that are a column of the rows' own table
+        plain = {
+            position: self._plain_column(item.arguments[position]) for position in self.checked[: len(item.arguments)]
+        }
+        self._plain = {position: column for position, column in plain.items() if column is not None}
+        # position -> (the column's stamp, how many of its rows were found in the domain as of it; ALL: that all are)
+        self._within: dict[int, tuple[int, int]] = {}
+
+    def _plain_column(self, ref: Ref) -> Column | None:
+        match ref:
+            case SlotRef(depth=0, slot=slot) if self.code.slots[slot].stored:
+                column = self.trace.tables[self.code.index].columns[slot]
+                return column if type(column) is Column else None
+        return None
 
     def columns_read(self) -> list[Column]:
         return [*self._columns, self.values]
@@ -275,13 +294,31 @@ class Group:
         for position in self.checked:
             domain = self.record.arguments[position].domain
             value = arguments[position]
-            if domain.contains_all(value) if lifted[position] else domain.contains(value):
+            if self._lie_within(position, value) if lifted[position] else domain.contains(value):
                 continue
             if lifted[position] or not self._is_at_limit(rows, position, value):
                 raise RowByRow
             impossible = True
         if impossible:
             raise AtLimit
+
+    def _lie_within(self, position: int, value: np.ndarray) -> bool:
+        """Whether an argument is in its domain in these rows. A column is looked at as a whole once as many of its rows
+        have been as it has, and not again until it changes."""
+        inside = self.record.arguments[position].domain.contains_all
+        column = self._plain.get(position)
+        if column is None or column.array is None or len(value) <= NARROW:
+            return inside(value)
+        stamp, found = self._within.get(position, (0, 0))
+        if stamp != column.stamp:
+            found = 0
+        if found == ALL:
+            return True
+        if not inside(value):
+            return False
+        found += len(value)
+        self._within[position] = (column.stamp, ALL if found > len(column.array) and inside(column.array) else found)
+        return True
 
     def _is_at_limit(self, rows: Any, position: int, value: Any) -> bool:
         """Whether one argument, the same in all rows, is at the limit of its domain."""

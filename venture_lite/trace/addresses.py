@@ -41,8 +41,8 @@ def address(trace: Trace, node: int) -> Address:
 
 
 def address_order(place: Address) -> tuple[Any, ...]:
-    """Sorts addresses by directive, place in the text and call path: the segments count from the outermost on. A segment
-    is of integers but for the key in front."""
+    """Sorts addresses by directive, place in the text and call path: the segments count from the outermost on. A
+    segment is of integers but for the key in front."""
     return tuple([(sort_key(segment[0]), segment[1:]) for segment in reversed(place)])
 
 

@@ -210,10 +210,8 @@ class Group:
         domains = [argument.domain for argument in self.record.arguments]
         self.checked = [i for i, domain in enumerate(domains) if domain not in (ANY, REAL, VECTOR)]
         # of these, the arguments that are a column of the rows' own table
-        plain = {
-            position: self._plain_column(item.arguments[position]) for position in self.checked[: len(item.arguments)]
-        }
-        self._plain = {position: column for position, column in plain.items() if column is not None}
+        plain = [(position, self._plain_column(ref)) for position, ref in enumerate(item.arguments)]
+        self._plain = {position: column for position, column in plain if column is not None}
         # position -> (the column's stamp, how many of its rows were found in the domain as of it; ALL: that all are)
         self._within: dict[int, tuple[int, int]] = {}
 

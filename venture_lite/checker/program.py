@@ -13,6 +13,7 @@ from venture_lite.checker.known import ANONYMOUS, Computed, Constant, Known, Lam
 from venture_lite.checker.labels import Labels
 from venture_lite.checker.names import Names, tags_of
 from venture_lite.checker.parameters import Parameters
+from venture_lite.checker.unmoved import Unmoved
 from venture_lite.errors import EvidenceError, LimitError, Source, Span, VentureError
 from venture_lite.forms import refuse_as_name
 from venture_lite.label_uses import LabelUse, LabelUses
@@ -31,6 +32,7 @@ class ProgramCheck:
         self.parameters = parameters
         self.labels = Labels()
         self.label_uses = LabelUses()
+        self.unmoved = Unmoved()
         self.expressions = Expressions(names, findings, parameters)
         self.inference = Inference(self.expressions)
         # the files that are being looked through, innermost last
@@ -46,6 +48,7 @@ class ProgramCheck:
         self._running.append(Path(source.name))
         self.names.announce(recovered.directives, recovered.doubtful)
         self.labels.uncertain |= bool(recovered.errors)
+        self.unmoved.uncertain |= bool(recovered.errors)
         try:
             for directive in recovered.directives:
                 self.directive(directive)
@@ -62,6 +65,14 @@ class ProgramCheck:
             hint = "give parts of it names by assume or define"
             self.findings.error(LimitError("the expression is nested too deeply", hint=hint), directive.span)
         self.names.scopes.update(name for name, _ in tags_of(directive))
+        self.unmoved.enter(directive)
+        if (
+            isinstance(directive, (syntax.Infer, syntax.Loop))
+            and not self.inference.in_loop
+            and not self.names.incomplete
+        ):
+            for line in self.unmoved.find(directive):
+                self.findings.warn(line, directive.span)
 
     def _dispatch(self, directive: Directive) -> None:
         match directive:
@@ -93,6 +104,7 @@ class ProgramCheck:
                 self.names.clear()
                 self.labels.clear()
                 self.label_uses = LabelUses()
+                self.unmoved = Unmoved()
             case (
                 syntax.Forget(reference=reference)
                 | syntax.Freeze(reference=reference)

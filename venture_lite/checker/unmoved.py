@@ -1,0 +1,355 @@
+"""Choices that no kernel of an inference moves though its draws rest on them, as far as the text alone shows it.
+
+What is certain from the text: a choice that a directive makes itself, in no branch and in no procedure's body but that
+of a memoized one, with tags whose scopes are constants; and kernels whose scopes are. A kernel is taken to run between
+the first draw and the last, and to select all that it may. Everything else is left to the run, which knows better.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from venture_lite import forms
+from venture_lite.checker.names import flattened
+from venture_lite.errors import VentureError
+from venture_lite.inference.actions import ACTIONS
+from venture_lite.presentation import cut
+from venture_lite.procedures import registry
+from venture_lite.procedures.record import Maker, Random
+from venture_lite.syntax import (
+    Assume,
+    Directive,
+    Expression,
+    Force,
+    Forget,
+    Form,
+    Freeze,
+    Infer,
+    Literal,
+    Loop,
+    Name,
+    Observe,
+    Predict,
+    Quote,
+)
+from venture_lite.values import Symbol
+
+UNKNOWN: Any = object()
+"""A block's key that is no constant."""
+
+WHOLE = ("one", "all", "each", "ordered")
+WIDTH = 48
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Choice:
+    """A choice that a directive's text makes."""
+
+    form: Form
+    # scope -> key of the block, UNKNOWN where it is no constant
+    tags: tuple[tuple[Any, Any], ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Made:
+    """What one assume or predict makes."""
+
+    name: str
+    expression: Expression
+    choices: tuple[Choice, ...]
+    # whether it makes a row for each key, when it is called
+    memoized: bool
+
+
+class Unmoved:
+    """One program's choices and evidence so far. Mutable."""
+
+    def __init__(self) -> None:
+        self._made: dict[str, Made] = {}
+        self._predicted: list[Made] = []
+        self._observed: list[Expression] = []
+        self._held: set[str] = set()
+        # whether something was taken back or could not be read, so that nobody knows what stands
+        self.uncertain = False
+
+    def enter(self, directive: Directive) -> None:
+        """A directive that changes what stands."""
+        match directive:
+            case Assume(name=name, expression=expression):
+                self._made[name] = self._of(name, expression)
+            case Predict(expression=expression):
+                self._predicted.append(self._of("", expression))
+            case Observe(expression=expression):
+                self._observed.append(expression)
+            case Force(expression=expression):
+                self._held |= self._values(expression)
+            case Forget() | Freeze():
+                self.uncertain = True
+
+    def find(self, directive: Infer | Loop) -> list[str]:
+        """What an inference, or a loop with inferences in its passes, leaves unmoved: a line for each name."""
+        infers = [item for item in flattened([directive]) if isinstance(item, Infer)]
+        in_loop = isinstance(directive, Loop)
+        collected = [item for infer in infers for item in _collected(infer.expression, in_loop)]
+        if self.uncertain or not collected:
+            return []
+        kernels = [kernel for infer in infers for kernel in _kernels(infer.expression)]
+        if any(scope in ("default", UNKNOWN) for scope, _ in kernels):
+            return []
+        return self._told(kernels, collected)
+
+    def _told(self, kernels: list[tuple[Any, Any]], collected: list[Expression]) -> list[str]:
+        fixed = self._held.union(*map(self._values, self._observed)) if self._observed else self._held
+        everything = [*self._made.values(), *self._predicted]
+        moved = [made for made in everything if any(_is_selected(choice, kernels) for choice in made.choices)]
+        left = [made for made in everything if made.name not in fixed and _left(made, kernels)]
+        if not left:
+            return []
+        standing = set().union(*map(self._reach, [*self._observed, *(made.expression for made in self._predicted)]))
+        evidence = [self._reach(one) for one in self._observed]
+        names = {made.name for made in moved if made.name}
+        read = set().union(*map(self._reach, collected))
+        counts: Counter[str] = Counter()
+        for made in left:
+            if made.memoized and (made.name not in standing or self._may_come_and_go(made.name)):
+                continue
+            own = self._factor(made)
+            rests = made.name in read and not made.memoized
+            if made not in moved:
+                rests |= bool(own & names) or self._shares(own, moved)
+                rests |= any(made.name in factor and bool(factor & names) for factor in evidence)
+                rests |= any(made.name in self._factor(other) for other in moved)
+            if rests:
+                for choice in _left(made, kernels):
+                    counts[_title(made, choice)] += not made.memoized
+        return [_line(name, count) for name, count in counts.items()]
+
+    def _may_come_and_go(self, name: str) -> bool:
+        """Whether a memoized procedure may be called with a key that depends on a choice, or otherwise than by name."""
+        texts = [*(made.expression for made in (*self._made.values(), *self._predicted)), *self._observed]
+        todo: list[Expression] = list(texts)
+        while todo:
+            match todo.pop():
+                case Name(name=other) if other == name:
+                    return True
+                case Form(items=(Name(name=head), *rest)):
+                    if head == name and any(map(self._reach, rest)):
+                        return True
+                    todo.extend(rest)
+                case Form(items=items):
+                    todo.extend(items)
+        return False
+
+    def _shares(self, own: set[str], moved: list[Made]) -> bool:
+        """Whether a choice is drawn from a maker from which one that moves is drawn, too."""
+        makers = {name for name in own if self._is_maker(name)}
+        return any(makers & self._factor(made) for made in moved)
+
+    # --------------------------------------------------------------------------------------------- what text makes
+
+    def _of(self, name: str, expression: Expression) -> Made:
+        body, memoized = expression, False
+        match expression:
+            case Form(items=(Name(name="mem"), Form(items=(Name(name="lambda"), Form(items=parameters), only)))):
+                body, memoized = only, bool(parameters)
+        return Made(name, expression, tuple(self._choices(body)), memoized)
+
+    def _choices(self, body: Expression) -> Iterator[Choice]:
+        """The choices that are certainly made where an expression is evaluated."""
+        # expressions, with the tags around them and the names bound there
+        todo: list[tuple[Expression, dict[Any, Any], frozenset[str]]] = [(body, {}, frozenset())]
+        while todo:
+            item, tags, local = todo.pop()
+            match item:
+                case Form(items=(Name(name="scope_include" | "tag"), scope, key, inner)):
+                    todo.append((inner, {**tags, _scope(scope): _constant(key)}, local))
+                case Form(items=(Name(name="let" | "letrec"), Form(items=pairs), *rest)):
+                    bound = [pair.items for pair in pairs if isinstance(pair, Form)]
+                    inside = local | {name.name for name, *_ in bound if isinstance(name, Name)}
+                    todo.extend(
+                        (part, tags, inside) for part in (*(value for _, *one in bound for value in one), *rest)
+                    )
+                case Form(items=(Name(name="if"), predicate, *_)):
+                    todo.append((predicate, tags, local))
+                case Form(items=(Name(name=head), *_)) if head in forms.SPECIAL_FORMS and head != "begin":
+                    continue
+                case Form(items=(head, *rest)):
+                    todo.extend((part, tags, local) for part in rest)
+                    if isinstance(head, Name) and head.name not in local and self._draws(head.name):
+                        yield Choice(item, tuple(tags.items()))
+
+    def _draws(self, name: str) -> bool:
+        """Whether a call of a name makes a choice of its own."""
+        if name in self._made:
+            return self._is_maker(name)
+        return isinstance(registry.PROCEDURES.get(name), Random)
+
+    def _is_maker(self, name: str) -> bool:
+        match self._made.get(name):
+            case Made(expression=Form(items=(Name(name=head), *_))) if head not in self._made:
+                return isinstance(registry.PROCEDURES.get(head), Maker)
+        return False
+
+    # ------------------------------------------------------------------------------------------------ what text reads
+
+    def _factor(self, made: Made) -> set[str]:
+        """The names that make choices and that those of a directive depend on."""
+        return self._reach(made.expression) - {made.name}
+
+    def _reach(self, item: Expression) -> set[str]:
+        """The names of choices, and of makers, that an expression reads, through names that make none."""
+        found: set[str] = set()
+        seen: set[str] = set()
+        todo = list(_named(item))
+        while todo:
+            name = todo.pop()
+            made = self._made.get(name)
+            if made is None or name in seen:
+                continue
+            seen.add(name)
+            if made.choices or self._is_maker(name):
+                found.add(name)
+            if not made.choices:
+                todo.extend(_named(made.expression))
+        return found
+
+    def _values(self, item: Expression) -> set[str]:
+        """The names whose choice an expression's value may be: those that evidence for it may reach."""
+        found: set[str] = set()
+        todo = [item]
+        while todo:
+            match todo.pop():
+                case Name(name=name) | Form(items=(Name(name=name), *_)) if name in self._made:
+                    if name not in found:
+                        found.add(name)
+                        todo.append(self._made[name].expression)
+                case Form(items=(Name(name="if"), _, *branches)):
+                    todo.extend(branches)
+                case Form(items=(*_, last)):
+                    todo.append(last)
+        return found
+
+
+def _named(item: Expression) -> Iterator[str]:
+    """The names that a text reads from around it; what it binds itself anywhere is left out."""
+    todo: list[tuple[Expression, frozenset[str]]] = [(item, frozenset())]
+    while todo:
+        part, bound = todo.pop()
+        match part:
+            case Name(name=name) if name not in bound:
+                yield name
+            case Form(items=(Name(name="scope_include" | "tag"), _, *rest)):
+                todo.extend((inner, bound) for inner in rest)
+            case Form(items=(Name(name="lambda"), Form(items=parameters), *body)):
+                inside = bound | {name.name for name in parameters if isinstance(name, Name)}
+                todo.extend((inner, inside) for inner in body)
+            case Form(items=(Name(name="let" | "letrec"), Form(items=pairs), *body)):
+                named = [pair.items for pair in pairs if isinstance(pair, Form)]
+                inside = bound | {name.name for name, *_ in named if isinstance(name, Name)}
+                todo.extend((inner, inside) for inner in (*(value for _, *values in named for value in values), *body))
+            case Form(items=items):
+                todo.extend((inner, bound) for inner in items)
+
+
+def _constant(item: Expression) -> Any:
+    match item:
+        case Literal(value=value) | Quote(value=value) if isinstance(value, (int, float, str, Symbol)):
+            return value
+    return UNKNOWN
+
+
+def _is_selected(choice: Choice, kernels: Iterable[tuple[Any, Any]]) -> bool:
+    """Whether a kernel may move a choice."""
+    tags = dict(choice.tags)
+    return any(
+        scope in tags and (key is UNKNOWN or tags[scope] is UNKNOWN or tags[scope] == key) for scope, key in kernels
+    )
+
+
+def _left(made: Made, kernels: list[tuple[Any, Any]]) -> list[Choice]:
+    """The choices of a directive that no kernel may move."""
+    return [choice for choice in made.choices if not _is_selected(choice, kernels) and not _is_certain(choice)]
+
+
+def _is_certain(choice: Choice) -> bool:
+    """Whether a choice with constant arguments has one possible value."""
+    head, *rest = choice.form.items
+    record = registry.PROCEDURES.get(head.name) if isinstance(head, Name) else None
+    values = [_constant(item) for item in rest]
+    if not isinstance(record, Random) or record.support is None or UNKNOWN in values:
+        return False
+    try:
+        return sum(record.log_density(value, *values) > -np.inf for value in record.support(*values)) == 1
+    except (VentureError, ArithmeticError, ValueError, TypeError):
+        return False
+
+
+def _kernels(item: Expression) -> Iterator[tuple[Any, Any]]:
+    """(scope, key) of every kernel of an inference; UNKNOWN for a key stands for all blocks."""
+    todo = [item]
+    while todo:
+        part = todo.pop()
+        if not isinstance(part, Form):
+            continue
+        todo.extend(part.items)
+        match part.items:
+            case (Name(name=head), scope, *rest) if head in ACTIONS and ACTIONS[head].usage[0].split()[1] == "SCOPE":
+                one_block = ACTIONS[head].usage[0].split()[2] == "BLOCK"
+                yield _scope(scope), _key(rest[0] if one_block and rest else None)
+
+
+def _scope(item: Expression) -> Any:
+    try:
+        return forms.scope_name(item)
+    except VentureError:
+        return UNKNOWN
+
+
+def _key(item: Expression | None) -> Any:
+    match item:
+        case Name(name=name) | Quote(value=Symbol(name=name)) if name in WHOLE:
+            return UNKNOWN
+    return UNKNOWN if item is None else _constant(item)
+
+
+def _collected(item: Expression, repeated: bool) -> Iterator[Expression]:
+    """The expressions of which an inference may make several draws."""
+    if not isinstance(item, Form) or not item.items or not isinstance(item.items[0], Name):
+        return
+    head, *rest = item.items
+    assert isinstance(head, Name)
+    if head.name in ("collect", "labelled", "plot"):
+        if repeated:
+            yield from (_unlabelled(part) for part in ([item] if head.name == "labelled" else rest))
+        return
+    place = {"repeat": 0, "cycle": -1, "mixture": -1}.get(head.name)
+    again = repeated or (place is not None and bool(rest) and _constant(rest[place]) not in (0, 1))
+    for part in rest:
+        # the kernels of a cycle or a mixture stand in brackets of their own
+        inside = part.items if isinstance(part, Form) and head.name in ("cycle", "mixture") else (part,)
+        for inner in inside:
+            yield from _collected(inner, again)
+
+
+def _unlabelled(item: Expression) -> Expression:
+    match item:
+        case Form(items=(Name(name="labelled"), expression, *_)):
+            return expression
+    return item
+
+
+def _title(made: Made, choice: Choice) -> str:
+    return made.name or cut(" ".join(choice.form.span.text.split()), WIDTH)
+
+
+def _line(name: str, count: int) -> str:
+    """As the run says it; of a memoized procedure nobody counts the calls."""
+    if count == 1:
+        return f"{name}: 1 choice is moved by no kernel: the draws take its value as given"
+    many = f"{count:,} choices are" if count else "its choices are"
+    return f"{name}: {many} moved by no kernel: the draws take their values as given"

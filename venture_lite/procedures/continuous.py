@@ -21,15 +21,15 @@ from venture_lite.procedures.numeric import (
     log,
     log1p,
     log1p_square,
-    log_beta,
+    log_beta_density,
     log_cauchy,
     log_rising,
     pi,
     sin,
     sqrt,
+    times,
+    turned,
     where,
-    xlog1py,
-    xlogy,
 )
 from venture_lite.procedures.record import Argument
 from venture_lite.values import show
@@ -61,9 +61,11 @@ def _simulate_uniform(rng: np.random.Generator, lo: float, hi: float) -> float:
 
 
 def _beta(value: float, a: float, b: float) -> float:
-    inside = (value >= 0) & (value <= 1)
-    x = where(inside, value, 0.5)
-    return where(inside, xlogy(a - 1, x) + xlog1py(b - 1, -x) - log_beta(a, b), -inf)
+    # at 0 and 1, where log x has no value, the density is 0, finite or infinite as the exponent there says
+    within = (value > 0) & (value < 1)
+    x = where(within, value, 0.5)
+    exponent = where(value == 0, a, where(value == 1, b, inf)) - 1.0
+    return where(within, log_beta_density(x, a, b), where(exponent == 0.0, log(a) + log(b), times(exponent, -inf)))
 
 
 def _student_t(value: float, df: float, loc: float, scale: float) -> float:
@@ -93,7 +95,7 @@ def _logistic_dist(value: float, loc: float, scale: float) -> float:
 def _von_mises(value: float, mean: float, concentration: float) -> float:
     # cos d - 1 = -2 sin^2(d / 2) keeps its digits where the concentration is large and d small
     inside = (value >= -pi) & (value <= pi)
-    s = sin(0.5 * (where(inside, value, 0.0) - mean))
+    s = sin(0.5 * (where(inside, value, 0.0) - turned(mean)))
     normaliser = LOG_TWO_PI + log(i0e(concentration))
     return where(inside, -2.0 * concentration * (s * s) - normaliser, -inf)
 

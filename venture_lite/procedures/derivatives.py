@@ -22,7 +22,15 @@ from venture_lite.procedures.columns import RowByRow
 from venture_lite.procedures.columns import numeric as numeric_column
 from venture_lite.procedures.numeric import cos, divide, log, log1p, rebound, sin, where
 from venture_lite.procedures.record import Gradient
-from venture_lite.procedures.straight_line import SCALAR_NAMES, Recording, compiled, digamma, i1e, recorded
+from venture_lite.procedures.straight_line import (
+    SCALAR_NAMES,
+    Recording,
+    compiled,
+    digamma,
+    i0e_slope,
+    recorded,
+    split_slope,
+)
 
 Partials = dict[int, Any]
 """Input -> the derivative with respect to it; an input on which a value does not depend has no entry."""
@@ -136,18 +144,31 @@ DERIVATIVES: dict[str, Callable[..., Any]] = {
     "sin": lambda y, x: cos(x),
     "cos": lambda y, x: -sin(x),
     "absolute": lambda y, x: sign(x),
-    "i0e": lambda y, x: i1e(x) - sign(x) * y,
+    "i0e": lambda y, x: where(x == 0, 0.0, y * i0e_slope(x)),
+    "turned": lambda y, x: 1.0,
 }
 """The derivative of each smooth function of the numeric namespace, of its value y and its argument x; written over that
 namespace, as the densities are."""
 
-PAIRS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
+SEVERAL: dict[str, tuple[Callable[..., Any], ...]] = {
     "divide": (lambda x, y: divide(1.0, y), lambda x, y: -divide(divide(x, y), y)),
     "times": (lambda x, y: y, lambda x, y: x),
     "xlogy": (lambda x, y: log(y), lambda x, y: where(x == 0, 0.0, divide(x, y))),
     "xlog1py": (lambda x, y: log1p(y), lambda x, y: where(x == 0, 0.0, divide(x, 1.0 + y))),
+    "log_ratio": (lambda x, y: divide(1.0, x), lambda x, y: divide(-1.0, y)),
+    "log_split": (
+        lambda k, m, p, q: split_slope(k, k + m, p),
+        lambda k, m, p, q: split_slope(m, k + m, q),
+        lambda k, m, p, q: where(k == 0, 0.0, divide(k, p)),
+        lambda k, m, p, q: where(m == 0, 0.0, divide(m, q)),
+    ),
+    "log_beta_density": (
+        lambda x, a, b: divide(a - 1.0, x) - divide(b - 1.0, 1.0 - x),
+        lambda x, a, b: split_slope(a, a + b, x) + divide(b, a * (a + b)),
+        lambda x, a, b: split_slope(b, a + b, 1.0 - x) + divide(a, b * (a + b)),
+    ),
 }
-"""The two derivatives of each function of two arguments."""
+"""The derivatives of each function of several arguments."""
 
 STEPS = ("floor", "isfinite", "is_integral")
 """Functions that do not change but where they jump."""
@@ -165,17 +186,16 @@ def _of_one(name: str, derivative: Callable[..., Any]) -> Callable[..., Any]:
     return apply
 
 
-def _of_two(name: str, by_left: Callable[..., Any], by_right: Callable[..., Any]) -> Callable[..., Any]:
+def _of_several(name: str, derivatives: tuple[Callable[..., Any], ...]) -> Callable[..., Any]:
     function = recorded(name)
 
-    def apply(left: Any, right: Any) -> Any:
-        x, y = _value(left), _value(right)
+    def apply(*arguments: Any) -> Any:
+        values = [_value(argument) for argument in arguments]
         partials: Partials = {}
-        if left.__class__ is Dual:
-            partials = _scaled(left.partials, by_left(x, y))
-        if right.__class__ is Dual:
-            partials = _sum(partials, _scaled(right.partials, by_right(x, y)))
-        return Dual(function(x, y), partials) if partials else function(x, y)
+        for argument, derivative in zip(arguments, derivatives, strict=True):
+            if argument.__class__ is Dual:
+                partials = _sum(partials, _scaled(argument.partials, derivative(*values)))
+        return Dual(function(*values), partials) if partials else function(*values)
 
     return apply
 
@@ -215,8 +235,8 @@ def _names() -> dict[str, Any]:
     names: dict[str, Any] = dict(CHOICES)
     for name, derivative in DERIVATIVES.items():
         names[name] = _of_one(name, rebound(derivative, plain))
-    for name, (by_left, by_right) in PAIRS.items():
-        names[name] = _of_two(name, rebound(by_left, plain), rebound(by_right, plain))
+    for name, several in SEVERAL.items():
+        names[name] = _of_several(name, tuple([rebound(each, plain) for each in several]))
     for name in STEPS:
         names[name] = _of_value(name)
     return names

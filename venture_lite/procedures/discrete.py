@@ -19,16 +19,14 @@ from venture_lite.procedures.numeric import (
     floor,
     inf,
     is_integral,
-    lgamma,
     log,
     log1p,
     log_gamma_density,
-    log_rising,
-    maximum,
+    log_ratio,
+    log_split,
     minimum,
     where,
     xlog1py,
-    xlogy,
 )
 from venture_lite.procedures.record import Argument
 from venture_lite.values import show
@@ -118,8 +116,7 @@ def _simulate_bernoulli_logit(rng: np.random.Generator, logit: float) -> bool:
 def _binomial(value: Any, n: float, p: float) -> float:
     inside = is_integral(value) & (value >= 0) & (value <= n)
     k = where(inside, value, 0)
-    mass = lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1) + xlogy(k, p) + xlog1py(n - k, -p)
-    return where(inside, mass, -inf)
+    return where(inside, log_split(k, where(inside, n - k, 0), p, 1.0 - p), -inf)
 
 
 def _simulate_binomial(rng: np.random.Generator, n: float, p: float) -> int:
@@ -142,10 +139,8 @@ def _geometric(value: Any, p: float) -> float:
 def _neg_binomial(value: Any, r: float, p: float) -> float:
     inside = is_integral(value) & (value >= 0)
     k = where(inside, value, 0)
-    # the number of ways, Gamma(k + r) / (k! Gamma(r)), by the ratio at the larger of k and r, which loses no digits
-    some = maximum(k, 1.0)
-    ways = where(k > r, log_rising(some, r) - log(some) - lgamma(r), log_rising(r, k) - lgamma(k + 1))
-    return where(inside, ways + r * log(p) + xlog1py(k, -p), -inf)
+    # of k + r trials the last one is a success: r / (k + r) times the binomial probability of r among k + r
+    return where(inside, log_split(r, k, p, 1.0 - p) + log_ratio(r, r + k), -inf)
 
 
 def _uniform_discrete(value: Any, lo: float, hi: float) -> float:

@@ -142,9 +142,74 @@ def xlog1py(x: float, y: float) -> float:
 
 
 def log_ratio(x: float, y: float) -> float:
-    """log(x / y) for y above 0, also where the quotient is beyond the floats."""
+    """log(x / y) for y above 0, also where the quotient is beyond the floats, or so near to 1 that rounding it would
+    cost digits of its logarithm."""
     quotient = x / y
-    return where((quotient > 1e-300) & (quotient < inf), log(quotient), log(x) - log(y))
+    if 0.5 < quotient < 2.0:
+        return log1p((x - y) / y)
+    return log(quotient) if 1e-300 < quotient < inf else log(x) - log(y)
+
+
+def turned(angle: float) -> float:
+    """The angle, less whole turns if it is more than about half a one away from 0: sine and cosine of a large angle
+    lose no digits, a difference from it does."""
+    return angle if -4.0 < angle < 4.0 else math.atan2(sin(angle), cos(angle))
+
+
+FEW = 1000.0
+"""Up to here the logarithms of factorials are small enough that their differences keep 11 digits after the point."""
+
+
+def log_split(k: float, m: float, p: float, q: float) -> float:
+    """log of Gamma(k + m + 1) / (Gamma(k + 1) Gamma(m + 1)) p^k q^m, for p + q = 1 and k and m not negative, whole or
+    not: the binomial probability of k among k + m.
+
+    For large counts the terms cancel; there what is left of the factorials and the deviances of k and m from their
+    shares have no large terms (Loader 2000, Fast and accurate computation of binomial probabilities, section 3).
+    """
+    if k < FEW and m < FEW:
+        return lgamma(k + m + 1.0) - lgamma(k + 1.0) - lgamma(m + 1.0) + xlogy(k, p) + xlogy(m, q)
+    n = k + m
+    rests = stirling_rest(n) - stirling_rest(k) - stirling_rest(m)
+    return rests - _deviance(k, n, p) - _deviance(m, n, q)
+
+
+def log_beta_density(x: float, a: float, b: float) -> float:
+    """(a - 1) log x + (b - 1) log(1 - x) less the log of the beta function, for x between 0 and 1."""
+    if a < FEW and b < FEW:
+        return (a - 1.0) * log(x) + (b - 1.0) * log1p(-x) + lgamma(a + b) - lgamma(a) - lgamma(b)
+    return log_split(a, b, x, 1.0 - x) + log(a) + log_ratio(b, a + b) - log(x) - log1p(-x)
+
+
+def stirling_rest(m: float) -> float:
+    """lgamma(m + 1) - m log m + m; from 16 on by Stirling's series, whose next term, 1 / (1188 m^9), is below 2e-14."""
+    return _stirling(m, log(m)) if m > 16.0 else lgamma(m + 1.0) - xlogy(m, m) + m
+
+
+def _stirling(m: Any, log_m: Any) -> Any:
+    inverse = 1.0 / m
+    square = inverse * inverse
+    tail = inverse * (1.0 / 12.0 - square * (1.0 / 360.0 - square * (1.0 / 1260.0 - square / 1680.0)))
+    return 0.5 * (LOG_TWO_PI + log_m) + tail
+
+
+def _deviance(k: float, n: float, p: float) -> float:
+    """k log(k / (n p)) + n p - k; infinite where p is 0 and k is not."""
+    if not p > 0.0:
+        return inf if k > 0.0 else 0.0
+    share = n * p
+    away = divide(k - share, share)
+    if -0.01 < away < 0.01:
+        return float(_small_deviance(share, away))
+    ratio = log_ratio(k, share) if share > 1e-300 else log(k) - log(n) - log(p)
+    return times(k, ratio) + (share - k)
+
+
+def _small_deviance(share: Any, away: Any) -> Any:
+    """By its power series in the relative distance, whose next term is away^8 / 56."""
+    square = away * away
+    series = 0.5 - away / 6.0 + square * (1.0 / 12.0 - away / 20.0 + square * (1.0 / 30.0 - away / 42.0))
+    return share * square * series
 
 
 def log_rising(start: float, count: float) -> float:
@@ -166,13 +231,17 @@ def log_gamma_density(shape: float, x: float, log_x: float) -> float:
 
     `log_x` is given as well, for an x that is beyond the floats. For a large shape the three terms cancel; there the
     formula of Loader (2000, Fast and accurate computation of binomial probabilities, section 3) has no large terms: the
-    deviance of x from m = shape - 1, and Stirling's series, whose next term, 1 / (1260 m^5), is below 1e-18.
+    deviance of x from m = shape - 1, and Stirling's series, whose next term, 1 / (1260 m^5), is below 1e-18. Away from
+    m the logarithm of x / m is taken from `log_x`: x - m holds nothing of an x that is far smaller than m.
     """
     large = shape > 1000.0
     m = where(large, shape - 1.0, 1000.0)
+    log_m = log(m)
     away = (x - m) / m
+    near = absolute(away) < 0.5
+    ratio = where(near, log1p(where(near, away, 0.0)), log_x - log_m)
     series = (1.0 - 1.0 / (30.0 * m * m)) / (12.0 * m)
-    saddle = m * (log1p(away) - away) - 0.5 * (LOG_TWO_PI + log(m)) - series
+    saddle = m * (ratio - away) - 0.5 * (LOG_TWO_PI + log_m) - series
     power = times(shape - 1.0, log_x)
     return where(large, saddle, power - x - lgamma(shape))
 
@@ -185,16 +254,13 @@ def log1p_square(z: float) -> float:
 
 def log_cauchy(distance: float, scale: float) -> float:
     """log of scale / (pi (scale^2 + distance^2)), where neither the squares nor their quotient overflow."""
-    # in this order a distance that is NaN comes through
-    large = maximum(scale, distance)
-    small = minimum(scale, distance)
+    # one condition for both, so that where they are equal each has its own derivative; a distance that is NaN comes
+    # through
+    wide = scale >= distance
+    large = where(wide, scale, distance)
+    small = where(wide, distance, scale)
     quotient = small / large
     return log(scale) - LOG_PI - 2.0 * log(large) - log1p(quotient * quotient)
-
-
-def log_beta(a: float, b: float) -> float:
-    """log of the beta function."""
-    return lgamma(a) + lgamma(b) - lgamma(a + b)
 
 
 def _lgamma_of_columns(x: Any) -> Any:
@@ -225,6 +291,54 @@ def _xlog1py_of_columns(x: Any, y: Any) -> Any:
     return np.where(x == 0, 0.0, x * np.log1p(y))
 
 
+def _log_ratio_of_columns(x: Any, y: Any) -> Any:
+    quotient = np.divide(x, y)
+    near = (quotient > 0.5) & (quotient < 2.0)
+    found = np.log(quotient)
+    if np.any(near):
+        found = np.where(near, np.log1p((x - y) / y), found)
+    beyond = ~((quotient > 1e-300) & (quotient < inf))
+    return np.where(beyond, np.log(x) - np.log(y), found) if np.any(beyond) else found
+
+
+def _turned_of_columns(angle: Any) -> Any:
+    small = np.abs(angle) < 4.0
+    return angle if np.all(small) else np.where(small, angle, np.arctan2(np.sin(angle), np.cos(angle)))
+
+
+def _log_split_of_columns(k: Any, m: Any, p: Any, q: Any) -> Any:
+    n = np.add(k, m, dtype=np.float64)
+    if np.max(n) < FEW:
+        factorials = _lgamma_of_columns(n + 1.0) - _lgamma_of_columns(k + 1.0) - _lgamma_of_columns(m + 1.0)
+        return factorials + _xlogy_of_columns(k, p) + _xlogy_of_columns(m, q)
+    rests = _rest_of_columns(n) - _rest_of_columns(k) - _rest_of_columns(m)
+    return rests - _deviance_of_columns(k, n, p) - _deviance_of_columns(m, n, q)
+
+
+def _log_beta_density_of_columns(x: Any, a: Any, b: Any) -> Any:
+    if np.max(a) < FEW and np.max(b) < FEW:
+        constant = _lgamma_of_columns(np.add(a, b)) - _lgamma_of_columns(a) - _lgamma_of_columns(b)
+        return (a - 1.0) * np.log(x) + (b - 1.0) * np.log1p(-x) + constant
+    mean = np.log(a) + _log_ratio_of_columns(b, a + b)
+    return _log_split_of_columns(a, b, x, 1.0 - x) + mean - np.log(x) - np.log1p(-x)
+
+
+def _rest_of_columns(m: Any) -> Any:
+    large = np.maximum(m, 16.0)
+    small = np.minimum(m, 16.0)
+    below = _lgamma_of_columns(small + 1.0) - _xlogy_of_columns(small, small) + small
+    return np.where(np.greater(m, 16.0), _stirling(large, np.log(large)), below)
+
+
+def _deviance_of_columns(k: Any, n: Any, p: Any) -> Any:
+    share = n * p
+    away = (k - share) / share
+    ratio = np.where(share > 1e-300, _log_ratio_of_columns(k, share), np.log(k) - np.log(n) - np.log(p))
+    far = _times_of_columns(k, ratio) + (share - k)
+    found = np.where(np.abs(away) < 0.01, _small_deviance(share, away), far)
+    return np.where(np.greater(p, 0.0), found, np.where(np.greater(k, 0.0), inf, 0.0))
+
+
 COLUMNS: dict[str, Any] = {
     "exp": np.exp,
     "expm1": np.expm1,
@@ -246,6 +360,10 @@ COLUMNS: dict[str, Any] = {
     "times": _times_of_columns,
     "xlogy": _xlogy_of_columns,
     "xlog1py": _xlog1py_of_columns,
+    "log_ratio": _log_ratio_of_columns,
+    "log_split": _log_split_of_columns,
+    "log_beta_density": _log_beta_density_of_columns,
+    "turned": _turned_of_columns,
 }
 """The same names over arrays."""
 

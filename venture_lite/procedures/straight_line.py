@@ -11,6 +11,8 @@ import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import numpy as np
+
 from venture_lite.errors import InternalError
 from venture_lite.procedures import numeric
 from venture_lite.procedures.numeric import COLUMNS
@@ -23,15 +25,51 @@ def digamma(x: Any) -> Any:
     return psi(x)
 
 
-def i1e(x: Any) -> Any:
-    """exp(-|x|) times the modified Bessel function of order 1."""
-    from scipy.special import i1e as bessel
+def i0e_slope(x: Any) -> Any:
+    """The derivative of i0e for x not negative, relative to i0e: I1(x) / I0(x) - 1.
 
-    return bessel(x)
+    From 1000 on, where nearly all digits of the difference cancel, by the asymptotic series, whose next term is
+    13 / (32 x^5) (Abramowitz and Stegun, 9.7.1).
+    """
+    from scipy.special import i0e, i1e
+
+    large = np.maximum(x, 1000.0)
+    series = -(0.5 + (0.125 + (0.125 + 25.0 / 128.0 / large) / large) / large) / large
+    return np.where(x > 1000.0, series, i1e(x) / i0e(x) - 1.0)[()]
 
 
-COLUMN_NAMES: dict[str, Any] = {**COLUMNS, "digamma": digamma, "i1e": i1e}
-SCALAR_NAMES: dict[str, Any] = {name: getattr(numeric, name) for name in COLUMNS} | {"digamma": digamma, "i1e": i1e}
+def split_slope(k: float, n: float, p: float) -> float:
+    """The derivative of log_split by k, with n = k + m: digamma(n + 1) - digamma(k + 1) + log p.
+
+    From 16 on by digamma(x + 1) - log x, a series whose next term is 1 / (240 x^8), and log(n p / k), which is small
+    where the others cancel.
+    """
+    if k > 16.0 and n * p > 0.0:
+        return float(_digamma_rest(n) - _digamma_rest(k) + numeric.log_ratio(n * p, k))
+    return float(digamma(n + 1.0) - digamma(k + 1.0) + numeric.log(p))
+
+
+def _split_slope_of_columns(k: Any, n: Any, p: Any) -> Any:
+    large = np.maximum(k, 16.0)
+    slope = _digamma_rest(np.maximum(n, 16.0)) - _digamma_rest(large) + COLUMNS["log_ratio"](n * p, large)
+    exact = digamma(n + 1.0) - digamma(k + 1.0) + np.log(p)
+    return np.where(np.greater(k, 16.0) & np.greater(n * p, 0.0), slope, exact)
+
+
+def _digamma_rest(x: Any) -> Any:
+    square = 1.0 / (x * x)
+    return 0.5 / x - square * (1.0 / 12.0 - square * (1.0 / 120.0 - square / 252.0))
+
+
+COLUMN_NAMES: dict[str, Any] = {
+    **COLUMNS,
+    "digamma": digamma,
+    "i0e_slope": i0e_slope,
+    "split_slope": _split_slope_of_columns,
+}
+SCALAR_NAMES: dict[str, Any] = {name: getattr(numeric, name) for name in COLUMNS} | {
+    "digamma": digamma, "i0e_slope": i0e_slope, "split_slope": split_slope,
+}  # fmt: skip
 
 
 class Recording:

@@ -3,14 +3,19 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+QUICK := language parse project check session procedures trace engines
 
-.PHONY: run test setup test-slow bench lint docs pictures experiments
+.PHONY: run test quick setup test-slow bench lint docs pictures experiments
 
 run: $(STAMP)
 	$(BIN)/python programs/digits.py
 
 test: $(STAMP)
 	$(BIN)/python -m pytest -n 2 -m "not slow"
+
+# what one runs between two edits: no posteriors, no generated programs, no processes, no documents
+quick: $(STAMP)
+	$(BIN)/python -m pytest -q -n 2 -m "not slow and not thorough" $(addprefix tests/,$(QUICK)) --deselect tests/trace/test_power.py
 
 setup: $(STAMP)
 

@@ -97,6 +97,7 @@ def test_every_special_form_is_looked_through() -> None:
 
 
 @pytest.mark.parametrize("text", ["(" * 100_000 + "1" + ")" * 100_000, "(+ 1 " * 100_000 + "1" + ")" * 100_000])
+@pytest.mark.thorough
 def test_an_expression_that_nests_too_deep_is_one_error_and_the_rest_is_looked_through(text: str) -> None:
     checked = check(f"[predict {text}]\n[predict oops]")
     assert [diagnostic.span.line for diagnostic in checked.diagnostics] == [1, 2]

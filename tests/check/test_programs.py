@@ -210,6 +210,7 @@ def test_nothing_is_found_where_a_program_runs(path: Path) -> None:
 
 
 @pytest.mark.parametrize("first", range(0, 200, 50))
+@pytest.mark.thorough
 def test_nothing_is_found_in_random_programs(first: int) -> None:
     for seed in range(first, first + 50):
         text = "\n".join(step.text for step in random_program(seed).directives)

@@ -117,6 +117,7 @@ def chain(case: str, seed: int) -> Callable[[int], dict[str, np.ndarray]]:
 
 
 @pytest.mark.parametrize("case", CASES)
+@pytest.mark.thorough
 def test_churns_at_full_size_keep_the_posterior(case: str) -> None:
     """False alarms below 1e-6, by assert_chain_agrees."""
     assert_chain_agrees(chain(case, seed=5), CASES[case][3](), draws=400, what=case)
@@ -139,6 +140,7 @@ def test_to_remove_and_add_a_datum_is_a_gibbs_step_to_within_0_005(case: str, mo
 
 
 @pytest.mark.parametrize("case", ["collapsed", "two urns"])
+@pytest.mark.thorough
 def test_to_remove_and_add_a_datum_is_a_gibbs_step(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """False alarms below 1e-6, by assert_chain_agrees."""
     monkeypatch.setattr(Annealing, "_churn", removed_and_added)
@@ -158,6 +160,7 @@ def test_statistics_of_a_removed_datum_that_are_left_in_are_noticed(monkeypatch:
         assert_chain_agrees(chain("collapsed", seed=6), of_coins(), draws=300, what="left in")
 
 
+@pytest.mark.thorough
 def test_sequential_assignment_has_the_law_of_its_orders() -> None:
     """Independent draws against every order and every assignment of three data; false alarms below 1e-6."""
     x = [True, True, False]
@@ -191,6 +194,7 @@ for n in 1...N:
 """
 
 
+@pytest.mark.thorough
 def test_a_datum_may_have_an_assignment_in_each_of_several_views(monkeypatch: pytest.MonkeyPatch) -> None:
     """False alarms below 1e-6, by assert_chain_agrees."""
     monkeypatch.setattr(Annealing, "_churn", removed_and_added)
@@ -208,6 +212,7 @@ def test_a_datum_may_have_an_assignment_in_each_of_several_views(monkeypatch: py
     assert_chain_agrees(more, exact, draws=400, what="two views")
 
 
+@pytest.mark.thorough
 def test_assignments_of_one_block_are_drawn_together() -> None:
     """Data that are independent given nothing: every annealing is an exact draw. False alarms below 1e-6."""
     text = """
@@ -282,6 +287,7 @@ def test_annealing_keeps_the_joint_distribution_of_parameters_and_data() -> None
 
 
 @pytest.mark.parametrize("power", [1.0, 0.4])
+@pytest.mark.thorough
 def test_a_tempered_likelihood_is_raised_to_its_power(power: float) -> None:
     """At a power that stays, by gibbs; false alarms below 1e-6."""
     v = venture(COINS.replace("0.5 0.5", "0.1 0.1"), FACES)

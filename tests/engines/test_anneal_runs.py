@@ -151,6 +151,7 @@ def test_latents_that_others_refer_to_stay() -> None:
     assert v.report(v.list_directives()[-2]["id"]) == 4
 
 
+@pytest.mark.thorough
 def test_a_hidden_chain_loses_the_likelihood_of_what_is_out_and_keeps_its_states() -> None:
     """Against the exact marginals of three states; false alarms below 1e-6."""
     text = """
@@ -272,6 +273,7 @@ def others(v: Venture, text: str) -> list[Any]:
 
 
 @pytest.mark.parametrize("name", INTERRUPTED)
+@pytest.mark.thorough
 def test_ctrl_c_at_any_point_puts_the_assignments_back(name: str) -> None:
     text, kernel = INTERRUPTED[name]
     v = venture(text, [True, False, True, True])

@@ -107,6 +107,7 @@ SELECTORS = {
 
 @pytest.mark.parametrize("kernel", SELECTORS.values(), ids=SELECTORS)
 @pytest.mark.parametrize("name", MODELS)
+@pytest.mark.thorough
 def test_plans_draw_what_the_interpreter_draws(name: str, kernel: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same values in the same rows, the same statistics, the generator in the same state."""
     planned = venture(MODELS[name])
@@ -230,6 +231,7 @@ NAMED_KERNELS = [
 
 @pytest.mark.parametrize("kernel", NAMED_KERNELS)
 @pytest.mark.parametrize("name", BY_NAME)
+@pytest.mark.thorough
 def test_plans_for_names_draw_what_the_interpreter_draws(
     name: str, kernel: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -239,6 +241,7 @@ def test_plans_for_names_draw_what_the_interpreter_draws(
 
 @pytest.mark.parametrize("engine", ["gibbs", "mh"])
 @pytest.mark.parametrize("name", SHARED)
+@pytest.mark.thorough
 def test_plans_keep_no_draws_that_the_interpreter_makes_anew(
     name: str, engine: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -371,6 +374,7 @@ def weights_met(text: str, kernel: str, deferred: bool, monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
 @pytest.mark.parametrize("name", COLLAPSED)
+@pytest.mark.thorough
 def test_statistics_alone_weigh_as_the_trace_does(name: str, kernel: str, monkeypatch: pytest.MonkeyPatch) -> None:
     one, weights = weights_met(COLLAPSED[name], kernel, True, monkeypatch)
     other, expected = weights_met(COLLAPSED[name], kernel, False, monkeypatch)

@@ -171,6 +171,7 @@ EVERYDAY = [
 
 
 @pytest.mark.parametrize(("name", "parts"), EVERYDAY)
+@pytest.mark.thorough
 def test_two_engines_find_the_exact_posterior(name: str, parts: tuple[str, str]) -> None:
     assert_cycle_agrees(name, ENGINES[name].pair(*parts))
 
@@ -202,6 +203,7 @@ def observed_rows(model: Model) -> int:
 
 
 @pytest.mark.parametrize("name", ENGINES)
+@pytest.mark.thorough
 def test_ctrl_c_in_any_engine_leaves_a_valid_trace_with_all_data(name: str) -> None:
     case = BY_NAME[name]
     venture = Venture(seed=1)

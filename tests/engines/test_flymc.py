@@ -121,6 +121,7 @@ def test_scores_have_their_exact_posterior(kernel: str, program: str) -> None:
 
 
 @pytest.mark.parametrize("explicit", [None, 0.3])
+@pytest.mark.thorough
 def test_rows_are_bright_as_often_as_they_must_be(explicit: float | None) -> None:
     """At one value of the block: each row's frequency (20 normal statistics at 5.5 sds, 8e-7; rows are
     independent, each a two-state chain whose autocorrelation time is at most 2 / 0.3 - 1)."""
@@ -182,6 +183,7 @@ def test_a_rejection_restores_the_trace() -> None:
 
 
 @pytest.mark.parametrize("after", range(1, 40, 3))
+@pytest.mark.thorough
 def test_an_interruption_leaves_a_valid_trace(after: int) -> None:
     v = venture(LOGISTIC, **classes(50))
     model = v.traces[0]
@@ -253,6 +255,7 @@ def test_few_rows_are_queried_where_bounds_touch_at_the_mode() -> None:
 
 
 @pytest.mark.parametrize(("kernel", "low", "high"), [("'drift 5", 0.15, 0.33), ("'mala 0.01", 0.45, 0.7)])
+@pytest.mark.thorough
 def test_the_step_adapts_and_then_stays(kernel: str, low: float, high: float) -> None:
     v = venture(LOGISTIC, **classes(500))
     draws = v.infer(f"(repeat 900 (do (flymc w all auto 'map 0.05 {kernel} 'adapt 400 1) (collect w)))")

@@ -61,6 +61,7 @@ def assert_cycle_agrees(options: str, draws: int) -> None:
     assert_chain_agrees(more, exact(), draws, kernel)
 
 
+@pytest.mark.thorough
 def test_the_cycle_has_its_exact_posterior() -> None:
     assert_cycle_agrees(FIREFLY[0], 400)
 

@@ -43,6 +43,7 @@ def infer(venture: Venture, engine: str) -> bool:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.thorough
 def test_invariants_hold(engine: str) -> None:
     ran = 0
     for seed in range(400, 425):
@@ -54,6 +55,7 @@ def test_invariants_hold(engine: str) -> None:
 
 
 @pytest.mark.parametrize("engine", [ENGINES[0], ENGINES[4], ENGINES[6], ENGINES[7]])
+@pytest.mark.thorough
 def test_an_interruption_at_every_point_leaves_a_valid_trace(engine: str) -> None:
     for seed in range(440, 446):
         venture = load(random_program(seed), seed)
@@ -78,6 +80,7 @@ def test_one_transition_that_is_interrupted_leaves_the_trace_as_it_was() -> None
         interrupt_everywhere(venture, lambda venture=venture, engine=engine: venture.infer(engine), restores=True)
 
 
+@pytest.mark.thorough
 def test_the_same_seed_gives_the_same_draws() -> None:
     def history(seed: int) -> list[Any]:
         venture = load(random_program(seed), seed)

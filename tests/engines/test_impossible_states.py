@@ -51,6 +51,7 @@ ROOT = """
         (ROOT, "(mh u 0 (lambda (u) (uniform_continuous 0 1)) 100)"),
     ],
 )
+@pytest.mark.thorough
 def test_an_error_in_a_state_of_probability_zero_is_a_rejection(program: str, kernel: str) -> None:
     v = Venture(seed=2)
     v.execute(program)
@@ -190,6 +191,7 @@ def scale_of_some_data() -> Case:
         "(do (hmc default one 300 2 1) (hmc default one 0.5 3 2))",
     ],
 )
+@pytest.mark.thorough
 def test_scales_of_zero_and_infinity_are_rejected(kernel: str) -> None:
     case = scale_of_some_data()
     with warnings.catch_warnings():

@@ -161,6 +161,7 @@ def posterior_of_a_sparse_slope() -> dict[str, Expected]:
 @pytest.mark.parametrize(
     "kernel", ["flymc w all auto 'map 0.4 'mala 1.2 'precondition", "mala w all 1.3 'precondition"]
 )
+@pytest.mark.thorough
 def test_a_preconditioned_block_at_a_kink_has_its_exact_posterior(kernel: str) -> None:
     """False alarms below 1e-6, see tests/statistics.py."""
     v = Venture(seed=1)
@@ -176,6 +177,7 @@ def test_a_preconditioned_block_at_a_kink_has_its_exact_posterior(kernel: str) -
     assert_chain_agrees(more, posterior_of_a_sparse_slope(), draws=1000, what=kernel)
 
 
+@pytest.mark.thorough
 def test_a_block_with_a_hierarchy_in_it_is_preconditioned_by_its_joint_density() -> None:
     """m is the mean of w: over both the precision is [[1, -1], [-1, 2]] and the rows add 3 to w's."""
     v = Venture(seed=1)

@@ -107,6 +107,7 @@ def test_values_come_in_the_order_of_the_addresses() -> None:
          "(mh default one (lambda (v) (normal 0 1)) 9)", "where the choice is", "(lambda"),
     ],
 )  # fmt: skip
+@pytest.mark.thorough
 def test_what_a_proposal_cannot_be_is_said_at_its_place(program: str, engine: str, message: str, at: str) -> None:
     venture = loaded(program)
     before, score = venture.traces[0].snapshot(), venture.log_score()

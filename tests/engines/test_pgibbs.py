@@ -56,6 +56,7 @@ def on_the_trace(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("name", MODELS)
+@pytest.mark.thorough
 def test_a_sweep_keeps_the_posterior(name: str) -> None:
     agrees(MODELS[name], "(pgibbs x ordered 3 2)", 600 if name == "ahead" else 400)
 
@@ -83,6 +84,7 @@ def test_what_goes_by_columns_gives_the_same_on_the_trace(monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("name", PLAIN)
+@pytest.mark.thorough
 def test_ancestor_sampling_keeps_the_posterior(name: str) -> None:
     agrees(PLAIN[name], "(pgibbs x ordered 3 'ancestor 2)", 400)
 
@@ -93,17 +95,20 @@ def test_ancestor_sampling_on_the_trace(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @pytest.mark.parametrize("option", ["", "'ancestor"])
+@pytest.mark.thorough
 def test_ranges_carry_what_later_blocks_say_of_them(option: str) -> None:
     """Blocks 3 and 4 stay while 1 and 2 move: block 2 has to be weighed by state 3."""
     kernel = f"(cycle ((pgibbs x (ordered_range 1 2) 3 {option} 1) (pgibbs x (ordered_range 2 4) 3 {option} 1)) 2)"
     agrees(PLAIN["chain"], kernel, 400)
 
 
+@pytest.mark.thorough
 def test_particle_gibbs_cycles_with_other_engines() -> None:
     agrees(MODELS["tables"], "(cycle ((pgibbs x ordered 3 1) (mh x one 2) (gibbs x one 1) (mh default one 1)) 1)", 400)
 
 
 @pytest.mark.parametrize("way", ["by columns", "on the trace"])
+@pytest.mark.thorough
 def test_states_and_data_redrawn_in_turn_keep_their_prior(monkeypatch: pytest.MonkeyPatch, way: str) -> None:
     """Geweke's test (2004), with the exact prior of the states."""
     if way == "on the trace":
@@ -124,6 +129,7 @@ def uniformly(rng: np.random.Generator, share: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("name", [pytest.param("chain", marks=pytest.mark.slow), "tables"])
+@pytest.mark.thorough
 def test_a_forgotten_weight_is_noticed(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """The same test with an engine that is wrong: the last weights are not looked at."""
     for module in (particle_columns, particle_tree):
@@ -333,6 +339,7 @@ def test_ancestors_are_refused_where_retained_brush_depends_on_them(name: str) -
     check(v.traces[0])
 
 
+@pytest.mark.thorough
 def test_ancestors_are_drawn_where_brush_depends_on_its_own_block() -> None:
     text = BRANCHES.replace("(if (if (= t 1) true (z (- t 1))) 1 (flip 0.5))", "1")
     weights: dict[float, float] = {}
@@ -353,6 +360,7 @@ def test_ancestors_are_drawn_where_brush_depends_on_its_own_block() -> None:
     ],
 )
 @pytest.mark.parametrize("option", ["", "'ancestor"])
+@pytest.mark.thorough
 def test_particles_may_hold_values_of_several_types(values: str, number: str, option: str) -> None:
     text = f"""[assume r (flip 0.4)] [assume y (lookup {values} (if r 0 1))] [assume s (flip (if r 0.3 0.8))]
 [observe (flip (* {number} (if s 0.9 0.5))) true]"""

@@ -24,6 +24,7 @@ def a_test(counts: list[int], batch: int, tolerance: float, rng: np.random.Gener
 
 
 @pytest.mark.parametrize("tolerance", [0.01, 0.1])
+@pytest.mark.thorough
 def test_wrong_decisions_are_as_rare_as_the_tolerance_says(tolerance: float) -> None:
     """The truth lies a standard deviation of the first minibatch's mean above the threshold. The tests at the stages
     are correlated, so the rate is above that of one test; below three times the tolerance it stays (measured: 0.7

@@ -86,6 +86,7 @@ def test_stepping_out_stops_at_the_limit() -> None:
         "[assume f (make_collapsed_multivariate_normal (vector 0 0) 1 4 (list (list 1 0) (list 0 1)))] [assume x (f)]",
     ],
 )
+@pytest.mark.thorough
 def test_every_continuous_value_moves_and_stays_in_its_support(program: str) -> None:
     venture = loaded(program)
     for _ in range(20):

@@ -62,6 +62,7 @@ def test_a_rejection_restores_the_trace() -> None:
 
 
 @pytest.mark.parametrize("tolerance", [0, 0.01])
+@pytest.mark.thorough
 def test_control_variates_leave_the_posterior_as_it_is(tolerance: float) -> None:
     """Against mh's own long run: means within 6 standard errors (ESS of both at least 300), sds within a quarter."""
     from venture_lite import diagnostics
@@ -94,6 +95,7 @@ def test_a_quadratic_likelihood_is_decided_without_a_row() -> None:
     assert abs(drawn.std() - 1 / np.sqrt(1000 / 4 + 0.01)) < 0.01
 
 
+@pytest.mark.thorough
 def test_rows_that_an_expansion_knows_exactly_are_not_read() -> None:
     """w is read by 20,000 classes and, linearly, by 30,000 normal values: the test reads classes alone."""
     text = LOGISTIC + "for n in 1...M: [observe (normal (dot w {Z[n]}) 5) {V[n]}]"
@@ -110,6 +112,7 @@ def test_rows_that_an_expansion_knows_exactly_are_not_read() -> None:
 
 
 @pytest.mark.parametrize("options", ["'bernstein", "'bernstein 'proxy"])
+@pytest.mark.thorough
 def test_the_distribution_free_rule_makes_the_exact_decisions(options: str) -> None:
     """Its 100 decisions at a tolerance of 1e-9 differ from the exact ones with probability 1e-7."""
     v = venture(LOGISTIC, **classes(20_000))
@@ -143,6 +146,7 @@ def test_bounds_hold_for_every_row() -> None:
         assert np.ptp(left) <= reach.of_residuals(old, new, center)
 
 
+@pytest.mark.thorough
 def test_a_preconditioned_walk_needs_no_scale() -> None:
     """2.38 / sqrt(2) of the posterior's own sds in both coordinates is accepted about a third of the time."""
     v = venture(LOGISTIC, **classes(20_000))
@@ -161,6 +165,7 @@ def test_few_rows_are_read_with_control_variates() -> None:
     assert draws.statistics[0].details["mean fraction of rows"] < 0.02
 
 
+@pytest.mark.thorough
 def test_an_impossible_row_is_decided_by_all() -> None:
     """Where a minibatch holds an impossible row, the numbers of impossible rows decide. (A rare one may not be met: the
     minibatches here miss all the 1,500 with probability 2e-10 altogether.)"""

@@ -251,6 +251,7 @@ def test_spans_point_at_the_text_of_each_node() -> None:
     assert loop.body[0].span.place() == "test.vnt:4:3"
 
 
+@pytest.mark.thorough
 def test_a_very_deep_expression_meets_no_recursion_limit() -> None:
     depth = 20_000
     for text in ("(f " * depth + ")" * depth, "'" + "(f " * depth + ")" * depth, "'" * depth + "x"):

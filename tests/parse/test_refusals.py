@@ -121,6 +121,7 @@ FRAGMENTS = st.sampled_from(
 
 @settings(max_examples=400, deadline=None)
 @given(st.lists(FRAGMENTS, max_size=25).map("".join))
+@pytest.mark.thorough
 def test_every_text_parses_or_is_refused_with_a_place(text: str) -> None:
     is_complete(text)
     for parse in (parse_program, parse_expression):
@@ -142,6 +143,7 @@ def _seconds(text: str) -> float:
 
 
 @pytest.mark.parametrize("piece", ["[clear] ", "[clear]\n", "a: [clear]", "for n in 1...2: [clear]\n"])
+@pytest.mark.thorough
 def test_the_cost_grows_with_the_length_alone(piece: str) -> None:
     _seconds(piece)
     short, long = (min(_seconds(piece * count) for _ in range(3)) for count in (1_000, 16_000))

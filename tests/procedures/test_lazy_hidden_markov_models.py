@@ -38,6 +38,7 @@ def by_paths(args: tuple[Any, ...], emitted: Sequence[Application]) -> float:
 
 
 @pytest.mark.parametrize("args", PROCESSES[3].arguments, ids=["0", "1"])
+@pytest.mark.thorough
 def test_emissions_with_gaps_and_repetitions_have_the_probability_of_all_paths(args: tuple[Any, ...]) -> None:
     rng = np.random.default_rng(11)
     for _ in range(12):

@@ -58,6 +58,7 @@ def test_the_predictive_density_is_normalised(name: str, args: tuple[Any, ...]) 
 
 
 @pytest.mark.parametrize(("name", "args"), CALLS)
+@pytest.mark.thorough
 def test_simulation_agrees_with_the_predictive_density(name: str, args: tuple[Any, ...]) -> None:
     record = PROCEDURES[name]
     assert isinstance(record, Maker)

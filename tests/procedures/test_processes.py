@@ -31,6 +31,7 @@ def test_the_joint_density_is_the_sum_of_predictive_densities_in_any_order(
 
 
 @pytest.mark.parametrize(("process", "args"), CALLS)
+@pytest.mark.thorough
 def test_changes_are_undone_bit_for_bit(process: Process, args: tuple[Any, ...]) -> None:
     rng = np.random.default_rng(3)
     state = state_of(process, args, process.applications)

@@ -45,6 +45,7 @@ def outcomes(record: Random, args: tuple[Any, ...]) -> Any:
 
 
 @pytest.mark.parametrize(("name", "args"), SINGLES)
+@pytest.mark.thorough
 def test_the_density_is_normalised(name: str, args: tuple[Any, ...]) -> None:
     record = record_of(name)
     if record.transform is None:
@@ -63,6 +64,7 @@ def free_dimensions(name: str, args: tuple[Any, ...]) -> int:
 
 # matrices of more free coordinates have scipy, the Jacobian's own test and their marginals below
 @pytest.mark.parametrize(("name", "args"), [call for call in ARRAYS if free_dimensions(*call) <= 2])
+@pytest.mark.thorough
 def test_the_density_of_arrays_is_normalised(name: str, args: tuple[Any, ...]) -> None:
     record = record_of(name)
     assert record.transform is not None
@@ -71,6 +73,7 @@ def test_the_density_of_arrays_is_normalised(name: str, args: tuple[Any, ...]) -
 
 
 @pytest.mark.parametrize(("name", "args"), SINGLES)
+@pytest.mark.thorough
 def test_simulation_agrees_with_the_density(name: str, args: tuple[Any, ...]) -> None:
     record, drawn = record_of(name), draws(name, args, 5000)
     if record.transform is None:
@@ -120,6 +123,7 @@ def test_simulated_vectors_agree_with_their_marginals() -> None:
             assert distance < 0.04  # 2 exp(-2 n d^2) is below 1e-6
 
 
+@pytest.mark.thorough
 def test_simulated_matrices_agree_with_their_marginals() -> None:
     """v' X v / v' S v is chi-squared with df for a wishart, as is v' X^-1 v / v' S^-1 v for an inv_wishart, where
     v' S v / v' X v is chi-squared with df - 1; determinants are products of chi-squareds with df and df - 1."""

@@ -44,6 +44,7 @@ def test_the_log_density_is_that_of_the_record(name: str, setting: tuple[Any, ..
 
 
 @pytest.mark.parametrize(("name", "setting"), CASES)
+@pytest.mark.thorough
 def test_the_derivatives_agree_with_central_differences(name: str, setting: tuple[Any, ...]) -> None:
     predictor, rng = predictor_of(name), np.random.default_rng(2)
     for eta in ordinary(name, setting, rng):
@@ -61,6 +62,7 @@ def test_the_derivatives_agree_with_central_differences(name: str, setting: tupl
 
 
 @pytest.mark.parametrize(("name", "setting"), CASES)
+@pytest.mark.thorough
 def test_columns_are_their_rows(name: str, setting: tuple[Any, ...]) -> None:
     predictor = predictor_of(name)
     for column in predictors(name, setting, np.random.default_rng(3), 40):
@@ -113,6 +115,7 @@ def test_the_limits_hold_and_are_nearly_reached(name: str, setting: tuple[Any, .
         assert largest > 0.99 * third
 
 
+@pytest.mark.thorough
 def test_the_limits_of_a_vector_are_by_the_range_of_a_direction() -> None:
     predictor, rng = predictor_of("softmax_categorical"), np.random.default_rng(5)
     slope, third = predictor.limits(0, np.zeros(3))

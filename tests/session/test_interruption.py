@@ -72,6 +72,7 @@ WAYS_IN = (
 
 
 @pytest.mark.parametrize("text", WAYS_IN[:2])
+@pytest.mark.thorough
 def test_ctrl_c_at_an_instruction_of_entry_and_exit_is_raised(text: str) -> None:
     interrupt_every(7, text)
 
@@ -124,6 +125,7 @@ def test_ctrl_c_that_comes_after_an_inference_hands_over_its_draws() -> None:
     assert handed_over > 3
 
 
+@pytest.mark.thorough
 def test_a_loop_that_needs_no_evaluation_stops() -> None:
     venture = Venture(seed=1)
     (trace,) = venture.traces

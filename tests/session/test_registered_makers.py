@@ -86,6 +86,7 @@ class Undoing(FullCoin):
 
 
 @pytest.mark.parametrize("make", [Coin, Undoing])
+@pytest.mark.thorough
 def test_a_class_that_keeps_statistics_is_an_exchangeable_procedure(make: type) -> None:
     program = """
         [assume a (gamma 1 1)] [assume f (MAKE a 1)] [assume g (mem (lambda (i) (f)))]

@@ -35,6 +35,7 @@ def test_it_is_sampled_observed_memoized_and_passed_as_a_value() -> None:
 
 @pytest.mark.parametrize("columns", [None, gauss_columns])
 @pytest.mark.parametrize("kernel", ["(mh default all 'drift 0.4 3)", "(mh default one 3)"])
+@pytest.mark.thorough
 def test_its_posterior_is_that_of_the_procedure_it_copies(kernel: str, columns: Any) -> None:
     venture = with_gauss(**({"log_density_columns": columns} if columns else {}))
     y = np.random.default_rng(0).normal(1.0, 3.0, 25)
@@ -49,6 +50,7 @@ def test_its_posterior_is_that_of_the_procedure_it_copies(kernel: str, columns: 
     "kernel",
     ["(slice default one 2 20 1)", "(rejection default one 1)", "(mh default one (lambda (x) (normal x 0.5)) 3)"],
 )
+@pytest.mark.thorough
 def test_engines_work_on_it_that_its_fields_allow(kernel: str) -> None:
     def log_bound(value: float, mean: float | None, sd: float | None) -> float:
         return math.inf if sd is None else -math.log(sd) - 0.5 * math.log(2 * math.pi)

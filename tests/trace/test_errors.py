@@ -72,6 +72,7 @@ def session(chains: int = 1) -> Venture:
 
 @pytest.mark.parametrize("text", WRONG)
 @pytest.mark.parametrize("chains", [1, 2])
+@pytest.mark.thorough
 def test_an_error_leaves_everything_as_it_was(text: str, chains: int) -> None:
     venture = session(chains)
     before, score = state(venture), venture.log_score()
@@ -114,6 +115,7 @@ def test_what_holds_a_lambda_is_weighed_row_by_row() -> None:
         "[sample (+ (x 1) (x 130))]",
     ],
 )
+@pytest.mark.thorough
 def test_an_interruption_leaves_everything_as_it_was(text: str) -> None:
     venture = session()
     interrupt_everywhere(venture, lambda: venture.execute(text), restores=True)
@@ -134,6 +136,7 @@ def test_an_interruption_in_one_chain_takes_back_the_directive_in_all(chains: in
     check(venture)
 
 
+@pytest.mark.thorough
 def test_several_chains_are_as_each_alone() -> None:
     for seed in range(20):
         program = random_program(seed)
@@ -151,6 +154,7 @@ def test_several_chains_are_as_each_alone() -> None:
         assert [model.snapshot() for model in together.traces] == [venture.traces[0].snapshot() for venture in alone]
 
 
+@pytest.mark.thorough
 def test_plans_make_the_draws_that_the_interpreter_makes(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is faster agrees with what defines: same draws, same decisions, same trace."""
     from venture_lite.inference import transitions

@@ -32,6 +32,7 @@ POSSIBLE = {
 
 
 @pytest.mark.parametrize("name", POSSIBLE)
+@pytest.mark.thorough
 def test_what_another_state_makes_possible_is_loaded(name: str) -> None:
     program, possible = POSSIBLE[name]
     for seed in range(6):

@@ -82,6 +82,7 @@ def blocks(model: Model) -> Iterator[list[int]]:
             return
 
 
+@pytest.mark.thorough
 def test_programs_with_exact_posteriors() -> None:
     rng = np.random.default_rng(0)
     told = 0
@@ -94,6 +95,7 @@ def test_programs_with_exact_posteriors() -> None:
     assert told > 100
 
 
+@pytest.mark.thorough
 def test_random_programs() -> None:
     rng = np.random.default_rng(1)
     told = 0

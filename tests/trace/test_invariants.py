@@ -142,6 +142,7 @@ BREAKAGES: list[tuple[Callable[[Model], None], str]] = [
 
 
 @pytest.mark.parametrize(("breakage", "message"), BREAKAGES)
+@pytest.mark.thorough
 def test_what_is_broken_is_named(breakage: Callable[[Model], None], message: str) -> None:
     venture = session()
     breakage(venture.traces[0])
@@ -201,6 +202,7 @@ def test_a_sample_leaves_nothing(text: str) -> None:
         " [predict (+ ((f z) 1) ((f z) 2))] [predict ((f 1) z)]",
     ],
 )
+@pytest.mark.thorough
 def test_invariants_hold_where_structure_changes(text: str) -> None:
     venture = Venture(seed=6)
     venture.execute(text)

@@ -76,6 +76,7 @@ def agrees(v: Venture, name: str) -> None:
         "(+ (lookup scaled 0) (* {s[n]} (lookup stretched {g[n]})))",
     ],
 )
+@pytest.mark.thorough
 def test_a_predictor_says_by_what_the_log_score_changes(predictor: str, count: int) -> None:
     agrees(session(f"{BEFORE} for n in 1...N: [observe (bernoulli (logistic {predictor})) {{Y[n]}}]", count), "w")
 

@@ -50,6 +50,7 @@ def test_statistics_are_not_recounted_earlier(monkeypatch: pytest.MonkeyPatch) -
     assert not recounts
 
 
+@pytest.mark.thorough
 def test_a_recount_finds_what_is_there() -> None:
     for seed in range(100):
         venture = load(random_program(seed), seed)

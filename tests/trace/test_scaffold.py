@@ -58,6 +58,7 @@ def test_a_principal_is_not_absorbing_too(text: str) -> None:
         assert not set(scaffold.absorbing) & set(scaffold.principals)
 
 
+@pytest.mark.thorough
 def test_a_global_and_what_reads_it_in_one_block_by_drift() -> None:
     """`a` and the 20 `x` moved together, the exact posterior being normal: mean of a within 6 standard errors."""
     from venture_lite import diagnostics

@@ -71,6 +71,7 @@ def every_user(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("grouped", [False, True])
 @pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.thorough
 def test_a_transition_weighs_the_change_of_the_score(name: str, grouped: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if grouped:
         every_user(monkeypatch)

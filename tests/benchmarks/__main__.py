@@ -32,6 +32,7 @@ BENCHMARKS = (
     "firefly",
     "gradient",
     "particles",
+    "tables",
 )
 LONG = ("firefly", "sublinearity")
 """Run only when named: half a million draws on MNIST, 80,000 tests."""

@@ -26,8 +26,9 @@ from venture_lite.inference.enumeration import MOST_CANDIDATES, draw_index, supp
 from venture_lite.trace.borrowed import called_body
 from venture_lite.trace.directives import Model
 from venture_lite.trace.follow import Follow, Shape
+from venture_lite.trace.keys import memo_key
 from venture_lite.trace.machine import NO_EVIDENCE
-from venture_lite.trace.preview import Draws, Unplanned, family_of, memo_key
+from venture_lite.trace.preview import Draws, Unplanned, family_of
 from venture_lite.trace.reassign import Reassignments
 from venture_lite.trace.runtime import Exchangeable, Memo
 from venture_lite.trace.weights import density_of

@@ -63,6 +63,7 @@ class Gibbs:
         self.restructured = changed
         if changed:
             model.commit_transition()
+        model.fill_again()
         return changed
 
     def _step(self, principals: Sequence[int], key: Any) -> bool:
@@ -86,6 +87,7 @@ class Gibbs:
             # the path on which every decision is the current state's: the state as it is, nothing drawn anew
             weights.append(current if enumeration.on_current else weight)
             paths.append([] if enumeration.on_current else enumeration.path())
+            model.trace.constants.keep_fresh()
             journal.rollback(mark_detached)
             if len(weights) > MOST_CANDIDATES:
                 raise too_many_candidates()

@@ -48,12 +48,12 @@ class SingleMH:
         if self._counts_blocks:
             plan.refuse_draws_that_go()
         with plan:
-            value = self.model.machine.simulate_anew(plan.node, plan.operator, plan.arguments)
+            value = plan.simulate()
             if equal(value, plan.old):
                 if plan.dying():
                     # what went would be made anew
                     raise Unplanned
                 return plan, plan.old, Weight(), None
             new, preview = plan.weigh(value, counts=False)
-            old, _ = plan.weigh(plan.old, counts=False)
+            old = plan.present()
         return plan, value, new.minus(old), preview

@@ -118,7 +118,7 @@ class Transitions:
         if accepted:
             model.commit_transition()
         else:
-            journal.rollback(mark)
+            model.reject(mark)
         return accepted
 
 

@@ -111,7 +111,7 @@ def _segments(trace: Trace, code: Code, slot: int, row: int) -> Address:
 
 def _named(trace: Trace, raw: Any) -> Any:
     """Keys with names in the place of the procedures in them."""
-    held = _procedures_in(raw)
+    held = procedures_in(raw)
     return _replaced(raw, _names(trace, held)) if held else raw
 
 
@@ -126,7 +126,7 @@ def _names(trace: Trace, procedures: list[Any]) -> dict[Any, bytes]:
             todo.pop()
             continue
         home = _home(trace, procedure)
-        missing = [held for held in _procedures_in(home) if held not in known]
+        missing = [held for held in procedures_in(home) if held not in known]
         todo.extend(missing)
         if not missing:
             text = _text(_replaced(home, known))
@@ -145,7 +145,7 @@ def _home(trace: Trace, procedure: Any) -> tuple[Any, ...]:
     return ("language", procedure.name, trace.serial_of(procedure))
 
 
-def _procedures_in(value: Any) -> list[Any]:
+def procedures_in(value: Any) -> list[Any]:
     """The procedures that a key, or a list of keys, holds."""
     if type(value) in SIMPLE:
         return []

@@ -15,7 +15,7 @@ from venture_lite.trace.evidence import evidence_path, refuse_impossible
 from venture_lite.trace.explain import explain_refs
 from venture_lite.trace.machine import NO_EVIDENCE, Limits
 from venture_lite.trace.regenerate import Regenerator
-from venture_lite.trace.scaffold import Builder, families_of
+from venture_lite.trace.scaffold import Builder, families_of, families_without_users
 from venture_lite.trace.score import impossible_choices, log_score
 from venture_lite.trace.table import Table
 from venture_lite.trace.trace import Trace
@@ -104,16 +104,47 @@ class Model:
     def commit(self) -> None:
         self.trace.statistics.loading = None
         self.trace.journal.commit()
+        self._thin_out()
 
     def commit_transition(self) -> None:
         """Make a transition final; now and then statistics are recomputed from their applications."""
         self.trace.journal.commit()
+        self._thin_out()
         if self.trace.statistics.updates >= RECOUNT_EVERY:
             self.trace.recount()
+
+    def _thin_out(self) -> None:
+        """Let go of constant families of which a procedure keeps too many."""
+        constants = self.trace.constants
+        constants.fresh.clear()
+        if constants.crowded:
+            self.regenerator.detach(families_without_users(self.trace, constants.surplus()), counts=False)
+            self.trace.journal.commit()
+
+    def reject(self, mark: int) -> None:
+        """Take a proposal back, but for the constant families that were filled for it."""
+        self.trace.constants.keep_fresh()
+        self.trace.journal.rollback(mark)
+        self.fill_again()
+
+    def fill_again(self) -> None:
+        """Fill the constant families that went when a proposal was taken back: the next one would fill them anew."""
+        constants = self.trace.constants
+        while constants.lost and not self.trace.journal.entries:
+            (memo, key), values = constants.lost.popitem()
+            if constants.is_alive(memo):
+                try:
+                    self.machine.fill(memo, values)
+                except BaseException:
+                    self.rollback()
+                    raise
+                constants.stays(memo.procedure.code, memo.entries[key])
+                self.commit_transition()
 
     def rollback(self, mark: int = 0) -> None:
         """Take back what the journal holds since the mark, and whatever evaluation was in the middle of."""
         self.machine.reset()
+        self.trace.constants.forget_fresh()
         if mark == 0:
             self.trace.statistics.loading = None
         self.trace.journal.rollback(mark)

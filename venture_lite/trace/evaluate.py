@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any
 
 from venture_lite.code import Code, Kind, Slot
@@ -13,13 +14,13 @@ from venture_lite.procedures.record import Deterministic, Maker, Random
 from venture_lite.trace.bags import Bag
 from venture_lite.trace.carry import deterministic_evidence
 from venture_lite.trace.explain import apply_checked
-from venture_lite.trace.keys import KeyIndex
+from venture_lite.trace.keys import KeyIndex, memo_key
 from venture_lite.trace.limits import at_limit
 from venture_lite.trace.machine import NO_EVIDENCE, Frame, Limits, Machine
 from venture_lite.trace.runtime import Closure, Exchangeable, Memo
 from venture_lite.trace.table import MAKER_EDGE, NONE, PRIMITIVE_EDGE, RANDOM_EDGE, ROW_MASK, Column
 from venture_lite.trace.trace import Trace
-from venture_lite.values import key_of, show
+from venture_lite.values import show
 
 
 class Evaluator(Machine):
@@ -310,7 +311,7 @@ class Evaluator(Machine):
             self.carrier.refuse_random_way(code, row)
         body = self._memoized_body(operator, slot, len(values), frame, index)
         try:
-            key = key_of(values[0]) if len(values) == 1 else tuple(map(key_of, values))
+            key = memo_key(values)
             found = operator.entries.get(key)
         except (VentureError, TypeError) as error:
             message = error.message if isinstance(error, VentureError) else f"a value cannot be a key: {error}"
@@ -327,17 +328,31 @@ class Evaluator(Machine):
             if evidence is not NO_EVIDENCE:
                 self.carrier.to_family(body, found, evidence, [site << 32 | row])
             return
-        closure = operator.procedure
-        inner = self._family(body, closure.row, site << 32 | row, 0, values)
-        table = trace.tables[body.index]
-        if table.memos is None:
-            table.memos = [None] * len(table.live)
-        table.memos[inner] = operator
-        operator.entries.add(key, inner)
-        trace.journal.note(KeyIndex.remove, operator.entries, key)
-        self.unfinished.add((body.index, inner))
+        inner = self._memoized_family(operator, key, site << 32 | row, values)
         self._set_edge(frame, edge, body.index << 32 | inner)
         self._push(Frame(body, inner, body.steps, evidence))
+
+    def _memoized_family(self, memo: Memo, key: Hashable, user: int, values: tuple[Any, ...]) -> int:
+        """The row of a new family of a memoized procedure, about to be evaluated."""
+        body = memo.procedure.code
+        row = self._family(body, memo.procedure.row, user, 0, values)
+        table = self.trace.tables[body.index]
+        if table.memos is None:
+            table.memos = [None] * len(table.live)
+        table.memos[row] = memo
+        memo.entries.add(key, row)
+        self.trace.journal.note(KeyIndex.remove, memo.entries, key)
+        self.trace.constants.made(memo, row)
+        self.unfinished.add((body.index, row))
+        return row
+
+    def fill(self, memo: Memo, values: tuple[Any, ...]) -> None:
+        """Evaluate a family of a memoized procedure that nobody uses yet, if there is none for these values."""
+        key = memo_key(values)
+        if key not in memo.entries:
+            body = memo.procedure.code
+            self._push(Frame(body, self._memoized_family(memo, key, NONE, values), body.steps))
+            self.run()
 
     def _memoized_body(self, operator: Memo, slot: Slot, given: int, frame: Frame, index: int) -> Code:
         if not isinstance(operator.procedure, Closure):

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from venture_lite.procedures.record import Random
 from venture_lite.trace.directives import Model
-from venture_lite.trace.preview import Draws, Preview, Unplanned, memo_key
+from venture_lite.trace.keys import memo_key
+from venture_lite.trace.preview import Draws, Preview, Unplanned
 from venture_lite.trace.runtime import Exchangeable, Memo
 from venture_lite.trace.table import ROW_MASK
 from venture_lite.trace.weights import OUTSIDE, Weight, density_of

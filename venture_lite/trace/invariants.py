@@ -14,6 +14,7 @@ from venture_lite.errors import InternalError, VentureError
 from venture_lite.forms import truth
 from venture_lite.procedures.checks import check_arguments
 from venture_lite.procedures.record import Deterministic, Maker, Random
+from venture_lite.trace.constants import is_constant
 from venture_lite.trace.placement import alike_in_order, misplaced, wrong_scopes
 from venture_lite.trace.recompute import Recomputation, same
 from venture_lite.trace.runtime import Closure, Exchangeable, Memo
@@ -69,6 +70,7 @@ class _Checker:
         for table in self.trace.tables:
             self.users_of(table)
             self.children(table)
+            self.constants(table)
         self.broken.extend(wrong_scopes(self.trace, self.free))
         self.broken.extend(alike_in_order(self.trace, self.free))
         self.maker_statistics()
@@ -235,6 +237,12 @@ class _Checker:
 
     # ----------------------------------------------------------------------------------------------- procedures
 
+    def constants(self, table: Table) -> None:
+        """What is remembered of constant families is so, and no proposal is under way that would need more."""
+        for row, constant in table.constant.items():
+            if constant and table.live[row]:
+                self.expect(is_constant(self.trace, table.code, row), table.code, NONE, row, "is said to be constant")
+
     def memo(self, code: Code, index: int, row: int, memo: Memo) -> None:
         procedure = memo.procedure
         while isinstance(procedure, Memo):
@@ -312,12 +320,23 @@ class _Checker:
                     self.expect(len(expected) == 1, code, NONE, row, f"a branch is used by {expected}")
                 case _:
                     found = sorted(self.trace.users.nodes(code, row))
-                    self.expect(found == expected != [], code, NONE, row, f"users {found}, edges from {expected}")
+                    self.expect(found == expected, code, NONE, row, f"users {found}, edges from {expected}")
+                    if not expected:
+                        self.without_users(table, row)
                     count = self.trace.users.count(code, row)
                     self.expect(count == len(expected), code, NONE, row, f"{count} users counted, {len(expected)} are")
             if row in many and not isinstance(table.users[row], tuple):
                 for bag in table.users[row].by_site.values():
                     self.broken.extend(misplaced(bag, f"users of row {row} of {code}"))
+
+    def without_users(self, table: Table, row: int) -> None:
+        """Only constant families of procedures that are there stay without users."""
+        memo = table.memos[row] if table.memos is not None else None
+        where = (table.code, NONE, row)
+        self.expect(memo is not None and is_constant(self.trace, table.code, row), *where, "a family without users")
+        if memo is not None:
+            self.expect(self.trace.constants.is_alive(memo), *where, "a family outlives its procedure")
+            self.expect(row in memo.unused, *where, "nobody would let go of the family")
 
     def children(self, table: Table) -> None:
         if table.child_position is None:

@@ -9,10 +9,12 @@ restore it.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
+from typing import Any
 
 import numpy as np
 
 from venture_lite.trace.table import memory
+from venture_lite.values import key_of
 
 EMPTY = -1
 DELETED = -2
@@ -110,3 +112,8 @@ class KeyIndex:
 def _spread(value: int) -> int:
     """Mixes high bits into the low ones: integers hash to themselves, and may all be multiples of a power of two."""
     return value ^ value >> 12 ^ value >> 25
+
+
+def memo_key(values: tuple[Any, ...]) -> Hashable:
+    """The key of a memoized call with these arguments."""
+    return key_of(values[0]) if len(values) == 1 else tuple(map(key_of, values))

@@ -241,6 +241,8 @@ class Machine:
         else:
             packed = trace.tables[code.index].user.view[row]
             self.unfinished.discard((code.index, row))
+            if packed == NONE:
+                return
             user = (packed >> 32, packed & ROW_MASK)
         below = self.stack[-1] if self.stack else None
         fresh = (

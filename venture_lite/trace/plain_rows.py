@@ -15,7 +15,7 @@ from venture_lite.code import Code, Kind
 from venture_lite.errors import VentureError
 from venture_lite.trace.directives import Model
 from venture_lite.trace.evidence import refuse_impossible
-from venture_lite.trace.preview import memo_key
+from venture_lite.trace.keys import memo_key
 from venture_lite.trace.runtime import Closure, Exchangeable, Memo
 from venture_lite.trace.table import MAKER_EDGE, PRIMITIVE_EDGE, RANDOM_EDGE, ROW_MASK
 from venture_lite.trace.weights import density_of

@@ -17,9 +17,9 @@ from venture_lite.errors import InternalError, VentureError
 from venture_lite.procedures.checks import check_arguments
 from venture_lite.procedures.record import Deterministic, Maker, Random
 from venture_lite.trace.emit import _Emitter
+from venture_lite.trace.keys import memo_key
 from venture_lite.trace.runtime import Closure, Exchangeable, Memo
 from venture_lite.trace.table import NONE
-from venture_lite.values import key_of
 
 if TYPE_CHECKING:
     from venture_lite.trace.trace import Trace
@@ -177,11 +177,6 @@ def family_of(trace: Trace, node: int) -> tuple[Family | None, int]:
     memos = trace.tables[code.index].memos
     memo = None if memos is None else memos[row]
     return (None if memo is None else (memo, trace.memo_key(code, row))), slot
-
-
-def memo_key(values: tuple[Any, ...]) -> Hashable:
-    """The key of a memoized call, as evaluation forms it."""
-    return key_of(values[0]) if len(values) == 1 else tuple(map(key_of, values))
 
 
 class _PreviewEmitter(_Emitter):

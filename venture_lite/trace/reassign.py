@@ -62,11 +62,18 @@ class Reassignments:
         # what memoized procedures gave, and as of which version of the trace
         self._results: dict[tuple[Any, tuple[Any, ...]], Any] = {}
         self._version = -1
+        # the plan made last, and of what: it is the next one, too, where the move was rejected
+        self._latest: tuple[Any, Reassignment] | None = None
         model.trace.derived.extend((self._reaches, self._shapes))
 
     def plan(self, node: int, draws: Draws) -> Reassignment:
         """Raises Unplanned where the interpreter is to do it."""
-        return Reassignment(self, node, draws)
+        model = self.model
+        journal = model.trace.journal
+        stamp = (node, draws, journal.version, model.trace.program.version, model.regenerator.power)
+        if self._latest is None or self._latest[0] != stamp or journal.entries:
+            self._latest = (stamp, Reassignment(self, node, draws))
+        return self._latest[1]
 
     def known_results(self) -> dict[tuple[Any, tuple[Any, ...]], Any]:
         """(memoized procedure, arguments) -> result, of families that exist as long as the trace stays as it is."""
@@ -142,6 +149,9 @@ class Reassignment:
         self._weigher: Weigher | None = None
         # families that go with the present value, and those of them that made choices, as packed rows
         self._going: list[tuple[Code, int]] | None = None
+        # the weight of the present value, its own density left aside
+        self._present: Weight | None = None
+        self._is_checked = False
         self._forgets: set[int] | None = None
         self.terms = sum(part.shape.terms for part in self.parts)
 
@@ -235,6 +245,21 @@ class Reassignment:
             weigher.take_back()
         return weight, weigher.preview
 
+    def simulate(self) -> Any:
+        """A value from the choice's own distribution, whose arguments are checked once."""
+        machine = self._plans.model.machine
+        if self._is_checked:
+            return machine.simulate(self.node, self.operator, self.arguments)
+        value = machine.simulate_anew(self.node, self.operator, self.arguments)
+        self._is_checked = True
+        return value
+
+    def present(self) -> Weight:
+        """Log weight of the present value, its own density left aside. Raises Unplanned."""
+        if self._present is None:
+            self._present, _ = self.weigh(self.old, counts=False)
+        return self._present
+
     def preview(self, value: Any) -> Preview | None:
         """The families that a candidate would bring about, if any. Raises Unplanned."""
         finder = Finder(self._plans, self.draws)
@@ -290,7 +315,8 @@ class Reassignment:
                 family = (packed >> 32, packed & ROW_MASK)
                 inner = codes[family[0]]
                 held[family] = held.get(family, 0) + 1
-                if inner.kind == "branch" or held[family] == trace.users.count(inner, family[1]):
+                is_held = inner.kind != "branch" and held[family] < trace.users.count(inner, family[1])
+                if not is_held and not trace.constants.stays(inner, family[1]):
                     found.append((inner, family[1]))
                     todo.append((inner, family[1], tuple(trace.tables[inner.index].edges)))
         return found

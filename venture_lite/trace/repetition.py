@@ -16,12 +16,12 @@ from venture_lite.code import Code, Kind, SlotRef, sources
 from venture_lite.errors import VentureError
 from venture_lite.trace.dependence import source_nodes
 from venture_lite.trace.evaluate import Evaluator
+from venture_lite.trace.keys import memo_key
 from venture_lite.trace.regenerate import Proposal, Regenerator
 from venture_lite.trace.runtime import Closure, Exchangeable, Memo
 from venture_lite.trace.scaffold import Scaffold
 from venture_lite.trace.table import MAKER_EDGE, NONE, PRIMITIVE_EDGE, ROW_MASK, Column
 from venture_lite.trace.weights import Weight, density_of
-from venture_lite.values import key_of
 
 Step = Callable[[], None]
 
@@ -175,8 +175,7 @@ class Repetition:
         if self._changing[body]:
             return None
         try:
-            key = key_of(values[0]) if len(values) == 1 else tuple(map(key_of, values))
-            row = memo.entries.get(key)
+            row = memo.entries.get(memo_key(tuple(values)))
         except (VentureError, TypeError):
             return None
         return None if row is None else (body, row)

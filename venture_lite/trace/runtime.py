@@ -26,7 +26,7 @@ class Closure:
 class Memo:
     """A memoized procedure: from the key of its arguments to the row that holds the value."""
 
-    __slots__ = ("entries", "node", "procedure")
+    __slots__ = ("entries", "node", "procedure", "unused")
 
     def __init__(self, procedure: Any, key_at: Callable[[int], Hashable], node: int) -> None:
         self.procedure = procedure
@@ -34,6 +34,9 @@ class Memo:
         self.node = node
         # key -> row of the procedure's Code, whose arguments are the key
         self.entries = KeyIndex(key_at)
+        # rows that had no user left at some time and stayed (`constants.py`), those of longest ago first; they may have
+        # users again
+        self.unused: dict[int, None] = {}
 
     def __repr__(self) -> str:
         return "<memoized procedure>"

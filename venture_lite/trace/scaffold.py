@@ -15,6 +15,7 @@ from venture_lite.code import KEY, OPERATOR, RESULT, Code, Kind
 from venture_lite.errors import KernelError
 from venture_lite.trace.bags import Bag
 from venture_lite.trace.borrowed import BorrowedColumn
+from venture_lite.trace.constants import families_of_memo
 from venture_lite.trace.table import MAKER_EDGE, PRIMITIVE_EDGE, RANDOM_EDGE, ROW_MASK
 from venture_lite.trace.trace import Trace
 
@@ -271,12 +272,33 @@ class Builder:
 
     # -------------------------------------------------------------------------------------------------- brush
 
-    def grow_brush(self) -> None:
-        """Families that nothing outside keeps alive once the structural nodes let go of theirs."""
+    def grow_brush(self, *going: tuple[Code, int]) -> None:
+        """Families that nothing outside keeps alive once the structural nodes and the families that are `going` let go
+        of theirs."""
         trace, scaffold = self.trace, self.scaffold
         released: dict[tuple[Code, int], int] = {}
         todo = list(reversed(scaffold.structural))
-        while todo:
+        # memoized procedures that go: what stayed for their next call goes with them
+        procedures = [trace.value(node) for node in todo if trace.is_memo(node)]
+
+        def goes(family: tuple[Code, int]) -> None:
+            scaffold.brush[family] = None
+            first = family[0].first_site
+            for step in reversed(family[0].steps):
+                kind = family[0].slots[step].kind
+                if kind in (Kind.CALL, Kind.IF):
+                    todo.append((first + step) << 32 | family[1])
+                elif kind is Kind.MEM:
+                    procedures.append(trace.value((first + step) << 32 | family[1]))
+
+        for family in going:
+            goes(family)
+        while todo or procedures:
+            if not todo:
+                for family in families_of_memo(procedures.pop()):
+                    if family not in scaffold.brush and released.get(family, 0) == trace.users.count(*family):
+                        goes(family)
+                continue
             node = todo.pop()
             if node in scaffold.edges:
                 continue
@@ -289,15 +311,9 @@ class Builder:
             family = (inner, packed & ROW_MASK)
             if inner.kind != "branch":
                 released[family] = released.get(family, 0) + 1
-                if released[family] < trace.users.count(*family):
+                if released[family] < trace.users.count(*family) or trace.constants.stays(*family):
                     continue
-            scaffold.brush[family] = None
-            first = inner.first_site
-            todo.extend(
-                (first + step) << 32 | family[1]
-                for step in reversed(inner.steps)
-                if inner.slots[step].kind in (Kind.CALL, Kind.IF)
-            )
+            goes(family)
 
     def _count_once(self) -> None:
         """A choice of a whole site is not weighed again as one that absorbs alone, nor at all where it is principal."""
@@ -347,12 +363,11 @@ def is_maker_application(trace: Trace, node: int) -> bool:
 
 def families_of(trace: Trace, code: Code, row: int) -> Scaffold:
     """A row of a directive with the families that nothing else keeps alive, all of it brush."""
+    return families_without_users(trace, [(code, row)])
+
+
+def families_without_users(trace: Trace, families: list[tuple[Code, int]]) -> Scaffold:
+    """Families that nobody uses, with those that nothing else keeps alive, all of it brush."""
     builder = Builder(trace)
-    scaffold = builder.scaffold
-    for step in code.steps:
-        if code.slots[step].kind in (Kind.CALL, Kind.IF):
-            scaffold.structural[(code.first_site + step) << 32 | row] = None
-    builder.grow_brush()
-    scaffold.structural.clear()
-    scaffold.brush = {(code, row): None, **scaffold.brush}
-    return scaffold
+    builder.grow_brush(*families)
+    return builder.scaffold

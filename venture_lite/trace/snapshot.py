@@ -1,21 +1,24 @@
 """A snapshot: all that a trace stores, as plain values that compare with `==`, bit for bit.
 
 For the tests of exact rejection. What only makes things fast is left out: capacities, stamps, interned contexts, kept
-weights; so are the definitions of the standard library, which are loaded when they are first named and stay.
+weights, constant families without users; so are the definitions of the standard library, which are loaded when they are
+first named and stay.
 """
 
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from venture_lite.code import Code, Kind
 from venture_lite.procedures.record import Deterministic, Maker, Random
+from venture_lite.trace.constants import may_be_constant
 from venture_lite.trace.runtime import Closure, Exchangeable, Memo
 from venture_lite.trace.scopes import DefaultScope, Scope
-from venture_lite.trace.table import Table
+from venture_lite.trace.table import ROW_MASK, Table
 from venture_lite.values import Symbol
 
 if TYPE_CHECKING:
@@ -37,6 +40,8 @@ class _Snapshot:
         self.standard = {
             (target.code.index, target.row) for target in trace.analyzer.standard.values() if target.code is not None
         }
+        # (Code index, row) of what directives refer to
+        self.used = rows_in_use(trace)
         # memo tables have no name of their own: each goes by the node that made it
         self.memo_nodes: dict[int, int] = {}
 
@@ -60,7 +65,16 @@ class _Snapshot:
         }
 
     def _counts(self, table: Table) -> bool:
-        return table.count > 0 and not any(index == table.code.index for index, _ in self.standard)
+        if any(index == table.code.index for index, _ in self.standard):
+            return False
+        return table.count > 0 if not may_be_constant(table.code) else any(True for _ in self._rows(table))
+
+    def _rows(self, table: Table) -> Iterator[int]:
+        return (row for row in live_rows(table) if (table.code.index, row) in self.used)
+
+    def _in_use(self, node: int) -> bool:
+        code, _, row = self.trace.decode(node)
+        return (code.index, row) in self.used
 
     def _name_memos(self, table: Table) -> None:
         for slot, item in enumerate(table.code.slots):
@@ -74,15 +88,13 @@ class _Snapshot:
 
     def _table(self, table: Table) -> dict[str, Any]:
         return {
-            "count": table.count,
-            "free": list(table.free),
-            "rows": {row: self._row(table, row) for row in live_rows(table)},
-            "children": {environment: list(bag) for environment, bag in table.children.items()},
-            "users": {
-                row: users
-                if isinstance(users, tuple)
-                else (users.count, [(site, list(bag)) for site, bag in users.by_site.items()])
-                for row, users in table.users.items()
+            # where constant families can stand, the numbers of rows to come depend on them
+            "count and free": None if may_be_constant(table.code) else (table.count, list(table.free)),
+            "rows": {row: self._row(table, row) for row in self._rows(table)},
+            "children": {
+                environment: rows
+                for environment, bag in table.children.items()
+                if (rows := [row for row in bag if (table.code.index, row) in self.used])
             },
         }
 
@@ -91,7 +103,7 @@ class _Snapshot:
         return {
             "values": {s: self._cell(c.view[row]) for s, c in enumerate(table.columns) if c is not None},
             "environment": table.environment.view[row] if table.environment is not None else None,
-            "user": table.user.view[row] if table.code.kind == "lambda" else None,
+            "users": [node for node in self.trace.users.nodes(table.code, row) if self._in_use(node)],
             "edges": {slot: column.view[row] for slot, column in table.edges.items()},
             "observed": [slot for slot in range(len(table.code.slots)) if table.is_observed(slot, row)],
             "context": self._context(table.context_of(row)),
@@ -107,7 +119,9 @@ class _Snapshot:
 
     def _cell(self, value: Any) -> Any:
         if isinstance(value, Memo):
-            return (self.value(value), {self.value(key): row for key, row in value.entries.items()})
+            rows = dict(value.entries.items())
+            body = value.procedure.code.index if rows else -1
+            return (self.value(value), {self.value(k): at for k, at in rows.items() if (body, at) in self.used})
         return self.value(value)
 
     def _maker(self, maker: Exchangeable) -> Any:
@@ -142,6 +156,21 @@ class _Snapshot:
             case Random() | Deterministic() | Maker():
                 return ("procedure", value.name)
         return ("other", value)
+
+
+def rows_in_use(trace: Trace) -> set[tuple[int, int]]:
+    """(Code index, row) of the rows of directives and of all families that edges lead to from there."""
+    todo = [(table, row) for table in trace.tables if table.code.kind == "directive" for row in live_rows(table)]
+    found = {(table.code.index, row) for table, row in todo}
+    while todo:
+        table, row = todo.pop()
+        for edges in table.edges.values():
+            packed = edges.view[row]
+            family = (packed >> 32, packed & ROW_MASK)
+            if packed >= 0 and family not in found:
+                found.add(family)
+                todo.append((trace.tables[family[0]], family[1]))
+    return found
 
 
 def live_rows(table: Table) -> list[int]:

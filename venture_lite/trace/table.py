@@ -302,6 +302,7 @@ class Table:
         "children",
         "code",
         "columns",
+        "constant",
         "context",
         "count",
         "dead",
@@ -355,6 +356,8 @@ class Table:
         self.context: Column | None = None
         # the memo that each memoized row belongs to
         self.memos: list[Any] | None = None
+        # of rows that have lost their last user: whether they stay without (`constants.py`)
+        self.constant: dict[int, bool] = {}
         # the live rows in a random order, where minibatches are drawn of them
         self.order: RowOrder | None = None
         # changes whenever a row comes or goes
@@ -378,6 +381,8 @@ class Table:
             if row >= self.capacity:
                 self._grow(max(8, 2 * row if row < 4096 else row + (row >> 2)))
             self.count = row + 1
+        if self.constant:
+            self.constant.pop(row, None)
         self.live[row] = 1
         self._changed(row, row + 1)
         return row

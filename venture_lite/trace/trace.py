@@ -17,6 +17,7 @@ from venture_lite.procedures.checks import record_valid
 from venture_lite.procedures.record import Random
 from venture_lite.trace.bindings import Bindings
 from venture_lite.trace.borrowed import borrow
+from venture_lite.trace.constants import Constants
 from venture_lite.trace.dependence import refuse_random_keys
 from venture_lite.trace.emit import Reader, reader
 from venture_lite.trace.explain import explain
@@ -56,6 +57,7 @@ class Trace:
         self.bindings = Bindings(self.journal, self.derived)
         self.users = UserLists(self.tables, self.program, self.journal)
         self.statistics = Statistics(self.journal)
+        self.constants = Constants(self)
 
     # ------------------------------------------------------------------------------------------------- nodes
 
@@ -152,6 +154,11 @@ class Trace:
         if isinstance(operator, Random) and len(arguments) < len(operator.arguments):
             arguments += tuple(argument.default for argument in operator.arguments[len(arguments) :])
         return operator, arguments
+
+    def is_memo(self, node: int) -> bool:
+        """Whether a node makes a memoized procedure."""
+        code, slot, _ = self.decode(node)
+        return code.slots[slot].kind is Kind.MEM
 
     def tags(self, code: Code, slot: int, row: int) -> list[tuple[Any, Any]]:
         """(scope, block key) of a choice, one a tagged scope; where tags of a scope nest, the innermost counts."""

@@ -1,0 +1,201 @@
+"""Memoized families that are constant: they make no random choice and read none.
+
+Such a family is a table of numbers that was costly to fill. It stays when its last user goes, for the next call with
+its key, until its procedure goes or MOST_KEPT others of the procedure were left after it. One that a rejected proposal
+filled is filled once more, for good. What stays has no say in anything: no choice lies in it and no density depends on
+it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from venture_lite.code import Code, Kind, Ref, Slot
+from venture_lite.trace.addresses import procedures_in
+from venture_lite.trace.dependence import is_memoized, source_nodes
+from venture_lite.trace.keys import memo_key
+from venture_lite.trace.runtime import Closure, Memo
+from venture_lite.trace.table import MAKER_EDGE, RANDOM_EDGE, ROW_MASK
+
+if TYPE_CHECKING:
+    from venture_lite.trace.trace import Trace
+
+MOST_KEPT = 100_000
+"""Families without users that one memoized procedure keeps."""
+
+MOST_FRESH = 1000
+"""New families that are looked at when one proposal is taken back."""
+
+MOST_MISSES = 32
+"""A body of which so many more families were not constant than were is not looked at again for that."""
+
+Family = tuple[Code, int]
+
+MAKING = frozenset((Kind.RANDOM, Kind.MAKER, Kind.MEM))
+"""Slots that are, or lead to, choices of the family's own."""
+
+
+class Constants:
+    """Which families of a trace stay without users. What is remembered here and in `Memo.unused` only makes things
+    fast: the trace is the same without it."""
+
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+        # memoized families made since the last commit that may be constant, as (procedure, row)
+        self.fresh: list[tuple[Memo, int]] = []
+        # of those that were taken back although they are: (procedure, key) -> arguments
+        self.lost: dict[tuple[Memo, Hashable], tuple[Any, ...]] = {}
+        # bodies -> how many more of their fresh families were not constant than were
+        self._misses: dict[Code, int] = {}
+        # procedures that have more families without users than they may keep
+        self.crowded: dict[Memo, None] = {}
+
+    def stays(self, code: Code, row: int) -> bool:
+        """Whether a family that loses its last user stays."""
+        table = self.trace.tables[code.index]
+        if table.memos is None or (memo := table.memos[row]) is None:
+            return False
+        constant = table.constant.get(row)
+        if constant is None:
+            constant = table.constant[row] = may_be_constant(code) and is_constant(self.trace, code, row)
+        if constant and row not in memo.unused:
+            memo.unused[row] = None
+            if len(memo.unused) > MOST_KEPT:
+                self.crowded[memo] = None
+        return constant
+
+    def made(self, memo: Memo, row: int) -> None:
+        """A family is about to be filled."""
+        code = memo.procedure.code
+        misses = self._misses.get(code)
+        if misses is None:
+            misses = self._misses[code] = 0 if may_be_constant(code) else MOST_MISSES
+        if misses < MOST_MISSES and len(self.fresh) < MOST_FRESH:
+            self.fresh.append((memo, row))
+
+    def keep_fresh(self) -> None:
+        """Before a proposal is taken back: remember the constant families that were filled for it."""
+        for memo, row in self.fresh:
+            code = memo.procedure.code
+            table = self.trace.tables[code.index]
+            if not table.live[row] or table.memos is None or table.memos[row] is not memo:
+                # taken back before
+                continue
+            constant = is_constant(self.trace, code, row)
+            self._misses[code] = max(0, self._misses[code] + (-1 if constant else 1))
+            if constant:
+                values = tuple(column.view[row] for column in table.columns[: code.arity])
+                self.lost[memo, memo_key(values)] = values
+        self.fresh.clear()
+
+    def forget_fresh(self) -> None:
+        """After an error or an interruption: what was begun is of no use."""
+        self.fresh.clear()
+        self.lost.clear()
+
+    def is_alive(self, memo: Memo) -> bool:
+        """Whether a memoized procedure is still where it was made."""
+        code, _, row = self.trace.decode(memo.node)
+        return bool(self.trace.tables[code.index].live[row]) and self.trace.value(memo.node) is memo
+
+    def surplus(self) -> list[Family]:
+        """The families that crowded procedures have kept for longest, and may keep no longer."""
+        found = []
+        for memo in self.crowded:
+            code = memo.procedure.code
+            table = self.trace.tables[code.index]
+            while len(memo.unused) > MOST_KEPT:
+                row = next(iter(memo.unused))
+                del memo.unused[row]
+                # a row that is used again, or another family's by now, is only struck from the list
+                if table.live[row] and table.memos[row] is memo and not self.trace.users.count(code, row):
+                    found.append((code, row))
+        self.crowded.clear()
+        return found
+
+
+def families_of_memo(memo: Memo) -> Iterator[Family]:
+    """All families of a memoized procedure."""
+    if isinstance(memo.procedure, Closure):
+        for _, row in memo.entries.items():
+            yield memo.procedure.code, row
+
+
+def may_be_constant(code: Code) -> bool:
+    """False where the text alone shows that every family of a body makes choices, or what makes some."""
+    return code.kind != "directive" and not any(code.slots[step].kind in MAKING for step in code.steps)
+
+
+# ------------------------------------------------------------------------------------------------- the definition
+
+
+def is_constant(trace: Trace, code: Code, row: int) -> bool:
+    """Whether a memoized family, with all families that it calls, makes no choice and reads nothing that depends on
+    one; what is computed from a key is fixed as long as the family lives.
+
+    A key that holds a procedure does not count: the procedure may go while the key stays.
+    """
+    families = _families_below(trace, code, row)
+    if families is None:
+        return False
+    nodes = [node for family in families for ref in _refs(family[0]) for node in source_nodes(trace, *family, ref)]
+    return not _read_a_choice(trace, nodes, families)
+
+
+def _families_below(trace: Trace, code: Code, row: int) -> set[Family] | None:
+    """The family with those that its calls and branches lead to; None where one of them makes a choice."""
+    found = {(code, row)}
+    todo = [(code, row)]
+    while todo:
+        code, row = todo.pop()
+        table = trace.tables[code.index]
+        if is_memoized(trace, code, row) and procedures_in(trace.memo_key(code, row)):
+            return None
+        if not may_be_constant(code):
+            return None
+        for step in code.steps:
+            packed = table.edges[step].view[row] if step in table.edges else -1
+            if packed in (RANDOM_EDGE, MAKER_EDGE):
+                return None
+            family = (trace.program.codes[packed >> 32], packed & ROW_MASK)
+            if packed >= 0 and family not in found:
+                found.add(family)
+                todo.append(family)
+    return found
+
+
+def _refs(code: Code) -> tuple[Ref, ...]:
+    """All that a body reads."""
+    return (*(ref for slot in code.slots if slot.stored for ref in _refs_of(slot)), code.result)
+
+
+def _refs_of(slot: Slot) -> tuple[Ref, ...]:
+    blocks = tuple(region.block for region in slot.regions)
+    return (*slot.arguments, *blocks) if slot.operator is None else (slot.operator, *slot.arguments, *blocks)
+
+
+def _read_a_choice(trace: Trace, todo: list[int], families: set[Family]) -> bool:
+    """Whether a node, or what it is computed from outside some families, is a choice or a maker."""
+    seen: set[int] = set()
+    while todo:
+        node = todo.pop()
+        code, slot, row = trace.decode(node)
+        if node in seen or (code, row) in families:
+            continue
+        seen.add(node)
+        item = code.slots[slot]
+        if item.kind is Kind.MAKER or trace.is_choice(code, slot, row):
+            return True
+        if item.kind is Kind.ARGUMENT:
+            if code.kind == "lambda" and not is_memoized(trace, code, row):
+                caller, call, at = trace.decode(trace.tables[code.index].user.view[row])
+                todo.extend(source_nodes(trace, caller, at, caller.slots[call].arguments[slot]))
+            continue
+        for ref in _refs_of(item):
+            todo.extend(source_nodes(trace, code, row, ref))
+        packed = trace.tables[code.index].edges[slot].view[row] if slot in trace.tables[code.index].edges else -1
+        if packed >= 0:
+            inner = trace.program.codes[packed >> 32]
+            todo.extend(source_nodes(trace, inner, packed & ROW_MASK, inner.result))
+    return False

@@ -98,6 +98,11 @@ class DrawsBuilder:
         else:
             self._adapting.discard(kernel)
 
+    def mark_earlier(self) -> None:
+        """A kernel has moved the chain to where it will stay: what was drawn before counts as adaptation."""
+        for name, column in self.values.items():
+            self.adapting[name] = len(column)
+
     def add_plotted(self, draws: Sequence[tuple[str, Any]]) -> None:
         """One more draw of several variables for their pictures."""
         for name, value in draws:

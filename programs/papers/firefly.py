@@ -211,7 +211,7 @@ def firefly_course(v: Venture, settings: Settings, move: Move, step: float, tran
     density, queries = [], []
     for _ in range(transitions // EACH):
         for _ in range(EACH):
-            firefly.resample()
+            firefly.resample(settings)
             move(firefly, state)
         density.append(firefly.linear.log_density(firefly.theta))
         queries.append(firefly.queries.total() / EACH)

@@ -60,8 +60,8 @@ def test_where_an_expansion_is_made_anew_does_not_depend_on_where_the_block_is()
         v.force("s", 0.9)
         prepared = engine.prepare([node_of(model, "mu")])
         assert prepared is not None
-        assert prepared.expansion is not None
-        centers.append(float(prepared.expansion.center[0]))
+        assert prepared.read.expansion is not None
+        centers.append(float(prepared.read.expansion.center[0]))
     assert centers[0] == centers[1] < -5.0
 
 
@@ -76,8 +76,8 @@ def test_the_bounds_of_the_distribution_free_rule_follow_what_the_likelihood_rea
         scales.append(float(v.report("s")))
         prepared = engine.prepare([node_of(model, "mu")])
         assert prepared is not None
-        assert prepared.reach is not None
-        slopes.append(prepared.reach.slope)
+        assert prepared.read.reach is not None
+        slopes.append(prepared.read.reach.slope)
     assert scales[0] != scales[1]
     assert slopes[0] * scales[0] == pytest.approx(slopes[1] * scales[1])
 

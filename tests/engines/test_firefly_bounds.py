@@ -31,12 +31,13 @@ def test_the_sum_of_the_bounds_is_kept(program: str, size: int) -> None:
     (rows,) = firefly.rows
 
     def summed(theta: np.ndarray) -> float:
-        assert rows.quadratic is not None
-        return float(rows.quadratic.at(rows.linear.eta(firefly.linear.coefficients(theta, rows.linear))).sum())
+        assert rows.quadratics is not None
+        return float(rows.quadratics.all().at(rows.linear.eta(firefly.linear.coefficients(theta, rows.linear))).sum())
 
     collapsed = firefly._collapsed
-    for theta in rng.standard_normal((5, size)):
-        assert collapsed.at(theta) == pytest.approx(summed(theta), rel=1e-12)
+    for theta, other in rng.standard_normal((5, 2, size)):
+        change = summed(theta) - summed(other)
+        assert collapsed.change(other, theta) == pytest.approx(change, rel=1e-11, abs=1e-11)
         for k, step in enumerate(0.5 * np.eye(size)):
             up, down, middle = summed(theta + step), summed(theta - step), summed(theta)
             assert collapsed.gradient_at(theta)[k] == pytest.approx(up - down, rel=1e-9, abs=1e-9)

@@ -16,7 +16,7 @@ from venture_lite.draws import Draws, KernelStatistics
 from venture_lite.errors import ArgumentError
 from venture_lite.inference.firefly import Firefly, Settings
 from venture_lite.inference.firefly_bounds import bright_probability
-from venture_lite.inference.firefly_moves import Langevin, Step
+from venture_lite.inference.firefly_moves import Langevin, Step, Walk
 from venture_lite.procedures.predictor import Bound, LinearPredictor, Quadratic
 from venture_lite.trace.invariants import check
 
@@ -129,13 +129,14 @@ def test_rows_are_bright_as_often_as_they_must_be(explicit: float | None) -> Non
     v.force("w", 1.0)
     model = v.traces[0]
     block = model.trace.scopes["w"].everything()
-    firefly = Firefly(model, block, Settings(None, False, 0.3, explicit, False), lambda text: None)
+    settings = Settings(None, False, 0.3, explicit, False)
+    firefly = Firefly(model, block, settings, lambda text: None)
     expected = bright_probability(firefly._excess.copy())
     assert expected.min() < 0.05 < 0.5 < expected.max()
     times = 6000
     counts = np.zeros(20)
     for _ in range(times):
-        firefly.resample()
+        firefly.resample(settings)
         counts[firefly.brightness.bright] += 1
     error = np.sqrt(expected * (1 - expected) * (2 / 0.3 - 1) / times)
     assert (np.abs(counts / times - expected) <= THRESHOLD * error + 1e-12).all()
@@ -147,10 +148,11 @@ def test_what_is_kept_of_bright_rows_is_what_holds_at_the_present_value(explicit
     v = venture(LINE, X=np.linspace(-2, 2, 20), Y=np.linspace(-3, 4, 20), N=20)
     model = v.traces[0]
     block = model.trace.scopes["w"].everything()
-    firefly = Firefly(model, block, Settings(None, False, 0.3, explicit, False), lambda text: None)
+    settings = Settings(None, False, 0.3, explicit, False)
+    firefly = Firefly(model, block, settings, lambda text: None)
     move, step, moved, bright = Langevin(), Step(0.3, 0.57, 0), 0, 0
     for _ in range(60):
-        firefly.resample()
+        firefly.resample(settings)
         moved += move(firefly, step)
         bright += len(firefly.brightness.bright)
         kept, found = firefly.here(steep=True), firefly.at(firefly.theta, steep=True)
@@ -160,6 +162,61 @@ def test_what_is_kept_of_bright_rows_is_what_holds_at_the_present_value(explicit
         assert kept.gradient == pytest.approx([(above - below) / 2e-6], rel=1e-3, abs=1e-3)
     assert moved > 10
     assert bright > 60
+
+
+FAR = """
+[assume w (scope_include 'w 0 (normal 0 4.2e6))]
+for n in 1...100: [observe (LIKELIHOOD) {Y[n]}]
+"""
+
+
+@pytest.mark.parametrize(
+    "kernel", ["auto 'untuned 0.5 'slice 1e6", "auto 'map 0.5 'slice 1e6", "auto 'untuned 0.5 'mala 0.001"]
+)
+def test_far_from_where_bounds_are_summed_transitions_are_exact(kernel: str) -> None:
+    """The sum begins at a draw of the prior, 1e9 sds away (false alarms below 1e-6, see tests/statistics.py)."""
+    target = 4.2e6 + 0.01 * np.random.default_rng(0).standard_normal(100)
+    v = venture(FAR.replace("LIKELIHOOD", "normal w 0.01"), Y=target)
+    precision = 1 / 4.2e6**2 + 100 / 1e-4
+    mean, sd = target.sum() / 1e-4 / precision, precision**-0.5
+
+    def more(n: int) -> dict[str, np.ndarray]:
+        draws = v.infer(f"(do (flymc w all {kernel} 20) (repeat {n} (do (flymc w all {kernel} 1) (collect w))))")
+        return {"w": (np.asarray(draws["w"])[0] - mean) / sd}
+
+    grid = Grid(-8.0, 8.0, 4001)
+    assert_chain_agrees(more, {"w": grid.cdf(-0.5 * grid.points**2)}, draws=600, what=kernel)
+
+
+def test_bounds_that_touch_far_away_are_summed_about_the_present_value() -> None:
+    target = 4.2e6 + 0.01 * np.random.default_rng(0).standard_normal(100)
+    v = venture(FAR.replace("LIKELIHOOD", "normal w 0.01"), Y=target)
+    model = v.traces[0]
+    firefly = Firefly(model, model.trace.scopes["w"].everything(), Settings(None, True, 0.1, None, False), print)
+    assert firefly._mode is not None
+    assert firefly._mode.at == pytest.approx([target.mean()], rel=1e-12)
+    assert firefly._collapsed.reference == pytest.approx(firefly.theta)
+    v.force("w", target.mean() + 0.003)
+    firefly.refresh()
+    here, there = (-0.5e4 * np.square(w - target).sum() for w in (firefly.theta, firefly.theta + 1e-3))
+    assert firefly.at(firefly.theta + 1e-3).log_density == pytest.approx(there - here, abs=1e-5)
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_a_bright_row_at_its_bound_raises_no_warning_of_numpys() -> None:
+    """The gap is nothing but rounding there, and its weight infinite."""
+    v = venture(LOGISTIC, **classes(200))
+    v.force("w", [1.0, -1.0])
+    model = v.traces[0]
+    firefly = Firefly(model, model.trace.scopes["w"].everything(), Settings(None, True, 0.1, None, False), print)
+    firefly.brightness.brighten(firefly.brightness.dark.copy())
+    assert firefly._mode is not None
+    v.force("w", firefly._mode.at)
+    firefly.theta = firefly._mode.at
+    point = firefly.at(firefly._mode.at.copy(), steep=True)
+    assert point.log_density == -np.inf
+    for move in (Langevin(), Walk()):
+        move(firefly, Step(1.0, 0.5, 0))
 
 
 # ------------------------------------------------------------------------------------------------------- the state

@@ -254,6 +254,7 @@ def test_rows_read_to_compare_and_for_a_preconditioner_are_counted() -> None:
     options = "'drift 1 'precondition"
     (walk,) = v.infer(f"(mh w all {options} 20)").statistics
     assert walk.rows - 20 * 2000 > 5 * 2000
+    v = venture(LOGISTIC, **classes(2000))
     (tested,) = v.infer(f"(subsampled_mh w all 100 0.1 {options} 'audit 1 20)").statistics
     assert tested.details["rows read to compare"] == 20 * 2000
     assert tested.rows - 20 * 2000 * tested.details["mean fraction of rows"] > 5 * 2000

@@ -102,13 +102,14 @@ def with_brightness(draws: int, explicit: float | None, q: float, passes: int) -
     venture = Venture(seed=25)
     venture.execute(STEEP_CLASSES)
     (model,) = venture.traces
-    state = Firefly(model, model.trace.scopes["w"].everything(), Settings(None, False, q, explicit, False), print)
+    settings = Settings(None, False, q, explicit, False)
+    state = Firefly(model, model.trace.scopes["w"].everything(), settings, print)
     move, step = Walk(), Step(1.0, 0.0, 0)
     tau, w, y, bright = np.empty(draws), np.empty(draws), np.empty((draws, 3)), np.zeros((draws, 3))
     for i in range(draws):
         for _ in range(passes):
             state.refresh()
-            state.resample()
+            state.resample(settings)
             move(state, step)
         tau[i], w[i] = venture.sample("tau"), venture.sample("w")
         y[i] = [venture.report(f"y{n}") for n in (1, 2, 3)]

@@ -62,6 +62,8 @@ class Annealing:
         subsample = Subsample(data.count)
         move = self._heat_to if self.tempers else self._move_to
         self._part = 0.0
+        # while data are out others are read
+        self.model.setups.extended()
         try:
             for step, size in enumerate(sizes):
                 move(assignments, subsample, size)
@@ -74,6 +76,8 @@ class Annealing:
             assignments.abandon()
             self._put_back(data, assignments, saved)
             raise
+        finally:
+            self.model.setups.extended()
 
     # --------------------------------------------------------------------------------------- the subsample
 

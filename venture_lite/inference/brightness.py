@@ -17,6 +17,9 @@ class Brightness:
         self._places[self._order] = np.arange(self.count)
         self.bright_count = int(is_bright.sum())
 
+    def bytes_used(self) -> int:
+        return self._order.nbytes + self._places.nbytes
+
     @property
     def bright(self) -> np.ndarray:
         """The bright rows, a view that the next change invalidates."""

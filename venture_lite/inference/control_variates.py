@@ -12,6 +12,7 @@ from collections import deque
 import numpy as np
 
 from venture_lite.inference.linear_block import LinearBlock, summed_gradient, summed_hessian
+from venture_lite.inference.modes import is_current, mode_of
 from venture_lite.procedures.predictor import Quadratic, QuadraticRows
 
 RECENT = 200
@@ -34,26 +35,39 @@ class Expansion:
         self._recent: deque[int] = deque()
         self._recently = 0
         self._read_since = 0
-        self._expand(None)
-        # where the search begins when the likelihoods have changed: in the present values it must not, for where there
-        # are several modes a transition and the way back would then work with different expansions
-        self._start = self.center
+        self._mode, was_kept = mode_of(linear)
+        # whether rows have come or gone: from then on the center is the mode of those that there are
+        self._rows_change = False
+        self.rows += 0 if was_kept else linear.count * self._mode.evaluations
+        self._expand(self._mode.at)
 
     @property
     def inexact(self) -> list[int]:
         """The kinds whose rows' expansions leave something over."""
         return [at for at, kind in enumerate(self.linear.kinds) if not kind.predictor.is_quadratic]
 
+    def follows(self, linear: LinearBlock) -> bool:
+        """Whether the expansion's mode is that of the model and its data."""
+        return is_current(self._mode, linear)
+
     def follow(self, linear: LinearBlock) -> None:
         """The block as it is read now; expanded anew where its likelihoods have changed."""
         before, self.linear = self.linear, linear
-        if not before.reads_as(linear):
-            self._expand(self._start)
-            self._forget()
+        if before.reads_as(linear):
+            return
+        self._rows_change |= before.count != linear.count
+        # always from where the first search ended: in the present values it must not begin, for where there are several
+        # modes a transition and the way back would then work with different expansions
+        self._expand(self._searched(self._mode.at) if self._rows_change else self.center)
+        self._forget()
 
-    def _expand(self, start: np.ndarray | None) -> None:
-        block, count = self.linear, self.linear.count
-        self.center, self.gradient_norm, evaluations = block.mode(start=start)
+    def _searched(self, start: np.ndarray) -> np.ndarray:
+        found, _, evaluations = self.linear.mode(start=start)
+        self.rows += self.linear.count * evaluations
+        return found
+
+    def _expand(self, center: np.ndarray) -> None:
+        block, self.center = self.linear, center
         gradient = np.zeros(block.size)
         self._hessian = np.zeros((block.size, block.size))
         # for each kind the rows' expansions about the center, without the constant
@@ -66,7 +80,7 @@ class Expansion:
             first = np.broadcast_to(first, eta.shape)
             self._kept.append(QuadraticRows(Quadratic(eta, np.zeros(len(eta)), first, second)))
         self._gradient = gradient
-        self.rows += count * (evaluations + 1)
+        self.rows += block.count
         self._read_since = 0
 
     def watch(self, rows: int, batch: int) -> None:
@@ -77,8 +91,11 @@ class Expansion:
         count, mean = self.linear.count, self._recently / RECENT
         is_much = mean > MOST_FRACTION * count and mean > MOST_MINIBATCHES * batch
         if is_much and len(self._recent) == RECENT and self._read_since >= count:
-            self._expand(self.center)
+            self._expand(self._searched(self.center))
             self._forget()
+
+    def bytes_used(self) -> int:
+        return self._hessian.nbytes + sum(rows.bytes_used() for rows in self._kept)
 
     def _forget(self) -> None:
         self._recent.clear()

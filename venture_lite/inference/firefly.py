@@ -25,6 +25,8 @@ from venture_lite.inference.brightness import Brightness, chosen
 from venture_lite.inference.firefly_bounds import BoundedRows, bound_of, bright_probability, collapse
 from venture_lite.inference.linear_block import LinearBlock, refuse_dependent
 from venture_lite.inference.linear_mode import is_near_mode
+from venture_lite.inference.modes import Mode, is_current, mode_of
+from venture_lite.inference.precondition import LOOKS, Scale, scale_of_linear
 from venture_lite.trace.dependence import readers_come_and_go
 from venture_lite.trace.directives import Model
 from venture_lite.trace.sections import Inputs, Sections
@@ -55,16 +57,22 @@ class Settings:
     # whether the moves' steps are scaled by the curvature at the mode
     preconditioned: bool
 
+    @property
+    def made_from(self) -> tuple[str | None, bool, bool]:
+        """What the bounds follow from, and with them the state that actions share."""
+        return self.bound, self.at_mode, self.preconditioned
+
 
 @dataclass(slots=True)
 class Point:
     """A value of the block with the log density that the present brightness gives it."""
 
     theta: np.ndarray
-    # log prior and the logarithm of all bounds
-    smooth: float
+    log_prior: float
+    # log prior and the logarithm of all bounds are counted from the block's present value: far from where the bounds
+    # touch their sum is so large that nothing would be left of a difference
     log_density: float
-    # (D,), of `smooth` and of the log density; None where nobody asked
+    # (D,), of log prior and bounds, and of the log density; None where nobody asked
     smooth_gradient: np.ndarray | None
     gradient: np.ndarray | None
     # what was found at the bright rows, in their order: log((L - B) / B), and by kind the gaps' slopes
@@ -88,28 +96,37 @@ class Given:
 
 
 class Firefly:
-    """One block's bounds and brightness. Lives from one run of its kernel to the next; `refresh` looks what others have
-    changed meanwhile."""
+    """One block's bounds and brightness. Lives with the trace; `refresh` looks what others have changed meanwhile. An
+    error in the middle of a change leaves it broken."""
 
     def __init__(self, model: Model, block: Sequence[int], settings: Settings, warn: Callable[[str], None]) -> None:
         self.model = model
         self.block = list(block)
         self.settings = settings
+        # of the program that runs now
         self.warn = warn
         self.rng = model.trace.rng
         # evaluations of rows, by purpose
         self.queries: Counter[str] = Counter()
-        # steps are scaled by this factor (D, D); None: not at all
-        self.factor: np.ndarray | None = None
-        self.curvature = ""
-        # where searches for the mode begin: where the first one ended
-        self._start: np.ndarray | None = None
+        # steps are scaled by its factor; None: not at all
+        self.scale: Scale | None = None
+        self.is_scale_new = False
+        self._mode: Mode | None = None
+        # whether rows have come or gone: from then on bounds are placed at the mode of those that there are
+        self._rows_change = False
         self._version = -1
         self._read(self._sections_now())
         self._bound()
         self._note()
 
     # ------------------------------------------------------------------------------------------------ freshness
+
+    def follows(self, warn: Callable[[str], None]) -> bool:
+        """Whether the state serves a program that runs now: the mode is that of the model and its data."""
+        self.warn = warn
+        if self._mode is None or self._mode.edition == self.model.setups.edition:
+            return True
+        return is_current(self._mode, LinearBlock(self.model, self._sections_now(), self.block))
 
     def _sections_now(self) -> Sections:
         """How many rows read a memoized choice is for inference to say: a cluster may have one, or none."""
@@ -131,7 +148,7 @@ class Firefly:
         if not np.array_equal(self.theta, self.linear.present()):
             self._draw_all()
         else:
-            self._stand(self.theta, self._smooth_at(self.theta))
+            self._stand(self.theta, self.linear.log_prior(self.theta))
         self._note()
 
     def _reread(self, sections: Sections) -> None:
@@ -140,8 +157,9 @@ class Firefly:
         self._read(sections)
         if len(before) == len(self.rows) and all(map(BoundedRows.reads_the_same, before, self.rows)):
             for old, new in zip(before, self.rows, strict=True):
-                new.quadratic, new.slopes = old.quadratic, old.slopes
+                new.quadratics, new.slopes = old.quadratics, old.slopes
         else:
+            self._rows_change |= [kind.count for kind in before] != [kind.count for kind in self.rows]
             self._bound()
 
     def _note(self) -> None:
@@ -165,28 +183,55 @@ class Firefly:
 
     def _bound(self) -> None:
         """Place the bounds, sum them, and draw every brightness."""
-        reference, settings = self.linear.present(), self.settings
-        if settings.at_mode or settings.preconditioned:
-            reference, norm, evaluations = self.linear.mode(start=self._start)
-            self._start = reference if self._start is None else self._start
-            self.queries["set-up"] += evaluations * self.sections.count
+        reference, was_searched = self._center()
+        settings = self.settings
         for rows in self.rows:
             if rows.bound is not None:
                 eta = rows.linear.eta(self.linear.coefficients(reference, rows.linear))
                 rows.touch(eta if settings.at_mode else np.full_like(eta, rows.bound.untuned))
         self._collapsed = collapse(self.linear, self.rows, reference)
         self.queries["set-up"] += self.count
-        if settings.at_mode or settings.preconditioned:
-            self._warn_of(reference, norm)
-        if settings.preconditioned:
-            self.factor, self.curvature = self.linear.preconditioner(reference)
-            self.queries["set-up"] += self.sections.count
+        if was_searched:
+            self._warn_of(reference)
+        if settings.preconditioned and self.scale is None:
+            self.scale, was_kept = scale_of_linear(self.linear)
+            self.is_scale_new = not was_kept
+            self.queries["set-up"] += 0 if was_kept else LOOKS * self.sections.count
         self._excess = np.zeros(self.count)
         self._draw_all("set-up")
 
-    def _warn_of(self, mode: np.ndarray, norm: float) -> None:
-        """Say so where the search ended more than a tenth of a posterior sd away."""
+    def _center(self) -> tuple[np.ndarray, bool]:
+        """(D,) about which the bounds are summed, and whether it is a mode that was searched now."""
+        if not (self.settings.at_mode or self.settings.preconditioned):
+            return self.linear.present(), False
+        was_kept = True
+        if self._mode is None:
+            self._mode, was_kept = mode_of(self.linear)
+            self.queries["set-up"] += 0 if was_kept else self._mode.evaluations * self.sections.count
+        if not self._rows_change:
+            return self._mode.at, not was_kept
+        # always from where the first search ended: with several modes, where it begins must not depend on the block
+        center, _, evaluations = self.linear.mode(start=self._mode.at)
+        self.queries["set-up"] += evaluations * self.sections.count
+        return center, True
+
+    def settle(self) -> bool:
+        """Move the block to where its scale holds, if it is not there, and draw every brightness; whether it moved."""
+        scale, linear = self.scale, self.linear
+        assert scale is not None
+        self.queries["set-up"] += 2 * self.sections.count
+        if scale.holds(linear.log_density(scale.mode), linear.log_density(linear.present())):
+            return False
+        self._place(scale.draw(self.rng))
+        self._draw_all("set-up")
+        self._note()
+        return True
+
+    def _warn_of(self, mode: np.ndarray) -> None:
+        """Say so where a search ended more than a tenth of a posterior sd away."""
+        assert self._mode is not None
         if not is_near_mode(self.linear, mode, -self._collapsed.bending.diagonal()):
+            norm = self._mode.norm
             self.warn(
                 f"flymc: the search for the mode did not converge (norm of the gradient {norm:.3g}): more rows than "
                 "need be are bright"
@@ -195,22 +240,21 @@ class Firefly:
     def _draw_all(self, purpose: str = "other kernels' moves") -> None:
         """Every brightness from its conditional at the block's present value."""
         theta = self.linear.present()
-        self._stand(theta, self._smooth_at(theta))
+        if self._collapsed.is_far(theta):
+            self._collapsed = collapse(self.linear, self.rows, theta)
+            self.queries[purpose] += self.count
+        self._stand(theta, self.linear.log_prior(theta))
         for first in range(0, self.count, CHUNK):
             self.model.poll()
             part = np.arange(first, min(first + CHUNK, self.count))
             self._keep(part, *self._query(self.theta, part, purpose))
         self.brightness = Brightness(self.rng.random(self.count) < bright_probability(self._excess))
 
-    def _stand(self, theta: np.ndarray, smooth: float, smooth_gradient: np.ndarray | None = None) -> None:
-        """At this value, with the log prior and bounds there, and their gradient as far as it is known."""
-        self.theta, self._smooth, self._smooth_gradient = theta, smooth, smooth_gradient
+    def _stand(self, theta: np.ndarray, log_prior: float, smooth_gradient: np.ndarray | None = None) -> None:
+        """At this value, with the gradient of log prior and bounds as far as it is known."""
+        self.theta, self._log_prior, self._smooth_gradient = theta, log_prior, smooth_gradient
 
     # ---------------------------------------------------------------------------------------------- evaluation
-
-    def _smooth_at(self, theta: np.ndarray) -> float:
-        """Log prior and the logarithm of all bounds."""
-        return self.linear.log_prior(theta) + self._collapsed.at(theta)
 
     def _query(self, theta: np.ndarray, rows: np.ndarray, purpose: str) -> Found:
         self.queries[purpose] += len(rows)
@@ -238,23 +282,27 @@ class Firefly:
             kind.slopes[positions] = slope
 
     def _smooth_gradient_at(self, theta: np.ndarray) -> np.ndarray:
-        """(D,), of `_smooth_at`."""
+        """(D,), of the log prior and the logarithm of all bounds."""
         found: np.ndarray = self.linear.prior_gradient(theta) + self._collapsed.gradient_at(theta)
         return found
 
-    def _point(self, theta: np.ndarray, smooth: float, smooth_gradient: np.ndarray | None, found: Found) -> Point:
+    def _point(self, theta: np.ndarray, log_prior: float, smooth_gradient: np.ndarray | None, found: Found) -> Point:
         excess, slopes = found
+        smooth = log_prior - self._log_prior
+        if theta is not self.theta:
+            smooth += self._collapsed.change(self.theta, theta)
         log_density = smooth + float(excess.sum())
         if smooth_gradient is None:
-            return Point(theta, smooth, log_density, None, None, excess, slopes)
+            return Point(theta, log_prior, log_density, None, None, excess, slopes)
         gradient = smooth_gradient.copy()
+        # a row that is bright where its gap is rounding has no gradient; its log density is -inf
         with np.errstate(all="ignore"):
             weights = 1.0 / bright_probability(excess)
-        for (kind, places, positions), slope in zip(self._by_kind(self.brightness.bright), slopes, strict=True):
-            first = slope * (weights[places, None] if slope.ndim == 2 else weights[places])
-            features = kind.linear.features.take(positions, axis=0)
-            gradient += (first.T @ features).ravel() if first.ndim == 2 else first @ features
-        return Point(theta, smooth, log_density, smooth_gradient, gradient, excess, slopes)
+            for (kind, places, positions), slope in zip(self._by_kind(self.brightness.bright), slopes, strict=True):
+                first = slope * (weights[places, None] if slope.ndim == 2 else weights[places])
+                features = kind.linear.features.take(positions, axis=0)
+                gradient += (first.T @ features).ravel() if first.ndim == 2 else first @ features
+        return Point(theta, log_prior, log_density, smooth_gradient, gradient, excess, slopes)
 
     def here(self, steep: bool = False) -> Point:
         """The present value, from what is kept."""
@@ -263,13 +311,13 @@ class Firefly:
         if steep and self._smooth_gradient is None:
             self._smooth_gradient = self._smooth_gradient_at(self.theta)
         smooth_gradient = self._smooth_gradient if steep else None
-        return self._point(self.theta, self._smooth, smooth_gradient, (self._excess[bright], slopes))
+        return self._point(self.theta, self._log_prior, smooth_gradient, (self._excess[bright], slopes))
 
     def at(self, theta: np.ndarray, steep: bool = False) -> Point:
         """Another value of the block; `steep`: with its gradient."""
         found = self._query(theta, self.brightness.bright, "proposals")
         smooth_gradient = self._smooth_gradient_at(theta) if steep else None
-        return self._point(theta, self._smooth_at(theta), smooth_gradient, found)
+        return self._point(theta, self.linear.log_prior(theta), smooth_gradient, found)
 
     def poll(self) -> None:
         self.model.poll()
@@ -278,26 +326,37 @@ class Firefly:
 
     def move(self, point: Point) -> None:
         """Put a value in place, in the trace as well."""
+        self._place(point.theta)
+        self._stand(point.theta, point.log_prior, point.smooth_gradient)
+        self._keep(self.brightness.bright, point.excess, point.slopes)
+        self._note()
+
+    def _place(self, theta: np.ndarray) -> None:
+        """In the trace."""
         model = self.model
         mark = model.trace.journal.mark()
         try:
-            self.sections.propose(Given(dict(zip(self.block, self.linear.values(point.theta), strict=True))))
+            self.sections.propose(Given(dict(zip(self.block, self.linear.values(theta), strict=True))))
         except BaseException:
             model.rollback(mark)
             raise
         model.commit_transition()
-        self._stand(point.theta, point.smooth, point.smooth_gradient)
-        self._keep(self.brightness.bright, point.excess, point.slopes)
-        self._note()
 
-    def resample(self) -> None:
-        """One transition of the brightness given the block's value."""
+    def resample(self, settings: Settings) -> None:
+        """One transition of the brightness given the block's value, as an action says."""
         if not self.count:
             return
-        if self.settings.explicit is None:
-            self._resample_implicitly(self.settings.q)
+        if settings.explicit is None:
+            self._resample_implicitly(settings.q)
         else:
-            self._resample_some(math.ceil(self.settings.explicit * self.count))
+            self._resample_some(math.ceil(settings.explicit * self.count))
+
+    def bytes_used(self) -> int:
+        """Of what is kept by rows, and of features that are no view of the trace's columns."""
+        features = [rows.linear.features for rows in self.rows]
+        owned = sum(array.nbytes for array in features if array.base is None)
+        kept = sum(rows.bytes_used() for rows in self.rows)
+        return owned + kept + self._excess.nbytes + self.brightness.bytes_used() + self._collapsed.bending.bytes_used()
 
     def _resample_implicitly(self, q: float) -> None:
         """Algorithm 2: every bright row is proposed to go dark, each dark one with probability q to brighten; accepted

@@ -18,6 +18,9 @@ from venture_lite.values import show
 DARK = 1e-14
 """Gaps up to this are rounding: such a row counts as dark. It leaves 1e-14 of a likelihood out of account."""
 
+FAR = 1e12
+"""N (distance / sd)^2 beyond which the sum of the bounds is expanded anew: its rounding would be 1e-4 nats."""
+
 TOLERANCE = 1e-9
 """A bound above its likelihood by more than this, times 1 + |log L|, is no bound."""
 
@@ -32,9 +35,8 @@ class BoundedRows:
         # position of its first row among all rows
         self.first = first
         self.count = linear.count if bound is not None else 0
-        self.quadratic: Quadratic | None = None
-        # the same by row, made when some are first asked for
-        self._by_row: tuple[Quadratic, QuadraticRows] | None = None
+        # the bounds
+        self.quadratics: QuadraticRows | None = None
         # derivative of the gap by the predictor at the block's present value: known for bright rows
         self.slopes = np.zeros(0)
 
@@ -46,23 +48,24 @@ class BoundedRows:
         # a bound may give one number for all rows
         value = np.broadcast_to(found.value, (self.count,))
         center, slope = np.broadcast_to(found.center, eta.shape), np.broadcast_to(found.slope, eta.shape)
-        self.quadratic = Quadratic(center, value, slope, found.curvature)
+        self.quadratics = QuadraticRows(Quadratic(center, value, slope, found.curvature))
         self.slopes = np.zeros_like(eta)
 
     def excess(self, coefficients: np.ndarray, positions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(log excess, the gap's derivative by the predictor) of some rows; refuses a bound that is none."""
-        assert self.quadratic is not None
-        if self._by_row is None or self._by_row[0] is not self.quadratic:
-            self._by_row = self.quadratic, QuadraticRows(self.quadratic)
+        assert self.quadratics is not None
         eta = self.linear.eta(coefficients, positions)
         with np.errstate(all="ignore"):
             log_density, first = self.linear.predictor.first_order(*self.linear.given(eta, positions))
-            log_bound, slope = self._by_row[1].at(eta, positions)
+            log_bound, slope = self.quadratics.at(eta, positions)
             gap = log_density - log_bound
             # the first test implies the second, and nearly always holds
             if not (gap.min(initial=0.0) >= -TOLERANCE or (gap >= -TOLERANCE * (1.0 + np.abs(log_density))).all()):
                 self._refuse(positions, eta, log_density, gap)
             return log_excess(gap), first - slope
+
+    def bytes_used(self) -> int:
+        return self.slopes.nbytes + (0 if self.quadratics is None else self.quadratics.bytes_used())
 
     def reads_the_same(self, other: BoundedRows) -> bool:
         """Whether another reading of the trace found the same likelihoods."""
@@ -104,6 +107,10 @@ class Bending:
     # curvature and Gram matrix of each kind of such rows
     products: tuple[tuple[np.ndarray, np.ndarray], ...]
 
+    def bytes_used(self) -> int:
+        arrays = [array for pair in self.products for array in pair]
+        return sum(array.nbytes for array in arrays) + (0 if self.matrix is None else self.matrix.nbytes)
+
     def times(self, vector: np.ndarray) -> np.ndarray:
         found = np.zeros_like(vector) if self.matrix is None else self.matrix @ vector
         for curvature, gram in self.products:
@@ -119,16 +126,22 @@ class Bending:
 
 @dataclass(frozen=True, slots=True)
 class Collapsed:
-    """The sum of all rows' bounds as a quadratic in the block, about a reference."""
+    """The sum of all rows' bounds as a quadratic in the block, about a reference, but for its constant: next to that
+    of a reference far away nothing would be left of the change that a transition makes."""
 
     reference: np.ndarray
-    value: float
     gradient: np.ndarray
     bending: Bending
 
-    def at(self, theta: np.ndarray) -> float:
+    def change(self, old: np.ndarray, new: np.ndarray) -> float:
+        """From one value of the block to another."""
+        both = (old - self.reference) + (new - self.reference)
+        return float((new - old) @ (self.gradient + 0.5 * self.bending.times(both)))
+
+    def is_far(self, theta: np.ndarray) -> bool:
+        """Whether a value lies so far from the reference that the gradient there is known from differences only."""
         away = theta - self.reference
-        return self.value + float(away @ (self.gradient + 0.5 * self.bending.times(away)))
+        return abs(float(away @ self.bending.times(away))) > FAR
 
     def gradient_at(self, theta: np.ndarray) -> np.ndarray:
         found: np.ndarray = self.gradient + self.bending.times(theta - self.reference)
@@ -137,25 +150,23 @@ class Collapsed:
 
 def collapse(block: LinearBlock, kinds: Iterable[BoundedRows], reference: np.ndarray) -> Collapsed:
     """The sum over all rows, of bounds or, where the likelihood is quadratic itself, of log densities: O(N D^2)."""
-    value, gradient = 0.0, np.zeros_like(reference)
+    gradient = np.zeros_like(reference)
     matrices: list[np.ndarray] = []
     products: list[tuple[np.ndarray, np.ndarray]] = []
     for rows in kinds:
         linear = rows.linear
-        if rows.quadratic is None:
-            terms, first, second = block.terms(reference, linear)
+        if rows.quadratics is None:
+            _, first, second = block.terms(reference, linear)
         else:
-            eta = linear.eta(block.coefficients(reference, linear))
-            terms, first = rows.quadratic.at(eta), rows.quadratic.gradient(eta)
-            second = rows.quadratic.curvature
-        value += float(np.sum(terms))
+            bounds = rows.quadratics.all()
+            first, second = bounds.gradient(linear.eta(block.coefficients(reference, linear))), bounds.curvature
         gradient += summed_gradient(linear, first)
         if linear.predictor.is_vector and np.ndim(second) == 2:
             products.append((np.asarray(second), linear.features.T @ linear.features))
         else:
             matrices.append(summed_hessian(linear, second))
     matrix = np.sum(matrices, axis=0) if matrices else None
-    return Collapsed(reference, value, gradient, Bending(matrix, tuple(products)))
+    return Collapsed(reference, gradient, Bending(matrix, tuple(products)))
 
 
 def log_excess(gaps: np.ndarray) -> np.ndarray:

@@ -139,12 +139,12 @@ class Slice:
 
 
 def _scaled(firefly: Firefly, noise: np.ndarray) -> np.ndarray:
-    return noise if firefly.factor is None else firefly.factor @ noise
+    return noise if firefly.scale is None else firefly.scale.root @ noise
 
 
 def _pulled(firefly: Firefly, gradient: np.ndarray) -> np.ndarray:
     """A gradient in the coordinates of the noise."""
-    return gradient if firefly.factor is None else firefly.factor.T @ gradient
+    return gradient if firefly.scale is None else firefly.scale.root.T @ gradient
 
 
 def _probability(change: float) -> float:

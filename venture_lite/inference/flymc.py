@@ -15,6 +15,7 @@ from venture_lite.inference.firefly import Firefly, Settings
 from venture_lite.inference.firefly_moves import Langevin, Move, Slice, Step, Walk
 from venture_lite.inference.inspection import inspected_first
 from venture_lite.inference.mh import Resimulation
+from venture_lite.inference.precondition import MOVED
 from venture_lite.inference.program import Action, InferenceProgram, Kernel
 from venture_lite.inference.reading import is_symbol, options_of, parts_of
 from venture_lite.inference.supports import from_within
@@ -28,7 +29,8 @@ MOVES: dict[str, tuple[type[Walk] | type[Langevin] | type[Slice], str]] = {
 
 
 class FireflyMonteCarlo:
-    """Transitions of one `flymc` action. The blocks' states live as long as it does."""
+    """Transitions of one `flymc` action. The blocks' states live with the trace, for all actions whose bounds are made
+    alike."""
 
     def __init__(self, program: InferenceProgram, settings: Settings, move: Move, size: float, adapting: int) -> None:
         self.program = program
@@ -41,22 +43,46 @@ class FireflyMonteCarlo:
         self._accepted = 0
         self._bright = 0
         # evaluations of rows by purpose, those of transitions that adapted apart
-        self._queries: Counter[str] = Counter()
+        self._queries: Counter[str] = Counter({"set-up": 0})
+        # what became of set-ups, by name
+        self._counts: Counter[str] = Counter()
+        # choices that stood when the action began, and blocks whose new scale this action has not looked at yet
+        self._stood: frozenset[int] = frozenset()
+        self._new: set[tuple[int, ...]] = set()
 
     @property
     def rows(self) -> int:
         """Evaluations of rows, all told."""
         return self._queries.total()
 
+    def begin(self, nodes: list[int]) -> None:
+        """The action runs for the first time; these are the choices that it may move."""
+        self._stood = frozenset(nodes)
+
     def prepare(self, model: Model, nodes: list[int]) -> tuple[Firefly, Step]:
         """The state of a block; raises KernelError where there can be none."""
         block = tuple(nodes)
         found = self._states.get(block)
         if found is None:
-            firefly = Firefly(model, nodes, self.settings, self.program.warn)
             step = Step(self.size, self.move.target or 0.0, self.adapting)
-            found = self._states[block] = firefly, step
+            found = self._states[block] = self._kept_or_made(model, block), step
         return found
+
+    def _key(self, block: tuple[int, ...]) -> tuple[Any, ...]:
+        return ("firefly", *block, *self.settings.made_from)
+
+    def _kept_or_made(self, model: Model, block: tuple[int, ...]) -> Firefly:
+        setups = model.setups
+        kept: Firefly | None = setups.find(self._key(block))
+        if kept is not None and kept.follows(self.program.warn):
+            self._counts["set-ups kept"] += 1
+            return kept
+        made = Firefly(model, block, self.settings, self.program.warn)
+        setups.keep(self._key(block), made)
+        self._counts["set-ups made"] += 1
+        if made.is_scale_new:
+            self._new.add(block)
+        return made
 
     def step(self, nodes: list[int], key: Any) -> bool:
         """One transition; whether the block moved."""
@@ -64,8 +90,13 @@ class FireflyMonteCarlo:
         is_adapting = step.adapting > 0
         try:
             firefly.refresh()
-            firefly.resample()
+            self._settle(firefly, tuple(nodes))
+            firefly.resample(self.settings)
             moved = self.move(firefly, step)
+        except BaseException:
+            # it may be in the middle of a change
+            self.program.model.setups.drop(self._key(tuple(nodes)))
+            raise
         finally:
             self._count(firefly, is_adapting)
         if self.adapting:
@@ -75,6 +106,15 @@ class FireflyMonteCarlo:
             self._accepted += moved
             self._bright += firefly.brightness.bright_count
         return moved
+
+    def _settle(self, firefly: Firefly, block: tuple[int, ...]) -> None:
+        """Where this action made the scale, move the block once to where it holds."""
+        if block not in self._new:
+            return
+        self._new.discard(block)
+        if self._stood.issuperset(block) and firefly.settle():
+            self._counts[MOVED] += 1
+            self.program.draws.mark_earlier()
 
     def _count(self, firefly: Firefly, is_adapting: bool) -> None:
         for purpose, count in firefly.queries.items():
@@ -92,9 +132,9 @@ class FireflyMonteCarlo:
             }
         for firefly, step in self._states.values():
             found["step"] = step.size
-            if firefly.factor is not None:
-                found[f"preconditioned by the {firefly.curvature}"] = 1
-        return found
+            if firefly.scale is not None:
+                found[f"preconditioned by the {firefly.scale.curvature}"] = 1
+        return found | dict(self._counts)
 
 
 def _compile_flymc(program: InferenceProgram, form: Form) -> Kernel:
@@ -126,7 +166,7 @@ def _compile_flymc(program: InferenceProgram, form: Form) -> Kernel:
 
     step = from_within(program.model, engine.step, Resimulation(program.model))
     run = program.kernel(form, scope, selector, program.count(parts[-1], "T"), step, engine)
-    return inspected_first(program, scope, selector, form, run, refuse, by_block=True)
+    return inspected_first(program, scope, selector, form, run, refuse, by_block=True, begin=engine.begin)
 
 
 def _bound_name(part: Expression) -> str | None:

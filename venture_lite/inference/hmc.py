@@ -20,7 +20,7 @@ from venture_lite.inference.inspection import inspected_first
 from venture_lite.inference.mh import Resimulation
 from venture_lite.inference.precondition import Preconditioner
 from venture_lite.inference.program import Action, InferenceProgram, Kernel
-from venture_lite.inference.reading import options_of, parts_of
+from venture_lite.inference.reading import is_symbol, options_of, parts_of
 from venture_lite.inference.supports import from_within
 from venture_lite.syntax import Expression, Form
 from venture_lite.trace.directives import Model
@@ -40,11 +40,29 @@ class Point:
     gradient: np.ndarray
 
 
+@dataclass(frozen=True, slots=True)
+class Leapfrogs:
+    """How many steps a path takes."""
+
+    count: int
+    # whether always so many, else 1 to 2 count - 1, all as likely: a fixed length may resonate with the density, as a
+    # path of half a period, which ends where it began but for the sign
+    fixed: bool
+
+    def draw(self, rng: np.random.Generator) -> int:
+        return self.count if self.fixed or self.count == 1 else int(rng.integers(1, 2 * self.count))
+
+
 class Hamiltonian:
     """Transitions of one action: paths of `leapfrogs` steps of length `step`."""
 
     def __init__(
-        self, model: Model, densities: Densities, step: float, leapfrogs: int, preconditioner: Preconditioner | None
+        self,
+        model: Model,
+        densities: Densities,
+        step: float,
+        leapfrogs: Leapfrogs,
+        preconditioner: Preconditioner | None,
     ) -> None:
         self.model = model
         self.densities = densities
@@ -79,6 +97,8 @@ class Hamiltonian:
 
     def step(self, nodes: list[int], key: Any) -> bool:
         """One transition; whether it was accepted."""
+        if self.preconditioner is not None:
+            self.preconditioner.settle(nodes)
         model, density = self.model, self.densities.of(nodes)
         root = self.preconditioner.root(nodes) if self.preconditioner is not None else None
         mark = model.trace.journal.mark()
@@ -105,10 +125,11 @@ class Hamiltonian:
     def _moved(self, density: BlockDensity, start: Point, root: np.ndarray | None, mark: int) -> Point | None:
         """The end of a path, if it is accepted; the block then stands there."""
         rng = self.model.trace.rng
+        leapfrogs = self.leapfrogs.draw(rng)
         momentum = rng.standard_normal(density.size)
         kinetic = 0.5 * float(momentum @ momentum)
         self._transitions += 1
-        end = self._path(density, start, momentum, root, mark)
+        end = self._path(density, start, momentum, leapfrogs, root, mark)
         u = rng.random()
         if end is None:
             self._divergences += 1
@@ -122,21 +143,27 @@ class Hamiltonian:
         return end if u < probability else None
 
     def _path(
-        self, density: BlockDensity, start: Point, momentum: np.ndarray, root: np.ndarray | None, mark: int
+        self,
+        density: BlockDensity,
+        start: Point,
+        momentum: np.ndarray,
+        leapfrogs: int,
+        root: np.ndarray | None,
+        mark: int,
     ) -> Point | None:
         """Where a path ends, `momentum` then being the one there; None where an energy on the way is not finite."""
         step, point = self.size, start
         free = start.free.copy()
         momentum += 0.5 * step * _pulled(root, start.gradient)
         with np.errstate(over="ignore", invalid="ignore"):
-            for done in range(1, self.leapfrogs + 1):
+            for done in range(1, leapfrogs + 1):
                 free += step * (momentum if root is None else root @ momentum)
                 self.model.trace.journal.rollback(mark)
                 found = self.densities.at(density, free)
                 if found is None or found[0].impossible > start.weight.impossible:
                     return None
                 point = Point(free, *found)
-                momentum += (step if done < self.leapfrogs else 0.5 * step) * _pulled(root, point.gradient)
+                momentum += (step if done < leapfrogs else 0.5 * step) * _pulled(root, point.gradient)
             return point if math.isfinite(momentum @ momentum) else None
 
 
@@ -146,19 +173,22 @@ def _pulled(root: np.ndarray | None, gradient: np.ndarray) -> np.ndarray:
 
 
 def compile_paths(
-    program: InferenceProgram, form: Form, action: Action, step: Expression, leapfrogs: int,
+    program: InferenceProgram, form: Form, action: Action, step: Expression, leapfrogs: Leapfrogs,
     options: tuple[Expression, ...],
 ) -> Kernel:  # fmt: skip
     """The kernel of an action whose transitions are paths: `(ACTION SCOPE BLOCK ... options T)`."""
     scope, selector = scope_name(form.items[1]), program.selector(form.items[2])
     densities = Densities(program.model, action.name, program.warn)
     chosen = options_of(form, options, {"precondition": 0}, action.usage[0])
-    preconditioner = Preconditioner(densities) if "precondition" in chosen else None
+    preconditioner = Preconditioner(densities, program.draws) if "precondition" in chosen else None
     size = program.positive(step, "STEP")
     engine = Hamiltonian(program.model, densities, size, leapfrogs, preconditioner)
     moved = from_within(program.model, engine.step, Resimulation(program.model))
     run = program.kernel(form, scope, selector, program.count(form.items[-1], "T"), moved, engine)
-    return inspected_first(program, scope, selector, form, run, densities.refuse, by_block=True)
+    if preconditioner is None:
+        return inspected_first(program, scope, selector, form, run, densities.refuse, by_block=True)
+    refuse, begin = preconditioner.refuse, preconditioner.begin
+    return inspected_first(program, scope, selector, form, run, refuse, by_block=True, begin=begin)
 
 
 def _compile_hmc(program: InferenceProgram, form: Form) -> Kernel:
@@ -166,12 +196,14 @@ def _compile_hmc(program: InferenceProgram, form: Form) -> Kernel:
     leapfrogs = program.count(parts[3], "LEAPFROGS")
     if not leapfrogs:
         raise ArgumentError("LEAPFROGS must be 1 or more", parts[3].span)
-    return compile_paths(program, form, HMC, parts[2], leapfrogs, parts[4:-1])
+    fixed = len(parts) > 5 and is_symbol(parts[4], "fixed")
+    return compile_paths(program, form, HMC, parts[2], Leapfrogs(leapfrogs, fixed), parts[4 + fixed : -1])
 
 
 HMC = Action(
-    "hmc", ("(hmc SCOPE BLOCK STEP LEAPFROGS ['precondition] T)",),
-    "T transitions of Hamiltonian Monte Carlo on continuous choices, in unconstrained coordinates: paths of LEAPFROGS "
-    "steps of length STEP along the gradient, with 'precondition in the coordinates of the block's curvature.",
+    "hmc", ("(hmc SCOPE BLOCK STEP LEAPFROGS ['fixed] ['precondition] T)",),
+    "T transitions of Hamiltonian Monte Carlo on continuous choices, in unconstrained coordinates: paths of 1 to 2 "
+    "LEAPFROGS - 1 steps, drawn anew for each, with 'fixed of LEAPFROGS, of length STEP along the gradient, with "
+    "'precondition in the coordinates of the block's curvature.",
     _compile_hmc,
 )  # fmt: skip

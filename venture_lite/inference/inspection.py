@@ -22,13 +22,18 @@ def inspected_first(
     run: Kernel,
     refuse: Callable[[Model, list[int]], None],
     by_block: bool = False,
+    begin: Callable[[list[int]], None] | None = None,
 ) -> Kernel:
-    """Look at every choice that the kernel may move before its first transition: at all together, or block by block."""
-    checked = False
+    """Look at every choice that the kernel may move before its first transition: at all together, or block by block.
+    `begin` is told them all when the kernel runs for the first time."""
+    checked = begun = False
 
     def checked_run() -> None:
-        nonlocal checked
+        nonlocal checked, begun
         found = scope_of(program.model, scope)
+        if begin is not None and not begun:
+            begin(_everything(found, selector) if found is not None else [])
+            begun = True
         if not checked and found is not None:
             try:
                 for nodes in _blocks(program.model, found, selector) if by_block else [_everything(found, selector)]:

@@ -67,19 +67,47 @@ def is_near_mode(block: LinearBlock, theta: np.ndarray, precision: np.ndarray) -
 
 
 def _newton(block: LinearBlock, start: np.ndarray, iterations: int) -> Found:
-    """With a trust region (Nocedal and Wright 2006, chapter 4) on the exact Hessian."""
+    """With a trust region (Nocedal and Wright 2006, chapter 4) on the exact Hessian, in units of the prior's sds: the
+    mode may be a million away from the start, or a millionth."""
     from scipy.optimize import minimize
 
+    unit = 1.0 / np.sqrt(np.diagonal(block.prior_precision(start)))
+    slope, curvature = np.zeros(block.size), np.eye(block.size)
+
+    def gradient(away: np.ndarray) -> np.ndarray:
+        nonlocal slope
+        slope = np.asarray(-unit * block.gradient(start + unit * away))
+        return slope
+
+    def hessian(away: np.ndarray) -> np.ndarray:
+        nonlocal curvature
+        curvature = np.asarray(-unit[:, None] * block.hessian(start + unit * away) * unit)
+        return curvature
+
+    def look(away: np.ndarray) -> None:
+        block.model.poll()
+        if _is_rounding(slope, curvature):
+            raise StopIteration
+
     found = minimize(
-        lambda theta: -block.log_density(theta),
-        start,
+        lambda away: -block.log_density(start + unit * away),
+        np.zeros(block.size),
         method="trust-exact" if block.size <= 200 else "trust-krylov",
-        jac=lambda theta: -block.gradient(theta),
-        hess=lambda theta: -block.hessian(theta),
+        jac=gradient,
+        hess=hessian,
         options={"maxiter": iterations, "gtol": 1e-6},
-        callback=lambda _: block.model.poll(),
+        callback=look,
     )
-    return np.asarray(found.x), float(np.linalg.norm(found.jac)), int(found.nfev + found.njev + found.nhev)
+    norm = float(np.linalg.norm(found.jac / unit))
+    return start + unit * found.x, norm, int(found.nfev + found.njev + found.nhev)
+
+
+def _is_rounding(slope: np.ndarray, curvature: np.ndarray) -> bool:
+    """Whether a Newton step would lead no further than 1e-7 sds."""
+    try:
+        return abs(float(slope @ np.linalg.solve(curvature, slope))) < 1e-14
+    except np.linalg.LinAlgError:
+        return False
 
 
 # ----------------------------------------------------------------------------------------------------------- kinks

@@ -146,6 +146,8 @@ class Moves:
         return {} if self._preconditioner is None else self._preconditioner.details()
 
     def step(self, nodes: list[int], key: Any) -> bool:
+        if self._preconditioner is not None:
+            self._preconditioner.settle(nodes)
         return self.transitions.step(nodes, self.proposal)
 
 
@@ -156,7 +158,7 @@ def preconditioned(program: InferenceProgram, sigma: float) -> PreconditionedDri
     from venture_lite.inference.precondition import Preconditioner
 
     densities = Densities(program.model, "'precondition", program.warn)
-    return PreconditionedDrift(program.model.trace.rng, sigma, Preconditioner(densities))
+    return PreconditionedDrift(program.model.trace.rng, sigma, Preconditioner(densities, program.draws))
 
 
 def own_proposal(
@@ -179,6 +181,7 @@ def _compile_mh(program: InferenceProgram, form: Form) -> Kernel:
     model, count = program.model, program.count(parts[-1], "T")
     engine: Moves | OwnProposal
     refuse: Callable[[Model, list[int]], None] | None = None
+    begin: Callable[[list[int]], None] | None = None
     by_block = False
     if len(parts) == 3:
         engine = Moves(model, block_count, Resimulation(model))
@@ -191,7 +194,7 @@ def _compile_mh(program: InferenceProgram, form: Form) -> Kernel:
     elif len(parts) == 6 and is_symbol(parts[2], "drift") and is_symbol(parts[4], "precondition"):
         walk = preconditioned(program, program.positive(parts[3], "the drift's SIGMA"))
         engine = Moves(model, block_count, walk)
-        refuse, by_block = walk.preconditioner.densities.refuse, True
+        refuse, by_block, begin = walk.preconditioner.refuse, True, walk.preconditioner.begin
     elif len(parts) == 4 and not isinstance(parts[2], Quote) and not is_symbol(parts[2], "drift"):
         engine, refuse = own_proposal(program, scope, parts[2], block_count)
     else:
@@ -199,7 +202,7 @@ def _compile_mh(program: InferenceProgram, form: Form) -> Kernel:
     is_walk = isinstance(engine, Moves) and isinstance(engine.proposal, Drift)
     step = from_within(model, engine.step, Resimulation(model)) if is_walk else engine.step
     run = program.kernel(form, scope, selector, count, step, engine)
-    return run if refuse is None else inspected_first(program, scope, selector, form, run, refuse, by_block)
+    return run if refuse is None else inspected_first(program, scope, selector, form, run, refuse, by_block, begin)
 
 
 MH = Action(

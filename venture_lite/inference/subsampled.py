@@ -7,6 +7,7 @@ the decision. With a tolerance of 0 it is `mh`, draw for draw.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -54,19 +55,35 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
-    """What is kept of one block while the structure of the trace stays."""
+class Read:
+    """What the transitions of one block know of its rows, kept with the trace while these stay."""
 
     sections: Sections
-    # the kinds that the test draws from: all but those that an expansion knows exactly
-    tested: list[int]
-    test: SequentialTest
     expansion: Expansion | None
     # the linear predictors, where control variates or bounds are made of them, and what they were read from
     linear: LinearBlock | None
     inputs: Inputs | None
     # bounds on the terms, for the rule that holds for any distribution
     reach: Reach | None
+
+    def are_as_they_were(self) -> bool:
+        return self.inputs is None or self.inputs.are_as_they_were()
+
+    def bytes_used(self) -> int:
+        """Of what is kept by rows, and of features that are no view of the trace's columns."""
+        features = [] if self.linear is None else [kind.features for kind in self.linear.kinds]
+        owned = sum(array.nbytes for array in features if array.base is None)
+        return owned + (0 if self.expansion is None else self.expansion.bytes_used())
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What one action keeps of one block."""
+
+    read: Read
+    # the kinds that the test draws from: all but those that an expansion knows exactly
+    tested: list[int]
+    test: SequentialTest
 
 
 class Subsampled:
@@ -90,6 +107,8 @@ class Subsampled:
         self._expanded = 0
         self._exact = Transitions(model, block_count)
         self._prepared: dict[tuple[int, ...], Prepared] = {}
+        # what became of expansions, by name
+        self._counts: Counter[str] = Counter()
 
     @property
     def rows(self) -> int:
@@ -102,18 +121,20 @@ class Subsampled:
         found = self.record.details()
         if self._expanded:
             found["rows of expansions"] = self._expanded
-        if isinstance(self.proposal, PreconditionedDrift):
-            found |= self.proposal.preconditioner.details()
-        return found
+        scales = self.proposal.preconditioner.details() if isinstance(self.proposal, PreconditionedDrift) else {}
+        return found | dict(self._counts + Counter(scales))
 
     def step(self, nodes: list[int], key: Any) -> bool:
         """One transition; whether it was accepted."""
+        if isinstance(self.proposal, PreconditionedDrift):
+            self.proposal.preconditioner.settle(nodes)
         if not self.settings.tolerance and not self.settings.proxy:
             return self._exact.step(nodes, self.proposal)
         model = self.model
         prepared = self.prepare(nodes)
         if prepared is None:
             return self._exact.step(nodes, self.proposal)
+        read = prepared.read
         mark = model.trace.journal.mark()
         try:
             decision = Transition(self, prepared).decide()
@@ -121,26 +142,59 @@ class Subsampled:
             model.rollback(mark)
             raise
         if decision.above:
-            prepared.sections.stand_at_new()
+            read.sections.stand_at_new()
             model.commit_transition()
         else:
             model.trace.journal.rollback(mark)
         self._decided += decision.rows + decision.ahead
-        self.record.add(decision, prepared.sections.count)
-        if prepared.expansion is not None:
-            before = prepared.expansion.rows
-            prepared.expansion.watch(decision.rows, self.settings.batch)
-            self._expanded += prepared.expansion.rows - before
+        self.record.add(decision, read.sections.count)
+        if read.expansion is not None:
+            before = read.expansion.rows
+            try:
+                read.expansion.watch(decision.rows, self.settings.batch)
+            except BaseException:
+                model.setups.drop(self._key(nodes))
+                raise
+            self._expanded += read.expansion.rows - before
         if self.record.is_skewed():
             self.warn("subsampled_mh: the means of minibatches are far from normal; larger ones make the test safer")
         return decision.above
+
+    def _key(self, nodes: Sequence[int]) -> tuple[Any, ...]:
+        settings = self.settings
+        return ("rows", *nodes, settings.proxy, settings.bernstein and settings.tolerance > 0.0)
 
     def prepare(self, nodes: Sequence[int]) -> Prepared | None:
         """The sections of a block; None where too few others read it now and inference may make them more. Raises
         KernelError where a block has none."""
         block = tuple(nodes)
         found = self._prepared.get(block)
-        if found is None or not found.sections.plan.is_valid():
+        if found is not None and found.read.sections.plan.is_valid() and found.read.are_as_they_were():
+            return found
+        try:
+            read = self._read(block)
+        except BaseException:
+            # it may be in the middle of a change
+            self.model.setups.drop(self._key(block))
+            raise
+        if read is None:
+            return None
+        if found is None or found.read is not read:
+            found = self._prepared[block] = self._prepare(read)
+        return found
+
+    def _prepare(self, read: Read) -> Prepared:
+        settings, trace = self.settings, self.model.trace
+        tested = list(range(len(read.sections.kinds))) if read.expansion is None else read.expansion.inexact
+        samplers = samplers_of(trace, read.sections, tested)
+        test = SequentialTest(samplers, settings.batch, settings.tolerance, trace.rng, settings.proxy)
+        return Prepared(read, tested, test)
+
+    def _read(self, block: tuple[int, ...]) -> Read | None:
+        """What is kept of a block's rows, brought up to date."""
+        setups = self.model.setups
+        kept: Read | None = setups.find(self._key(block))
+        if kept is None or not kept.sections.plan.is_valid():
             try:
                 sections = Sections.of(self.model, block)
             except NoBorder:
@@ -148,32 +202,40 @@ class Subsampled:
                 if readers_come_and_go(self.model.trace, code, row):
                     return None
                 raise
-            found = self._prepare(sections, block, found)
-        elif found.inputs is not None and not found.inputs.are_as_they_were():
-            found = self._prepare(found.sections, block, found)
-        self._prepared[block] = found
-        return found
+        elif kept.are_as_they_were():
+            self._count_kept(kept.expansion, block)
+            return kept
+        else:
+            sections = kept.sections
+        made = self._made(sections, block, kept)
+        setups.keep(self._key(block), made)
+        return made
 
-    def _prepare(self, sections: Sections, block: Sequence[int], before: Prepared | None) -> Prepared:
-        settings, trace = self.settings, self.model.trace
+    def _count_kept(self, expansion: Expansion | None, block: tuple[int, ...]) -> None:
+        """Where an action meets an expansion for the first time."""
+        if expansion is not None and block not in self._prepared:
+            self._counts["set-ups kept"] += 1
+
+    def _made(self, sections: Sections, block: tuple[int, ...], before: Read | None) -> Read:
+        settings = self.settings
         linear = inputs = expansion = reach = None
         if settings.proxy or settings.bernstein:
             linear, inputs = LinearBlock(self.model, sections, block), Inputs(sections)
-            expansion = self._expansion(linear, before) if settings.proxy else None
+            expansion = self._expansion(linear, block, before) if settings.proxy else None
         if linear is not None and settings.bernstein and settings.tolerance:
             reach = Reach(linear, linear.present())
             reach.refuse_unbounded(sections, of_residuals=settings.proxy)
-        tested = list(range(len(sections.kinds))) if expansion is None else expansion.inexact
-        samplers = samplers_of(trace, sections, tested)
-        test = SequentialTest(samplers, settings.batch, settings.tolerance, trace.rng, settings.proxy)
-        return Prepared(sections, tested, test, expansion, linear, inputs, reach)
+        return Read(sections, expansion, linear, inputs, reach)
 
-    def _expansion(self, linear: LinearBlock, before: Prepared | None) -> Expansion:
-        if before is None or before.expansion is None:
+    def _expansion(self, linear: LinearBlock, block: tuple[int, ...], before: Read | None) -> Expansion:
+        found = None if before is None else before.expansion
+        if found is None or not found.follows(linear):
             found, already = Expansion(linear), 0
+            self._counts["set-ups made"] += 1
         else:
-            found, already = before.expansion, before.expansion.rows
+            already = found.rows
             found.follow(linear)
+            self._count_kept(found, block)
         self._expanded += found.rows - already
         return found
 
@@ -199,12 +261,12 @@ class Transition:
 
     def __init__(self, engine: Subsampled, prepared: Prepared) -> None:
         self.engine = engine
-        self.sections = prepared.sections
+        self.sections = prepared.read.sections
         self.tested = prepared.tested
         self.test = prepared.test
-        self.expansion = prepared.expansion
-        self.linear = prepared.linear
-        self.reach = prepared.reach
+        self.expansion = prepared.read.expansion
+        self.linear = prepared.read.linear
+        self.reach = prepared.read.reach
 
     def decide(self) -> Decision:
         """Propose, draw u, and read rows until the decision is sure. The trace is left at either value."""
@@ -304,13 +366,14 @@ def _engine(program: InferenceProgram, form: Form, always_audited: bool) -> tupl
         if "drift" in options:
             refuse_discrete("'drift", "mh or gibbs")(model, nodes)
         if isinstance(proposal, PreconditionedDrift):
-            proposal.preconditioner.densities.refuse(model, nodes)
+            proposal.preconditioner.refuse(model, nodes)
         if tolerance or settings.proxy:
             engine.prepare(nodes)
 
     step = from_within(model, engine.step, Resimulation(model)) if "drift" in options else engine.step
     run = program.kernel(form, scope, selector, program.count(parts[-1], "T"), step, engine)
-    return engine, inspected_first(program, scope, selector, form, run, refuse, by_block=True)
+    begin = proposal.preconditioner.begin if isinstance(proposal, PreconditionedDrift) else None
+    return engine, inspected_first(program, scope, selector, form, run, refuse, by_block=True, begin=begin)
 
 
 def _compile_subsampled_mh(program: InferenceProgram, form: Form) -> Kernel:

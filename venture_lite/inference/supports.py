@@ -4,7 +4,7 @@ begins there, for they have none. Such a choice is first drawn anew from its dis
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from venture_lite.inference.transitions import Transitions
@@ -21,10 +21,16 @@ def from_within(model: Model, step: Step, from_prior: Proposal) -> Step:
     transitions = Transitions(model, None)
 
     def checked(nodes: list[int], key: Any) -> bool:
-        if model.maybe_impossible:
-            for node in nodes:
-                if log_density(model.trace, node >> 32, node & ROW_MASK) == -math.inf:
-                    return transitions.step((node,), from_prior)
-        return step(nodes, key)
+        outside = first_outside(model, nodes)
+        return step(nodes, key) if outside is None else transitions.step((outside,), from_prior)
 
     return checked
+
+
+def first_outside(model: Model, nodes: Sequence[int]) -> int | None:
+    """The first of some choices that is outside its own support."""
+    if model.maybe_impossible:
+        for node in nodes:
+            if log_density(model.trace, node >> 32, node & ROW_MASK) == -math.inf:
+                return node
+    return None

@@ -87,6 +87,18 @@ class QuadraticRows:
             parts.append(np.broadcast_to(quadratic.curvature, (count, *own)))
         self._packed = np.concatenate([np.reshape(part, (count, -1)) for part in parts], axis=1)
 
+    def bytes_used(self) -> int:
+        return self._packed.nbytes
+
+    def all(self) -> Quadratic:
+        """Those of all rows, as views where they can be."""
+        packed, size = self._packed, self._size
+        if not self._is_vector:
+            center, slope, value, curvature = packed.T
+            return Quadratic(center, value, slope, curvature)
+        curvature = packed[:, 2 * size + 1 :].reshape(-1, size, size) if self._shared is None else self._shared
+        return Quadratic(packed[:, :size], packed[:, 2 * size], packed[:, size : 2 * size], curvature)
+
     def at(self, predictor: Any, rows: np.ndarray) -> tuple[Any, Any]:
         """The values `(rows,)` and the derivatives, shaped as the predictors, of some rows at their predictors."""
         packed, size = self._packed.take(rows, axis=0), self._size

@@ -110,6 +110,8 @@ class Directory:
     def enter(self, live: Live) -> None:
         """Make a directive final."""
         self.chains.commit()
+        for model in self.chains.models:
+            model.setups.extended()
         self.entries[live.id] = live
         self.next_id = live.id + 1
         self.revision += 1
@@ -224,6 +226,7 @@ class Directory:
                     if position % POLL_EVERY == POLL_EVERY - 1:
                         model.poll()
         self.chains.commit()
+        self._let_go_of_setups()
         self.revision += 1
         for item, part, positions in chosen:
             part.forgotten.update(positions)
@@ -252,8 +255,14 @@ class Directory:
             models = zip(self.chains.models, part.rows, strict=True)
             frozen.append([freeze_rows(model, rows, part.left()) for model, rows in models])
         self.chains.commit()
+        self._let_go_of_setups()
         for part, rows in zip(parts, frozen, strict=True):
             part.rows = rows
+
+    def _let_go_of_setups(self) -> None:
+        """Choices have gone, and others may come to stand in their places."""
+        for model in self.chains.models:
+            model.setups.clear()
 
     def _refuse_used(self, live: Live, span: Span) -> None:
         assert live.name is not None

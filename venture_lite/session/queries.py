@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from venture_lite import syntax
 from venture_lite.code import Kind
 from venture_lite.draws import Draws
@@ -118,7 +120,8 @@ def infer(chains: Chains, expression: Expression, given: Given, directory: Direc
     values: list[Any] = []
     warned: set[str] = set()
     watches = given.watches or [Watch(model) for model in chains.models]
-    with _BLAS_THREADS.one():
+    # a proposal may overflow: what that means is for the engines to say
+    with _BLAS_THREADS.one(), np.errstate(all="ignore"):
         for index, (model, watch) in enumerate(zip(chains.models, watches, strict=True)):
             program = InferenceProgram(
                 model,

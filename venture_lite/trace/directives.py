@@ -17,6 +17,7 @@ from venture_lite.trace.machine import NO_EVIDENCE, Limits
 from venture_lite.trace.regenerate import Regenerator
 from venture_lite.trace.scaffold import Builder, families_of, families_without_users
 from venture_lite.trace.score import impossible_choices, log_score
+from venture_lite.trace.setups import SetUps
 from venture_lite.trace.table import Table
 from venture_lite.trace.trace import Trace
 from venture_lite.trace.weights import Group, KeptWeights, Weight, log_density
@@ -88,6 +89,8 @@ class Model:
         self.impossible_since: Span | None = None
         # what `reassign.plans_of` keeps here
         self.reassignments: Any = None
+        # what engines have made ready
+        self.setups = SetUps(self.trace.bytes_used)
 
     def poll(self) -> None:
         """A point at which an interruption can come: raises KeyboardInterrupt if one has."""

@@ -430,6 +430,9 @@ class Table:
         kept = [column for column in self.columns if column is not None]
         return [*kept, *self._edge_columns(), *self.positions.values(), self.user]
 
+    def bytes_used(self) -> int:
+        return len(self.live) + sum(column.bytes_used() for column in self._all_columns())
+
     def kill(self, row: int) -> None:
         """The row is no longer part of the trace; its cells stay as they are until it is used again."""
         self.live[row] = 0

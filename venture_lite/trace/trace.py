@@ -251,6 +251,10 @@ class Trace:
             return key_of(columns[0].view[row])  # type: ignore[union-attr]
         return tuple(key_of(column.view[row]) for column in columns[: code.arity])  # type: ignore[union-attr]
 
+    def bytes_used(self) -> int:
+        """Memory of all tables."""
+        return sum(table.bytes_used() for table in self.tables)
+
     def structure_stamp(self) -> tuple[int, int]:
         """Equal stamps mean that rows, edges and readers are the same."""
         return self.program.version, self.journal.structure

@@ -1,0 +1,82 @@
+"""What engines have made ready for blocks of one trace: modes, scales, bounds and expansions, kept between inferences.
+
+A set-up is found by its block and by what it was made from. What only centres or scales stays until the program or its
+data change (`edition`); what must be exact for the target looks itself, at every use, what it read. A set-up in the
+middle of whose change an error came is dropped by the engine that changed it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Any, Protocol
+
+ANYWAY = 1 << 20
+"""Bytes that set-ups may take where the data take less."""
+SMALL = 1 << 16
+"""Bytes of a set-up that nobody gains by letting it go: a mode, a scale in 90 dimensions."""
+
+
+class SetUp(Protocol):
+    def bytes_used(self) -> int:
+        """Memory that goes when the set-up goes: what it shares with the trace aside."""
+
+
+class SetUps:
+    """The set-ups of one trace, the one used last at the end. Together they take no more bytes than the trace's tables;
+    the oldest go first. The one of many rows that was used last stays, whatever it takes."""
+
+    def __init__(self, bytes_of_data: Callable[[], int]) -> None:
+        # changes with the program and its data
+        self.edition = 0
+        self._bytes_of_data = bytes_of_data
+        self._kept: dict[Hashable, Any] = {}
+
+    def find(self, key: Hashable) -> Any:
+        """The set-up of this key, or None."""
+        found = self._kept.pop(key, None)
+        if found is not None:
+            self._kept[key] = found
+        return found
+
+    def keep(self, key: Hashable, made: SetUp) -> None:
+        self._kept.pop(key, None)
+        self._kept[key] = made
+        self.trim()
+
+    def drop(self, key: Hashable) -> None:
+        self._kept.pop(key, None)
+
+    def extended(self) -> None:
+        """A directive was added."""
+        self.edition += 1
+
+    def clear(self) -> None:
+        """What was there has gone, or is another: choices that come may stand where others stood."""
+        self.edition += 1
+        self._kept.clear()
+
+    def trim(self) -> None:
+        """Keep within the limit: the oldest of what is kept by rows goes first, then the oldest modes and scales."""
+        sizes = {key: made.bytes_used() for key, made in self._kept.items()}
+        used = sum(sizes.values())
+        if used <= ANYWAY or used <= (limit := max(self._bytes_of_data(), ANYWAY)):
+            return
+        large = [key for key, size in sizes.items() if size > SMALL]
+        small = [key for key, size in sizes.items() if size <= SMALL]
+        self._let_go(large, sizes, used - limit)
+        self._let_go(small, sizes, sum(sizes[key] for key in small) - limit)
+
+    def _let_go(self, keys: list[Hashable], sizes: dict[Hashable, int], excess: int) -> None:
+        """Of these, the oldest that together take as many bytes; the one used last stays."""
+        for key in keys[:-1]:
+            if excess <= 0:
+                return
+            del self._kept[key]
+            excess -= sizes[key]
+
+    def bytes_used(self) -> int:
+        return sum(made.bytes_used() for made in self._kept.values())
+
+    def names(self) -> list[Hashable]:
+        """The oldest first."""
+        return list(self._kept)

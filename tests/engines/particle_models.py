@@ -86,6 +86,15 @@ TABLES = """
 [observe (flip (coin (z 2))) false]
 [observe (flip (coin (z 3))) true]
 """
+# a hidden Markov model with unknown rows: that of a state comes with its first visit
+ROWS = """
+[assume row (mem (lambda (s) (if (flip 0.4) 0.9 0.2)))]
+[assume x (mem (lambda (t) (scope_include 'x t (flip (if (= t 1) 0.5 (row (x (- t 1))))))))]
+[observe (normal (x 1) 0.7) 0.8]
+[observe (normal (x 2) 0.7) 0.1]
+[observe (normal (x 3) 0.7) 0.7]
+[observe (normal (x 4) 0.7) 0.6]
+"""
 # a maker whose parameter moves with the first block
 MAKER = """
 [assume a (scope_include 'x 0 (uniform_discrete 1 4))]
@@ -232,6 +241,18 @@ def tables_answer() -> dict[str, Expected]:
     return exact(weights)
 
 
+def rows_answer() -> dict[str, Expected]:
+    weights: dict[float, float] = {}
+    for *x, low, high in itertools.product((0, 1), repeat=6):
+        rows = [0.9 if up else 0.2 for up in (low, high)]
+        weight = math.prod(0.4 if up else 0.6 for up in (low, high))
+        weight *= math.prod(normal(y, xt, 0.7) for y, xt in zip((0.8, 0.1, 0.7, 0.6), x, strict=True))
+        for before, after in itertools.pairwise(x):
+            weight *= rows[before] if after else 1 - rows[before]
+        weights[code(*x)] = weights.get(code(*x), 0.0) + weight
+    return exact(weights)
+
+
 def maker_answer() -> dict[str, Expected]:
     weights = {}
     for a, x, y in itertools.product((1, 2, 3), (0, 1), (0, 1)):
@@ -262,6 +283,7 @@ OTHER: dict[str, Model] = {
     "ahead": (AHEAD, "(+ (z 1) (* 2 (z 2)) (* 4 (z 3)))", ahead_answer),
     "branches": (BRANCHES, "(+ (z 1) (* 2 (z 2)) (* 4 (z 3)))", branches_answer),
     "tables": (TABLES, "(+ (= (z 1) (z 2)) (* 2 (= (z 1) (z 3))) (* 4 (= (z 2) (z 3))))", tables_answer),
+    "rows": (ROWS, "(+ (x 1) (* 2 (x 2)) (* 4 (x 3)) (* 8 (x 4)))", rows_answer),
     "maker": (MAKER, "(+ a (* 4 (y 1)) (* 8 (y 2)))", maker_answer),
 }
 WITHOUT_DATA: Model = (JOINT, "(+ (x 1) (* 2 (x 2)) (* 4 (x 3)))", joint_answer)

@@ -40,8 +40,9 @@ class ColumnSweep:
                 self._bundles.extend(
                     BundleSweep(model, schedule, Bundle.of([strand]), particles, ancestor) for strand in strands
                 )
-        # no step of the past is played again
+        # no step of the past is played again, and every history fits
         self.played = 0.0
+        self.fitting = 1.0
         self._steps = sum(bundle.steps for bundle in self._bundles)
         draws = sum(bundle.draws for bundle in self._bundles)
         # terms weighed for one draw of the retained particle's ancestor, on average

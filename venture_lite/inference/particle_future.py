@@ -3,16 +3,19 @@
 Of the retained values to come only those count that read, other than through a choice, what came before: in a Markov
 chain those of one block. Which they are is found once a sweep, by playing the retained state and noting what each step
 recalls. Where a step leaves memo entries or statistics behind, all that follows may read them, and all of it counts.
+
+What the retained state brings into being is part of it: after another history there may be more of it, or less (the row
+of a state that the history has visited already is there). Such a history has density zero with what is retained, as a
+value outside a support would have, and is no ancestor.
 """
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any
 
-from venture_lite.errors import KernelError
 from venture_lite.inference.particle_steps import Particle, Steps, Take
-from venture_lite.trace.directives import Model
-from venture_lite.trace.schedule import Schedule
+from venture_lite.trace.addresses import address
 from venture_lite.trace.table import ROW_MASK
 from venture_lite.trace.weights import Weight, density_of
 
@@ -20,20 +23,8 @@ NEVER = 1 << 60
 """Earlier than no step."""
 
 
-def refuse_ancestors(model: Model, schedule: Schedule) -> None:
-    """Raises KernelError where the retained brush of a block depends on the blocks before it: then the retained values
-    would not fit another ancestor."""
-    for node in schedule.scaffold.structural:
-        if schedule.earliest(node) < schedule.due[node]:
-            raise _brush_depends(model, node)
-
-
-def _brush_depends(model: Model, node: int) -> KernelError:
-    reason = "'ancestor cannot be used: what the retained state brings into being depends on the ancestor"
-    code, slot, row = model.trace.decode(node)
-    return KernelError(
-        reason, code.slots[slot].span, "pgibbs without 'ancestor", model.trace.call_chain(code, slot, row)
-    )
+class _Unlike(Exception):
+    """The retained brush is not what would be brought into being after a particle's history."""
 
 
 class Future:
@@ -43,15 +34,16 @@ class Future:
         self.steps = steps
         self.schedule = steps.schedule
         self.kept_value = kept_value
-        # terms weighed, and particles for which they were
+        # terms weighed, particles for which they were, and how many of these could be the ancestor
         self.terms = 0
         self.weighed = 0
-        # choices of the brush that were asked for
-        self._asked = 0
+        self.fitting = 0
+        # choices of the brush that were asked for, by address, and those that may be, where that is known
+        self._asked: set[Hashable] = set()
+        self._expected: set[Hashable] | None = None
         # the retained particles of all steps
         self._path: list[Particle] = []
-        # of each step: how many choices its brush has, and the first step that it reads
-        self._brush_choices: list[int] = []
+        # of each step: the first step that its brush reads
         self._brush_reads: list[int] = []
         self._play_retained()
         # the first step whose choices a node's value depends on, the choices of later steps being given
@@ -67,15 +59,18 @@ class Future:
         steps.recalled = recalled
         for _ in self.schedule.steps:
             recalled.clear()
-            asked = self._asked
-            parent = steps.child(parent, self._kept)
+            parent = steps.child(parent, self.kept_value)
             self._path.append(parent)
-            self._brush_choices.append(self._asked - asked)
             self._brush_reads.append(min(map(self.schedule.value_from, recalled), default=NEVER))
         steps.recalled = None
 
     def _kept(self, node: int, operator: Any, arguments: tuple[Any, ...]) -> Any:
-        self._asked += node not in self.schedule.scaffold.principals
+        """The retained value of a choice. Raises _Unlike where the retained one has no such choice there."""
+        if node not in self.schedule.scaffold.principals:
+            place = address(self.steps.model.trace, node)
+            if self._expected is not None and place not in self._expected:
+                raise _Unlike
+            self._asked.add(place)
         return self.kept_value(node, operator, arguments)
 
     def _find_readers(self) -> None:
@@ -90,52 +85,64 @@ class Future:
                 for at in range(first + 1, due + 1):
                     self._reading[at].append(node)
 
-    def weight(self, particle: Particle, at: int, is_all_read: bool) -> Weight:
-        """The weight of what is retained from a step on, after a particle's history, as far as it differs between
-        particles. Raises KernelError where the retained brush does not fit that history."""
+    def weights(self, population: list[Particle], at: int) -> list[Weight | None]:
+        """Of each particle, the retained one first: the weight of what is retained from a step on after its history, as
+        far as that differs between particles; None where what is retained does not fit the history."""
+        # what one particle left in memo tables, another may lack
+        is_all_read = any(particle.lasting is not None for particle in (*population, self._path[-1]))
+        self._expected = None
+        found: list[Weight | None] = [self._weight(population[0], at, is_all_read)]
+        self._expected = self._asked
+        has_early = self._has_early(population[0], at)
+        for particle in population[1:]:
+            self.steps.model.poll()
+            # what was drawn before its step is the history's own: the retained one's draws are no others'
+            fits = not has_early and not self._has_early(particle, at)
+            weight = self._weight(particle, at, is_all_read) if fits else None
+            found.append(weight)
+        self.weighed += len(population)
+        self.fitting += sum(weight is not None for weight in found)
+        return found
+
+    def _has_early(self, particle: Particle, at: int) -> bool:
+        """Whether a particle has drawn choices that are due at a step or later."""
+        return any(self.schedule.due[node] >= at for node in particle.early)
+
+    def _weight(self, particle: Particle, at: int, is_all_read: bool) -> Weight | None:
         steps, schedule, trace = self.steps, self.schedule, self.steps.model.trace
-        for node in (*particle.early, *self._path[-1].early):
-            if schedule.due[node] >= at:
-                raise _brush_depends(steps.model, node)
         steps.stand_after(particle)
         mark = trace.journal.mark()
         weight = Weight()
-        before, asked = steps.rows, self._asked
+        before = steps.rows
+        self._asked = set()
 
         def take(node: int, operator: Any, arguments: tuple[Any, ...]) -> Any:
-            try:
-                value = self._kept(node, operator, arguments)
-            except KeyError:
-                raise _brush_depends(steps.model, node) from None
-            term = density_of(trace, node >> 32, node & ROW_MASK, operator, arguments, value)
-            weight.add_choice(trace, node, term)
+            value = self._kept(node, operator, arguments)
+            weight.add(density_of(trace, node >> 32, node & ROW_MASK, operator, arguments, value))
             steps.rows += 1
             return value
 
-        is_all_read = is_all_read or self._path[-1].lasting is not None
-        expected = 0
         if not is_all_read:
             steps.later = lambda node: self._path[schedule.due[node]] if self._origin[node] >= at else None
-        for due, order, absorbing in self._parts(at, is_all_read):
-            steps.regenerate(order, absorbing, take, weight)
-            if is_all_read or not schedule.scaffold.structural.keys().isdisjoint(order):
-                expected += self._brush_choices[due]
+        try:
+            for order, absorbing in self._parts(at, is_all_read):
+                steps.regenerate(order, absorbing, take, weight)
+            fits = self._expected is None or self._asked == self._expected
+        except _Unlike:
+            steps.abandon()
+            fits = False
         steps.later = lambda node: None
         trace.journal.rollback(mark)
         self.terms += steps.rows - before
-        self.weighed += 1
-        if self._asked - asked != expected:
-            raise _brush_depends(steps.model, next(iter(schedule.scaffold.structural), -1))
-        return weight
+        return weight if fits else None
 
-    def _parts(self, at: int, is_all_read: bool) -> list[tuple[int, list[int], list[int]]]:
-        """(step, what is renewed, what absorbs) of what reads the past."""
+    def _parts(self, at: int, is_all_read: bool) -> list[tuple[list[int], list[int]]]:
+        """(what is renewed, what absorbs) of each step that reads the past."""
         schedule = self.schedule
         if is_all_read:
-            return [(at + k, step.order, step.absorbing) for k, step in enumerate(schedule.steps[at:])]
-        found: dict[int, tuple[int, list[int], list[int]]] = {}
+            return [(step.order, step.absorbing) for step in schedule.steps[at:]]
+        found: dict[int, tuple[list[int], list[int]]] = {}
         for node in self._reading[at]:
-            due = schedule.due[node]
-            _, order, absorbing = found.setdefault(due, (due, [], []))
+            order, absorbing = found.setdefault(schedule.due[node], ([], []))
             (order if schedule.moves(node) else absorbing).append(node)
         return list(found.values())

@@ -241,6 +241,14 @@ class Steps:
             self._absorb(node, weight)
         machine.constrained.clear()
 
+    def abandon(self) -> None:
+        """Forget a step that was begun; the journal takes back what was done."""
+        machine = self.model.machine
+        machine.stack.clear()
+        machine.unfinished.clear()
+        machine.constrained.clear()
+        machine.to_constrain.clear()
+
     def _absorb(self, node: int, weight: Weight | None) -> None:
         """Weigh a choice whose value stays; an application enters the statistics of its maker."""
         trace, machine = self.model.trace, self.model.machine

@@ -37,6 +37,8 @@ class TreeSweep:
         self.steps = Steps(model, schedule)
         # terms weighed for one particle in a draw of the retained particle's ancestor, on average
         self.later_terms = 0.0
+        # fraction of particles whose histories the retained state fits
+        self.fitting = 1.0
         # steps of the past that had to be played again for a step of one particle, on average
         self.played = 0.0
         # values of the retained state: of principals by node, of the brush by address
@@ -108,16 +110,17 @@ class TreeSweep:
         self.played = steps.played / (self.particles * len(self.schedule.steps))
         if future is not None:
             self.later_terms = future.terms / max(future.weighed, 1)
+            self.fitting = future.fitting / max(future.weighed, 1)
         return population, retained, spread
 
     def _ancestor(self, at: int, population: list[Particle], future: Future) -> int:
-        """The retained particle's ancestor, in proportion to its weight and to the density of what was retained."""
+        """The retained particle's ancestor, in proportion to its weight and to the density of what was retained, among
+        the particles whose histories it fits."""
+        fitting: list[int] = []
         weights = []
-        # what one particle left in memo tables, another may lack
-        is_all_read = any(particle.lasting is not None for particle in population)
-        for particle in population:
-            self.model.poll()
-            weight = future.weight(particle, at, is_all_read)
-            weight.plus(particle.weight)
-            weights.append(weight)
-        return int(draw_particles(self.model.trace.rng, shares_of(weights))[0])
+        for which, (particle, weight) in enumerate(zip(population, future.weights(population, at), strict=True)):
+            if weight is not None:
+                weight.plus(particle.weight)
+                fitting.append(which)
+                weights.append(weight)
+        return fitting[int(draw_particles(self.model.trace.rng, shares_of(weights))[0])]

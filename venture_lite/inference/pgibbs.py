@@ -16,7 +16,6 @@ from typing import Any
 from venture_lite.errors import ArgumentError
 from venture_lite.forms import scope_name
 from venture_lite.inference.particle_columns import ColumnSweep
-from venture_lite.inference.particle_future import refuse_ancestors
 from venture_lite.inference.particle_tree import TreeSweep
 from venture_lite.inference.program import Action, InferenceProgram, Kernel
 from venture_lite.inference.reading import options_of, parts_of
@@ -35,6 +34,7 @@ class Tally:
     moved: float = 0.0
     effective: float = 0.0
     later_terms: float = 0.0
+    fitting: float = 0.0
     played: float = 0.0
 
 
@@ -78,8 +78,6 @@ class ParticleGibbs:
                 sweep = ColumnSweep(self.model, schedule, self.particles, self.ancestor)
                 self._columns = structure, sweep
             else:
-                if self.ancestor:
-                    refuse_ancestors(self.model, schedule)
                 sweep = TreeSweep(self.model, schedule, self.particles, self.ancestor)
         changed, moved, effective = sweep.run()
         self.rows += sweep.rows
@@ -88,6 +86,7 @@ class ParticleGibbs:
         tally.moved += moved
         tally.effective += effective
         tally.later_terms += sweep.later_terms
+        tally.fitting += sweep.fitting
         tally.played += sweep.played
         return changed
 
@@ -103,6 +102,7 @@ class ParticleGibbs:
             found["mean steps played again for a particle's"] = tally.played / tally.sweeps
         if self.ancestor:
             found["mean later terms weighed for an ancestor"] = tally.later_terms / tally.sweeps
+            found["mean fraction of particles that may be an ancestor"] = tally.fitting / tally.sweeps
         return found
 
 

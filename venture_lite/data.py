@@ -6,8 +6,8 @@ NaN is let through, since the trace names it where it is used; what cannot be re
 from __future__ import annotations
 
 import json
+import math
 import re
-import zipfile
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -35,13 +35,15 @@ def parse_parameter(text: str) -> tuple[str, Any]:
     if not equals or not NAME.fullmatch(name):
         raise UsageError(f"{text!r} is not of the form NAME=VALUE", hint="-p sigma=0.5")
     try:
-        parsed = json.loads(value, parse_constant=_refuse_constant)
+        parsed = json.loads(value, parse_constant=_refuse_constant, parse_int=_integer)
+        _check_parsed(name, parsed)
+    except RecursionError:
+        raise UsageError(f"the value of {name} is nested too deeply") from None
     except ValueError as error:
         hint = f"""-p '{name}="{value}"' for a string""" if re.fullmatch(r"\w+", value) else "-p 'xs=[1, 2.5, 3]'"
         raise UsageError(
-            f"the value of {name} is not a number, true, false, a string or a list: {value}", hint=hint
-        ) from (error)
-    _check_parsed(name, parsed)
+            f"the value of {name} is not a number, true, false, a string or a list: {_cut(value)}", hint=hint
+        ) from error
     return name, parsed
 
 
@@ -72,6 +74,16 @@ def load_data(text: str) -> dict[str, Any]:
     return {str(name): read_columns(path, key)}
 
 
+def _cut(text: str) -> str:
+    """As much of a value as one reads in a message."""
+    return text if len(text) <= 60 else f"{text[:60]}..."
+
+
+def _integer(digits: str) -> int | float:
+    """An integer of 64 bits; a longer one as a float, since Python would spend a while on a million digits."""
+    return int(digits) if len(digits.lstrip("-")) < 20 else float(digits)
+
+
 def _refuse_constant(constant: str) -> NoReturn:
     raise ValueError(constant)
 
@@ -80,6 +92,8 @@ def _check_parsed(name: str, value: Any) -> None:
     if isinstance(value, list):
         for item in value:
             _check_parsed(name, item)
+    elif isinstance(value, float) and math.isinf(value):
+        raise UsageError(f"the value of {name} is too large for a float")
     elif value is None or isinstance(value, dict):
         kind = "null" if value is None else "an object"
         raise UsageError(f"the value of {name} holds {kind}; it can be a number, true, false, a string or a list")
@@ -92,7 +106,7 @@ def _split_name(text: str) -> tuple[str | None, str]:
 
 def _split_key(location: str) -> tuple[Path, str | None]:
     """A path may itself hold colons: the whole text wins if there is such a file."""
-    if not Path(location).exists() and (match := _KEYED.fullmatch(location)):
+    if not _exists(Path(location)) and (match := _KEYED.fullmatch(location)):
         return Path(match["path"]), match["key"]
     return Path(location), None
 
@@ -103,20 +117,31 @@ def _suffix(path: Path) -> str | None:
 
 
 def _check_readable(path: Path) -> None:
-    if path.is_dir():
+    if _exists(path) and path.is_dir():
         raise ParameterError(f"{path} is a folder, not a data file")
-    if not path.exists():
-        siblings = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else []
+    if not _exists(path):
+        siblings = [entry.name for entry in path.parent.iterdir()] if _exists(path.parent) else []
         raise ParameterError(f"there is no file {path}", hint=nearest(path.name, siblings))
     if path.stat().st_size == 0:
         raise ParameterError(f"{path} is empty")
+
+
+def _exists(path: Path) -> bool:
+    """Whether there is such a file or folder; a name too long for one is that of none."""
+    try:
+        return path.exists()
+    except OSError:
+        return False
 
 
 def _load_numpy(path: Path) -> Any:
     """`numpy.load` without pickles, which could run code."""
     try:
         return np.load(path, allow_pickle=False)
-    except (OSError, EOFError, ValueError, zipfile.BadZipFile) as error:
+    except MemoryError as error:
+        raise ParameterError(f"{path} needs more memory than there is, or is damaged") from error
+    except Exception as error:
+        # a header is an expression of Python: what it says wrong comes as whatever its reader, or NumPy, meets first
         if "Object arrays" in str(error):
             raise ParameterError(f"{path} holds Python objects, which are not loaded: they could run code") from error
         raise ParameterError(f"{path} cannot be read: it is damaged, or not a NumPy file") from error
@@ -142,13 +167,18 @@ def _load_npz(path: Path, name: str | None, key: str | None) -> dict[str, Any]:
 
 def _entry(path: Path, archive: Any, key: str) -> np.ndarray:
     try:
-        array: np.ndarray = archive[key]
-    except (OSError, EOFError, ValueError, zipfile.BadZipFile) as error:
+        array = archive[key]
+    except MemoryError as error:
+        raise ParameterError(f"array {key} of {path} needs more memory than there is, or is damaged") from error
+    except Exception as error:
         if "Object arrays" in str(error):
             raise ParameterError(
                 f"array {key} of {path} holds Python objects, which are not loaded: they could run code"
             ) from error
         raise ParameterError(f"array {key} of {path} cannot be read: the file is damaged") from error
+    if not isinstance(array, np.ndarray):
+        others = [entry for entry in archive.files if entry != key]
+        raise ParameterError(f"{key} of {path} is no array", hint=f"it holds {', '.join(others)}" if others else None)
     return array
 
 

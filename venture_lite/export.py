@@ -57,6 +57,10 @@ def check_output(path: Path) -> None:
     """Refuse an output file that could not be written, before anything has run."""
     if path.suffix not in SUFFIXES:
         raise VentureError(f"cannot tell the format of {path}", hint=f"end its name in {', '.join(SUFFIXES)}")
+    try:
+        path.exists()
+    except OSError as error:
+        raise VentureError(f"cannot write {path}: {error.strerror}") from error
     if not path.parent.is_dir():
         raise VentureError(f"there is no folder {path.parent} to write {path.name} into")
     if path.is_dir():

@@ -7,6 +7,8 @@ of `X[n]` are one slice of X, copied once.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from decimal import Decimal
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -191,6 +193,9 @@ def refuse_missing(value: Any, span: Span, place: str = "", name: str = "") -> A
         raise _missing_value(name, place, span)
     if not is_value(value):
         where = f" in {place}" if place else ""
+        if isinstance(value, (Real, Decimal)):
+            message = f"the value of {name}{where} is too large for a float"
+            raise ParameterError(message, span, "scale it, or pass its logarithm")
         raise ParameterError(
             f"the value of {name}{where} is a {type(value).__name__}, which the language has no values for",
             span,
@@ -250,13 +255,14 @@ def _refuse_out_of_range(data: Any, positions: np.ndarray, index: IndexOf, writt
 
 
 def _positions(column: np.ndarray | list[Any], written: Index) -> np.ndarray:
-    if not isinstance(column, np.ndarray) or (column.dtype.kind == "f" and not (column == np.floor(column)).all()):
+    whole = isinstance(column, np.ndarray) and (column.dtype.kind != "f" or bool((abs(column) < 2**63).all()))
+    if not isinstance(column, np.ndarray) or not whole or (column.dtype.kind == "f" and (column % 1.0).any()):
         raise ParameterError("an index must be a whole number", written.span)
     return column.astype(np.int64, copy=False)
 
 
 def _whole(value: Any, span: Span) -> int:
-    if isinstance(value, (int, float)) and value == int(value):
+    if isinstance(value, (int, float)) and value % 1 == 0:
         return int(value)
     raise ParameterError(f"an index must be a whole number, got {value}", span)
 

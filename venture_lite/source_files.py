@@ -16,6 +16,14 @@ MOST_BYTES = MOST_CHARACTERS
 STANDARD_INPUT = "<stdin>"
 
 
+def resolved(path: Path) -> Path:
+    """The file that a path leads to; a path that can be none's as it is: who reads it says what is wrong."""
+    try:
+        return path.resolve()
+    except (OSError, ValueError, RuntimeError):
+        return path
+
+
 def read_source(path: Path, span: Span | None) -> Source:
     """A program file's text; `span` is where the program asks for it.
 

@@ -11,7 +11,9 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping
+from decimal import Decimal
 from functools import partial
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -117,13 +119,15 @@ def converted(name: str, value: Any) -> Any:
             return _array(name, np.asarray(value)).item()
     if is_frame(value):
         return _matrix(name, value)
-    if hasattr(value, "to_numpy") and not hasattr(value, "dims"):
+    if hasattr(value, "to_numpy") and hasattr(value, "__len__") and not hasattr(value, "dims"):
         return _array(name, _series(value))
     if hasattr(value, "__array__"):
         return _array(name, np.asarray(value))
     plain = from_python(value)
     if plain is None or is_value(plain):
         return plain
+    if isinstance(plain, (Real, Decimal)):
+        raise ParameterError(f"{name} is too large for a float", hint="scale it, or pass its logarithm")
     hint = "pass x.toarray()" if hasattr(value, "toarray") else "numbers, strings, lists, arrays, series and frames can"
     raise ParameterError(f"{name} is a {type(value).__name__}, which no program can read", hint=hint)
 

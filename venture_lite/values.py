@@ -153,14 +153,15 @@ def freeze(array: np.ndarray) -> np.ndarray:
 def from_python(value: Any) -> Any:
     """A value of the language for what a Python caller gave; arrays are copied.
 
-    Lists and tuples of numbers become lists of the language; arrays of numbers become vectors and matrices.
+    Lists and tuples of numbers become lists of the language; arrays of numbers become vectors and matrices. What is
+    none, a number beyond the floats among them, comes back as it is: `is_value` tells.
     Raises VentureError for a dictionary with the key NaN.
     """
     match value:
         case SymbolName():
             return Symbol(str(value))
         case bool() | int() | str() | Symbol():
-            return float(value) if isinstance(value, int) and not -(2**63) <= value < 2**63 else value
+            return _as_float(value) if isinstance(value, int) and not -(2**63) <= value < 2**63 else value
         case float():
             # also np.float64, which is a float
             return float(value)
@@ -177,9 +178,19 @@ def from_python(value: Any) -> Any:
         case Mapping() if not isinstance(value, Dictionary):
             return Dictionary((from_python(key), from_python(entry)) for key, entry in value.items())
         case Real() | Decimal():
-            return float(value)
+            return _as_float(value)
     # what pandas has for a missing value
     return None if type(value).__name__ in ("NAType", "NaTType") else value
+
+
+def _as_float(value: Any) -> Any:
+    """A number of another kind as a float; one that is too large as it is, a signalling NaN as a NaN like any other."""
+    try:
+        return float(value)
+    except OverflowError:
+        return value
+    except ValueError:
+        return math.nan
 
 
 def is_value(value: Any) -> bool:
@@ -193,7 +204,9 @@ def is_value(value: Any) -> bool:
             return all(map(is_value, value))
         case Dictionary():
             return all(is_value(key) and is_value(entry) for key, entry in value.items())
-    return isinstance(value, (int, str, Symbol))
+    if isinstance(value, int):
+        return -LARGEST_INTEGER <= value < LARGEST_INTEGER
+    return isinstance(value, (str, Symbol))
 
 
 def to_python(value: Any) -> Any:

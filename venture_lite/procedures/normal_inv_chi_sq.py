@@ -15,6 +15,9 @@ from venture_lite.procedures.record import Argument, Maker
 
 Moments = tuple[int, float, float]
 
+SMALLEST = 2.3e-308
+"""Where nu times var is smaller, it has no logarithm to be added to others."""
+
 
 class NormalInvChiSqState:
     """Statistics are the number, the mean and the centred scatter of the draws (Welford's updates); the predictive
@@ -36,11 +39,12 @@ class NormalInvChiSqState:
         """Mean, kappa, nu, and nu times var, after the draws (Murphy 2007, section 5)."""
         mean, kappa, nu, var = self.arguments
         n = self.count
+        prior = max(nu * var, SMALLEST)
         if not n:
-            return mean, kappa, nu, nu * var
+            return mean, kappa, nu, prior
         away = self._mean - mean
         kappa_n = kappa + n
-        squares = nu * var + self._scatter + kappa * n / kappa_n * away * away
+        squares = prior + self._scatter + kappa * n / kappa_n * away * away
         return mean + n / kappa_n * away, kappa_n, nu + n, squares
 
     def simulate(self, rng: np.random.Generator) -> float:

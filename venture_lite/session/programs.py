@@ -11,7 +11,7 @@ from venture_lite import syntax
 from venture_lite.errors import ArgumentError, ParameterError, Source, Span, VentureError
 from venture_lite.parameters import refuse_missing
 from venture_lite.parse import parse_expression, parse_program, spelling
-from venture_lite.source_files import read_source
+from venture_lite.source_files import read_source, resolved
 from venture_lite.supplied import converted
 from venture_lite.syntax import Directive, Expression
 from venture_lite.values import from_python
@@ -72,9 +72,11 @@ def constant_of(value: Any, expression: Expression) -> syntax.Quote:
     told = " ".join(expression.span.text.split())
     try:
         given = from_python(converted(f"the value of {told}", value))
-    except ParameterError as error:
+        return syntax.Quote(refuse_missing(given, expression.span, name=told), expression.span)
+    except VentureError as error:
         raise error.at(expression.span) from None
-    return syntax.Quote(refuse_missing(given, expression.span, name=told), expression.span)
+    except RecursionError:
+        raise ParameterError(f"the value of {told} is nested too deeply", expression.span) from None
 
 
 def written(keyword: str, *parts: str | syntax.Quote) -> Span:
@@ -106,8 +108,8 @@ def assumed_names(program: Iterable[Directive], folder: Path, seen: set[Path]) -
         match directive:
             case syntax.Assume(name=name):
                 names.add(name)
-            case syntax.Load(path=path, span=span) if (folder / path).resolve() not in seen:
-                seen.add((folder / path).resolve())
+            case syntax.Load(path=path, span=span) if resolved(folder / path) not in seen:
+                seen.add(resolved(folder / path))
                 try:
                     loaded = parse_program(read_source(folder / path, span))
                 except VentureError:

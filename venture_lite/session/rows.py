@@ -23,10 +23,13 @@ from venture_lite.session.queries import evaluator
 from venture_lite.syntax import Expression, Literal, Parameter, Quote
 from venture_lite.trace.directives import POLL_EVERY, Model, Rows
 from venture_lite.trace.machine import NO_EVIDENCE
-from venture_lite.values import from_python
+from venture_lite.values import from_python, show
 
 REMEMBERED = 1_000_000
 """Numbers observed in one loop beyond which draws do not carry them along: whoever has so many has them in a file."""
+
+MOST_PASSES = 2**32 - 1
+"""A row's number has 32 bits."""
 
 Variables = Mapping[str, np.ndarray]
 """Loop variable -> its value in each pass, outermost loop first."""
@@ -117,8 +120,8 @@ def bounds(loop: syntax.Loop, given: Given, passes: Mapping[str, int]) -> range:
     found = []
     for bound in (loop.first, loop.last):
         value = constant_index(bound, given.parameters, passes)
-        if not isinstance(value, (int, float)) or isinstance(value, bool) or value != int(value):
-            raise ParameterError(f"a loop's bound must be a whole number, got {value}", bound.span)
+        if not isinstance(value, (int, float)) or isinstance(value, bool) or value % 1 != 0:
+            raise ParameterError(f"a loop's bound must be a whole number, got {show(value)}", bound.span)
         found.append(int(value))
     return range(found[0], found[1] + 1)
 
@@ -127,7 +130,11 @@ def passes_of(loop: syntax.Loop, given: Given, outer: Variables) -> dict[str, np
     """The variables of a loop and of those around it in every pass, as arrays."""
     count = len(next(iter(outer.values()))) if outer else 1
     ranges = [bounds(loop, given, {name: int(column[i]) for name, column in outer.items()}) for i in range(count)]
-    lengths = [len(values) for values in ranges]
+    # a range may be longer than Python counts
+    lengths = [max(0, values.stop - values.start) for values in ranges]
+    if sum(lengths) > MOST_PASSES:
+        message = f"the loop has {sum(lengths):,} passes, more than the {MOST_PASSES:,} that can be"
+        raise ParameterError(message, loop.span)
     inner = {name: np.repeat(column, lengths) for name, column in outer.items()}
     inner[loop.variable] = np.concatenate([np.arange(r.start, r.stop) for r in ranges] or [np.zeros(0, np.int64)])
     return inner

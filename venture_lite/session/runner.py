@@ -25,7 +25,7 @@ from venture_lite.session.programs import (
     refuse_in_loop,
     result_of,
 )
-from venture_lite.source_files import read_source
+from venture_lite.source_files import read_source, resolved
 from venture_lite.supplied import Parameters
 from venture_lite.syntax import Directive
 from venture_lite.trace.directives import Model
@@ -91,7 +91,7 @@ class Runner:
         path = Path(source.name)
         before = self._to_come
         self._running.append(path)
-        self._to_come = (before or frozenset()) | assumed_names(program, path.parent, {path.resolve()})
+        self._to_come = (before or frozenset()) | assumed_names(program, path.parent, {resolved(path)})
         try:
             for directive in program:
                 run(directive, Given(known))
@@ -177,7 +177,7 @@ class Runner:
     def _load(self, name: str, span: Span, given: Given) -> list[Any]:
         folder = self._running[-1].parent if self._running else Path()
         path = folder / name
-        if any(path.resolve() == running.resolve() for running in self._running):
+        if any(resolved(path) == resolved(running) for running in self._running):
             raise VentureError(f"{path} loads itself", span)
         values: list[Any] = []
         source = read_source(path, span)

@@ -176,7 +176,7 @@ def _lambda(checker: Expressions, form: Form, scope: Scope) -> Known:
 def _mem(checker: Expressions, form: Form, scope: Scope) -> Known:
     part = forms.mem_part(form)
     operator = checker.check(part, scope)
-    refuse_memo(operator, part.span.text, form.span)
+    refuse_memo(operator, form.span)
     return replace(operator, memoized=True) if isinstance(operator, Lambda) else None
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from venture_lite.compiler import wrong_count
 from venture_lite.errors import ArgumentError, Span, VentureError
 from venture_lite.procedures import arithmetic, comparison, elementary, registry
-from venture_lite.procedures.checks import application_of, argument_error, check_arguments, check_count
+from venture_lite.procedures.checks import application_of, argument_error, check_arguments, check_count, refused_memo
 from venture_lite.procedures.record import Deterministic, Maker, Procedure, Random
 from venture_lite.trace.evidence import never_possible
 from venture_lite.values import show
@@ -140,13 +140,11 @@ def refuse_observation(observed: Known, value: Known, span: Span) -> str | None:
     return f"{show(value.value)} has probability zero under {span.text}"
 
 
-def refuse_memo(operator: Known, text: str, span: Span) -> None:
+def refuse_memo(operator: Known, span: Span) -> None:
     """Raises ArgumentError for what `mem` does not take."""
     match operator:
         case Primitive(record=record):
-            names = " ".join(argument.name for argument in record.arguments)
-            hint = f"(mem (lambda ({names}) ({text} {names})))"
-            raise ArgumentError(f"mem takes a procedure of the program, not {record.name} itself", span, hint)
+            raise refused_memo(record, span)
         case Made():
             raise ArgumentError("mem takes a procedure of the program, not one that a maker made", span)
         case Constant(value=value):

@@ -9,7 +9,7 @@ from typing import Any
 
 from venture_lite.errors import ArgumentError, Span
 from venture_lite.procedures.domains import Domain
-from venture_lite.procedures.record import REQUIRED, Argument, Deterministic, Maker, Procedure
+from venture_lite.procedures.record import REQUIRED, Argument, Deterministic, Maker, Procedure, Random
 from venture_lite.values import show
 
 
@@ -140,3 +140,12 @@ def columns_valid(record: Procedure, lifted: tuple[bool, ...], args: tuple[Any, 
         elif not (accepts(argument, value) if argument is not None else domain.contains(value)):
             return False
     return True
+
+
+def refused_memo(value: Any, span: Span | None) -> ArgumentError:
+    """The error of `mem` for anything but a procedure of the program."""
+    if not isinstance(value, (Deterministic, Random, Maker)):
+        return ArgumentError(f"mem takes a procedure of the program, got {show(value)}", span)
+    names = " ".join(argument.name for argument in value.arguments)
+    hint = f"(mem (lambda ({names}) ({value.name}{names and ' '}{names})))"
+    return ArgumentError(f"mem takes a procedure of the program, not {value.name} itself", span, hint)

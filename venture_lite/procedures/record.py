@@ -69,6 +69,9 @@ class Deterministic:
     # no number. `LOCALLY_CONSTANT` stands for the derivative zero: the value has a type or a size, not a number in it
     pullback: Pullback | None = None
 
+    def __repr__(self) -> str:
+        return f"<procedure {self.name}>"
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Gradient:
@@ -112,6 +115,9 @@ class Random:
     # (value, *arguments) -> an upper bound of log_density at the value over all that the arguments given as UNKNOWN can
     # be; inf where there is none. None stands for 0 where `support` shows that the values have probabilities, else inf
     log_bound: Callable[..., float] | None = None
+
+    def __repr__(self) -> str:
+        return f"<procedure {self.name}>"
 
 
 class MakerState(Protocol):
@@ -186,6 +192,9 @@ class Maker:
     # whether values are labels that mean nothing but equality: all unused ones share one probability
     labels: bool = False
     gradient: JointGradient | None = None
+
+    def __repr__(self) -> str:
+        return f"<procedure {self.name}>"
 
 
 Procedure = Deterministic | Random | Maker

@@ -15,7 +15,7 @@ from venture_lite.code import Code, Kind, Ref, Slot
 from venture_lite.trace.addresses import procedures_in
 from venture_lite.trace.dependence import is_memoized, source_nodes
 from venture_lite.trace.keys import memo_key
-from venture_lite.trace.runtime import Closure, Memo
+from venture_lite.trace.runtime import Memo
 from venture_lite.trace.table import MAKER_EDGE, RANDOM_EDGE, ROW_MASK
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class Constants:
             constant = is_constant(self.trace, code, row)
             self._misses[code] = max(0, self._misses[code] + (-1 if constant else 1))
             if constant:
-                values = tuple(column.view[row] for column in table.columns[: code.arity])
+                values = tuple(column.view[row] for column in table.columns[: code.arity] if column is not None)
                 self.lost[memo, memo_key(values)] = values
         self.fresh.clear()
 
@@ -105,11 +105,12 @@ class Constants:
         for memo in self.crowded:
             code = memo.procedure.code
             table = self.trace.tables[code.index]
+            memos = table.memos or []
             while len(memo.unused) > MOST_KEPT:
                 row = next(iter(memo.unused))
                 del memo.unused[row]
                 # a row that is used again, or another family's by now, is only struck from the list
-                if table.live[row] and table.memos[row] is memo and not self.trace.users.count(code, row):
+                if table.live[row] and memos[row] is memo and not self.trace.users.count(code, row):
                     found.append((code, row))
         self.crowded.clear()
         return found
@@ -117,9 +118,7 @@ class Constants:
 
 def families_of_memo(memo: Memo) -> Iterator[Family]:
     """All families of a memoized procedure."""
-    if isinstance(memo.procedure, Closure):
-        for _, row in memo.entries.items():
-            yield memo.procedure.code, row
+    return ((memo.procedure.code, row) for _, row in memo.entries.items())
 
 
 def may_be_constant(code: Code) -> bool:

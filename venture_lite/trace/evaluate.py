@@ -9,7 +9,7 @@ from venture_lite.code import Code, Kind, Slot
 from venture_lite.compiler import wrong_count
 from venture_lite.errors import ArgumentError, InternalError, Undrawable, VentureError
 from venture_lite.forms import truth
-from venture_lite.procedures.checks import application_of, check_arguments
+from venture_lite.procedures.checks import application_of, check_arguments, refused_memo
 from venture_lite.procedures.record import Deterministic, Maker, Random
 from venture_lite.trace.bags import Bag
 from venture_lite.trace.carry import deterministic_evidence
@@ -155,15 +155,14 @@ class Evaluator(Machine):
 
     def _do_mem(self, frame: Frame, index: int, slot: Slot) -> None:
         (procedure,) = self.trace.read(frame.code.first_site + index, frame.row)
-        if not isinstance(procedure, (Closure, Memo, Deterministic)):
-            raise ArgumentError(f"mem takes a procedure of the program, got {show(procedure)}", slot.span)
+        if not isinstance(procedure, (Closure, Memo)):
+            raise refused_memo(procedure, slot.span)
         node = (frame.code.first_site + index) << 32 | frame.row
         self._store(frame, index, procedure if isinstance(procedure, Memo) else self._memo(procedure, node))
 
-    def _memo(self, procedure: Any, node: int) -> Memo:
-        trace = self.trace
-        body = procedure.code if isinstance(procedure, Closure) else None
-        return Memo(procedure, lambda row: None if body is None else trace.memo_key(body, row), node)
+    def _memo(self, procedure: Closure, node: int) -> Memo:
+        trace, body = self.trace, procedure.code
+        return Memo(procedure, lambda row: trace.memo_key(body, row), node)
 
     def _do_maker(self, frame: Frame, index: int, slot: Slot) -> None:
         code, row, trace = frame.code, frame.row, self.trace
@@ -355,8 +354,6 @@ class Evaluator(Machine):
             self.run()
 
     def _memoized_body(self, operator: Memo, slot: Slot, given: int, frame: Frame, index: int) -> Code:
-        if not isinstance(operator.procedure, Closure):
-            raise ArgumentError("mem takes a lambda", slot.span)
         body = operator.procedure.code
         if given != body.arity:
             chain = self.trace.call_chain(frame.code, index, frame.row)

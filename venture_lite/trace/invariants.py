@@ -245,11 +245,6 @@ class _Checker:
 
     def memo(self, code: Code, index: int, row: int, memo: Memo) -> None:
         procedure = memo.procedure
-        while isinstance(procedure, Memo):
-            procedure = procedure.procedure
-        if not isinstance(procedure, Closure):
-            self.expect(not memo.entries, code, index, row, "a memo of a primitive has entries")
-            return
         table = self.trace.tables[procedure.code.index]
         members = [at for at in self.rows[procedure.code] if table.memos is not None and table.memos[at] is memo]
         mirrored = {self.trace.memo_key(procedure.code, at): at for at in members}

@@ -18,7 +18,7 @@ from venture_lite.procedures.checks import check_arguments
 from venture_lite.procedures.record import Deterministic, Maker, Random
 from venture_lite.trace.emit import _Emitter
 from venture_lite.trace.keys import memo_key
-from venture_lite.trace.runtime import Closure, Exchangeable, Memo
+from venture_lite.trace.runtime import Exchangeable, Memo
 from venture_lite.trace.table import NONE
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ class Preview:
     def result(self, memo: Memo, key: Hashable, values: tuple[Any, ...]) -> Any:
         """What a memoized procedure gives for a key that it does not have."""
         closure = memo.procedure
-        if not isinstance(closure, Closure) or closure.code.arity != len(values):
+        if closure.code.arity != len(values):
             raise Unplanned
         family = (memo, key)
         if family not in self._results:

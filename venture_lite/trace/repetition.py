@@ -18,7 +18,7 @@ from venture_lite.trace.dependence import source_nodes
 from venture_lite.trace.evaluate import Evaluator
 from venture_lite.trace.keys import memo_key
 from venture_lite.trace.regenerate import Proposal, Regenerator
-from venture_lite.trace.runtime import Closure, Exchangeable, Memo
+from venture_lite.trace.runtime import Exchangeable, Memo
 from venture_lite.trace.scaffold import Scaffold
 from venture_lite.trace.table import MAKER_EDGE, NONE, PRIMITIVE_EDGE, ROW_MASK, Column
 from venture_lite.trace.weights import Weight, density_of
@@ -167,7 +167,7 @@ class Repetition:
     def _family(self, memo: Memo, values: list[Any]) -> tuple[Code, int] | None:
         """The family of a memoized procedure for these values, if it is there and its result does not change."""
         procedure = memo.procedure
-        if not isinstance(procedure, Closure) or procedure.code.arity != len(values):
+        if procedure.code.arity != len(values):
             return None
         body = procedure.code
         if body not in self._changing:

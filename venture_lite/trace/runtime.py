@@ -28,7 +28,7 @@ class Memo:
 
     __slots__ = ("entries", "node", "procedure", "unused")
 
-    def __init__(self, procedure: Any, key_at: Callable[[int], Hashable], node: int) -> None:
+    def __init__(self, procedure: Closure, key_at: Callable[[int], Hashable], node: int) -> None:
         self.procedure = procedure
         # the node of the `mem` that made it
         self.node = node

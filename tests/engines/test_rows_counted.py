@@ -33,3 +33,17 @@ def test_a_transition_that_may_change_structure_counts_its_rows(kernel: str, cou
 @pytest.mark.parametrize("count", FEW_AND_MANY)
 def test_gibbs_counts_the_rows_of_every_candidate(count: int) -> None:
     assert rows("[assume z (flip)] [assume mu (if z 0.5 (- 1))]", "(gibbs default one 2)", count) == 2 * 2 * count
+
+
+def test_two_actions_count_what_one_of_two_transitions_does() -> None:
+    """The gradient at the present state is known from the path that ended there."""
+
+    def counted(kernel: str) -> float:
+        venture = Venture(seed=2)
+        venture.execute("[assume mu (normal 0 1)] for n in 1...20: [observe (normal mu 1) 0.1]")
+        return sum(row.rows for row in venture.infer(kernel).statistics)
+
+    once = "(hmc default one 0.1 3 'fixed {})"
+    assert counted(f"(do {once.format(1)} {once.format(1)})") == counted(once.format(2)) == 7 * 21
+    moved = f"(do {once.format(1)} (mh default one 'drift 5 1) {once.format(1)})"
+    assert counted(moved) >= 7 * 21

@@ -53,6 +53,23 @@ class Leapfrogs:
         return self.count if self.fixed or self.count == 1 else int(rng.integers(1, 2 * self.count))
 
 
+class PathEnd:
+    """Where the last path of a program's actions ended."""
+
+    def __init__(self) -> None:
+        # the block, the version of the trace that the path left, and the state
+        self._last: tuple[tuple[int, ...], int, Point] | None = None
+
+    def put(self, nodes: list[int], version: int, point: Point) -> None:
+        self._last = tuple(nodes), version, point
+
+    def at(self, nodes: list[int], version: int) -> Point | None:
+        """The state of a block in a version of the trace, if the last path ended there."""
+        if self._last is None or self._last[:2] != (tuple(nodes), version):
+            return None
+        return self._last[2]
+
+
 class Hamiltonian:
     """Transitions of one action: paths of `leapfrogs` steps of length `step`."""
 
@@ -63,6 +80,7 @@ class Hamiltonian:
         step: float,
         leapfrogs: Leapfrogs,
         preconditioner: Preconditioner | None,
+        end: PathEnd,
     ) -> None:
         self.model = model
         self.densities = densities
@@ -74,8 +92,7 @@ class Hamiltonian:
         self._acceptance = 0.0
         # squared changes of the log density over paths, one path's divided by its block's coordinates
         self._changes = 0.0
-        # the block moved last and where it stands, as of a version of the trace
-        self._last: tuple[BlockDensity, int, Point] | None = None
+        self._end = end
 
     @property
     def rows(self) -> int:
@@ -103,7 +120,7 @@ class Hamiltonian:
         root = self.preconditioner.root(nodes) if self.preconditioner is not None else None
         mark = model.trace.journal.mark()
         try:
-            start = self._start(density)
+            start = self._start(nodes, density)
             end = self._moved(density, start, root, mark)
         except BaseException:
             model.rollback(mark)
@@ -112,15 +129,13 @@ class Hamiltonian:
             model.commit_transition()
         else:
             model.trace.journal.rollback(mark)
-        self._last = density, model.trace.journal.version, end or start
+        self._end.put(nodes, model.trace.journal.version, end or start)
         return end is not None
 
-    def _start(self, density: BlockDensity) -> Point:
-        if self._last is not None:
-            last, version, point = self._last
-            if last is density and version == self.model.trace.journal.version:
-                return point
-        return Point(*self.densities.here(density))
+    def _start(self, nodes: list[int], density: BlockDensity) -> Point:
+        """Where the block stands: known where a path, also one of another action, has ended there."""
+        known = self._end.at(nodes, self.model.trace.journal.version)
+        return known or Point(*self.densities.here(density))
 
     def _moved(self, density: BlockDensity, start: Point, root: np.ndarray | None, mark: int) -> Point | None:
         """The end of a path, if it is accepted; the block then stands there."""
@@ -182,7 +197,8 @@ def compile_paths(
     chosen = options_of(form, options, {"precondition": 0}, action.usage[0])
     preconditioner = Preconditioner(densities, program.draws) if "precondition" in chosen else None
     size = program.positive(step, "STEP")
-    engine = Hamiltonian(program.model, densities, size, leapfrogs, preconditioner)
+    end = program.shared.setdefault(PathEnd, PathEnd())
+    engine = Hamiltonian(program.model, densities, size, leapfrogs, preconditioner, end)
     moved = from_within(program.model, engine.step, Resimulation(program.model))
     run = program.kernel(form, scope, selector, program.count(form.items[-1], "T"), moved, engine)
     if preconditioner is None:

@@ -126,6 +126,8 @@ class InferenceProgram:
         self.data = data
         # whether kernels of an annealing are being compiled: data will be out while they run
         self.annealing = False
+        # what the engines of this program have in common, by its class
+        self.shared: dict[type, Any] = {}
         self.draws = DrawsBuilder()
         # the expressions of each variable
         self.collected: dict[str, list[Expression]] = {}

@@ -20,7 +20,11 @@ from venture_lite.signals import Stop
 from venture_lite.streams import say, write_line
 
 if TYPE_CHECKING:
+    from venture_lite.data import Options
     from venture_lite.printer import Printer
+
+# columns of data files that are named as left out
+NOTES_SHOWN = 5
 
 FAILED = 1
 USAGE = 2
@@ -31,7 +35,7 @@ ENDED_BY = {signal.SIGTERM: "terminated", getattr(signal, "SIGHUP", None): "the 
 EXAMPLES = """\
 examples:
   venture run model.vnt --seed 1
-  venture run model.vnt -p sigma=0.5 -d y=data.csv:score --chains 4 --out draws.npz
+  venture run model.vnt -p sigma=0.5 -d data.csv --chains 4 --out draws.npz
   echo '[sample (normal 0 1)]' | venture run -
   venture check model.vnt
   venture repl model.vnt
@@ -90,10 +94,10 @@ def _add_parameters(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-d",
         dest="data",
-        metavar="NAME=PATH[:KEY]",
+        metavar="[NAME=]PATH[:KEY]",
         action="append",
         default=[],
-        help="a parameter read from a .npy, .npz, .csv or .csv.gz file; FILE.npz alone binds every array in it",
+        help="a parameter read from a .npy, .npz, .csv, .tsv or .parquet file; FILE alone binds every column or array",
     )
 
 
@@ -246,7 +250,7 @@ def _check(options: argparse.Namespace, stop: Stop) -> int:
     from venture_lite.data import UsageError
 
     try:
-        parameters = _parameters(options) or None
+        parameters = _parameters(options).parameters or None
         checked = check_source(_read_program(options.file), parameters)
         if options.json:
             lines = [json.dumps(found) for found in checked.as_dicts()]
@@ -261,19 +265,18 @@ def _check(options: argparse.Namespace, stop: Stop) -> int:
     return 0 if checked.ok else FAILED
 
 
-def _parameters(options: argparse.Namespace) -> dict[str, Any]:
-    """The values of all `-p` and `-d`; a name given twice is refused, since one of the two would be lost."""
-    from venture_lite.data import UsageError, load_data, parse_parameter
+def _parameters(options: argparse.Namespace) -> Options:
+    """The values of all `-p` and `-d`; what is left out of a file is said."""
+    from venture_lite.data import read_options
 
-    parameters: dict[str, Any] = {}
-    for found in [dict([parse_parameter(text)]) for text in options.values] + [
-        load_data(text) for text in options.data
-    ]:
-        for name, value in found.items():
-            if name in parameters:
-                raise UsageError(f"the parameter {name} is given twice")
-            parameters[name] = value
-    return parameters
+    memory = getattr(options, "memory_mb", None)
+    found = read_options(options.values, options.data, None if memory is None else memory * 2**20)
+    notes = list(found.left_out.values())
+    for note in notes[:NOTES_SHOWN]:
+        say(f"note: {note}")
+    if len(notes) > NOTES_SHOWN:
+        say(f"note: and {len(notes) - NOTES_SHOWN} more columns")
+    return found
 
 
 COMMANDS: dict[str, Callable[[argparse.Namespace, Stop], int]] = {"run": _run, "check": _check, "repl": _repl}

@@ -1,4 +1,4 @@
-"""Values for `{parameters}` from the command line: `-p NAME=VALUE` and `-d NAME=PATH[:KEY]`.
+"""Values for `{parameters}` from the command line: `-p NAME=VALUE`, `-d NAME=PATH[:KEY]` and `-d FILE`.
 
 NaN is let through, since the trace names it where it is used; what cannot be read is an error that says what to do.
 """
@@ -8,17 +8,19 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
 
 from venture_lite.errors import ParameterError, VentureError, nearest
-from venture_lite.tables import read_columns
+from venture_lite.tables import SUFFIXES, half_of_memory, read_columns, read_table, refuse_excess
 
 NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 # a suffix that can be followed by `:KEY`
-_KEYED = re.compile(r"(?P<path>.*\.(?:npy|npz|csv|csv\.gz)):(?P<key>.*)", re.IGNORECASE | re.DOTALL)
+_KEYED = re.compile(r"(?P<path>.*\.(?:npy|npz|csv|csv\.gz|tsv|tsv\.gz|parquet)):(?P<key>.*)", re.IGNORECASE | re.DOTALL)
 
 
 class UsageError(VentureError):
@@ -47,31 +49,119 @@ def parse_parameter(text: str) -> tuple[str, Any]:
     return name, parsed
 
 
-def load_data(text: str) -> dict[str, Any]:
-    """Arrays by name for `NAME=PATH[:KEY]`, or all arrays of `FILE.npz`.
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """What a file gives to a program."""
 
-    .npy gives its array; .npz the array KEY (or its only one); .csv and .csv.gz the columns KEY, separated by commas,
-    or all numeric ones: one column as a vector, several as a matrix with one row a line. Single numbers come as such.
+    # by the name in the program
+    values: dict[str, Any]
+    # of a table whose columns go by their own names: how many rows it has
+    rows: int | None = None
+    # what a person should know of columns that are left out, by a spelling that a program could have for them
+    left_out: dict[str, str] = field(default_factory=dict)
+
+
+def load_data(text: str, limit: int | None = None) -> DataFile:
+    """Arrays by name for `NAME=PATH[:KEY]`; all arrays of `FILE.npz`, all columns of a table `FILE.csv`.
+
+    .npy gives its array; .npz the array KEY (or its only one); tables (`tables.py`) the columns KEY, separated by
+    commas, or all numeric ones: one column as a vector, several as a matrix with one row a line. Without a name every
+    column goes by its own. Single numbers come as such. `limit` is in bytes, half of the machine's memory by default.
 
     Raises:
         UsageError: the text is of another form, or the file of another kind.
-        ParameterError: the file is missing, empty or damaged, or has no such key, or text among its numbers.
+        ParameterError: the file is missing, empty or damaged, or has no such key, or text among its numbers, or takes
+            more memory than the limit.
     """
+    limit = half_of_memory() if limit is None else limit
     name, location = _split_name(text)
     path, key = _split_key(location)
     suffix = _suffix(path)
     if suffix is None:
-        raise UsageError(f"{path} is not a .npy, .npz, .csv or .csv.gz file")
-    if name is None and (suffix != ".npz" or key is not None):
+        raise UsageError(f"{path} is not a .npy, .npz, .csv, .tsv or .parquet file (.csv.gz and .tsv.gz are read, too)")
+    if name is None and (suffix == ".npy" or key is not None):
         raise UsageError(f"{text} needs a name for its data", hint=f"-d data={text}")
     _check_readable(path)
+    if name is None and suffix in SUFFIXES:
+        return _by_column(path, limit)
+    return DataFile(_load_arrays(path, suffix, name, key, limit))
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What all `-p` and `-d` of a command give."""
+
+    parameters: dict[str, Any]
+    # each option as a person wrote it, and the parameters that it gives
+    given: tuple[tuple[str, tuple[str, ...]], ...]
+    # what a person should know of columns that are left out, by a spelling that a program could have for them
+    left_out: dict[str, str]
+
+
+def read_options(values: Sequence[str], data: Sequence[str], limit: int | None = None) -> Options:
+    """The parameters of a command. `N` is the number of rows of the tables whose columns go by their own names, where
+    nothing else is called so.
+
+    Raises:
+        UsageError: an option of another form; a name that is given twice, since one of the two would be lost; tables of
+            different length, which leave open what N is.
+        ParameterError: a file that cannot be read.
+    """
+    given = [(f"-p {text}", dict([parse_parameter(text)])) for text in values]
+    left_out: dict[str, str] = {}
+    rows: dict[str, int] = {}
+    for text in data:
+        file = load_data(text, limit)
+        given.append((f"-d {text}", file.values))
+        left_out.update(file.left_out)
+        if file.rows is not None:
+            rows[text] = file.rows
+    parameters: dict[str, Any] = {}
+    for option, found in given:
+        for name, value in found.items():
+            if name in parameters:
+                hint = "-d NAME=PATH:COLUMN gives a column another name" if option.startswith("-d") else None
+                raise UsageError(f"the parameter {name} is given twice", hint=hint)
+            parameters[name] = value
+    if rows and "N" not in parameters:
+        parameters["N"] = _common_length(rows)
+    return Options(parameters, tuple((option, tuple(found)) for option, found in given), left_out)
+
+
+def _common_length(rows: Mapping[str, int]) -> int:
+    (first, length), *others = rows.items()
+    for other, different in others:
+        if different != length:
+            raise UsageError(
+                f"{first} has {length:,} rows and {other} {different:,}, so N could be either",
+                hint=f"-d NAME={other} gives the columns of one a name, or -p N={length}",
+            )
+    return length
+
+
+def _by_column(path: Path, limit: int) -> DataFile:
+    """Every column of a table under its own name, if that can stand in braces."""
+    table = read_table(path, limit)
+    left_out = {name: f"{reason} ({path})" for name, reason in table.left_out.items()}
+    values: dict[str, Any] = {}
+    for name, column in table.columns.items():
+        if NAME.fullmatch(name):
+            values[name] = column
+        else:
+            spelt = re.sub(r"\W+", "_", name, flags=re.ASCII).strip("_")
+            told = f"the column {name!r} of {path} cannot stand in braces"
+            left_out[spelt] = f"{told}: rename it, or give it a name, -d NAME={path}:{name}"
+    return DataFile(values, table.rows, left_out)
+
+
+def _load_arrays(path: Path, suffix: str, name: str | None, key: str | None, limit: int) -> dict[str, Any]:
     if suffix == ".npy":
         if key is not None:
             raise UsageError(f"{path} holds one array, so :{key} means nothing", hint=f"-d {name}={path}")
         return {str(name): _plain(_load_numpy(path))}
     if suffix == ".npz":
-        return _load_npz(path, name, key)
-    return {str(name): read_columns(path, key)}
+        return _load_npz(path, name, key, limit)
+    return {str(name): read_columns(path, key, limit)}
 
 
 def _cut(text: str) -> str:
@@ -113,7 +203,7 @@ def _split_key(location: str) -> tuple[Path, str | None]:
 
 def _suffix(path: Path) -> str | None:
     name = path.name.lower()
-    return next((suffix for suffix in (".npy", ".npz", ".csv", ".csv.gz") if name.endswith(suffix)), None)
+    return next((suffix for suffix in (".npy", ".npz", *SUFFIXES) if name.endswith(suffix)), None)
 
 
 def _check_readable(path: Path) -> None:
@@ -147,11 +237,14 @@ def _load_numpy(path: Path) -> Any:
         raise ParameterError(f"{path} cannot be read: it is damaged, or not a NumPy file") from error
 
 
-def _load_npz(path: Path, name: str | None, key: str | None) -> dict[str, Any]:
+def _load_npz(path: Path, name: str | None, key: str | None, limit: int) -> dict[str, Any]:
     archive = _load_numpy(path)
     if not isinstance(archive, np.lib.npyio.NpzFile):
         raise ParameterError(f"{path} holds one array, not several by name; its suffix should be .npy")
     with archive:
+        _refuse_what_expands(
+            path, archive, archive.files if name is None else [key] if key else archive.files[:1], limit
+        )
         if name is None:
             return {entry: _plain(_entry(path, archive, entry)) for entry in archive.files}
         if key is None:
@@ -163,6 +256,26 @@ def _load_npz(path: Path, name: str | None, key: str | None) -> dict[str, Any]:
             listed = f"it holds {', '.join(archive.files)}"
             raise ParameterError(f"{path} has no array {key}", hint=nearest(key, archive.files) or listed)
         return {name: _plain(_entry(path, archive, key))}
+
+
+def _refuse_what_expands(path: Path, archive: Any, entries: list[str], limit: int) -> None:
+    """An archive is compressed: its arrays say how large they are before they are read."""
+    total = 0
+    for entry in entries:
+        if entry not in archive.files or f"{entry}.npy" not in archive.zip.namelist():
+            continue
+        try:
+            with archive.zip.open(f"{entry}.npy") as file:
+                version = np.lib.format.read_magic(file)
+                read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+                shape, _, dtype = read(file)
+        except Exception:
+            # what is wrong with it is told when it is read
+            continue
+        row = math.prod(shape[1:]) * dtype.itemsize
+        if total + math.prod(shape[:1]) * row > limit:
+            refuse_excess(Path(f"{path}:{entry}"), (limit - total) // max(row, 1) + 1, limit)
+        total += math.prod(shape[:1]) * row
 
 
 def _entry(path: Path, archive: Any, key: str) -> np.ndarray:

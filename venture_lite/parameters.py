@@ -42,6 +42,8 @@ def constant_index(index: Index, parameters: Mapping[str, Any], passes: Mapping[
         case IndexName(name=name, span=span):
             if passes is not None and name in passes:
                 return passes[name]
+            if isinstance(parameters, Parameters):
+                parameters.note_whole(name)
             return refuse_missing(from_python(_parameter(name, parameters, span)), span)
         case IndexArithmetic(operator=operator, left=left, right=right, span=span):
             sides = [_number(constant_index(side, parameters, passes), side.span) for side in (left, right)]
@@ -49,7 +51,9 @@ def constant_index(index: Index, parameters: Mapping[str, Any], passes: Mapping[
         case IndexOf(base=base, positions=positions):
             _refuse_unknown_positions(positions, parameters, passes or {})
             at = [_whole(constant_index(position, parameters, passes), position.span) for position in positions]
-            return _deep(_raw(base, parameters), at, index)
+            found = _deep(data := _raw(base, parameters), at, index)
+            _note_rows(base, parameters, data, at[0], bool(passes))
+            return found
     raise ParameterError("not an index expression", index.span)
 
 
@@ -80,12 +84,20 @@ def index_column(index: Index, parameters: Mapping[str, Any], passes: Passes) ->
         case IndexOf(base=base, positions=positions) if not index_names(base) & passes.keys():
             _refuse_unknown_positions(positions, parameters, passes)
             at = [_positions(index_column(position, parameters, passes), position) for position in positions]
-            return _gather(_raw(base, parameters), at, index)
+            gathered = _gather(data := _raw(base, parameters), at, index)
+            _note_rows(base, parameters, data, at[0], True)
+            return gathered
     count = len(next(iter(passes.values())))
     value = constant_index(index, parameters)
     if isinstance(value, (bool, int, float)):
         return np.full(count, value)
     return [value] * count
+
+
+def _note_rows(base: Index, parameters: Mapping[str, Any], data: Any, positions: Any, in_loop: bool) -> None:
+    """Which rows of the data were read, for who supplied them."""
+    if isinstance(base, IndexName) and isinstance(parameters, Parameters):
+        parameters.note_rows(base.name, len(data), positions, in_loop)
 
 
 def _gather(data: Any, positions: list[np.ndarray], index: IndexOf) -> np.ndarray | list[Any]:
@@ -225,7 +237,7 @@ def _parameter(name: str, parameters: Mapping[str, Any], span: Span) -> Any:
     if name not in parameters:
         hint = parameters.hint(name) if isinstance(parameters, Parameters) else None
         hint = hint or nearest(name, parameters)
-        hint = hint or f"give it a value: {name}=... from Python, -p {name}=... on the command line"
+        hint = hint or f"give it a value: {name}=... from Python, -p {name}=VALUE or -d {name}=FILE on the command line"
         raise ParameterError(f"the program needs a parameter {name}", span, hint)
     try:
         return parameters[name]

@@ -28,15 +28,26 @@ LARGEST_INTEGER = 2**63 - 1
 class Parameters(Mapping[str, Any]):
     """Values by name. Asking for one that cannot be read, or that has two meanings, raises ParameterError.
 
-    `around` is looked in for what was not given: a notebook's variables.
+    `around` is looked in for what was not given: a notebook's variables. `left_out` says by name why something was not
+    given. Mutable: it notes what a program reads.
     """
 
-    def __init__(self, given: Mapping[str, Any], around: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self,
+        given: Mapping[str, Any],
+        around: Mapping[str, Any] | None = None,
+        left_out: Mapping[str, str] | None = None,
+    ) -> None:
         self._around = around or {}
+        # the names that were asked for
+        self.used: set[str] = set()
+        # those that were read whole, and which rows were of others
+        self._whole: set[str] = set()
+        self._rows: dict[str, _RowsRead] = {}
         self._sources: dict[str, list[_Source]] = {}
         self._converted: dict[str, Any] = {}
         # columns whose names cannot be written in a program, as a person would spell them there
-        self._misnamed: dict[str, str] = {}
+        self._misnamed: dict[str, str] = dict(left_out or {})
         for name, value in given.items():
             self._enter(name, _Source(f"the parameter {name}", partial(converted, name, value)))
             if is_frame(value):
@@ -62,7 +73,28 @@ class Parameters(Mapping[str, Any]):
         """What to try where a name is not there."""
         return self._misnamed.get(name)
 
+    def note_rows(self, name: str, count: int, positions: Any, in_loop: bool) -> None:
+        """Rows of a parameter, counted from 1, were read; `count` is how many it has."""
+        rows = self._rows.get(name)
+        if rows is None:
+            rows = self._rows[name] = _RowsRead(count)
+        rows.read[positions - 1] = True
+        rows.in_loop |= in_loop
+
+    def note_whole(self, name: str) -> None:
+        """All of a parameter was read at once."""
+        self._whole.add(name)
+
+    def unread(self) -> list[str]:
+        """A line for each parameter that loops read, and not to its end."""
+        return [
+            f"the program reads {int(rows.read.sum()):,} of the {len(rows.read):,} rows of {name}"
+            for name, rows in self._rows.items()
+            if rows.in_loop and name not in self._whole and not rows.read.all()
+        ]
+
     def __getitem__(self, name: str) -> Any:
+        self.used.add(name)
         if name not in self._converted:
             sources = self._sources.get(name)
             if sources is None:
@@ -82,6 +114,17 @@ class Parameters(Mapping[str, Any]):
 
     def __contains__(self, name: object) -> bool:
         return name in self._sources or name in self._around
+
+
+class _RowsRead:
+    """Which rows of a parameter a program has read. Mutable."""
+
+    __slots__ = ("in_loop", "read")
+
+    def __init__(self, count: int) -> None:
+        self.read = np.zeros(count, bool)
+        # whether a loop read one of them
+        self.in_loop = False
 
 
 class _Source:

@@ -44,10 +44,12 @@ from venture_lite.errors import Source, VentureError
 from venture_lite.progress import Silent, Snapshot, Tracker
 from venture_lite.report import Report, warnings_to
 from venture_lite.signals import Stop, blocked
+from venture_lite.supplied import Parameters
 
 if TYPE_CHECKING:
     from multiprocessing.context import SpawnProcess
 
+    from venture_lite.data import Options
     from venture_lite.draws import DrawsBuilder
 
 # how long a worker may take to undo its transition and hand over its draws
@@ -62,7 +64,7 @@ class Job:
     """A program, and what each chain needs to run it."""
 
     source: Source
-    parameters: dict[str, Any]
+    options: Options
     seed: int
     chains: int
     # what stops a program that would never end
@@ -124,7 +126,17 @@ def run_chain(
         )
         if look_at is not None:
             look_at(model.collecting)
-        model.run_source(job.source, job.parameters, told, on_part=told)
+        parameters = Parameters(job.options.parameters, left_out=job.options.left_out)
+        model.run_source(job.source, parameters, told, on_part=told)
+        for remark in [*parameters.unread(), *_unused(job.options, parameters)]:
+            listener.warn(remark)
+
+
+def _unused(options: Options, parameters: Parameters) -> Iterator[str]:
+    """What was given and not used."""
+    for option, names in options.given:
+        if not parameters.used.intersection(names):
+            yield f"the program uses nothing of {option}"
 
 
 @contextlib.contextmanager

@@ -126,11 +126,13 @@ def _data(conversation: Conversation, rest: str) -> None:
     from venture_lite.repl.reply import of_parameter
 
     if not rest:
-        raise VentureError("the command is written :data NAME=PATH[:KEY], or :data FILE.npz")
-    found = load_data(rest)
-    conversation.add_data(conversation.record.parameters, rest, found)
-    for name, value in found.items():
+        raise VentureError("the command is written :data NAME=PATH[:KEY], or :data FILE")
+    file = load_data(rest)
+    conversation.add_data(conversation.record.parameters, rest, file)
+    for name, value in file.values.items():
         conversation.print(of_parameter(name, value, conversation.width()))
+    for note in file.left_out.values():
+        conversation.say(f"note: {note}")
 
 
 def _seed(conversation: Conversation, rest: str) -> None:
@@ -168,7 +170,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("load", ":load FILE", "run a program", _load),
     Command("save", ":save FILE", "write the session as a program that gives the same trace", _save),
     Command("set", ":set NAME VALUE", "give the parameter {NAME} a value, in JSON; alone, show all", _set),
-    Command("data", ":data NAME=PATH[:KEY]", "a parameter from a .npy, .npz, .csv or .csv.gz file", _data),
+    Command("data", ":data [NAME=]PATH[:KEY]", "parameters from a .npy, .npz, .csv, .tsv or .parquet file", _data),
     Command("seed", ":seed [N]", "show the seed of the random numbers, or begin with another", _seed),
     Command("directives", ":directives", "every directive of the model", _directives),
     Command("quit", ":quit", "leave, as Ctrl-D does", _quit),

@@ -19,6 +19,7 @@ from venture_lite.errors import Source, VentureError
 from venture_lite.signals import Stop
 
 if TYPE_CHECKING:
+    from venture_lite.data import DataFile
     from venture_lite.draws import Draws
     from venture_lite.repl.names import Entry
     from venture_lite.repl.record import Parameters, Record
@@ -75,7 +76,7 @@ class Conversation:
 
     def _load(self) -> None:
         from venture_lite import progress
-        from venture_lite.data import load_data, parse_parameter
+        from venture_lite.data import read_options
         from venture_lite.parse import parse_program
         from venture_lite.repl.record import Parameters, Record
         from venture_lite.session import Venture
@@ -90,11 +91,18 @@ class Conversation:
         )
         parse_program(Source("", "[clear]"))
         parameters = Parameters()
-        for text in settings.values:
-            name, value = parse_parameter(text)
-            parameters.set(name, value, "-p", text.partition("=")[2])
-        for text in settings.data:
-            self.add_data(parameters, text, load_data(text))
+        # refuses names that are given twice and tables of different length, as the command does
+        options = read_options(settings.values, settings.data)
+        for note in options.left_out.values():
+            self.say(f"note: {note}")
+        for option, names in options.given:
+            for name in names:
+                kind, _, text = option.partition(" ")
+                alone = text.startswith(f"{name}=")
+                found = text.partition("=")[2] if alone else f"{text}:{name}"
+                parameters.set(name, options.parameters[name], kind, found)
+        if "N" in options.parameters and "N" not in parameters.values:
+            parameters.set_json("N", options.parameters["N"])
         self._record = Record(parameters)
         self._session = session
 
@@ -103,12 +111,17 @@ class Conversation:
         """Whether the language is there without waiting."""
         return self._session is not None
 
-    @staticmethod
-    def add_data(parameters: Parameters, text: str, found: dict[str, Any]) -> None:
-        """Values that a file gave, each with the option that reads it again."""
-        for name, value in found.items():
+    def add_data(self, parameters: Parameters, text: str, file: DataFile) -> None:
+        """Values that a file gave, each with the option that reads it again; and N, where it is not known."""
+        for name, value in file.values.items():
             alone = text.startswith(f"{name}=")
             parameters.set(name, value, "-d", text.partition("=")[2] if alone else f"{text}:{name}")
+        if file.rows is None:
+            return
+        if "N" not in parameters.values:
+            parameters.set_json("N", file.rows)
+        elif "N" not in file.values and parameters.values["N"] != file.rows:
+            self.say(f"note: N is {parameters.values['N']}, and {text} has {file.rows} rows")
 
     @property
     def session(self) -> Venture:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from os import PathLike
 from pathlib import Path
@@ -11,7 +12,7 @@ import numpy as np
 
 from venture_lite import syntax
 from venture_lite.draws import DrawsBuilder
-from venture_lite.errors import ArgumentError, Source, Span
+from venture_lite.errors import ArgumentError, Source, Span, VentureWarning
 from venture_lite.procedures.predictor import LinearPredictor
 from venture_lite.procedures.registration import user_procedure
 from venture_lite.procedures.signatures import Arguments
@@ -114,7 +115,10 @@ class Venture:
 
     def _run_all(self, source: Source, parameters: Mapping[str, Any]) -> list[Any]:
         values: list[Any] = []
-        self.run_source(source, parameters, lambda result: values.append(result.value))
+        known = Parameters.of(parameters)
+        self.run_source(source, known, lambda result: values.append(result.value))
+        for remark in known.unread():
+            warnings.warn(remark, VentureWarning, stacklevel=3)
         return values
 
     def run_source(

@@ -6,7 +6,7 @@ the program numbers it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from venture_lite.code import Code, Global, Kind, Program, Ref, Slot, SlotRef
@@ -95,6 +95,21 @@ class Analyzer:
             target.order = 0
             self.forward[name] = target
         return target
+
+    def memory(self) -> Callable[[], None]:
+        """A function that puts back which names are bound now."""
+        bound, forward = dict(self.globals), dict(self.forward)
+        targets = [(target, target.order, target.lambda_form) for target in (*bound.values(), *forward.values())]
+
+        def restore() -> None:
+            self.globals.clear()
+            self.globals.update(bound)
+            self.forward.clear()
+            self.forward.update(forward)
+            for target, order, lambda_form in targets:
+                target.order, target.lambda_form = order, lambda_form
+
+        return restore
 
     def begin_assume(self, name: str, may_come: frozenset[str] | None) -> None:
         """Until `end_of_assume`, bodies of procedures may name what `may_come` holds; None stands for any name."""

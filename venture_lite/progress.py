@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 PATIENCE_SECONDS = 1.0
 REFRESH_SECONDS = 0.2
+# `^C`, pressed four times
+ROOM_FOR_KEYS = 8
 
 
 class Progress(Protocol):
@@ -169,12 +171,21 @@ class Display:
         bars.refresh()
 
     def _start(self) -> Bars:
-        from rich.console import Console
+        from rich.console import Console, ConsoleDimensions
         from rich.progress import BarColumn, TextColumn
         from rich.progress import Progress as Bars
         from rich.table import Column
 
-        console = Console(file=self._stream, force_terminal=True, highlight=False)
+        class Narrower(Console):
+            """Leaves room for what a terminal shows of Ctrl-C: on a full line that would begin a new one, and the line
+            that is erased would be that."""
+
+            @property  # type: ignore[misc]
+            def size(self) -> ConsoleDimensions:
+                width, height = super().size
+                return ConsoleDimensions(max(1, width - ROOM_FOR_KEYS), height)
+
+        console = Narrower(file=self._stream, force_terminal=True, highlight=False)
 
         def text(field: str, ratio: int | None = None) -> TextColumn:
             column = Column(no_wrap=True, overflow="ellipsis", ratio=ratio)

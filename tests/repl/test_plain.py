@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from venture_lite.cli import main
@@ -187,3 +188,43 @@ def test_a_closed_pipe_ends_it_quietly() -> None:
     done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
     assert done.stdout == "42\n42\n"
     assert "Traceback" not in done.stderr
+
+
+DRAWING = """\
+[assume x (normal 0 1)]
+(repeat 20 (do (mh default one 1) (collect x)))
+for i in 1...2: [infer (repeat 30 (do (mh default one 1) (collect i x)))]
+"""
+
+
+def test_draws_are_kept_and_saved(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "x.npz"
+    entries = f"{DRAWING}\n:draws\n:draws 1\n:save-draws {file} 1\n:save-draws {file}\n:save-draws {tmp_path}/a.txt\n"
+    status, shown, said = piped(f":draws\n:save-draws {file}\n{entries}:draws 4\n", capsys)
+    lines = shown.splitlines()
+    assert lines[0].startswith("no draws yet")
+    at = lines.index("set  draws          variables  inference")
+    assert [line.split()[0] for line in lines[at + 1 : at + 4]] == ["1", "2", "3"]
+    assert lines[at + 3].split()[1:7] == ["1", "chain", "of", "30", "i,", "x"]
+    assert lines[at + 4].startswith("variable")
+    assert said.count(f"draws written to {file}") == 2
+    assert "there are no draws yet" in said
+    assert "cannot tell the format" in said
+    assert "there is no set 4 of draws" in said
+    with np.load(file) as saved:
+        assert saved["i"].tolist() == [[2] * 30]
+    assert status == 1
+
+
+def test_draws_are_not_written_over_another_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "x.npz").write_text("something else")
+    _, _, said = piped(f"{DRAWING}\n:save-draws {tmp_path}/x.npz\n", capsys)
+    assert "x.npz exists" in said
+    assert (tmp_path / "x.npz").read_text() == "something else"
+
+
+def test_draws_before_an_error_are_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    entries = "[assume x (normal 0 1)]\n(repeat 500 (do (mh default one 1) (collect (sqrt (- 3 (abs x))))))\n:draws\n"
+    status, shown, _ = piped(entries, capsys)
+    assert status == 1
+    assert shown.splitlines()[-1].startswith("  1  1 chain of ")

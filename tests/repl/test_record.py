@@ -12,7 +12,7 @@ import pytest
 
 from venture_lite import Venture, VentureError
 from venture_lite.cli import main
-from venture_lite.repl import Conversation, Settings
+from venture_lite.repl import Conversation, Settings, plain
 from venture_lite.repl.record import write_new
 
 
@@ -199,3 +199,84 @@ def test_output_that_cannot_show_a_name_escapes_it(monkeypatch: pytest.MonkeyPat
     after("[assume größe 1]")
     narrow.flush()
     assert narrow.buffer.getvalue() == b"gr\\xf6\\xdfe = 1\n"  # type: ignore[attr-defined]
+
+
+BEGINNING = """\
+[assume c (make_crp 1)]
+[assume z (mem (lambda (i) (tag 'z i (c))))]
+[assume mu (mem (lambda (k) (normal 0 3)))]
+for n in 1...4: [observe (normal (mu (z n)) 1) n]
+"""
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        "[assume w (normal 0 1)]",
+        "[assume f (lambda (x) (+ x later))] [assume later 2]",
+        "[observe (normal (mu (z 9)) 1) 2.5]",
+        "[observe (mu 1) 0.25]",
+        "[predict (mu (z 11))]",
+        "for n in 20...40: [observe (normal (mu (z n)) 1) 3]",
+        "for n in 1...2:\n  [predict (mu (z (+ n 50)))]\n  [sample (normal 0 1)]\n",
+        "[force (mu 1) 7]",
+        "[define steps 3]",
+        "[forget 4]",
+        "old: [predict (mu 77)] [assume v (normal 0 1)] [forget old] [sample (normal v 1)]",
+        "[assume w (normal 0 1)] [assume v nobody]",
+        "[predict (mu 77)] [freeze 5]",
+    ],
+)
+def test_what_is_taken_back_was_never_there(entry: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Traces, random numbers, names, numbers of directives and the record, bit for bit; and the session goes on."""
+    taken_back, plain_one = (Conversation(Settings(seed=1, chains=2, interactive=False)) for _ in range(2))
+    for conversation in (taken_back, plain_one):
+        for line in BEGINNING.splitlines():
+            conversation.enter(line)
+    taken_back.enter(entry)
+    # what only looks, and what fails and changes nothing, is no entry to take back
+    for look in ("(normal 0 1)", "[report 1]", "[assume bad (normal 0 -1)]", "[list_directives]"):
+        taken_back.enter(look)
+    taken_back.enter(":undo")
+    assert state(taken_back) == state(plain_one)
+    for conversation in (taken_back, plain_one):
+        conversation.enter("[predict (mu (z 60))] [infer (repeat 5 (do (mh default one 3) (gibbs z one 1)))]")
+    # Codes may be numbered differently now, so that only what they say is compared
+    assert state(taken_back)[1:] == state(plain_one)[1:]
+    assert taken_back.session.log_score() == pytest.approx(plain_one.session.log_score(), rel=1e-12)
+
+
+def state(conversation: Conversation) -> Any:
+    session = conversation.session
+    return (
+        [model.snapshot() for model in session.traces],
+        [model.trace.rng.bit_generator.state for model in session.traces],
+        [sorted(model.trace.analyzer.globals) for model in session.traces],
+        session.list_directives(),
+        conversation.record.program("s.vnt", 1, 2),
+        session._runner.chains.defined,
+    )
+
+
+@pytest.mark.parametrize(
+    ("entries", "said"),
+    [
+        ("", "nothing to take back"),
+        ("[sample (normal 0 1)]\n", "nothing to take back"),
+        ("[assume x (normal 0 1)]\n(mh default one 3)\n", "an inference or [clear], and what was done before it"),
+        ("[assume x (normal 0 1)]\n[clear]\n", "an inference or [clear], and what was done before it"),
+        ("[assume x 1]\n:undo\n", "nothing to take back"),
+    ],
+)
+def test_what_cannot_be_taken_back(entries: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    conversation = Conversation(Settings(seed=1, interactive=False))
+    plain.converse(conversation, io.StringIO(f"{entries}:undo\n"))
+    assert said in capsys.readouterr().err
+    assert conversation.failures == 1
+
+
+def test_an_entry_that_failed_leaves_the_one_before_to_be_taken_back(capsys: pytest.CaptureFixture[str]) -> None:
+    conversation = Conversation(Settings(seed=1, interactive=False))
+    plain.converse(conversation, io.StringIO("[assume x (normal 0 1)]\n[assume y (normal 0 -1)]\nx\n:undo\n"))
+    assert conversation.failures == 1
+    assert conversation.session.list_directives() == []

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 pytest.importorskip("pyte", reason="a screen for the pseudo-terminal")
@@ -73,6 +75,7 @@ def test_ctrl_c_stops_inference_and_keeps_the_trace(terminal: Terminal) -> None:
     terminal.wait_for("of 100,000,000 (0%)")
     terminal.press("ctrl-c")
     shown = terminal.wait_for("interrupted; the trace is kept")
+    assert "of 100,000,000" not in shown
     assert re.search(r"1 chain of \d+ draws", shown)
     assert re.search(r"\(mh default one 5\): [\d,]+ transitions, \d+% accepted", shown)
     terminal.enter("[list_directives]")
@@ -120,6 +123,42 @@ def test_what_is_pasted_keeps_its_lines(terminal: Terminal) -> None:
     terminal.paste("[assume mu (normal 0 1)]\n[assume two\n  (+ 1 1)]\n[sample two]")
     terminal.press("enter")
     assert "mu = " in terminal.wait_for("two = 2", times=2)
+
+
+def test_what_a_paste_has_left_is_offered_again(terminal: Terminal) -> None:
+    terminal.paste("[assume mu (normal 0 1)]\n[assume two (+ 1 i)]\n[sample (* two 21)]")
+    terminal.press("enter")
+    terminal.wait_for("unknown name i")
+    shown = terminal.settle(lambda: terminal.shown.count("[sample (* two 21)]") == 2)
+    assert re.search(r"> \[assume two \(\+ 1 i\)\]\n *\.\. \[sample \(\* two 21\)\]$", shown)
+    # the cursor stands at the end: what was wrong is mended as in any entry
+    terminal.press("up")
+    terminal.type("\x05" + "\x08" * 3 + "1)]")
+    terminal.press("enter")
+    terminal.press("enter")
+    assert "(* two 21) = 42" in terminal.wait_for("two = 2")
+
+
+@pytest.mark.slow
+def test_a_signal_ends_the_session_and_writes_its_draws(tmp_path: Path) -> None:
+    with repl(tmp_path) as terminal:
+        terminal.enter("[assume x (normal 0 1)]")
+        terminal.enter("(repeat 5 (do (mh default one 1) (collect x)))")
+        terminal.wait_for("1 chain of 5 draws")
+        terminal.wait_for_prompt()
+        terminal.process.send_signal(signal.SIGTERM)
+        assert terminal.wait_for_end() == 128 + signal.SIGTERM
+        assert "terminated" in terminal.shown
+    (file,) = tmp_path.glob("venture-*-1.npz")
+    with np.load(file) as saved:
+        assert saved["x"].shape == (1, 5)
+    with repl(tmp_path) as terminal:
+        terminal.enter("[assume x (normal 0 1)]")
+        terminal.enter("(repeat 100000000 (do (mh default one 5) (collect x)))")
+        terminal.wait_for("of 100,000,000 (0%)")
+        terminal.process.send_signal(signal.SIGHUP)
+        assert terminal.wait_for_end() == 128 + signal.SIGHUP
+    assert len(list(tmp_path.glob("venture-*-1.npz"))) == 2
 
 
 def test_a_plot_is_drawn_and_its_picture_named(terminal: Terminal) -> None:

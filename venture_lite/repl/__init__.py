@@ -36,6 +36,10 @@ def start(settings: Settings, file: Path | None, stop: Stop) -> int:
         from venture_lite.repl.plain import converse
     status = 0 if conversation.ended else converse(conversation)
     if stop.is_to_end:
+        from venture_lite.repl.draws import rescue
+
+        with stop.instead(lambda: None):
+            rescue(conversation)
         raise KeyboardInterrupt
     return status
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from venture_lite.repl.conversation import Conversation
 
 _COMMAND = re.compile(
-    r"\s*(?::\s*(?P<name>[A-Za-z]*)|(?P<word>\?|(?:help|quit|exit)(?=\s|$)))[ \t]*(?P<rest>[^\n]*)\s*"
+    r"\s*(?::\s*(?P<name>[A-Za-z-]*)|(?P<word>\?|(?:help|quit|exit)(?=\s|$)))[ \t]*(?P<rest>[^\n]*)\s*"
 )
 
 
@@ -153,6 +153,40 @@ def _directives(conversation: Conversation, rest: str) -> None:
     conversation.print(directive_table(conversation.session.list_directives(), conversation.width()))
 
 
+def _undo(conversation: Conversation, rest: str) -> None:
+    _refuse_rest(rest, ":undo")
+    conversation.undo()
+    conversation.print("taken back")
+
+
+def _draws(conversation: Conversation, rest: str) -> None:
+    from venture_lite.repl.draws import find, listed
+    from venture_lite.repl.reply import of_draws
+
+    if not rest:
+        conversation.print(listed(conversation.kept, conversation.width()))
+        return
+    for line in of_draws(
+        find(conversation.kept, rest).draws.evened()[0], conversation.width(), conversation.needs_plain()
+    ):
+        conversation.print(line)
+
+
+def _save_draws(conversation: Conversation, rest: str) -> None:
+    from venture_lite.repl.draws import find, save
+
+    name, blank, last = rest.rpartition(" ")
+    number = last if blank and last.isascii() and last.isdigit() else ""
+    if not rest:
+        raise VentureError("the command is written :save-draws FILE, or :save-draws FILE SET")
+    path = _path(name.strip() if number else rest)
+    item = find(conversation.kept, number)
+    if path.exists() and path.resolve() not in conversation.saved:
+        raise VentureError(f"{path} exists", hint="choose another name: draws are not written over")
+    save(conversation, item, path)
+    conversation.saved.add(path.resolve())
+
+
 def _quit(conversation: Conversation, rest: str) -> None:
     _refuse_rest(rest, ":quit")
     conversation.ended = True
@@ -173,6 +207,11 @@ COMMANDS: tuple[Command, ...] = (
     Command("data", ":data [NAME=]PATH[:KEY]", "parameters from a .npy, .npz, .csv, .tsv or .parquet file", _data),
     Command("seed", ":seed [N]", "show the seed of the random numbers, or begin with another", _seed),
     Command("directives", ":directives", "every directive of the model", _directives),
+    Command("undo", ":undo", "take back the last entry that changed the model; an inference stays", _undo),
+    Command("draws", ":draws [SET]", "the draws made so far; with a set's number, its summary", _draws),
+    Command(
+        "save-draws", ":save-draws FILE [SET]", "write draws, the latest, to a .npz, .csv or .nc file", _save_draws
+    ),
     Command("quit", ":quit", "leave, as Ctrl-D does", _quit),
 )
 _BY_NAME = {command.name: command for command in COMMANDS}

@@ -17,10 +17,11 @@ if TYPE_CHECKING:
     from venture_lite.repl.conversation import Conversation
 
 WORD = re.compile(r"[^\s()\[\]{}'\"`;#:,]*$")
-_COMMAND = re.compile(r"\s*:(?P<begun>\w*)$")
+_COMMAND = re.compile(r"\s*:(?P<begun>[\w-]*)$")
 _HELP = re.compile(r"\s*(?:\?|:?help\s)\s*(?P<begun>\S*)$")
 _FILE = re.compile(
-    r"""(?:\s*:(?:load|save|data\s+\w+=|data)\s*|.*\[\s*load\s+")(?P<begun>[^"]*)$""", re.DOTALL | re.IGNORECASE
+    r"""(?:\s*:(?:load|save|save-draws|data\s+\w+=|data)\s*|.*\[\s*load\s+")(?P<begun>[^"]*)$""",
+    re.DOTALL | re.IGNORECASE,
 )
 REFERRING = ("forget", "freeze", "report")
 # directives whose inside is inference

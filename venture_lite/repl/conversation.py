@@ -11,6 +11,7 @@ import sys
 import tempfile
 import threading
 import traceback
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,10 +21,11 @@ from venture_lite.signals import Stop
 
 if TYPE_CHECKING:
     from venture_lite.data import DataFile
-    from venture_lite.draws import Draws
+    from venture_lite.repl.draws import Kept
     from venture_lite.repl.names import Entry
     from venture_lite.repl.record import Parameters, Record
     from venture_lite.session import DirectiveResult, Venture
+    from venture_lite.session.undo import Undo
     from venture_lite.syntax import Directive
 
 TERMINAL_WIDTH = 100
@@ -65,6 +67,12 @@ class Conversation:
     _known: tuple[int, dict[str, list[Entry]]] | None = None
     # files that `:save` wrote
     saved: set[Path] = field(default_factory=set)
+    # the draws of every inference that collected some
+    kept: list[Kept] = field(default_factory=list)
+    # takes back the last entry that changed the model; None where there is none
+    _undo: tuple[Undo, Callable[[], None]] | None = None
+    # what a paste holds from the directive on that failed: the next entry begins with it
+    rest: str = ""
 
     # ------------------------------------------------------------------------------------------------ beginning
 
@@ -151,6 +159,7 @@ class Conversation:
         parameters = self.record.parameters
         self.settings = replace(self.settings, seed=seed, values=(), data=())
         self._load()
+        self._undo = None
         assert self._record is not None
         parameters.forget_uses()
         self._record.parameters = parameters
@@ -173,6 +182,7 @@ class Conversation:
         if not text.strip():
             return
         self.number += 1
+        self.rest = ""
         try:
             self._enter(text)
         except VentureError as error:
@@ -215,12 +225,23 @@ class Conversation:
     def run(self, source: Source, plain_names: bool = True) -> None:
         """Run a text; with `plain_names` a bare expression that is no inference is looked at, as `sample` does."""
         from venture_lite.parse import parse_program
-        from venture_lite.repl.entry import as_samples
+        from venture_lite.repl.entry import as_samples, changes_model
 
         program = parse_program(source)
         if plain_names:
             program = as_samples(program, self.session.traces[0].trace.analyzer.defined)
-        _Run(self, program).go(source)
+        before = self._undo
+        if any(changes_model(directive) for directive in program):
+            self.begin_undo()
+        running = _Run(self, program)
+        try:
+            running.go(source)
+        except (Exception, KeyboardInterrupt) as error:
+            if running.changed_nothing():
+                self._undo = before
+            if plain_names:
+                self.rest = running.left(source, isinstance(error, KeyboardInterrupt))
+            raise
 
     def show(self, result: DirectiveResult, alone: bool) -> None:
         """What a person wants to see of a directive; `alone`: its text stands right above."""
@@ -230,7 +251,29 @@ class Conversation:
         report = Report.of(result, self.settings.chains)
         for line in reply(report, result.directive, alone, self.width(), self.needs_plain()):
             self.print(line)
+        self.keep(result)
         self.draw(report.value)
+
+    def begin_undo(self) -> None:
+        """An entry is about to change the model: it, and not the one before, is what `:undo` takes back."""
+        self._undo = self.session.undo(), self.record.memory()
+
+    def undo(self) -> None:
+        """Take back the last entry that changed the model. Raises VentureError where that cannot be."""
+        if self._undo is None:
+            raise VentureError("there is nothing to take back")
+        session, restore_record = self._undo
+        session.take_back()
+        restore_record()
+        self._undo = None
+
+    def keep(self, result: DirectiveResult) -> None:
+        """Keep the draws of an inference for `:draws` and `:save-draws`."""
+        from venture_lite.draws import Draws
+        from venture_lite.repl.draws import Kept
+
+        if isinstance(result.value, Draws) and result.value.names:
+            self.kept.append(Kept(len(self.kept) + 1, result.expression or "", result.value))
 
     def draw(self, value: Any) -> None:
         """Write what was plotted to a picture, where pictures can be made and are wanted."""
@@ -249,13 +292,13 @@ class Conversation:
         pictures.write(value.plotted, path)
         self.say(f"picture: {path}")
 
-    def interrupted(self, draws: Draws | None) -> None:
-        """What an inference had collected until Ctrl-C."""
+    def unfinished(self, result: DirectiveResult) -> None:
+        """What an inference had collected until Ctrl-C or an error: of chains that differ in length what is even."""
         from venture_lite.repl.reply import of_draws
 
-        if draws is not None:
-            for line in of_draws(draws, self.width(), self.needs_plain()):
-                self.print(line)
+        self.keep(result)
+        for line in of_draws(result.value.evened()[0], self.width(), self.needs_plain()):
+            self.print(line)
 
     # ---------------------------------------------------------------------------------------------------- output
 
@@ -296,8 +339,22 @@ class _Run:
             session.run_source(source, values, self._on_value, self.program, self._on_part)
         except (Exception, KeyboardInterrupt) as error:
             self._after_failure(isinstance(error, KeyboardInterrupt))
-            self.conversation.interrupted(getattr(error, "draws", None))
+            result = getattr(error, "unfinished", None)
+            if result is not None:
+                self.conversation.unfinished(result)
             raise
+
+    def changed_nothing(self) -> bool:
+        """Whether the model is as it was before the text."""
+        from venture_lite.repl.entry import changes_model, may_stop_halfway
+
+        failed = self.program[self.done : self.done + 1]
+        return not any(map(changes_model, self.program[: self.done])) and not any(map(may_stop_halfway, failed))
+
+    def left(self, source: Source, interrupted: bool) -> str:
+        """What was not run of a text with several directives; one that failed is among it, to be mended."""
+        first = self.done + interrupted
+        return source.text[self.program[first].span.start :] if 1 < len(self.program) > first else ""
 
     def _on_value(self, result: DirectiveResult) -> None:
         now = self._generators()

@@ -9,6 +9,9 @@ from venture_lite.inference.actions import ACTIONS
 from venture_lite.session.programs import only_rows
 from venture_lite.syntax import Directive, Expression, Form, Name
 
+# directives that only look, unless they draw
+LOOKS = (syntax.Sample, syntax.Report, syntax.ListDirectives, syntax.GetLogScore)
+
 
 def as_samples(program: tuple[Directive, ...], defined: Container[str]) -> tuple[Directive, ...]:
     """The program with a `sample` in place of each bare expression of the model.
@@ -41,6 +44,11 @@ def _is_question(expression: Expression, defined: Container[str]) -> bool:
             case Name(name=name) if name in defined:
                 return False
     return True
+
+
+def changes_model(directive: Directive) -> bool:
+    """Whether a directive does more than look at the model."""
+    return not isinstance(directive, LOOKS)
 
 
 def may_stop_halfway(directive: Directive) -> bool:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import shlex
 import textwrap
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -18,14 +19,11 @@ from typing import Any
 from venture_lite import syntax
 from venture_lite.errors import VentureError
 from venture_lite.parse import parse_program
-from venture_lite.repl.entry import is_bare
+from venture_lite.repl.entry import LOOKS, is_bare
 from venture_lite.repl.lexer import tokens
 from venture_lite.session import DirectiveResult, read_source
 from venture_lite.syntax import Directive
 from venture_lite.whole_files import replacing
-
-# directives that only look, unless they draw
-LOOKS = (syntax.Sample, syntax.Report, syntax.ListDirectives, syntax.GetLogScore)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +86,15 @@ class Parameters:
         """The options of `venture run` that give the values in use."""
         return [word for given in self._used.values() for word in (given.option, f"{given.saved}={given.text}")]
 
+    def memory(self) -> Callable[[], None]:
+        """A function that puts back which values recorded directives use."""
+        used = dict(self._used)
+
+        def restore() -> None:
+            self._used = used
+
+        return restore
+
     def forget_uses(self) -> None:
         """After `clear` nothing that is recorded uses a value."""
         self._used.clear()
@@ -122,6 +129,16 @@ class Record:
             f"; The next directive {why} in the session; here it runs to its end, and the trace differs from then on."
         )
         self.steps.append(f"{remark}\n{self.parameters.applied(text_of(directive))}")
+
+    def memory(self) -> Callable[[], None]:
+        """A function that puts back what is recorded now."""
+        steps, inexact, restore_uses = list(self.steps), self.inexact, self.parameters.memory()
+
+        def restore() -> None:
+            self.steps, self.inexact = steps, inexact
+            restore_uses()
+
+        return restore
 
     def _add_file(self, path: Path) -> None:
         """The directives of a file that was loaded: the file may change, and lie elsewhere."""

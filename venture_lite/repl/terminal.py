@@ -67,7 +67,8 @@ def converse(conversation: Conversation) -> int:
         try:
             # Ctrl-C is a key here, but a signal may come from elsewhere
             with conversation.stop.instead(lambda: _leave(prompt)):
-                text = prompt.prompt(f"{conversation.number + 1}> ", handle_sigint=False)
+                rest, conversation.rest = conversation.rest, ""
+                text = prompt.prompt(f"{conversation.number + 1}> ", default=rest, handle_sigint=False)
         except KeyboardInterrupt:
             conversation.is_stopped()
             continue

@@ -20,6 +20,9 @@ from venture_lite.standard import StandardLibrary
 from venture_lite.trace.directives import Model
 from venture_lite.trace.machine import Limits
 
+LONGEST_JOURNAL = 100_000
+"""Entries of a journal that are kept for one directive while the next runs, which may fail and change nothing."""
+
 
 @dataclass(frozen=True, slots=True)
 class Given:
@@ -65,6 +68,12 @@ class Chains:
         self.interruption = Interruption()
         # what the inference under way has collected in the chain that it is at; another thread may look
         self.collecting: DrawsBuilder | None = None
+        # whether directives that are done can still be taken back: their journal is kept until `settle`
+        self.holds = False
+        # where the journal of each stood when the last directive was done
+        self._marks: list[int] = []
+        # how often everything before was made final
+        self.settled = 0
         # held while a directive runs: a trace takes one at a time
         self._in_use = threading.Lock()
         self.models: list[Model] = []
@@ -74,6 +83,7 @@ class Chains:
         """Empty traces, with the generators that the seed gives."""
         self.models = [Model(np.random.default_rng(seed), StandardLibrary(), self.limits) for seed in self.seeds]
         self.defined.clear()
+        self.holds, self._marks = False, [0] * len(self.models)
         for model in self.models:
             model.interrupted = self._is_interrupted
             model.trace.analyzer.registered = self.registered
@@ -91,12 +101,38 @@ class Chains:
         return values[0] if len(self.models) == 1 else values
 
     def commit(self) -> None:
+        """Make a directive final; while directives are held back, all but `take_back`."""
+        if not self.holds:
+            self.settle()
+            return
+        for model in self.models:
+            model.trace.statistics.loading = None
+        self._marks = [model.trace.journal.mark() for model in self.models]
+
+    def settle(self) -> None:
+        """Nothing that was done until now can be taken back."""
+        self.holds, self._marks = False, [0] * len(self.models)
+        self.settled += 1
         for model in self.models:
             model.commit()
 
+    def hold_back(self) -> list[int]:
+        """From now on, what directives do can be taken back, until an inference moves the traces; the marks for it."""
+        if not self.holds or max(self._marks) > LONGEST_JOURNAL:
+            self.settle()
+        self.holds = True
+        return self._marks
+
+    def take_back(self, marks: list[int]) -> None:
+        """Undo all that was done since `hold_back` gave the marks."""
+        for model, mark in zip(self.models, marks, strict=True):
+            model.rollback(mark)
+        self._marks = marks
+
     def rollback(self) -> None:
-        for model in self.models:
-            model.rollback()
+        """Undo what the present directive has done."""
+        for model, mark in zip(self.models, self._marks, strict=True):
+            model.rollback(mark)
 
     @contextlib.contextmanager
     def guarded(self) -> Iterator[None]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -106,6 +106,22 @@ class Directory:
 
     def __iter__(self) -> Iterator[Live]:
         return iter(self.entries.values())
+
+    def memory(self) -> Callable[[], None]:
+        """A function that puts back what is in force now; the traces are another's to put back."""
+        entries, next_id = dict(self.entries), self.next_id
+        lives = [(live, list(live.parts)) for live in self]
+        parts = [(part, list(part.rows), set(part.forgotten)) for live in self for part in live.parts]
+
+        def restore() -> None:
+            self.entries, self.next_id = entries, next_id
+            self.revision += 1
+            for live, its_parts in lives:
+                live.parts[:] = its_parts
+            for part, rows, forgotten in parts:
+                part.rows, part.forgotten = rows, forgotten
+
+        return restore
 
     def enter(self, live: Live) -> None:
         """Make a directive final."""

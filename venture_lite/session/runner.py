@@ -163,6 +163,8 @@ class Runner:
     def _infer(self, directive: syntax.Infer, given: Given) -> Any:
         # in a loop that runs pass by pass, the observations of every pass would be gathered anew in each
         origin = self._origins.of(self.directory, directive.expression) if given.run is None else None
+        # transitions keep no journal
+        self.chains.settle()
         try:
             value = queries.infer(self.chains, directive.expression, given, self.directory)
         except BaseException as error:

@@ -31,6 +31,7 @@ from venture_lite.session.programs import (
     written,
 )
 from venture_lite.session.runner import Runner
+from venture_lite.session.undo import Undo
 from venture_lite.source_files import read_source
 from venture_lite.supplied import Parameters
 from venture_lite.trace.directives import Model
@@ -201,6 +202,10 @@ class Venture:
         """
         parsed = expression_of(expression)
         return self._execute(syntax.Infer(parsed, parsed.span), parameters)
+
+    def undo(self) -> Undo:
+        """Begin what can be taken back as a whole: see `Undo`."""
+        return Undo(self._runner)
 
     def collecting(self) -> DrawsBuilder | None:
         """What the inference under way has collected in the chain that it is at; another thread may ask."""

@@ -28,6 +28,7 @@ BENCHMARKS = (
     "repl",
     "process",
     "subsampled",
+    "setups",
     "sublinearity",
     "firefly",
     "gradient",

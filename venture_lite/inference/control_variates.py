@@ -36,7 +36,7 @@ class Expansion:
         self._recently = 0
         self._read_since = 0
         self._mode, was_kept = mode_of(linear)
-        # whether rows have come or gone: from then on the center is the mode of those that there are
+        # whether rows have come, gone or changed: from then on the center is the mode of those that there are
         self._rows_change = False
         self.rows += 0 if was_kept else linear.count * self._mode.evaluations
         self._expand(self._mode.at)
@@ -55,7 +55,7 @@ class Expansion:
         before, self.linear = self.linear, linear
         if before.reads_as(linear):
             return
-        self._rows_change |= before.count != linear.count
+        self._rows_change |= not linear.has_rows_of(before)
         # always from where the first search ended: in the present values it must not begin, for where there are several
         # modes a transition and the way back would then work with different expansions
         self._expand(self._searched(self._mode.at) if self._rows_change else self.center)

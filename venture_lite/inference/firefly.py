@@ -112,7 +112,7 @@ class Firefly:
         self.scale: Scale | None = None
         self.is_scale_new = False
         self._mode: Mode | None = None
-        # whether rows have come or gone: from then on bounds are placed at the mode of those that there are
+        # whether rows have come, gone or changed: from then on bounds are placed at the mode of those that there are
         self._rows_change = False
         self._version = -1
         self._read(self._sections_now())
@@ -153,13 +153,13 @@ class Firefly:
 
     def _reread(self, sections: Sections) -> None:
         """The likelihood may read something new: if so, bounds and statistics are made again."""
-        before = self.rows
+        before, was_read = self.rows, self.linear
         self._read(sections)
         if len(before) == len(self.rows) and all(map(BoundedRows.reads_the_same, before, self.rows)):
             for old, new in zip(before, self.rows, strict=True):
                 new.quadratics, new.slopes = old.quadratics, old.slopes
         else:
-            self._rows_change |= [kind.count for kind in before] != [kind.count for kind in self.rows]
+            self._rows_change |= not self.linear.has_rows_of(was_read)
             self._bound()
 
     def _note(self) -> None:

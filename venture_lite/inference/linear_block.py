@@ -63,6 +63,12 @@ class LinearBlock:
         mine, theirs = self.kinds, other.kinds
         return self.shapes == other.shapes and len(mine) == len(theirs) and all(map(Linear.is_as, mine, theirs))
 
+    def has_rows_of(self, other: LinearBlock) -> bool:
+        """Whether another reading found as many rows with the same values; what they read besides may differ."""
+        mine, theirs = self.kinds, other.kinds
+        pairs = zip(mine, theirs, strict=False)
+        return len(mine) == len(theirs) and all(np.array_equal(one.values, two.values) for one, two in pairs)
+
     def read_priors(self) -> None:
         """The distributions of the block's choices as they stand in the trace."""
         trace = self.model.trace

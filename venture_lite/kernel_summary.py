@@ -165,9 +165,7 @@ def _advice(row: KernelRow, wrong: str) -> str:
         case "stands still", _:
             return "a larger step"
         case "refused", _:
-            return (
-                "its block stood still meanwhile; " + _gentler(row, scaled) + ", or mh first, which leads to the data"
-            )
+            return f"its block stood still meanwhile; {_gentler(row, scaled)}, or a start nearer to the data"
         case "none accepted", _:
             return "its block did not move; " + _gentler(row, scaled)
     return "its block hardly moved; " + _gentler(row, scaled)

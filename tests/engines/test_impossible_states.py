@@ -41,6 +41,9 @@ ROOT = """
         (LIST, "(gibbs default one 200)"),
         (LIST, "(gibbs n 0 50)"),
         (LIST, "(rejection n 0 50)"),
+        (LIST, "(pgibbs n ordered 4 50)"),
+        (LIST, "(pgibbs default ordered 4 'ancestor 30)"),
+        (ROOT, "(pgibbs u ordered 4 50)"),
         (LIST, "(mh n 0 (lambda (n) (uniform_discrete 1 5)) 100)"),
         (ROOT, "(mh default one 300)"),
         (ROOT, "(mh u 0 'drift 1 300)"),
@@ -62,7 +65,9 @@ def test_an_error_in_a_state_of_probability_zero_is_a_rejection(program: str, ke
     assert v.log_score() > -np.inf
 
 
-@pytest.mark.parametrize("kernel", ["mh default one", "gibbs default one", "mh default all", "gibbs default all"])
+@pytest.mark.parametrize(
+    "kernel", ["mh default one", "gibbs default one", "mh default all", "gibbs default all", "pgibbs default ordered 4"]
+)
 def test_an_error_in_a_possible_state_is_an_error(kernel: str) -> None:
     v = Venture(seed=1)
     v.execute("[assume n (uniform_discrete 1 5)] [assume k (uniform_discrete 0 2)] [force n 4]")

@@ -46,6 +46,27 @@ CASES = (
             "(rejection default one 3)",
             "(do (mh n 0 (lambda (n) (if (flip) (+ n 1) (if (= n 1) 1 (- n 1)))) 3) (mh default one 3))",
             "(pgibbs default ordered 4 3)",
+            "(do (pgibbs n ordered 4 2) (gibbs all 1 1))",
+            "(pgibbs all ordered 4 'ancestor 3)",
+        ),
+        derivation="Enumeration of the ten pairs.",
+    ),
+    Case(
+        name="places_in_a_row_memoized",
+        program="""
+            [assume n (tag 'all 0 (tag 'n 0 (uniform_discrete 1 5)))]
+            [assume k (tag 'all 1 (uniform_discrete 0 n))]
+            [assume behind (mem (lambda (i) (- n (+ i 1))))]
+            [assume v (sqrt (behind k))]
+            [observe (normal v 0.8) 1.2]""",
+        query={"n": "n", "k": "k"},
+        exact=places_in_a_row,
+        engines=(
+            "(do (pgibbs n ordered 4 2) (gibbs all 1 1))",
+            "(mh default one 8)",
+            "(pgibbs all ordered 4 3)",
+            "(pgibbs all ordered 4 'ancestor 3)",
+            "(gibbs default one 4)",
         ),
         derivation="Enumeration of the ten pairs.",
     ),

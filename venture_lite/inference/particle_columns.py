@@ -13,10 +13,21 @@ from __future__ import annotations
 
 import numpy as np
 
+from venture_lite.inference.particle_steps import DEAD
 from venture_lite.inference.resampling import draw_ancestors, draw_particles, effective, shares
 from venture_lite.trace.borrowed import BorrowedColumn
 from venture_lite.trace.directives import Model
-from venture_lite.trace.population import Population, StepFunction, Unalike, Writer, value_at
+from venture_lite.trace.impossible import rejects
+from venture_lite.trace.population import (
+    FAILED,
+    Failures,
+    Population,
+    StepFunction,
+    Unalike,
+    Writer,
+    column_of,
+    value_at,
+)
 from venture_lite.trace.schedule import Schedule
 from venture_lite.trace.strands import Bundle, alike, strands_of
 
@@ -84,6 +95,8 @@ class BundleSweep:
             [node for node in step.order if not isinstance(model.trace.column(node >> 32), BorrowedColumn)]
             for step in bundle.steps
         ]
+        # particles of the step under way that met an error
+        self._failures: Failures = {}
         self._functions = [self._step(at) for at in range(len(bundle.steps))]
         self._later = self._later_terms() if ancestor else []
         self._futures = [self._future(at) for at in range(1, len(bundle.steps))] if ancestor else []
@@ -102,18 +115,20 @@ class BundleSweep:
         drawn: list[Population] = []
         lineage: list[np.ndarray] = []
         retained = np.zeros(self.bundle.count, np.int64)
-        weights: Weights = self._sum([])
+        self._failures.clear()
+        weights: Weights = self._sum([], [])
         share = shares(*weights)
         spread = 0.0
-        for at, step in enumerate(self._functions):
+        for at, (step, counts) in enumerate(self._functions):
             model.poll()
             if at:
                 kept = self._ancestor(at, population, weights) if self.ancestor else retained
                 ancestors = draw_ancestors(rng, share, kept)
                 places = (first[:, None] + ancestors).ravel()
-                population = {node: population[node][places] for node in self._kept_after[at - 1]}
+                population = {node: self._taken(population[node], places) for node in self._kept_after[at - 1]}
                 lineage.append(ancestors)
-            weights = self._sum(step(population, width))
+            self._failures.clear()
+            weights = self._sum(step(population, width), counts)
             drawn.append({node: population[node] for node in self._written[at] if node in population})
             share = shares(*weights)
             spread += float(effective(share).sum()) / self.particles
@@ -157,9 +172,15 @@ class BundleSweep:
     def _writer(self, at: int) -> Writer:
         """After a step; before the first where it is negative."""
         before = self._kept_after[at] if at >= 0 else ()
-        return Writer(self.model.trace, self.model.machine, self.bundle, before)
+        return Writer(self.model.trace, self.model.machine, self.bundle, before, self._failures)
 
-    def _step(self, at: int) -> StepFunction:
+    @staticmethod
+    def _taken(column: np.ndarray, places: np.ndarray) -> np.ndarray:
+        """The values of the ancestors; numbers again, where some particle that dies out had none."""
+        taken = column[places]
+        return column_of(taken.tolist()) if column.dtype == object and FAILED in column.tolist() else taken
+
+    def _step(self, at: int) -> tuple[StepFunction, list[int]]:
         writer = self._writer(at - 1)
         for node in self.bundle.steps[at].order:
             if node in self.schedule.scaffold.principals:
@@ -168,7 +189,7 @@ class BundleSweep:
                 writer.renew(node)
         for node in self.bundle.steps[at].absorbing:
             writer.weigh(node)
-        return writer.function()
+        return writer.function(), writer.counts
 
     def _live(self) -> list[list[int]]:
         """For each step: the nodes due by then that a later step reads."""
@@ -183,15 +204,19 @@ class BundleSweep:
             live.append(known)
         return live
 
-    def _sum(self, terms: list[np.ndarray]) -> Weights:
+    def _sum(self, terms: list[np.ndarray], counts: list[int]) -> Weights:
         width = self.bundle.count * self.particles
         impossible, total = np.zeros(width, np.int64), np.zeros(width)
-        for term in terms:
+        for term, count in zip(terms, counts, strict=True):
             gone = term == -np.inf
             if gone.any():
-                impossible += gone
+                impossible += count * gone
                 term = np.where(gone, 0.0, term)
             total += term
+        for particle, error in self._failures.items():
+            if not impossible[particle] and not rejects(self.model, error, ()):
+                raise error
+            impossible[particle] = DEAD
         shape = self.bundle.count, self.particles
         return impossible.reshape(shape), total.reshape(shape)
 
@@ -214,10 +239,12 @@ class BundleSweep:
     def _ancestor(self, at: int, population: Population, weights: Weights) -> np.ndarray:
         """The retained particles' ancestors, in proportion to their weight and to the density of what was retained."""
         width = self.bundle.count * self.particles
-        impossible, total = self._sum(self._futures[at - 1](dict(population), width))
+        future, counts = self._futures[at - 1]
+        self._failures.clear()
+        impossible, total = self._sum(future(dict(population), width), counts)
         return draw_particles(self.model.trace.rng, shares(impossible + weights[0], total + weights[1]))
 
-    def _future(self, at: int) -> StepFunction:
+    def _future(self, at: int) -> tuple[StepFunction, list[int]]:
         """Weighs, for every particle, the retained choices that read what came before a step."""
         writer = self._writer(at - 1)
         for node in self._later[at]:
@@ -225,4 +252,4 @@ class BundleSweep:
                 writer.renew(node)
             else:
                 writer.weigh(node)
-        return writer.function()
+        return writer.function(), writer.counts

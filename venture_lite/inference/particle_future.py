@@ -14,8 +14,9 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any
 
-from venture_lite.inference.particle_steps import Particle, Steps, Take
+from venture_lite.inference.particle_steps import DEAD, Particle, Steps, Take
 from venture_lite.trace.addresses import address
+from venture_lite.trace.impossible import REJECTING
 from venture_lite.trace.table import ROW_MASK
 from venture_lite.trace.weights import Weight, density_of
 
@@ -97,7 +98,7 @@ class Future:
         for particle in population[1:]:
             self.steps.model.poll()
             # what was drawn before its step is the history's own: the retained one's draws are no others'
-            fits = not has_early and not self._has_early(particle, at)
+            fits = not has_early and not self._has_early(particle, at) and particle.weight.impossible < DEAD
             weight = self._weight(particle, at, is_all_read) if fits else None
             found.append(weight)
         self.weighed += len(population)
@@ -128,7 +129,7 @@ class Future:
             for order, absorbing in self._parts(at, is_all_read):
                 steps.regenerate(order, absorbing, take, weight)
             fits = self._expected is None or self._asked == self._expected
-        except _Unlike:
+        except (_Unlike, *REJECTING):
             steps.abandon()
             fits = False
         steps.later = lambda node: None

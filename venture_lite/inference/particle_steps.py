@@ -8,15 +8,17 @@ from typing import Any
 
 import numpy as np
 
+from venture_lite.errors import ImpossibleState, KernelError, VentureError
 from venture_lite.trace.borrowed import BorrowedColumn
 from venture_lite.trace.directives import Model
 from venture_lite.trace.evidence import take_in
+from venture_lite.trace.impossible import REJECTING, rejects
 from venture_lite.trace.journal import Journal
 from venture_lite.trace.keys import KeyIndex
 from venture_lite.trace.runtime import Exchangeable
 from venture_lite.trace.schedule import Schedule
 from venture_lite.trace.table import ROW_MASK
-from venture_lite.trace.weights import Weight, density_of
+from venture_lite.trace.weights import NEVER, Weight, density_of
 from venture_lite.values import Symbol
 
 Take = Callable[[int, Any, tuple[Any, ...]], Any]
@@ -24,6 +26,9 @@ Take = Callable[[int, Any, tuple[Any, ...]], Any]
 
 Application = tuple[Exchangeable, Any, tuple[Any, ...]]
 """(exchangeable procedure, value, inputs)."""
+
+DEAD = NEVER >> 1
+"""Impossible terms of a particle that met an error in a state of probability zero; twice as many are an integer."""
 
 LASTING = {KeyIndex.remove, Exchangeable.set_arguments}
 """What takes back the changes that later steps may find other than as the value of a node or as an application in the
@@ -201,8 +206,15 @@ class Steps:
         gone = self._waiting.gone
         gone.clear()
         entering = self.model.trace.statistics.entering = []
-        self.regenerate(step.order, step.absorbing, take, child.weight)
-        self.model.trace.statistics.entering = None
+        try:
+            self.regenerate(step.order, step.absorbing, take, child.weight)
+        except REJECTING:
+            self.abandon()
+            journal.rollback(mark)
+            child.weight = Weight(DEAD)
+            return child
+        finally:
+            self.model.trace.statistics.entering = None
         child.values = {node: column.view[row] for node, column, row in self._stored[child.depth]}
         if early := [node for node in gone if self.schedule.due[node] > child.depth and node not in child.early]:
             child.values |= {node: self.model.trace.value(node) for node in early}
@@ -234,12 +246,32 @@ class Steps:
 
         machine.renew_choice, machine.choose = renew, take
         early = {} if self.past is None else self.past.early
-        for node in order:
-            if node not in early or not self._recall(node):
-                machine.renew(node)
-        for node in (*machine.constrained, *absorbing):
-            self._absorb(node, weight)
+        try:
+            for node in order:
+                if node not in early or not self._recall(node):
+                    machine.renew(node)
+            for node in (*machine.constrained, *absorbing):
+                self._absorb(node, weight)
+        except VentureError as error:
+            raise self._judged(error, absorbing, weight) from error
         machine.constrained.clear()
+
+    def _judged(self, error: VentureError, absorbing: list[int], weight: Weight | None) -> VentureError:
+        """An error of a step, or an ImpossibleState where some choice that stands has density zero; all that can be
+        weighed is."""
+        machine = self.model.machine
+        if weight is None or isinstance(error, KernelError):
+            return error
+        if rejects(self.model, error, ()):
+            return ImpossibleState(error.message)
+        weighed = Weight()
+        for node in (*machine.constrained, *absorbing):
+            machine.stack.clear()
+            try:
+                self._absorb(node, weighed)
+            except VentureError:
+                continue
+        return ImpossibleState(error.message) if weight.impossible or weighed.impossible else error
 
     def abandon(self) -> None:
         """Forget a step that was begun; the journal takes back what was done."""

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from venture_lite.code import Code, Constant, GlobalRef, Kind, Ref, SlotRef
-from venture_lite.errors import InternalError, VentureError
+from venture_lite.errors import InternalError, KernelError, VentureError
 from venture_lite.procedures.columns import RowByRow
 from venture_lite.procedures.record import Columns, Deterministic, Random
 from venture_lite.procedures.simulation import DRAWS
@@ -27,7 +27,7 @@ from venture_lite.trace.runtime import Closure
 from venture_lite.trace.strands import Bundle, Rows
 from venture_lite.trace.table import ROW_MASK, Column, NotColumnar
 from venture_lite.trace.trace import Trace
-from venture_lite.trace.weights import density_of
+from venture_lite.trace.weights import count_if_impossible, density_of
 
 Population = dict[int, np.ndarray]
 """Node -> its values, (particles,) or, for vectors of one length, (particles, length); objects where neither fits."""
@@ -86,6 +86,16 @@ def _together(form: Columns | None, lifted: tuple[bool, ...], arguments: tuple[A
         return None
 
 
+class Failed:
+    """In place of a value that a particle could not have, and of all that is computed from it."""
+
+
+FAILED = Failed()
+
+Failures = dict[int, VentureError]
+"""Particle -> the first error on its way."""
+
+
 class Unalike(Exception):
     """Strands that were to be written together differ in more than the rows of their nodes."""
 
@@ -112,6 +122,28 @@ class _Operation:
 
     def __init__(self, trace: Trace, nodes: list[int], record: Any, lifted: tuple[bool, ...]) -> None:
         self.trace, self.nodes, self.record, self.lifted = trace, nodes, record, lifted
+        # where a particle's errors are entered; the writer's
+        self.failures: Failures = {}
+
+    def _row_by_row(
+        self, particles: int, arguments: tuple[Any, ...], one: Callable[..., Any], instead: Any
+    ) -> list[Any]:
+        """`one` of every particle, (particle, arguments); `instead` where some argument could not be had, or none can
+        be found. The first particle of each strand is retained: what is an error there is one."""
+        each = particles // len(self.nodes)
+        found = []
+        for at, row in enumerate(_each(self.lifted, arguments, particles)):
+            if any(x is FAILED for x in row):
+                found.append(instead)
+                continue
+            try:
+                found.append(one(at, row))
+            except VentureError as error:
+                if not at % each or isinstance(error, KernelError):
+                    raise
+                self.failures.setdefault(at, error)
+                found.append(instead)
+        return found
 
     def _node(self, particle: int, particles: int) -> int:
         return self.nodes[particle * len(self.nodes) // particles]
@@ -130,8 +162,10 @@ class _Apply(_Operation):
         found = _together(self.record.columns, self.lifted, arguments)
         if found is not None:
             return found
-        rows = enumerate(_each(self.lifted, arguments, particles))
-        return column_of([self._scalar(self._node(at, particles), row) for at, row in rows])
+        values = self._row_by_row(
+            particles, arguments, lambda at, row: self._scalar(self._node(at, particles), row), FAILED
+        )
+        return column_of(values)
 
     def _scalar(self, node: int, arguments: tuple[Any, ...]) -> Any:
         try:
@@ -178,15 +212,12 @@ class _Draw(_Choice):
                 else:
                     column[::each] = kept
                     return column
-        values = []
-        for at, row in enumerate(list(_each(self.lifted, arguments, particles))):
+
+        def draw(at: int, row: tuple[Any, ...]) -> Any:
             node = self._node(at, particles)
-            if at % each:
-                self.machine.check(self.record, row, *self.trace.decode(node))
-                values.append(self.machine.simulate(node, self.record, row))
-            else:
-                values.append(self.trace.value(node))
-        return column_of(values)
+            return self.machine.simulate_anew(node, self.record, row) if at % each else self.trace.value(node)
+
+        return column_of(self._row_by_row(particles, arguments, draw, FAILED))
 
 
 class _Weigh(_Choice):
@@ -204,12 +235,10 @@ class _Weigh(_Choice):
             # NaN and infinity are errors that name their call, found below
             if terms is not None and not (np.isnan(terms) | (terms == np.inf)).any():
                 return np.broadcast_to(terms, (particles,))
-        return np.array(
-            [
-                self._term(self._node(at, particles), values)
-                for at, values in enumerate(_each(self.lifted, arguments, particles))
-            ]
+        terms = self._row_by_row(
+            particles, arguments, lambda at, values: self._term(self._node(at, particles), values), 0.0
         )
+        return np.array(terms)
 
     def _term(self, node: int, arguments: tuple[Any, ...]) -> float:
         value = self.trace.value(node)
@@ -217,15 +246,21 @@ class _Weigh(_Choice):
 
 
 class Writer:
-    """Writes the function of one step of a bundle. `moved` are the nodes that have columns when it runs.
+    """Writes the function of one step of a bundle. `moved` are the nodes that have columns when it runs, `failures` is
+    where the errors of its particles are entered.
 
     Raises Unalike where the strands of the bundle cannot be written together.
     """
 
-    def __init__(self, trace: Trace, machine: Evaluator, bundle: Bundle, moved: Iterable[int]) -> None:
+    def __init__(
+        self, trace: Trace, machine: Evaluator, bundle: Bundle, moved: Iterable[int], failures: Failures
+    ) -> None:
         self.trace = trace
         self.machine = machine
         self.bundle = bundle
+        self.failures = failures
+        # what each term counts where it is impossible
+        self.counts: list[int] = []
         # nodes that have columns, and the others whose values stand in these
         self.moved: set[int] = set()
         self._with_them: set[int] = set()
@@ -253,6 +288,7 @@ class Writer:
         if any(lifted):
             operation = self._bind(_Weigh(self.trace, self._likes(node), record, lifted))
             self.lines.append(f"w.append({operation}(n, {', '.join(texts)}))")
+            self.counts.append(count_if_impossible(self.trace, node))
 
     def function(self) -> StepFunction:
         body = "".join(f"    {line}\n" for line in self.lines)
@@ -263,6 +299,8 @@ class Writer:
     def _bind(self, value: Any) -> str:
         name = f"k{len(self.namespace)}"
         self.namespace[name] = value
+        if isinstance(value, _Operation):
+            value.failures = self.failures
         return name
 
     def _set(self, node: int, text: str) -> None:

@@ -62,11 +62,13 @@ def test_the_order_does_not_depend_on_how_many_directives_stand_before() -> None
         venture = Venture(seed=1)
         venture.execute(f"""{before} [assume x (flip (lookup (list 0.2 0.5 0.8) (uniform_discrete 0 3)))]
             [assume coin (mem (lambda (i) (flip 0.7)))] [predict (list (coin 0) (coin 1))]
+            [assume make (lambda (i) (lambda () i))] [assume one (make 1)] [assume two (make 2)]
+            [assume z (list (coin two) (coin one) (coin (mem one)) (coin (make_crp 1)) (coin exp))]
             [assume y (flip (if x 0.1 0.6))]""")
-        return venture.infer("(repeat 20 (do (mh default each 1) (collect x y)))")
+        return venture.infer("(repeat 20 (do (mh default each 1) (collect x y (labelled (first z) z))))")
 
     plain, shifted = draws(""), draws("[assume same (lambda (x) x)] [assume also same]")
-    assert all(np.array_equal(plain[name], shifted[name]) for name in ("x", "y"))
+    assert all(np.array_equal(plain[name], shifted[name]) for name in ("x", "y", "z"))
 
 
 def test_the_checker_finds_choices_that_share_a_place(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -31,6 +31,10 @@ NAME_SIZE = 16
 """Bytes of a procedure's name: 128 bits, of which no two procedures have the same."""
 
 
+PLACE_SIZE = 8
+"""Numbers of a procedure's place that stand before its name."""
+
+
 def address(trace: Trace, node: int) -> Address:
     """Where a choice stands, from the outside in: directive, then for each call its site, for memoized families their
     keys; then where the memoized procedure stands."""
@@ -130,8 +134,19 @@ def _names(trace: Trace, procedures: list[Any]) -> dict[Any, bytes]:
         todo.extend(missing)
         if not missing:
             text = _text(_replaced(home, known))
-            known[procedure] = hashlib.blake2b(text.encode(), digest_size=NAME_SIZE).digest()
+            known[procedure] = _place(home) + hashlib.blake2b(text.encode(), digest_size=NAME_SIZE).digest()
     return known
+
+
+def _place(home: tuple[Any, ...]) -> bytes:
+    """Where a procedure was made, from the outside in, as far as PLACE_SIZE numbers say: so that procedures among keys
+    are visited in the order of the text, and one directive more before them does not change it."""
+    if home[0] == "language":
+        return bytes(4 * PLACE_SIZE)
+    numbers = [part + 1 for segment in reversed(home[-1]) for part in segment if part.__class__ is int]
+    if home[0] == "lambda":
+        numbers.append(home[1] + 1)
+    return b"".join(number.to_bytes(4, "big") for number in [*numbers, *[0] * PLACE_SIZE][:PLACE_SIZE])
 
 
 def _home(trace: Trace, procedure: Any) -> tuple[Any, ...]:

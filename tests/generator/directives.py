@@ -1,239 +1,193 @@
-"""Directives of random programs, and the operations that a session performs between transitions."""
+"""Programs: directives in a random order, and the operations that a session performs between transitions."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
 import numpy as np
 
-from tests.generator.programs import Expressions, Program, Step
+from tests.generator import makers, naming, procedures
+from tests.generator.expressions import PLENTY, Expressions
+from tests.generator.programs import Program, Step
+from tests.generator.steps import Made, Maker
+from tests.generator.twins import Twin, both, twin
 
-DEPTH = 3
-# The covariance that generated programs refer to as {COV}.
-PARAMETERS = {"COV": np.array([[1.0, 0.3], [0.3, 0.8]])}
+BUDGET = 5.0
+"""Choices of a finite program, about."""
 
-
-@dataclass(slots=True)
-class Directives:
-    """Generates the steps of one program."""
-
-    rng: np.random.Generator
-    expressions: Expressions = field(init=False)
-    counter: int = 0
-
-    def __post_init__(self) -> None:
-        self.expressions = Expressions(self.rng)
-
-    def fresh(self, prefix: str) -> str:
-        self.counter += 1
-        return f"{prefix}{self.counter}"
-
-    def step(self, kind: str, text: str) -> Step:
-        return Step(kind, self.fresh("step"), text)
-
-    def assume(self, name: str, expression: str) -> Step:
-        return self.step("assume", f"[assume {name} {expression}]")
-
-    def body(self, parameter: str, is_real: bool, make: Callable[[], str], memoized: bool) -> str:
-        """A procedure's body, in which `parameter` is bound."""
-        e = self.expressions
-        outer = e.names, e.tags_finite, e.key
-        e.names = e.names.copy()
-        (e.names.reals if is_real else e.names.counts).append(parameter)
-        e.tags_finite, e.key = memoized, parameter if memoized else None
-        made = make()
-        e.names, e.tags_finite, e.key = outer
-        return made
-
-    def assume_choice(self) -> Step:
-        """A name bound directly to a random choice."""
-        e, kind = self.expressions, int(self.rng.integers(3))
-        name = self.fresh("x")
-        if kind == 0:
-            step = self.assume(name, f"(normal {e.real(1)} {e.positive(1)})")
-            e.names.reals.append(name)
-        elif kind == 1:
-            step = self.assume(name, f"(flip {e.probability(1)})")
-            e.names.booleans.append(name)
-        else:
-            step = self.assume(name, f"(binomial 3 {e.probability(1)})")
-            e.names.counts.append(name)
-        e.names.forceable.append((name, ("0.37", "true", "2")[kind]))
-        return step
-
-    def assume_value(self) -> Step:
-        e, kind = self.expressions, int(self.rng.integers(3))
-        name = self.fresh("v")
-        make, names = ((e.real, e.names.reals), (e.boolean, e.names.booleans), (e.count, e.names.counts))[kind]
-        step = self.assume(name, make(DEPTH))
-        names.append(name)
-        return step
-
-    def assume_lambda(self) -> Step:
-        e, name = self.expressions, self.fresh("f")
-        step = self.assume(f"({name} a)", self.body("a", True, lambda: e.real(DEPTH), memoized=False))
-        e.names.real_calls.append(f"({name} {{real}})")
-        return step
-
-    def assume_memo(self) -> Step:
-        e, name, is_real = self.expressions, self.fresh("m"), self.rng.random() < 0.6
-        make = e.real if is_real else e.boolean
-        body = self.body("i", False, lambda: make(DEPTH - 1), memoized=True)
-        step = self.assume(name, f"(mem (lambda (i) {body}))")
-        (e.names.real_calls if is_real else e.names.boolean_calls).append(f"({name} {{count}})")
-        return step
-
-    def assume_recursion(self) -> Step:
-        e, name = self.expressions, self.fresh("rec")
-        if self.rng.random() < 0.5:
-            step = self.assume(f"({name})", f"(if (flip {e.constant(0.55, 0.9)}) 0 (+ 1 ({name})))")
-            e.names.count_calls.append(f"({name})")
-        else:
-            term = self.body("k", False, lambda: e.real(1), memoized=False)
-            step = self.assume(f"({name} k)", f"(if (<= k 0) 0 (+ {term} ({name} (- k 1))))")
-            e.names.real_calls.append(f"({name} {{count}})")
-        return step
-
-    def assume_maker(self) -> Step:
-        e, kind = self.expressions, int(self.rng.integers(5))
-        name = self.fresh("made")
-        if kind == 0:
-            maker = e.pick(["make_beta_bernoulli", "make_uc_beta_bernoulli"])
-            step = self.assume(name, f"({maker} {e.positive(1)} {e.positive(1)})")
-            e.names.boolean_calls.append(f"({name})")
-            e.names.observable.append((f"({name})", ("true", "false")))
-        elif kind == 1:
-            step = self.assume(name, f"(make_sym_dir_mult {e.positive(1)} 3)")
-            e.names.count_calls.append(f"({name})")
-            e.names.observable.append((f"({name})", ("0", "1", "2")))
-        elif kind == 2:
-            step = self.assume(name, f"(make_gamma_poisson {e.positive(1)} 2)")
-            e.names.count_calls.append(f"({name})")
-            e.names.observable.append((f"({name})", ("0", "1", "3")))
-        elif kind == 3:
-            step = self.assume(name, f"(make_normal_inv_chi_sq {e.real(1)} 1 3 {e.positive(1)})")
-            e.names.real_calls.append(f"({name})")
-            e.names.observable.append((f"({name})", ("0.5", "-1.2")))
-        else:
-            step = self.assume(name, f"(mem (lambda (i) (make_beta_bernoulli {e.positive(0)} 1)))")
-            e.names.boolean_calls.append(f"(({name} {{count}}))")
-            e.names.observable.append((f"(({name} {e.count(1)}))", ("true", "false")))
-        return step
-
-    def assume_tables(self) -> list[Step]:
-        """A Chinese restaurant, its customers, and something for each table."""
-        e = self.expressions
-        crp, z, dish = self.fresh("crp"), self.fresh("z"), self.fresh("dish")
-        discount = " 0.2" if self.rng.random() < 0.4 else ""
-        e.blocks += 1
-        steps = [
-            self.assume(crp, f"(make_crp {e.positive(1)}{discount})"),
-            self.assume(z, f"(mem (lambda (i) (scope_include 'd (+ {1000 * e.blocks} i) ({crp}))))"),
-        ]
-        if self.rng.random() < 0.5:
-            steps.append(self.assume(dish, f"(mem (lambda (t) {self.body('t', False, lambda: e.real(1), True)}))"))
-            e.names.real_calls.append(f"({dish} ({z} {{count}}))")
-            value = ("0.4", "-1")
-        else:
-            steps.append(self.assume(dish, f"(mem (lambda (t) (make_beta_bernoulli {e.positive(1)} 1)))"))
-            e.names.boolean_calls.append(f"(({dish} ({z} {{count}})))")
-            value = ("true", "false")
-            e.names.observable.append((f"(({dish} ({z} 1)))", value))
-            e.names.observable.append((f"(({dish} ({z} 2)))", value))
-        e.names.count_calls.append(f"({z} {{count}})")
-        return steps
-
-    def density(self, depth: int) -> str:
-        return f"(normal {self.expressions.real(depth)} {self.expressions.positive(depth)})"
-
-    def observe(self) -> list[Step]:
-        """Evidence on a choice, found directly, in a branch, through a call, a memoized call or a maker."""
-        e = self.expressions
-        number = e.constant(-2, 2)
-        match int(self.rng.integers(8)):
-            case 0:
-                expression, value = f"(flip {e.probability(2)})", e.pick(["true", "false", "1"])
-            case 1:
-                expression, value = f"(poisson {e.positive(2)})", e.pick(["0", "1", "3"])
-            case 2:
-                expression, value = f"(if {e.boolean(2)} {self.density(1)} {self.density(2)})", number
-            case 3:
-                inner = f"(let ((a {e.real(2)})) (normal a {e.positive(0)}))"
-                expression, value = f"(if {e.boolean(1)} {inner} {self.density(1)})", number
-            case 4:
-                name = self.fresh("g")
-                body = self.body("a", True, lambda: self.density(1), memoized=False)
-                return [
-                    self.assume(f"({name} a)", body),
-                    self.step("observe", f"[observe ({name} {e.real(1)}) {number}]"),
-                    self.step("observe", f"[observe ({name} {e.real(1)}) {e.constant(-2, 2)}]"),
-                ]
-            case 5:
-                name = self.fresh("o")
-                body = self.body("i", False, lambda: self.density(1), memoized=True)
-                return [
-                    self.assume(name, f"(mem (lambda (i) {body}))"),
-                    self.step("predict", f"[predict (+ ({name} 0) ({name} 1))]"),
-                    self.step("observe", f"[observe ({name} 1) {number}]"),
-                    self.step("observe", f"[observe ({name} 2) {e.constant(-2, 2)}]"),
-                ]
-            case 6 if e.names.observable:
-                expression, values = e.names.observable[int(self.rng.integers(len(e.names.observable)))]
-                value = e.pick(list(values))
-            case _:
-                expression, value = self.density(DEPTH - 1), number
-        return [self.step("observe", f"[observe {expression} {value}]")]
-
-    def predict(self) -> Step:
-        e = self.expressions
-        make = (e.real, e.boolean, e.count)[int(self.rng.integers(3))]
-        return self.step("predict", f"[predict {make(DEPTH)}]")
+Kind = Callable[[Maker], Made]
+KINDS: tuple[Kind, ...] = (
+    naming.choice,
+    naming.choice,
+    naming.value,
+    naming.value,
+    naming.computed,
+    naming.computed,
+    naming.alias,
+    naming.alias,
+    naming.alias_of_call,
+    procedures.procedure,
+    procedures.memory,
+    procedures.memory_of_memories,
+    procedures.alias_of_procedure,
+    procedures.recursion,
+    procedures.keyed,
+    procedures.random_procedure,
+    makers.product,
+    makers.product,
+    makers.several,
+    makers.decided,
+    makers.in_memory,
+    makers.restaurant,
+    makers.hierarchy,
+)
 
 
-def random_program(seed: int) -> Program:
-    """The program of this seed."""
-    rng = np.random.default_rng(seed)
-    make = Directives(rng)
-    kinds: list[Callable[[], Step | list[Step]]] = [
-        make.assume_choice,
-        make.assume_value,
-        make.assume_value,
-        make.assume_lambda,
-        make.assume_memo,
-        make.assume_recursion,
-        make.assume_maker,
-        make.assume_tables,
-        make.observe,
-        make.observe,
-        make.predict,
+def density(make: Maker, depth: int) -> Twin:
+    return twin("(normal {0} {1})", make.expressions.real(depth), make.expressions.positive(depth))
+
+
+def evidence(make: Maker, expression: Twin, value: str) -> Step:
+    e = make.expressions
+    item = Twin(expression.plain, e.evident_wrapper().format(expression.dressed)) if e.chance(0.25) else expression
+    return make.step("observe", f"[observe {item.dressed} {value}]", (f"[observe {expression.plain} {value}]",))
+
+
+def observe(make: Maker) -> Made:
+    """Evidence on a choice, found directly, in a branch, through a call, a memoized call, a name or a maker."""
+    e = make.expressions
+    number = e.constant(-2, 2).plain
+    match int(make.rng.integers(10)):
+        case 0 | 1:
+            return [evidence(make, twin("(flip {0})", e.probability(2)), make.pick(["true", "false", "1"]))]
+        case 2:
+            return [evidence(make, twin("(poisson {0})", e.positive(2)), make.pick(["0", "1", "3"]))]
+        case 3:
+            branches = twin("(if {0} {1} {2})", e.boolean(2), density(make, 1), density(make, 2))
+            return [evidence(make, branches, number)]
+        case 4:
+            inner = twin("(let ((a {0})) (normal a {1}))", e.real(2), e.positive(0))
+            return [evidence(make, twin("(if {0} {1} {2})", e.boolean(1), inner, density(make, 1)), number)]
+        case 5:
+            return observe_calls(make)
+        case 6:
+            return observe_memory(make)
+        case 7 if e.names.observable:
+            expression, values = e.names.observable[int(make.rng.integers(len(e.names.observable)))]
+            return [evidence(make, expression, make.pick(list(values)))]
+        case 8:
+            return naming.data(make)
+    return [evidence(make, density(make, make.depth - 1), number)]
+
+
+def observe_calls(make: Maker) -> Made:
+    e, name = make.expressions, make.expressions.fresh("g")
+    body = make.body([("real", both("a"))], lambda: density(make, 1), memoized=False)
+    calls = [twin(f"({name} {{0}})", e.real(1)) for _ in range(2)]
+    return [make.assume(f"({name} a)", body), *(evidence(make, call, e.constant(-2, 2).plain) for call in calls)]
+
+
+def observe_memory(make: Maker) -> Made:
+    """Evidence on a memoized call that exists, and on one that does not."""
+    e, name = make.expressions, make.expressions.fresh("o")
+    body = make.body([("count", both("i"))], lambda: twin("(flip {0})", e.probability(1)), memoized=True)
+    e.spend()
+    return [
+        make.assume(name, twin("(mem (lambda (i) {0}))", body)),
+        make.step("predict", f"[predict (list ({name} 0) ({name} 1))]", (f"[predict (list ({name} 0) ({name} 1))]",)),
+        evidence(make, both(f"({name} 1)"), "true"),
+        evidence(make, both(f"({name} 2)"), "false"),
     ]
-    steps = [make.assume_choice()]
-    for _ in range(int(rng.integers(3, 9))):
-        made = kinds[int(rng.integers(len(kinds)))]()
-        steps.extend([made] if isinstance(made, Step) else made)
-    steps.extend(make.observe())
-    return Program(tuple(steps), random_operations(make, steps))
 
 
-def random_operations(make: Directives, steps: list[Step]) -> tuple[Step, ...]:
+def observe_name(make: Maker) -> Made:
+    """Evidence on a choice that has a name already."""
+    e = make.expressions
+    found = [(name, value) for name, value in e.names.forceable if name.plain not in make.observed]
+    if len(found) < 2:
+        return observe(make)
+    name, value = found[int(make.rng.integers(len(found)))]
+    make.observed.add(name.plain)
+    return [evidence(make, name, value)]
+
+
+def predict(make: Maker) -> Step:
+    e = make.expressions
+    made = (e.real, e.boolean, e.count)[int(make.rng.integers(3))](make.depth)
+    return make.step("predict", f"[predict {made.dressed}]", (f"[predict {made.plain}]",))
+
+
+def random_program(seed: int, finite: bool = False, attempt: int = 0) -> Program:
+    """The program of this seed."""
+    rng = np.random.default_rng([seed, finite, attempt])
+    heavy = bool(rng.random() < 0.5)
+    make = Maker(Expressions(rng, finite, heavy, budget=BUDGET if finite else PLENTY), depth=2 if finite else 3)
+    steps = [naming.identity(make), *naming.choice(make), *naming.choice(make)]
+    for _ in range(int(rng.integers(4, 9))):
+        draw = rng.random()
+        if draw < 0.7:
+            steps += KINDS[int(rng.integers(len(KINDS)))](make)
+        elif draw < 0.85:
+            steps += observe(make)
+        elif draw < 0.9:
+            steps += observe_name(make)
+        else:
+            steps.append(predict(make))
+    # What the program bound last is read by what comes.
+    steps += naming.value(make)
+    steps += observe(make)
+    return Program(tuple(steps), random_operations(make, steps), queries(make), heavy)
+
+
+def queries(make: Maker) -> tuple[Twin, ...]:
+    """Names of values, and which labels are equal."""
+    values = make.expressions.names.values
+    named = [item for kind in ("boolean", "count") for item in values.get(kind, [])]
+    labels = values.get("label", [])
+    named += [twin("(= {0} {1})", labels[0], item) for item in labels[1:]]
+    if not make.expressions.finite:
+        named += values.get("real", [])
+    return tuple(named[-8:])
+
+
+def random_operations(make: Maker, steps: list[Step]) -> tuple[Step, ...]:
     """Operations in an order that is always legal: nothing that is referred to is forgotten."""
     rng, operations = make.rng, []
-    removable = [step for step in steps if step.kind in ("observe", "predict")]
+    removable = [
+        step
+        for step in steps
+        if step.kind in ("observe", "predict") and len(step.plain) == 1 and step.label not in make.permanent
+    ]
+    forgotten: list[Step] = []
     for _ in range(int(rng.integers(2, 6))):
-        kind = int(rng.integers(4))
-        if kind == 0 and removable:
-            step = removable.pop(int(rng.integers(len(removable))))
-            operations.append(Step("forget", step.label, f"[forget {step.label}]"))
-        elif kind == 1:
-            name, value = make.expressions.names.forceable[0]
-            operations.append(make.step("force", f"[force {name} {value}]"))
-        elif kind == 2:
-            # The first of an observation's steps may bind a procedure for it.
-            new = make.observe()
-            operations.extend(new)
-            removable.extend(step for step in new if step.kind != "assume")
-        else:
-            operations.append(make.predict())
-            removable.append(operations[-1])
+        match int(rng.integers(6)):
+            case 0 if removable:
+                step = removable.pop(int(rng.integers(len(removable))))
+                operations.append(Step("forget", step.label, f"[forget {step.label}]", (f"[forget {step.label}]",)))
+                forgotten.append(step)
+            case 1:
+                free = [item for item in make.expressions.names.forceable if item[0].plain not in make.observed]
+                operations.extend(force(make, *item) for item in free[:1])
+            case 2:
+                # The first of an observation's steps may bind a procedure for it.
+                new = observe(make)
+                operations.extend(new)
+                removable.extend(step for step in new if step.kind != "assume" and len(step.plain) == 1)
+            case 3 if forgotten:
+                again = forgotten.pop()
+                operations.append(make.step(again.kind, again.text, again.plain))
+                removable.append(operations[-1])
+            case 4:
+                frozen = [step for step in removable if step.kind == "predict"]
+                if frozen:
+                    label = frozen[0].label
+                    removable.remove(frozen[0])
+                    operations.append(Step("freeze", label, f"[freeze {label}]", (f"[freeze {label}]",)))
+            case _:
+                operations.append(predict(make))
+                removable.append(operations[-1])
     return tuple(operations)
+
+
+def force(make: Maker, name: Twin, value: str) -> Step:
+    return make.step("force", f"[force {name.dressed} {value}]", (f"[force {name.plain} {value}]",))

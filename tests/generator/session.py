@@ -5,8 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING, Any
 
-from tests.generator.directives import PARAMETERS
-from tests.generator.programs import Program, Step
+from tests.generator.programs import PARAMETERS, Program, Step
 
 if TYPE_CHECKING:
     from venture_lite import Venture
@@ -32,7 +31,7 @@ TRANSITIONS = (
 
 def used(text: str) -> dict[str, Any]:
     """The parameters that a directive refers to."""
-    return {name: value for name, value in PARAMETERS.items() if f"{{{name}}}" in text}
+    return {name: value for name, value in PARAMETERS.items() if f"{{{name}" in text}
 
 
 def perform(venture: Venture, step: Step) -> None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 # Each chunk is one test; a failure names the seed of its program.
 CHUNK = 10
-FAST = [pytest.param(first, id=f"{first}..{first + CHUNK - 1}") for first in range(0, 80, CHUNK)]
+FAST = [pytest.param(first, id=f"{first}..{first + CHUNK - 1}") for first in range(0, 60, CHUNK)]
 SLOW_CHUNK = 100
 SLOW = [pytest.param(first, id=f"{first}..{first + SLOW_CHUNK - 1}") for first in range(0, 10_000, SLOW_CHUNK)]
 
@@ -141,7 +141,7 @@ def assert_interruptions_are_harmless(seed: int) -> None:
         check(venture)
 
 
-@pytest.mark.parametrize("first", FAST[:6])
+@pytest.mark.parametrize("first", FAST[:3])
 def test_an_interruption_at_every_point_leaves_a_valid_trace(first: int) -> None:
     for seed in range(first, first + CHUNK):
         assert_interruptions_are_harmless(seed)
@@ -158,7 +158,7 @@ def history(seed: int, chains: int = 1) -> list[Any]:
     """Draws and states of a program's whole session."""
     program = random_program(seed)
     venture = load(program, seed, chains)
-    name = program.directives[0].text.split()[1]
+    name = program.queries[0].dressed
     seen: list[Any] = []
     for i, transition in enumerate(TRANSITIONS):
         if i < len(program.operations):
@@ -169,14 +169,14 @@ def history(seed: int, chains: int = 1) -> list[Any]:
     return [*seen, state(venture)]
 
 
-@pytest.mark.parametrize("first", FAST[:5])
+@pytest.mark.parametrize("first", FAST[:2])
 def test_the_same_seed_gives_the_same_draws(first: int) -> None:
     for seed in range(first, first + CHUNK):
         assert history(seed) == history(seed), f"program {seed}"
 
 
 def test_the_same_seed_gives_the_same_draws_in_every_chain() -> None:
-    for seed in range(20):
+    for seed in range(8):
         assert history(seed, chains=2) == history(seed, chains=2), f"program {seed}"
 
 
@@ -203,7 +203,7 @@ def test_observing_and_forgetting_again_restores_the_score_of_what_remains(first
     for seed in range(first, first + CHUNK):
         venture = load(random_program(seed), seed)
         infer(venture, "(mh default one 5)")
-        name = random_program(seed).directives[0].text.split()[1]
+        name = random_program(seed).queries[0].dressed
         before = np.ravel(venture.log_score())
         venture.observe(f"(normal (+ {name} 0.5) 1.3)", 0.4, label="extra")
         with_evidence = np.ravel(venture.log_score())

@@ -145,7 +145,7 @@ def test_several_chains_are_as_each_alone() -> None:
         for venture in alone:
             for step in program.directives:
                 perform(venture, step)
-        name = program.directives[0].text.split()[1]
+        name = program.queries[0].dressed
         for transition in TRANSITIONS[::3]:
             expression = f"(repeat 3 (do {transition} (collect {name})))"
             draws = infer(together, expression)[name]

@@ -281,8 +281,6 @@ def _compile_anneal(program: InferenceProgram, form: Form) -> Kernel:
             row.accepted += engine.changed - before[1]
             row.rows += engine.rows - before[2]
             row.seconds += time.perf_counter() - start
-            # draws may have been collected while it ran
-            use.ran(program.watch.now)
 
     return run
 

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from venture_lite.diagnostics import FEWEST_DRAWS
 from venture_lite.directives import EXAMPLES
 from venture_lite.draws import DrawsBuilder, KernelStatistics
 from venture_lite.errors import ArgumentError, CallSite, NameUnknown, Span, VentureError, nearest, warn
@@ -221,7 +220,7 @@ class InferenceProgram:
         reader, forced = self.reader, self.model.trace.default.forced
         found: set[str] = set()
         for name, values in self.draws.values.items():
-            if reader is not None and len(values) >= FEWEST_DRAWS and all(equal(value, values[0]) for value in values):
+            if reader is not None and len(values) > 1 and all(equal(value, values[0]) for value in values):
                 sources = [reader(item) for item in self.collected[name]]
                 if not any(read.draws for read in sources) and any(
                     is_unobserved(self.model.trace, node) and node not in forced

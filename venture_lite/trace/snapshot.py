@@ -19,7 +19,7 @@ from venture_lite.trace.constants import may_be_constant
 from venture_lite.trace.runtime import Closure, Exchangeable, Memo
 from venture_lite.trace.scopes import DefaultScope, Scope
 from venture_lite.trace.table import ROW_MASK, Table
-from venture_lite.values import Symbol
+from venture_lite.values import Dictionary, Symbol
 
 if TYPE_CHECKING:
     from venture_lite.trace.directives import Model
@@ -145,6 +145,8 @@ class _Snapshot:
                 return ("symbol", value.name)
             case tuple() | list():
                 return ("list", *map(self.value, value))
+            case Dictionary():
+                return ("dictionary", *((self.value(key), self.value(item)) for key, item in value.items()))
             case np.ndarray():
                 return ("array", value.shape, value.tobytes())
             case Closure():

@@ -1,0 +1,400 @@
+"""An interpreter of modelling expressions for checking the package's: written from the language's description alone.
+
+A program is compiled into Python closures and run from its beginning for every world. It keeps no trace: a choice is
+known by its path (the places of the calls that lead to it), and what value it takes is asked of a `Chooser`. Evidence
+goes down with evaluation to the choice that takes it; a choice that exists already has its value or the world none.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from tests.generator.interpreter_procedures import (
+    DETERMINISTIC,
+    MAKERS,
+    RANDOM,
+    FiniteRandom,
+    Higher,
+    Made,
+    MakerOf,
+    key_of,
+)
+from tests.generator.programs import Step
+
+TOKEN = re.compile(r"""[;#][^\n]*|"[^"]*"|['()\[\]]|\{[^}]*\}|[^\s()\[\]'"]+""")
+LOOP = re.compile(r"\s*for (\w+) in (\d+)\.\.\.(\d+): (.*)", re.DOTALL)
+FREE: Any = object()
+Path = tuple[Any, ...]
+Frame = list[Any]
+Run = Callable[[Frame, Path, Any], Any]
+Scope = tuple[list[str], Any] | None
+
+
+class Impossible(Exception):
+    """The world at hand has probability zero."""
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """A quoted name."""
+
+    name: str
+
+
+def parse(text: str) -> list[Any]:
+    """Expressions as nested lists of names, numbers, booleans, `Text` and lists."""
+    stack: list[list[Any]] = [[]]
+    quotes: list[int] = []
+    for token in TOKEN.findall(text):
+        if token == "'":
+            quotes.append(len(stack))
+            stack.append(["quote"])
+            continue
+        if token in "([":
+            stack.append([])
+            continue
+        item = stack.pop() if token in ")]" else atom(token)
+        stack[-1].append(item)
+        while quotes and quotes[-1] == len(stack) - 1:
+            quotes.pop()
+            item = stack.pop()
+            stack[-1].append(item)
+    return stack[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A string."""
+
+    text: str
+
+
+def atom(token: str) -> Any:
+    if token in ("true", "false"):
+        return token == "true"
+    if token[0] == '"':
+        return Text(token[1:-1])
+    for kind in (int, float):
+        try:
+            return kind(token)
+        except ValueError:
+            continue
+    return token
+
+
+@dataclass(eq=False, slots=True)
+class Closure:
+    body: Run
+    frame: Frame
+    parameters: int
+    name: Path
+
+
+@dataclass(eq=False, slots=True)
+class Memory:
+    procedure: Any
+    name: Path
+    values: dict[Any, Any] = field(default_factory=dict)
+
+
+class Chooser(Protocol):
+    def choose(self, procedure: FiniteRandom, arguments: Sequence[Any], path: Path) -> Any:
+        """The value of the choice at `path`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Directive:
+    kind: str
+    name: str
+    run: Run
+    evidence: Any = FREE
+
+
+class Interpreter:
+    """A program that can be run many times; `log_weight` is of the evidence met in the present run."""
+
+    def __init__(self, steps: Sequence[Step], frozen: Mapping[str, Any], parameters: Mapping[str, Any]) -> None:
+        self.parameters = parameters
+        self.sites = 0
+        self.globals: dict[str, Any] = {}
+        self.log_weight = 0.0
+        self.chooser: Chooser | None = None
+        self.program = [d for step in steps for d in self._directives(step, frozen)]
+
+    def compiled(self, text: str) -> Run:
+        return self._compile(parse(text)[0], None)
+
+    def run(self, chooser: Chooser) -> None:
+        """Raises Impossible where evidence cannot be met."""
+        self.globals, self.log_weight, self.chooser = {}, 0.0, chooser
+        for number, directive in enumerate(self.program):
+            value = directive.run([None], (number,), directive.evidence)
+            if directive.kind == "assume":
+                self.globals[directive.name] = value
+
+    def _directives(self, step: Step, frozen: Mapping[str, Any]) -> list[Directive]:
+        if loop := LOOP.fullmatch(step.text):
+            variable, low, high, body = loop.groups()
+            return [self._directive(parse(body)[0], (variable, n)) for n in range(int(low), int(high) + 1)]
+        form = parse(step.text)[0]
+        if step.label in frozen:
+            form = [*form[:-1], ["quote", frozen[step.label]]]
+        return [self._directive(form, None)]
+
+    def _directive(self, form: Any, loop: tuple[str, int] | None) -> Directive:
+        match form:
+            case ["assume", [name, *parameters], body]:
+                return Directive("assume", name, self._compile(["lambda", parameters, body], None))
+            case ["assume", name, body]:
+                return Directive("assume", name, self._compile(body, None))
+            case ["observe", expression, value]:
+                within = expression if loop is None else ["let", [list(loop)], expression]
+                constant = value if loop is None else ["let", [list(loop)], value]
+                run = self._compile(within, None)
+                return Directive("observe", "", run, self._compile(constant, None)([None], (), FREE))
+            case ["predict", expression]:
+                return Directive("predict", "", self._compile(expression, None))
+        raise ValueError(form)
+
+    # ---------------------------------------------------------------------------------------------------- compilation
+
+    def _compile(self, form: Any, scope: Scope) -> Run:
+        match form:
+            case str() if form[0] == "{":
+                return self._parameter(form[1:-1], scope)
+            case str():
+                return self._name(form, scope)
+            case ["if", predicate, yes, no]:
+                return self._if(predicate, yes, no, scope)
+            case ["cond", [predicate, body], *clauses]:
+                if predicate == "else":
+                    return self._compile(body, scope)
+                return self._if(predicate, body, ["cond", *clauses], scope)
+            case ["and"]:
+                return met(True)
+            case ["or"]:
+                return met(False)
+            case ["and" | "or" as word, *parts]:
+                return self._connective(word, parts, scope)
+            case ["let" | "letrec" as word, bindings, body]:
+                return self._let(word, bindings, body, scope)
+            case ["begin", *before, last]:
+                return self._begin([self._compile(part, scope) for part in before], self._compile(last, scope))
+            case ["lambda", parameters, body]:
+                return self._lambda(parameters, body, scope)
+            case ["quote", datum]:
+                return met(quoted(datum))
+            case ["mem", procedure]:
+                return self._mem(self._compile(procedure, scope))
+            case ["scope_include" | "tag", _, _, body]:
+                return self._compile(body, scope)
+            case list():
+                return self._application(form, scope)
+        return met(form)
+
+    def _parameter(self, text: str, scope: Scope) -> Run:
+        name, _, index = text.rstrip("]").partition("[")
+        if not index:
+            return met(self.parameters[name])
+        at = self._compile(atom(index), scope)
+        return lambda frame, path, evidence: meet(self.parameters[name][at(frame, path, FREE) - 1], evidence)
+
+    def _name(self, name: str, scope: Scope) -> Run:
+        depth = 0
+        while scope is not None:
+            names, scope = scope
+            if name in names:
+                return local(depth, names.index(name) + 1)
+            depth += 1
+        known = BUILT_IN.get(name)
+
+        def read(frame: Frame, path: Path, evidence: Any) -> Any:
+            return meet(self.globals.get(name, known) if known is not None else self.globals[name], evidence)
+
+        return read
+
+    def _if(self, predicate: Any, yes: Any, no: Any, scope: Scope) -> Run:
+        test, then, other = (self._compile(part, scope) for part in (predicate, yes, no))
+
+        def run(frame: Frame, path: Path, evidence: Any) -> Any:
+            return (then if truth(test(frame, path, FREE)) else other)(frame, path, evidence)
+
+        return run
+
+    def _connective(self, word: str, parts: list[Any], scope: Scope) -> Run:
+        compiled, ends = [self._compile(part, scope) for part in parts], word == "or"
+
+        def run(frame: Frame, path: Path, evidence: Any) -> Any:
+            value = None
+            for part in compiled:
+                value = part(frame, path, FREE)
+                if truth(value) == ends:
+                    break
+            return meet(value, evidence)
+
+        return run
+
+    def _let(self, word: str, bindings: list[Any], body: Any, scope: Scope) -> Run:
+        # One frame for each name of a let, since each may be bound again by the next; one for all of a letrec.
+        values: list[Run] = []
+        if word == "letrec":
+            scope = ([name for name, _ in bindings], scope)
+            values = [self._compile(value, scope) for _, value in bindings]
+        else:
+            for name, value in bindings:
+                values.append(self._compile(value, scope))
+                scope = ([name], scope)
+        inner = self._compile(body, scope)
+        taken = taking([name for name, _ in bindings], [value for _, value in bindings], body)
+
+        def sequential(frame: Frame, path: Path, evidence: Any) -> Any:
+            for number, value in enumerate(values):
+                frame = [frame, value(frame, path, evidence if number == taken else FREE)]
+            return inner(frame, path, FREE if taken is not None else evidence)
+
+        def recursive(frame: Frame, path: Path, evidence: Any) -> Any:
+            frame = [frame]
+            for value in values:
+                frame.append(value(frame, path, FREE))
+            return inner(frame, path, evidence)
+
+        return recursive if word == "letrec" else sequential
+
+    def _begin(self, before: list[Run], last: Run) -> Run:
+        def run(frame: Frame, path: Path, evidence: Any) -> Any:
+            for part in before:
+                part(frame, path, FREE)
+            return last(frame, path, evidence)
+
+        return run
+
+    def _lambda(self, parameters: list[str], body: Any, scope: Scope) -> Run:
+        inner, site = self._compile(body, (parameters, scope)), self._site()
+        return lambda frame, path, evidence: Closure(inner, frame, len(parameters), (path, site))
+
+    def _mem(self, procedure: Run) -> Run:
+        site = self._site()
+        return lambda frame, path, evidence: Memory(procedure(frame, path, FREE), (path, site))
+
+    def _application(self, form: list[Any], scope: Scope) -> Run:
+        site, parts, taken = self._site(), [self._compile(part, scope) for part in form], None
+        match form:
+            case [["lambda", [*parameters], body], *arguments]:
+                taken = taking(parameters, arguments, body)
+
+        def run(frame: Frame, path: Path, evidence: Any) -> Any:
+            procedure, *arguments = [
+                part(frame, path, evidence if number - 1 == taken else FREE) for number, part in enumerate(parts)
+            ]
+            return self.apply(procedure, arguments, (path, site), FREE if taken is not None else evidence)
+
+        return run
+
+    def _site(self) -> int:
+        self.sites += 1
+        return self.sites
+
+    # ---------------------------------------------------------------------------------------------------- application
+
+    def apply(self, procedure: Any, arguments: list[Any], path: Path, evidence: Any) -> Any:
+        match procedure:
+            case Closure(body, frame, count):
+                assert len(arguments) == count, "wrong number of arguments"
+                return body([frame, *arguments], path, evidence)
+            case Memory(inner, name, values):
+                key = tuple(map(key_of, arguments))
+                if key in values:
+                    return meet(values[key], evidence)
+                values[key] = self.apply(inner, arguments, (name, tuple(map(named, key))), evidence)
+                return values[key]
+            case FiniteRandom():
+                return self.draw(procedure, arguments, path, evidence)
+            case Made(random, parameters, values):
+                value = self.draw(random, [values, *parameters], path, evidence)
+                values.append(value)
+                return value
+            case MakerOf(random):
+                return Made(random, tuple(arguments), [], path)
+            case Higher(name):
+                return meet(HIGHER[name](self, arguments, path), evidence)
+        return meet(procedure(*arguments), evidence)
+
+    def draw(self, random: FiniteRandom, arguments: Sequence[Any], path: Path, evidence: Any) -> Any:
+        if evidence is not FREE:
+            weight = random.log_density(evidence, *arguments)
+            if weight == -math.inf:
+                raise Impossible
+            self.log_weight += weight
+            return evidence
+        assert self.chooser is not None
+        return self.chooser.choose(random, arguments, path)
+
+
+def taking(names: list[str], values: list[Any], body: Any) -> int | None:
+    """Which of the bound expressions the evidence on a body goes to, where the body is no more than its name."""
+    taken = None
+    for number in reversed(range(len(names))):
+        if names[number] == body:
+            taken, body = number, values[number]
+    return taken
+
+
+def truth(value: Any) -> bool:
+    assert value == 0 or value == 1, f"{value} is no predicate"
+    return bool(value)
+
+
+def meet(value: Any, evidence: Any) -> Any:
+    """Evidence on a value that exists already."""
+    if evidence is not FREE and value != evidence:
+        raise Impossible
+    return value
+
+
+def met(value: Any) -> Run:
+    return lambda frame, path, evidence: meet(value, evidence)
+
+
+def local(depth: int, index: int) -> Run:
+    def read(frame: Frame, path: Path, evidence: Any) -> Any:
+        for _ in range(depth):
+            frame = frame[0]
+        return meet(frame[index], evidence)
+
+    return read
+
+
+def quoted(datum: Any) -> Any:
+    if isinstance(datum, list):
+        return tuple(map(quoted, datum))
+    return Symbol(datum) if isinstance(datum, str) else datum.text if isinstance(datum, Text) else datum
+
+
+def named(key: Any) -> Any:
+    """A key that is the same in every run: procedures by where they were made."""
+    return key.name if isinstance(key, (Closure, Memory, Made)) else key
+
+
+def map_over(interpreter: Interpreter, arguments: list[Any], path: Path) -> Any:
+    f, items = arguments
+    return tuple(interpreter.apply(f, [item], (path, i), FREE) for i, item in enumerate(items))
+
+
+def filter_by(interpreter: Interpreter, arguments: list[Any], path: Path) -> Any:
+    f, items = arguments
+    return tuple(item for i, item in enumerate(items) if truth(interpreter.apply(f, [item], (path, i), FREE)))
+
+
+def fold_over(interpreter: Interpreter, arguments: list[Any], path: Path) -> Any:
+    f, gathered, items = arguments
+    for i, item in enumerate(items):
+        gathered = interpreter.apply(f, [gathered, item], (path, i), FREE)
+    return gathered
+
+
+HIGHER = {"map": map_over, "filter": filter_by, "fold": fold_over}
+BUILT_IN: dict[str, Any] = {**DETERMINISTIC, **RANDOM, **MAKERS}

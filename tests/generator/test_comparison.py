@@ -1,0 +1,98 @@
+"""Every kernel on random programs: draw for draw as in the plain spelling, and as often as the enumeration says."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from tests.generator.comparison import (
+    GENERAL,
+    KERNELS,
+    Interrupted,
+    Pair,
+    assert_finds_the_answer,
+    finite_program,
+)
+from tests.generator.directives import random_program
+from tests.generator.worlds import Answer, worlds
+
+# 60 programs every day, 40 of them finite, and 1,000 with the slow tests; each chunk is one test.
+CHUNK = 10
+FINITE = [pytest.param(first, id=f"{first}..{first + CHUNK - 1}") for first in range(0, 40, CHUNK)]
+OTHERS = [pytest.param(first, id=f"{first}..{first + CHUNK - 1}") for first in range(2000, 2020, CHUNK)]
+SLOW_FINITE = [pytest.param(first, id=f"{first}..{first + CHUNK - 1}") for first in range(40, 840, CHUNK)]
+SLOW_OTHERS = [pytest.param(first, id=f"{first}..{first + CHUNK - 1}") for first in range(2020, 2220, CHUNK)]
+DRAWS = 20
+
+
+def some(kernels: tuple[str, ...], seed: int, count: int) -> tuple[str, ...]:
+    """As many of the kernels, others for each seed, in their order."""
+    chosen = {(seed + i * (len(kernels) // count)) % len(kernels) for i in range(count)}
+    return tuple(kernel for i, kernel in enumerate(kernels) if i in chosen)
+
+
+def agree(seeds: range, finite: bool, count: int) -> int:
+    """Compare programs with their plain spelling; how many comparisons of kernels were made."""
+    made = 0
+    for seed in seeds:
+        program = finite_program(seed) if finite else random_program(seed)
+        kernels = KERNELS if finite else GENERAL
+        try:
+            made += Pair(program, seed, some(kernels, seed, count), finite).compare(DRAWS)
+        except Interrupted:
+            continue
+    return made
+
+
+@pytest.mark.parametrize("first", FINITE)
+def test_draws_are_those_of_the_plain_spelling(first: int) -> None:
+    assert agree(range(first, first + CHUNK), True, 3) >= 12
+
+
+@pytest.mark.parametrize("first", OTHERS)
+def test_draws_are_those_of_the_plain_spelling_in_other_programs(first: int) -> None:
+    assert agree(range(first, first + CHUNK), False, 3) >= 12
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", SLOW_FINITE)
+def test_draws_of_all_kernels_are_those_of_the_plain_spelling(first: int) -> None:
+    assert agree(range(first, first + CHUNK), True, len(KERNELS)) >= 50
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", SLOW_OTHERS)
+def test_draws_of_all_kernels_are_those_of_the_plain_spelling_in_other_programs(first: int) -> None:
+    assert agree(range(first, first + CHUNK), False, len(GENERAL)) >= 50
+
+
+def judge(seeds: range, count: int) -> int:
+    """Compare that many kernels on each program with its enumeration; how many could be judged."""
+    return sum(
+        assert_finds_the_answer(finite_program(seed), seed, kernel)
+        for seed in seeds
+        for kernel in some(KERNELS, seed, count)
+    )
+
+
+@pytest.mark.parametrize("first", [pytest.param(first, id=f"{first}..{first + 3}") for first in range(0, 16, 4)])
+def test_kernels_find_the_worlds_of_the_enumeration(first: int) -> None:
+    assert judge(range(first, first + 4), 1) >= 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", [*FINITE, *SLOW_FINITE])
+def test_kernels_find_the_worlds_of_many_enumerations(first: int) -> None:
+    """Four kernels on each program, so that each kernel meets some 180 programs."""
+    assert judge(range(first, first + CHUNK), 4) >= 10
+
+
+def test_both_spellings_have_the_same_worlds() -> None:
+    for seed in range(60):
+        program = finite_program(seed)
+        dressed = worlds(program.directives, [query.dressed for query in program.queries], {})
+        plain = worlds(program.plain.directives, [query.plain for query in program.queries], {})
+        one, other = Answer.of(dressed).joint(), Answer.of(plain).joint()
+        assert one.keys() == other.keys(), f"program {seed}"
+        assert all(math.isclose(p, other[values], abs_tol=1e-12) for values, p in one.items()), f"program {seed}"

@@ -13,6 +13,7 @@ from venture_lite import Venture
 from venture_lite.cli import main
 from venture_lite.draws import Draws
 from venture_lite.errors import VentureWarning
+from venture_lite.inference.watch import Watch
 
 PAIR = """
 [assume x (tag 'x 0 (normal 0 1))]
@@ -247,6 +248,21 @@ def test_a_name_is_told_once_for_each_program_text() -> None:
     assert warned(text, v) == [one("x")]
     assert warned(text, v) == []
     assert warned(text.replace("5", "6"), v) == [one("x")]
+
+
+def test_a_text_that_was_told_is_judged_less_and_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    v = Venture(seed=1)
+    runs: list[int] = []
+    looks: list[int] = []
+    finish = Watch.finish
+    monkeypatch.setattr(Watch, "finish", lambda self: looks.append(len(runs)) or finish(self))
+    assert warned(PAIR, v) == []
+    for run in range(12):
+        warned("[infer (repeat 2 (do (mh y all 1) (collect y)))]", v)
+        runs.append(run)
+    assert looks == [0, 1, 2, 4, 8]
+    v.force("x", 2)
+    assert v.infer("(repeat 2 (do (mh y all 1) (collect y)))").held == ("x: held at 2",)
 
 
 def test_each_chain_is_judged_and_a_name_told_once() -> None:

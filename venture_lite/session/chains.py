@@ -51,6 +51,20 @@ class Given:
         return {name: np.array([value]) for name, value in self.passes.items()}
 
 
+@dataclass(slots=True, eq=False)
+class Told:
+    """The names of choices that were told to be unmoved by one program text, and how often it ran since. Mutable."""
+
+    names: set[str] = field(default_factory=set)
+    runs: int = 0
+
+    def looks_again(self, models: list[Model]) -> bool:
+        """Whether one more run is judged: where many choices are unmoved each look costs as much as many transitions,
+        so that the looks become rare, but for what `force` holds, which every summary tells."""
+        self.runs += 1
+        return not self.runs & (self.runs - 1) or any(model.trace.default.forced for model in models)
+
+
 class Chains:
     """Traces of one program, one for each chain. Mutable: they are made anew by `clear`."""
 
@@ -63,8 +77,8 @@ class Chains:
         self.registered: dict[str, Procedure] = {}
         # what `define` binds, for inference expressions only
         self.defined: dict[str, Any] = {}
-        # program texts with the names of choices that were told to be moved by none of their kernels
-        self.told_unmoved: set[tuple[str, str]] = set()
+        # program texts of which some choices were told to be moved by none of their kernels
+        self.told_unmoved: dict[str, Told] = {}
         self.interruption = Interruption()
         # what the inference under way has collected in the chain that it is at; another thread may look
         self.collecting: DrawsBuilder | None = None

@@ -19,7 +19,7 @@ from venture_lite.inference.watch import Watch
 from venture_lite.lift import Lifter, shape
 from venture_lite.parameters import constant_index
 from venture_lite.presentation import counted
-from venture_lite.session.chains import Chains, Given
+from venture_lite.session.chains import Chains, Given, Told
 from venture_lite.session.live import Directory
 from venture_lite.session.loop_data import LoopData
 from venture_lite.session.places import Shared, told_at
@@ -170,12 +170,14 @@ def judge(chains: Chains, watches: Sequence[Watch], span: Span, draws: Draws | N
     held: dict[str, None] = dict.fromkeys(draws.held if draws is not None else ())
     for watch in watches:
         watch.close()
-    for watch in watches:
+    told = chains.told_unmoved.get(span.text)
+    for watch in watches if told is None or told.looks_again(chains.models) else ():
         verdict = watch.finish()
         held.update(dict.fromkeys(verdict.held))
         for name, count in verdict.unmoved.items():
-            if (span.text, name) not in chains.told_unmoved:
-                chains.told_unmoved.add((span.text, name))
+            told = chains.told_unmoved.setdefault(span.text, Told())
+            if name not in told.names:
+                told.names.add(name)
                 moved, value = ("is", "its value") if count == 1 else ("are", "their values")
                 text = f"{span.place()}: {name}: {counted(count, 'choice')} {moved} moved by no kernel: "
                 warn(f"{text}the draws take {value} as given")

@@ -17,6 +17,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from venture_lite.escapes import escaped
+
 if TYPE_CHECKING:
     from types import FrameType, TracebackType
 
@@ -28,6 +30,8 @@ class Source:
     name: str
     # left out of the representation: every node of a tree refers to its source
     text: str = field(default="", repr=False)
+    # whether messages may show lines of it: not of a file that lies outside of the folder of who loads it
+    quotable: bool = True
 
     def line_and_column(self, offset: int) -> tuple[int, int]:
         """Line and column, both counted from 1, of a character offset."""
@@ -135,12 +139,12 @@ class VentureError(Exception):
 
     def __str__(self) -> str:
         parts = [self.message if self.span is None else f"{self.span.place()}: {self.message}"]
-        if self.span is not None and self.span.source.text:
+        if self.span is not None and self.span.source.text and self.span.source.quotable:
             parts.append(self.span.underlined())
         if self.hint:
             parts.append(f"  try: {self.hint}")
         parts.extend(_chain_lines(self.chain))
-        return "\n".join(parts)
+        return escaped("\n".join(parts))
 
 
 def shown_in_notebook(error: VentureError, called: bool = True) -> list[str]:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from venture_lite.draws import Draws
 from venture_lite.errors import Source, VentureError, shown_in_notebook
+from venture_lite.escapes import escaped
 from venture_lite.progress import Progress, Silent, Snapshot, Tracker
 from venture_lite.report import Report, as_text, warnings_to
 from venture_lite.session import DirectiveResult, Venture
@@ -107,7 +108,7 @@ class Magic:
             chains = venture._runner.chains
             watched, chains.progress = chains.progress, shown.progress()
             try:
-                with warnings_to(lambda text: print(f"warning: {text}", file=sys.stderr)):
+                with warnings_to(lambda text: print(escaped(f"warning: {text}"), file=sys.stderr)):
                     source = Source(f"In[{len(self.shell.user_ns.get('In', '?')) - 1}]", program)
                     venture.run_source(source, self._parameters(options), on_value, on_part=on_part)
             finally:
@@ -189,7 +190,7 @@ class Shown:
         if isinstance(report.value, Draws):
             self.draws(report.value)
         elif not self.quiet and (text := as_text(report)) is not None:
-            print(text)
+            print(escaped(text))
 
     def draws(self, draws: Draws) -> None:
         from IPython.display import display

@@ -14,6 +14,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
+from venture_lite.escapes import escaped
+
 if TYPE_CHECKING:
     from rich.progress import Progress as Bars
 
@@ -164,7 +166,7 @@ class Display:
             snapshot = self._latest[chain]
             if chain not in self._rows:
                 self._rows[chain] = bars.add_task("", told="")
-            name = " ".join(snapshot.label.split())
+            name = escaped(" ".join(snapshot.label.split()))
             described = name if self._chains == 1 else f"chain {chain}: {name}"
             row = self._rows[chain]
             bars.update(row, description=described, completed=snapshot.done, total=snapshot.total, told=snapshot.told())

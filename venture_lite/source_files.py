@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import codecs
+import contextlib
 import io
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 from venture_lite.errors import Source, Span, VentureError
@@ -24,8 +26,29 @@ def resolved(path: Path) -> Path:
         return path
 
 
-def read_source(path: Path, span: Span | None) -> Source:
-    """A program file's text; `span` is where the program asks for it.
+def lies_outside(path: Path, loader: Path | None) -> bool:
+    """Whether a file stands neither in the folder of the program that loads it nor below; what a person types, or a
+    caller gives as a text, may load anything."""
+    if loader is None or not resolved(loader).is_file():
+        return False
+    return not resolved(path).is_relative_to(resolved(loader).parent)
+
+
+@contextlib.contextmanager
+def unquoted_outside(path: Path, loader: Path | None, span: Span) -> Iterator[None]:
+    """Errors met in a file that a program loads from outside of its own folder say where they are, and nothing that
+    stands there: whoever runs a program of somebody else's may be able to read more files than that one."""
+    try:
+        yield
+    except VentureError as error:
+        if error.span is None or error.span.source is span.source or not lies_outside(path, loader):
+            raise
+        hint = "run that file itself to see what is wrong: it lies outside of the folder of the program that loads it"
+        raise VentureError(f"cannot load {path}: there is an error at {error.span.place()}", span, hint) from None
+
+
+def read_source(path: Path, span: Span | None, loader: Path | None = None) -> Source:
+    """A program file's text; `span` is where the program `loader` asks for it, if one does.
 
     Raises VentureError for a file that cannot be read, is too large, or is no text in UTF-8.
     """
@@ -36,7 +59,8 @@ def read_source(path: Path, span: Span | None) -> Source:
         raise VentureError(f"{path} is a folder, not a program", span) from None
     except (OSError, ValueError) as error:
         raise VentureError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}", span) from error
-    return Source(str(path), _decoded(content, str(path), span))
+    quotable = not lies_outside(path, loader)
+    return Source(str(path), _decoded(content, str(path), span, quotable), quotable)
 
 
 def read_standard_input() -> Source:
@@ -53,7 +77,7 @@ def read_standard_input() -> Source:
     return Source(STANDARD_INPUT, _decoded(content, STANDARD_INPUT, None))
 
 
-def _decoded(content: bytes, name: str, span: Span | None) -> str:
+def _decoded(content: bytes, name: str, span: Span | None, quotable: bool = True) -> str:
     if len(content) > MOST_BYTES:
         hint = "give data as parameters: {X[n]} in the text, -d X=FILE on the command line"
         raise VentureError(f"{name} is larger than {MOST_BYTES // 2**20} MB, too large for a program", span, hint)
@@ -61,6 +85,7 @@ def _decoded(content: bytes, name: str, span: Span | None) -> str:
         text = content.removeprefix(codecs.BOM_UTF8).decode("utf-8")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        message = f"{name} is not a text in UTF-8: line {line} holds the byte 0x{content[error.start]:02X}"
+        byte = f"the byte 0x{content[error.start]:02X}" if quotable else "another byte"
+        message = f"{name} is not a text in UTF-8: line {line} holds {byte}"
         raise VentureError(message, span, "save it as UTF-8") from None
     return io.IncrementalNewlineDecoder(None, translate=True).decode(text, final=True)

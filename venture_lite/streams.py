@@ -1,4 +1,4 @@
-"""Writing to the streams of a process, which may be closed, full, or read by nobody."""
+"""Writing to the streams of a process, which may be closed, full, read by nobody, or by a terminal that obeys codes."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import sys
 from typing import TextIO
 
 from venture_lite.errors import VentureError
+from venture_lite.escapes import escaped
 
 
 def say(text: str) -> None:
@@ -15,7 +16,7 @@ def say(text: str) -> None:
     if sys.stderr is None:
         return
     with contextlib.suppress(OSError, ValueError):
-        print(text, file=sys.stderr, flush=True)
+        print(escaped(text), file=sys.stderr, flush=True)
 
 
 def write_line(text: str, stream: TextIO | None) -> None:
@@ -28,7 +29,7 @@ def write_line(text: str, stream: TextIO | None) -> None:
     if stream is None:
         raise VentureError("cannot write to standard output: it is closed")
     try:
-        print(text, file=stream, flush=True)
+        print(escaped(text), file=stream, flush=True)
     except BrokenPipeError:
         abandon_output(stream)
         raise

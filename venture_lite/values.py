@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from venture_lite.errors import VentureError
+from venture_lite.escapes import HARMFUL, escape
 
 LARGEST_INTEGER = 2**63
 """Integers of this size and above are floats."""
@@ -242,9 +243,12 @@ def _python_dictionary(value: Dictionary) -> dict[Any, Any]:
 _ESCAPED = {"\n": "\\n", "\t": "\\t", "\r": "\\r", "\0": "\\0", '"': '\\"', "\\": "\\\\"}
 
 
+_UNSAFE = re.compile(f'["\\\\\n\t{HARMFUL}]')
+
+
 def quoted(text: str) -> str:
     """A string as it is typed in a program."""
-    return '"' + re.sub(r'["\\\x00-\x1f\x7f]', lambda m: _ESCAPED.get(m[0], f"\\x{ord(m[0]):02x}"), text) + '"'
+    return '"' + _UNSAFE.sub(lambda found: _ESCAPED.get(found[0]) or escape(found[0]), text) + '"'
 
 
 def written(value: Any) -> str:

@@ -14,7 +14,7 @@ import pytest
 
 PACKAGE = Path(__file__).parents[2] / "venture_lite"
 LAYERS = (
-    ("errors", "suggestions"),
+    ("errors", "escapes", "suggestions"),
     ("collector", "streams", "syntax", "values", "diagnostics", "presentation", "progress", "tables"),
     ("signals", "whole_files"),
     ("directives", "refusals", "nesting", "parse", "recovery", "source_files", "data"),

@@ -106,7 +106,11 @@ class Findings:
         self._add(Diagnostic("warning", message, span, hint))
 
     def _add(self, found: Diagnostic) -> None:
-        """Each thing is told once at a place."""
+        """Each thing is told once at a place; of a file that is not to be quoted, that there is one."""
+        if not found.span.source.quotable:
+            message = f"there is {'an error' if found.severity == 'error' else 'a warning'} here"
+            hint = "check that file itself: it lies outside of the folder of the program that loads it"
+            found = Diagnostic(found.severity, message, found.span, hint)
         self._found.setdefault((found.span.source.name, found.span.start, found.message), found)
 
     @contextlib.contextmanager

@@ -19,7 +19,7 @@ from venture_lite.forms import refuse_as_name
 from venture_lite.label_uses import LabelUse, LabelUses
 from venture_lite.recovery import parse_on
 from venture_lite.session.programs import only_rows, refused_in_loop
-from venture_lite.source_files import read_source, resolved
+from venture_lite.source_files import read_source, resolved, unquoted_outside
 from venture_lite.syntax import Directive, Expression
 
 
@@ -181,12 +181,13 @@ class ProgramCheck:
     # ------------------------------------------------------------------------------------- other directives
 
     def _load(self, name: str, span: Span) -> None:
-        path = self._running[-1].parent / name
+        loader = self._running[-1]
+        path = loader.parent / name
         if any(resolved(path) == resolved(running) for running in self._running):
             raise VentureError(f"{path} loads itself", span)
         try:
-            source = read_source(path, span)
-            self.source(source)
+            with unquoted_outside(path, loader, span):
+                self.source(read_source(path, span, loader))
         except VentureError:
             # what the file would have bound is not known
             self.names.incomplete = self.labels.uncertain = True

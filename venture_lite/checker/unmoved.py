@@ -319,21 +319,32 @@ def _key(item: Expression | None) -> Any:
 
 def _collected(item: Expression, repeated: bool) -> Iterator[Expression]:
     """The expressions of which an inference may make several draws."""
-    if not isinstance(item, Form) or not item.items or not isinstance(item.items[0], Name):
-        return
-    head, *rest = item.items
-    assert isinstance(head, Name)
-    if head.name in ("collect", "labelled", "plot"):
-        if repeated:
-            yield from (_unlabelled(part) for part in ([item] if head.name == "labelled" else rest))
-        return
-    place = {"repeat": 0, "cycle": -1, "mixture": -1}.get(head.name)
-    again = repeated or (place is not None and bool(rest) and _constant(rest[place]) not in (0, 1))
-    for part in rest:
-        # the kernels of a cycle or a mixture stand in brackets of their own
-        inside = part.items if isinstance(part, Form) and head.name in ("cycle", "mixture") else (part,)
-        for inner in inside:
-            yield from _collected(inner, again)
+    # not recursive: brackets nest as deep as one likes
+    todo = [(item, repeated)]
+    while todo:
+        part, again = todo.pop()
+        if not isinstance(part, Form) or not part.items or not isinstance(part.items[0], Name):
+            continue
+        head, *rest = part.items
+        assert isinstance(head, Name)
+        if head.name in ("collect", "labelled", "plot"):
+            if again:
+                yield from (_unlabelled(one) for one in ([part] if head.name == "labelled" else rest))
+            continue
+        todo.extend((inner, _runs_again(head.name, rest, again)) for inner in reversed(_inside(head.name, rest)))
+
+
+def _runs_again(action: str, rest: list[Expression], around: bool) -> bool:
+    """Whether what stands in an action may run more than once."""
+    place = {"repeat": 0, "cycle": -1, "mixture": -1}.get(action)
+    return around or (place is not None and bool(rest) and _constant(rest[place]) not in (0, 1))
+
+
+def _inside(action: str, rest: list[Expression]) -> list[Expression]:
+    """What stands in an action; the kernels of a cycle or a mixture stand in brackets of their own."""
+    if action not in ("cycle", "mixture"):
+        return rest
+    return [inner for part in rest for inner in (part.items if isinstance(part, Form) else (part,))]
 
 
 def _unlabelled(item: Expression) -> Expression:

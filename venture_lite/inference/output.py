@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from venture_lite.errors import ArgumentError
+from venture_lite.escapes import escaped
 from venture_lite.inference.program import Action, InferenceProgram, Kernel
 from venture_lite.inference.reading import parts_of
 from venture_lite.inference.watch import Variable
@@ -66,7 +67,7 @@ def _compile_print(program: InferenceProgram, form: Form) -> Kernel:
     variables = [(name, program.sampler(expression)) for name, expression in map(_named, form.items[1:])]
 
     def run() -> None:
-        print("  ".join(f"{name} = {show(sample())}" for name, sample in variables))
+        print(escaped("  ".join(f"{name} = {show(sample())}" for name, sample in variables)))
 
     return run
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from venture_lite.errors import Source, VentureError
+from venture_lite.escapes import escaped
 from venture_lite.signals import Stop
 
 if TYPE_CHECKING:
@@ -314,12 +315,12 @@ class Conversation:
     def print(self, text: str) -> None:
         """To standard output; what the output cannot show is escaped."""
         encoding = sys.stdout.encoding or "utf-8"
-        print(text.encode(encoding, "backslashreplace").decode(encoding), flush=True)
+        print(escaped(text).encode(encoding, "backslashreplace").decode(encoding), flush=True)
 
     def say(self, text: str) -> None:
         """To standard error, where values do not go."""
         encoding = sys.stderr.encoding or "utf-8"
-        print(text.encode(encoding, "backslashreplace").decode(encoding), file=sys.stderr, flush=True)
+        print(escaped(text).encode(encoding, "backslashreplace").decode(encoding), file=sys.stderr, flush=True)
 
 
 class _Run:

@@ -25,7 +25,7 @@ from venture_lite.session.programs import (
     refuse_in_loop,
     result_of,
 )
-from venture_lite.source_files import read_source, resolved
+from venture_lite.source_files import read_source, resolved, unquoted_outside
 from venture_lite.supplied import Parameters
 from venture_lite.syntax import Directive
 from venture_lite.trace.directives import Model
@@ -177,18 +177,19 @@ class Runner:
         return value
 
     def _load(self, name: str, span: Span, given: Given) -> list[Any]:
-        folder = self._running[-1].parent if self._running else Path()
-        path = folder / name
+        loader = self._running[-1] if self._running else None
+        path = (loader.parent if loader is not None else Path()) / name
         if any(resolved(path) == resolved(running) for running in self._running):
             raise VentureError(f"{path} loads itself", span)
         values: list[Any] = []
-        source = read_source(path, span)
-        self._each(
-            source,
-            parse_program(source),
-            given.parameters,
-            lambda directive, inner: values.append(self._part(directive, inner)),
-        )
+        with unquoted_outside(path, loader, span):
+            source = read_source(path, span, loader)
+            self._each(
+                source,
+                parse_program(source),
+                given.parameters,
+                lambda directive, inner: values.append(self._part(directive, inner)),
+            )
         return values
 
     def _part(self, directive: Directive, given: Given) -> Any:

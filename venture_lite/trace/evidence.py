@@ -103,7 +103,7 @@ def _elsewhere(domain: str, given: Any, value: Any) -> tuple[Any, ...]:
         return (int(np.sum(value)),) if isinstance(value, np.ndarray) else ()
     size = value + 1 if isinstance(value, int) and 0 <= value < MOST_OUTCOMES else np.size(value)
     sizes = {len(given), size} if domain in ("probability vector", "positive vector", "scores") else ()
-    return tuple(np.full(size, 1.0 / size) for size in sizes)
+    return tuple(np.full(size, 1.0 / size) for size in sizes if size)
 
 
 MOST_OUTCOMES = 2**20

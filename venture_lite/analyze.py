@@ -131,9 +131,16 @@ class Analyzer:
         return target
 
     def directive(
-        self, name: str, expression: Expression, arity: int, stored_result: bool, horizon: int | None = None
+        self,
+        name: str,
+        expression: Expression,
+        arity: int,
+        stored_result: bool,
+        horizon: int | None = None,
+        passing: bool = False,
     ) -> Code:
-        """The Code of one directive: `arity` argument slots, then what the expression needs. Numbers the whole tree."""
+        """The Code of one directive: `arity` argument slots, then what the expression needs. Numbers the whole tree;
+        one that is `passing`, of which no row lasts, by numbers that were in use before."""
         if horizon is None:
             horizon = self._order
         code = Code("directive", name, None, arity, expression.span)
@@ -151,11 +158,11 @@ class Analyzer:
         match code.result:
             case SlotRef(depth=0, slot=slot) if stored_result and code.slots[slot].kind is Kind.DETERMINISTIC:
                 code.slots[slot].stored = True
-        tree = _tree(code)
+        tree = tree_of(code)
         for part in tree:
             _store_what_lambdas_read(part)
         for part in tree:
-            self.program.finish(part)
+            self.program.finish(part, passing)
         return code
 
     def procedure(self, name: str) -> Procedure | None:
@@ -201,7 +208,7 @@ def _name_procedure(code: Code, name: str) -> None:
                 slot.body.name = name
 
 
-def _tree(code: Code) -> list[Code]:
+def tree_of(code: Code) -> list[Code]:
     """A Code and all inside it, outer ones first."""
     found = [code]
     for part in found:

@@ -135,6 +135,7 @@ class Code:
         "readers",
         "result",
         "result_slot",
+        "room",
         "rooted",
         "slots",
         "span",
@@ -159,6 +160,8 @@ class Code:
         # set by `finish`
         self.index = -1
         self.first_site = -1
+        # how many sites are its own, of which the first ones are its slots'
+        self.room = 0
         # the result's slot, where the result is a stored slot of this row, else -1
         self.result_slot = -1
         # stored slots that are evaluated, in order (arguments come with the row)
@@ -186,24 +189,32 @@ class Code:
         return f"<Code {self.index} {self.kind} {self.name}>"
 
 
+VACANT = Code("vacant", "vacant", None, 0, None)
+"""What stands in `Program.codes` and `Program.site_code` at the numbers of Codes that were let go of."""
+
+
 class Program:
-    """All Codes of a trace, with their sites and who reads what. Codes are only ever added."""
+    """All Codes of a trace, with their sites and who reads what.
+
+    A Code that is let go of leaves its numbers to Codes without lasting rows: those of directives grow for ever, so
+    that the order of blocks is the order of the directives.
+    """
 
     def __init__(self) -> None:
         self.codes: list[Code] = []
         self.site_code: list[Code] = []
         self.site_slot: list[int] = []
-        # grows whenever a Code is added, so that whatever was derived from readers can be derived again
+        # grows whenever a Code comes or goes, so that whatever was derived from readers can be derived again
         self.version = 0
+        # numbers of Codes that went, the last ones to be used again first; and room, a power of two -> first sites of
+        # runs with that room
+        self._vacant: list[int] = []
+        self._vacant_sites: dict[int, list[int]] = {}
 
-    def finish(self, code: Code) -> None:
-        """Number a Code whose inner Codes are finished, and enter it with those whose slots it reads."""
-        code.index = len(self.codes)
-        self.codes.append(code)
-        code.first_site = len(self.site_code)
-        for index in range(len(code.slots)):
-            self.site_code.append(code)
-            self.site_slot.append(index)
+    def finish(self, code: Code, passing: bool = False) -> None:
+        """Number a Code whose inner Codes are finished, and enter it with those whose slots it reads; one that is
+        `passing`, of which no row lasts, has the numbers of one that went."""
+        self._number(code, passing)
         match code.result:
             case SlotRef(depth=0, slot=slot) if code.slots[slot].stored:
                 code.result_slot = slot
@@ -212,6 +223,42 @@ class Program:
             if item.stored:
                 self._enter_readers(code, index, item)
         self._enter(code, -1, RESULT, code.result)
+        self.version += 1
+
+    def _number(self, code: Code, passing: bool) -> None:
+        if passing and self._vacant:
+            code.index = self._vacant.pop()
+            self.codes[code.index] = code
+        else:
+            code.index = len(self.codes)
+            self.codes.append(code)
+        count = len(code.slots)
+        room = 1 << max(count - 1, 0).bit_length() if passing else count
+        if passing and self._vacant_sites.get(room):
+            code.first_site = self._vacant_sites[room].pop()
+        else:
+            code.first_site = len(self.site_code)
+            self.site_code.extend([VACANT] * room)
+            self.site_slot.extend([-1] * room)
+        code.room = room
+        for slot in range(count):
+            self.site_code[code.first_site + slot] = code
+            self.site_slot[code.first_site + slot] = slot
+
+    def let_go(self, tree: list[Code]) -> None:
+        """Take out a directive's Code with all inside it, the outer one first. None of them has rows, and nothing
+        outside the tree reads them."""
+        gone = set(tree)
+        for target in tree[0].uses:
+            target.readers[:] = [reader for reader in target.readers if reader[0] not in gone]
+        for code in tree:
+            self.codes[code.index] = VACANT
+            for site in range(code.first_site, code.first_site + len(code.slots)):
+                self.site_code[site] = VACANT
+            if code.room:
+                # of a run that is longer than a power of two the rest stays empty
+                self._vacant_sites.setdefault(1 << code.room.bit_length() - 1, []).append(code.first_site)
+        self._vacant.extend(sorted((code.index for code in tree), reverse=True))
         self.version += 1
 
     def _enter_readers(self, code: Code, index: int, slot: Slot) -> None:

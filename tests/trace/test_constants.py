@@ -138,9 +138,10 @@ def test_they_go_with_their_procedure() -> None:
     venture.forget("use")
     check(venture)
     assert without_users(model, "f") == len(families(model, "f")) > 5
+    table = model.trace.table(body(model, "f"))
     venture.forget("f")
     check(venture)
-    assert not families(model, "f")
+    assert table.count == table.dead
 
 
 def test_they_go_with_a_procedure_that_a_choice_replaces() -> None:

@@ -11,6 +11,7 @@ import numpy as np
 
 from venture_lite.errors import ObservedAlready, Span, VentureError, nearest
 from venture_lite.session.chains import Chains
+from venture_lite.session.shapes import let_go_of_forgotten, shapes_of
 from venture_lite.syntax import DirectiveReference
 from venture_lite.trace.directives import POLL_EVERY, Model, Rows
 from venture_lite.trace.frozen import freeze_rows
@@ -253,9 +254,13 @@ class Directory:
         for item in found:
             if item.live.name is not None:
                 for model in self.chains.models:
-                    model.trace.analyzer.unbind(item.live.name)
+                    shapes_of(model).forget(model.trace.analyzer.unbind(item.live.name))
             if not reference.positions and item.part is None:
                 self.entries.pop(item.live.id, None)
+        for _, part, _ in chosen:
+            if not part.left():
+                for model, rows in zip(self.chains.models, part.rows, strict=True):
+                    let_go_of_forgotten(model, rows.code, rows.bound)
 
     # -------------------------------------------------------------------------------------------------- freeze
 

@@ -11,7 +11,7 @@ from venture_lite.errors import CallSite, Span, VentureError
 from venture_lite.syntax import Expression, Form
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Shared:
     """A Code, and the expression of which it was made."""
 

@@ -23,6 +23,7 @@ from venture_lite.session.chains import Chains, Given, Told
 from venture_lite.session.live import Directory
 from venture_lite.session.loop_data import LoopData
 from venture_lite.session.places import Shared, told_at
+from venture_lite.session.shapes import shapes_of
 from venture_lite.syntax import Expression, Name
 from venture_lite.trace.ancestry import Sources, sources_of
 from venture_lite.trace.directives import Model
@@ -55,11 +56,12 @@ def _code(model: Model, expression: Expression, given: Given) -> tuple[Shared, t
     lifted = Lifter(tuple(given.passes), given.parameters, lift_literals=False).lift(expression)
     analyzer = model.trace.analyzer
     key = ("sample", shape(lifted.expression)), analyzer.meaning(lifted.expression)
-    shared = model.codes.get(key)
-    if shared is None:
-        code = analyzer.directive("sample", lifted.expression, len(lifted.arguments), False)
-        shared = model.codes[key] = Shared(code, expression)
-        model.trace.grow_with_program()
+
+    def made() -> Shared:
+        code = analyzer.directive("sample", lifted.expression, len(lifted.arguments), False, passing=True)
+        return Shared(code, expression)
+
+    shared = shapes_of(model).of(key, made)
     values = (
         constant_index(argument.index, given.parameters, given.passes)
         for argument in lifted.arguments

@@ -87,8 +87,9 @@ class Model:
         self.maybe_impossible = False
         # the observation that made it so
         self.impossible_since: Span | None = None
-        # what `reassign.plans_of` keeps here
+        # what `reassign.plans_of` and `session.shapes` keep here
         self.reassignments: Any = None
+        self.shapes: Any = None
         # what engines have made ready
         self.setups = SetUps(self.trace.bytes_used)
 

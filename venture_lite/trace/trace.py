@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from venture_lite.analyze import Analyzer, StandardNames
-from venture_lite.code import Code, Kind, Program, SlotRef
+from venture_lite.code import VACANT, Code, Kind, Program, SlotRef
 from venture_lite.errors import CallSite, InternalError
 from venture_lite.procedures.checks import record_valid
 from venture_lite.procedures.record import Random
@@ -58,6 +58,8 @@ class Trace:
         self.users = UserLists(self.tables, self.program, self.journal)
         self.statistics = Statistics(self.journal)
         self.constants = Constants(self)
+        # what stands in the place of the tables of Codes that were let go of
+        self._vacant = Table(VACANT)
 
     # ------------------------------------------------------------------------------------------------- nodes
 
@@ -71,6 +73,23 @@ class Trace:
         for code in self.program.codes[len(self.tables) :]:
             self.tables.append(Table(code))
             borrow(self, code)
+
+    def make_tables(self, tree: list[Code]) -> None:
+        """Make the tables of the Codes of one directive, which may have numbers that were in use before."""
+        self.grow_with_program()
+        for code in tree:
+            if self.tables[code.index].code is not code:
+                self.tables[code.index] = Table(code)
+                borrow(self, code)
+
+    def let_go(self, tree: list[Code]) -> bool:
+        """Take out the Codes of one directive, if none of them has rows; whether none had."""
+        if any(self.tables[code.index].count > self.tables[code.index].dead for code in tree):
+            return False
+        for code in tree:
+            self.tables[code.index] = self._vacant
+        self.program.let_go(tree)
+        return True
 
     def decode(self, node: int) -> tuple[Code, int, int]:
         """(Code, slot, row) of a packed node."""

@@ -1,0 +1,86 @@
+"""The Codes of expressions that leave no rows behind, `sample`'s and `collect`'s: one a shape, the last ones kept.
+
+A Code lives as long as somebody may evaluate it. When it has gone, its numbers are another one's.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+
+from venture_lite.analyze import tree_of
+from venture_lite.code import Code, Global
+from venture_lite.session.places import Shared
+from venture_lite.trace.directives import Model
+
+MOST_KEPT = 256
+"""Shapes that are kept though nobody holds them."""
+
+TOGETHER = 64
+"""So many Codes are let go of at once, since all that was derived from the text is derived anew then."""
+
+
+class Shapes:
+    """The shapes of one model. Mutable."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+        self._all: weakref.WeakValueDictionary[Hashable, Shared] = weakref.WeakValueDictionary()
+        # those that were asked for last, the latest at the end
+        self._latest: OrderedDict[Hashable, Shared] = OrderedDict()
+        # Codes that nobody holds any more
+        self._gone: list[Code] = []
+
+    def of(self, key: Hashable, make: Callable[[], Shared]) -> Shared:
+        """The Code of a shape."""
+        shared = self._all.get(key)
+        if shared is None:
+            self._let_go(TOGETHER)
+            shared = self._all[key] = make()
+            self._model.trace.make_tables(tree_of(shared.code))
+            weakref.finalize(shared, self._gone.append, shared.code).atexit = False
+        self._latest[key] = shared
+        self._latest.move_to_end(key)
+        if len(self._latest) > MOST_KEPT:
+            self._latest.popitem(last=False)
+        return shared
+
+    def forget(self, name: object) -> None:
+        """A name is gone: no shape that reads it can be asked for again."""
+        for key in [key for key, shared in self._latest.items() if name in shared.code.uses]:
+            del self._latest[key]
+        self._let_go(1)
+
+    def _let_go(self, least: int) -> None:
+        if len(self._gone) < least or self._model.trace.journal.entries:
+            return
+        gone, self._gone[:] = list(self._gone), []
+        let_go(self._model, gone)
+
+
+def shapes_of(model: Model) -> Shapes:
+    """The model's shapes."""
+    if model.shapes is None:
+        model.shapes = Shapes(model)
+    found: Shapes = model.shapes
+    return found
+
+
+def let_go(model: Model, codes: list[Code]) -> None:
+    """Take out the Codes of directives that nobody holds; those that have rows yet stay."""
+    for code in codes:
+        model.trace.let_go(tree_of(code))
+    for derived in model.trace.derived:
+        derived.clear()
+
+
+def let_go_of_forgotten(model: Model, code: Code, bound: Global | None) -> None:
+    """Take out the Code of a forgotten directive, if no other one of its shape is there and nothing reads its name."""
+    key = next((key for key, shared in model.codes.items() if isinstance(shared, Shared) and shared.code is code), None)
+    tree = tree_of(code)
+    has_rows = any(table.count > table.dead for table in map(model.trace.table, tree))
+    is_read = bound is not None and any(reader not in tree for reader, _, _ in bound.readers)
+    if key is not None and not has_rows and not is_read:
+        del model.codes[key]
+        let_go(model, [code])

@@ -261,3 +261,12 @@ def test_a_maker_whose_parameter_underflows_rejects() -> None:
     v.execute("[observe (c) 1] [observe (c) 2] [infer (mh default one 300)]")
     assert 0 < np.exp(v.report("s")) < np.inf
     check(v)
+
+
+@pytest.mark.parametrize("kernel", ["(subsampled_mh u 0 20 0.05 100)", "(subsampled_mh u 0 20 0.05 'drift 1 100)"])
+def test_subsampled_transitions_reject_what_is_an_error_in_an_impossible_state(kernel: str) -> None:
+    v = Venture(seed=1)
+    v.execute(ROOT)
+    v.execute("for i in 1...300: [observe (normal u 1) {Y[i]}]", Y=np.random.default_rng(1).normal(0.5, 1, 300))
+    v.infer(kernel)
+    check(v)

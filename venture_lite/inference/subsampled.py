@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from venture_lite.errors import ArgumentError
+from venture_lite.errors import ArgumentError, VentureError
 from venture_lite.forms import scope_name
 from venture_lite.inference.control_variates import Expansion
 from venture_lite.inference.decision_record import Record
@@ -138,6 +138,11 @@ class Subsampled:
         mark = model.trace.journal.mark()
         try:
             decision = Transition(self, prepared).decide()
+        except VentureError as error:
+            model.rollback(mark)
+            if not read.sections.plan.rejects(error):
+                raise
+            return False
         except BaseException:
             model.rollback(mark)
             raise

@@ -71,14 +71,17 @@ class GlobalRef:
 Ref = Constant | SlotRef | GlobalRef
 
 
+def named(target: Global) -> Global:
+    """The name that a name for a name stands for; itself where it is none."""
+    while target.code is not None and isinstance(target.code.result, GlobalRef):
+        target = target.code.result.target
+    return target
+
+
 def origin(target: Global) -> tuple[Code, int] | None:
-    """The row that computes a name's value: of its own directive, or, where the name is a name for a name, of that
-    one's; None for a name that is not bound."""
-    while (code := target.code) is not None:
-        if not isinstance(code.result, GlobalRef):
-            return code, target.row
-        target = code.result.target
-    return None
+    """The row that computes what a name stands for; None for a name that is not bound."""
+    meant = named(target)
+    return None if meant.code is None else (meant.code, meant.row)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable
 from typing import TYPE_CHECKING
 
-from venture_lite.code import Code, Constant, Global, GlobalRef, Kind, Ref, Region, Slot, SlotRef
+from venture_lite.code import Code, Constant, Global, GlobalRef, Kind, Ref, Region, Slot, SlotRef, named
 from venture_lite.errors import ArgumentError, CallSite, NameUnknown, Span, VentureError
 from venture_lite.lift import ARGUMENT_PREFIX
 from venture_lite.procedures import registry
@@ -158,8 +158,9 @@ class Compiler:
                 return self._inline(names, tuple(body), form, scope, scope, "lambda")
             case Name() if scope.find(head.name) is None:
                 target = self.analyzer.find_global(head.name, scope.horizon)
-                if target is not None and self._may_inline(target, scope):
-                    return self._inline_global(target, form, scope)
+                if target is not None and self._may_inline(meant := named(target), scope):
+                    self.used.add(target)
+                    return self._inline_global(meant, form, scope)
                 procedure = self.analyzer.procedure(head.name)
                 if target is None and procedure is not None:
                     return self._primitive(procedure, form, scope)

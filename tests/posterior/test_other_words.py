@@ -79,3 +79,31 @@ def test_an_application_waits_for_its_maker_however_it_is_reached(engine: str) -
     plain = draws(MADE.format(f"[assume m {MAKER}]", *["m"] * 3), engine, "c d y z")
     for how, (directives, operator) in OTHER_WAYS.items():
         assert np.array_equal(draws(MADE.format(directives, *[operator] * 3), engine, "c d y z"), plain), how
+
+
+MIXTURE = """
+    [assume f (make_crp 1)] [assume z (mem (lambda (i) (tag 'l i (f))))] [assume mu (mem (lambda (k) (normal 1 2)))]
+    [assume x (z 1)] {} [assume w (z 2)]
+    [observe (normal (mu {}) 1) 0.3] [observe (normal (mu w) 1) 2.5]"""
+
+
+@pytest.mark.parametrize("engine", ["(gibbs l each 1)", "(mh default one 3)", "(gibbs l one 2)"])
+def test_a_component_is_followed_through_a_name_for_its_label(engine: str) -> None:
+    plain = draws(MIXTURE.format("", "x"), engine, "x w")
+    assert np.array_equal(draws(MIXTURE.format("[assume y x] [assume v y]", "v"), engine, "x w"), plain)
+
+
+def test_a_block_may_have_an_array_for_its_key() -> None:
+    program = """
+        [assume h (mem (lambda (v) (tag 's v (if (flip 0.3) (flip 0.2) true))))] [assume a (h (vector 0.1 0.2))]
+        [assume b (if a (flip 0.5) (tag 's (vector 1 2) (flip 0.9)))]"""
+    draws(program, "(gibbs s each 1)", "a b")
+
+
+def test_a_name_for_a_procedure_is_inlined_as_the_procedure_is() -> None:
+    """So that engines which read the text find the same in it."""
+    venture = Venture(seed=1)
+    venture.execute("[assume w (normal 0 1)] [assume f (lambda (x) (normal (* w x) 1))] [assume g f]")
+    venture.execute("for n in 1...20: [observe (g n) n]")
+    venture.infer("(subsampled_mh default all 10 0.05 'drift 0.1 'proxy 2)")
+    check(venture.traces[0])

@@ -134,9 +134,11 @@ class Gibbs:
     def _membership(self, key: Any) -> Any:
         """Whether a choice has the tag of the block that is moved."""
         trace, scope = self.model.trace, self.scope
-        if scope == "default" and key != "all":
+        # a block's own key may be an array
+        is_all = isinstance(key, str) and key == "all"
+        if scope == "default" and not is_all:
             return lambda code, slot, row: False
-        if key == "all":
+        if is_all:
             if scope == "default":
                 return lambda code, slot, row: True
             return lambda code, slot, row: any(name == scope for name, _ in trace.tags(code, slot, row))

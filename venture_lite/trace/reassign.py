@@ -9,10 +9,11 @@ would come or go, the interpreter makes that one move. What has no plan at all i
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from venture_lite.code import Code, Global, Kind
+from venture_lite.code import Code, Global, GlobalRef, Kind
 from venture_lite.trace.directives import FixedValue, Model
 from venture_lite.trace.follow import MEMO_EDGE, Reach, Shape, ShapeWriter, Start, reach_of
 from venture_lite.trace.followers import Finder, JointWeigher, Mover, Weigher
@@ -20,7 +21,7 @@ from venture_lite.trace.machine import NO_EVIDENCE
 from venture_lite.trace.preview import Draws, Preview, Previews, Unplanned, family_of
 from venture_lite.trace.runtime import Exchangeable
 from venture_lite.trace.scaffold import WIDE, Builder
-from venture_lite.trace.table import RANDOM_EDGE, ROW_MASK
+from venture_lite.trace.table import RANDOM_EDGE, ROW_MASK, Table
 from venture_lite.trace.weights import Weight, density_of
 
 CHOOSING = (Kind.RANDOM, Kind.CALL, Kind.IF)
@@ -182,23 +183,37 @@ class Reassignment:
             self._enter_row(reader, tuple(sorted(slots)), its_row, at)
 
     def _enter_readers(self, name: Global, source: int) -> None:
-        """The rows of all text that reads a name."""
+        """The rows of all text that reads a name, or a name for it."""
         tables = self._trace.tables
-        found: dict[Code, list[int]] = {}
-        for code, slot, _ in name.readers:
-            table = tables[code.index] if 0 <= code.index < len(tables) else None
-            if table is None or table.count == table.dead:
-                continue
+        found: dict[Code, tuple[Global, list[int]]] = {}
+        for as_name, code, slot in self._readers(name):
+            table = tables[code.index]
             # choices that all read it are weighed together, by columns
             wide = table.count - table.dead > WIDE and code.slots[slot].kind is Kind.RANDOM
             if slot < 0 or wide or code.kind == "branch":
                 raise Unplanned
             if code not in found:
-                rows = table.rows()
-                found[code] = list(range(rows.start, rows.stop)) if isinstance(rows, slice) else rows.tolist()
-        for code, its_rows in found.items():
+                found[code] = as_name, _live_rows(table)
+            elif found[code][0] is not as_name:
+                raise Unplanned
+        for code, (as_name, its_rows) in found.items():
             for row in its_rows:
-                self._enter_row(code, (name,), row, source)
+                self._enter_row(code, (as_name,), row, source)
+
+    def _readers(self, name: Global) -> Iterator[tuple[Global, Code, int]]:
+        """(name that it reads, body, slot) of what reads a name or a name for it, in bodies that have rows."""
+        tables, by_row = self._trace.tables, self._trace.bindings.by_row
+        for code, slot, _ in name.readers:
+            table = tables[code.index] if 0 <= code.index < len(tables) else None
+            if table is None or table.count == table.dead:
+                continue
+            names = [by_row.get((code.index, row)) for row in _live_rows(table)] if slot < 0 else []
+            if names and isinstance(code.result, GlobalRef) and None not in names:
+                for other in names:
+                    assert other is not None
+                    yield from self._readers(other)
+            else:
+                yield name, code, slot
 
     # ---------------------------------------------------------------------------------------------- weighing
 
@@ -372,3 +387,8 @@ class Reassignment:
             model.regenerator.regenerate(scaffold, FixedValue(value))
         finally:
             model.machine.choose = None
+
+
+def _live_rows(table: Table) -> list[int]:
+    rows = table.rows()
+    return list(range(rows.start, rows.stop)) if isinstance(rows, slice) else rows.tolist()

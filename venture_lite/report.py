@@ -112,7 +112,7 @@ def as_text(report: Report, width: int = WIDTH, encoding: str | None = "utf-8", 
 def _told(draws: Draws, width: int, encoding: str | None, at_prompt: bool) -> str:
     """The table, the plots, and what the kernels did."""
     summary = draws.summary()
-    parts = [summary.body()]
+    parts = [summary.body(width if at_prompt else None)]
     if draws.plotted is not None:
         from venture_lite import plots
 

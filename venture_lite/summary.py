@@ -13,6 +13,7 @@ import numpy as np
 
 from venture_lite import diagnostics
 from venture_lite.kernel_summary import KernelRow, kernel_lines, kernel_rows, kernel_warnings
+from venture_lite.presentation import cut
 
 if TYPE_CHECKING:
     from venture_lite.draws import Draws
@@ -27,6 +28,9 @@ LEAST_SHARE = 0.5
 # the ends of the central 90% interval
 INTERVAL = (0.05, 0.95)
 
+# the column of the table with which diagnostics begin, and the least that is left of a name
+DIAGNOSTICS_BEGIN = 5
+SHORTEST_NAME = 8
 HEADER = ("variable", "mean", "sd", "5%", "95%", "ess_bulk", "ess_tail", "r_hat")
 
 
@@ -96,18 +100,23 @@ class Summary:
     def _groups(self) -> list[list[SummaryRow]]:
         return [list(group) for _, group in itertools.groupby(self.rows, key=lambda row: row.variable)]
 
-    def table(self) -> str:
-        """The rows alone, aligned; a variable's coordinates beyond twelve are summed up in one line."""
+    def table(self, width: int | None = None) -> str:
+        """The rows alone, aligned; a variable's coordinates beyond twelve are summed up in one line.
+
+        Where they are wider than `width`, diagnostics stand below the moments, and long names are cut.
+        """
         if not self.rows:
             return ""
-        lines = self.cells()
-        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        text = ["  ".join([line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])]).rstrip() for line in lines]
+        text = _aligned(self.cells(), width)
+        if width is not None and max(map(len, text)) > width:
+            moments = [line[:DIAGNOSTICS_BEGIN] for line in self.cells()]
+            others = [(line[0], *line[DIAGNOSTICS_BEGIN:]) for line in self.cells()]
+            text = _aligned(moments, width) + _aligned(others, width)
         return "\n".join(text + self.notes())
 
-    def body(self) -> str:
+    def body(self, width: int | None = None) -> str:
         """The table and what it is made from, without the kernels and the warnings."""
-        return "\n".join(part for part in (self.table(), *self.made_from()) if part)
+        return "\n".join(part for part in (self.table(width), *self.made_from()) if part)
 
     def _repr_html_(self) -> str:
         from venture_lite.markup import summary_html
@@ -117,6 +126,17 @@ class Summary:
     def __str__(self) -> str:
         parts = [self.body(), *kernel_lines(self.kernels), *(f"warning: {warning}" for warning in self.warnings)]
         return "\n".join(part for part in parts if part)
+
+
+def _aligned(lines: list[tuple[str, ...]], width: int | None) -> list[str]:
+    """Lines of cells in columns; names are cut as far as the width asks for, and a name can be."""
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    if width is not None:
+        widths[0] = min(widths[0], max(SHORTEST_NAME, width - sum(widths[1:]) - 2 * len(widths[1:])))
+    return [
+        "  ".join([cut(line[0], widths[0]).ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])]).rstrip()
+        for line in lines
+    ]
 
 
 def summarize(draws: Draws) -> Summary:

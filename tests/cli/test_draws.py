@@ -175,3 +175,15 @@ def test_chains_that_disagree_and_few_effective_draws_are_warned_of() -> None:
 
 def test_variables_without_a_summary_are_named() -> None:
     assert "not summarized (not numbers of one shape): s" in str(one_chain(s=["a"], x=[1.0]).summary())
+
+
+def test_a_table_fits_the_width_that_there_is() -> None:
+    name = "(lookup weights 3)"
+    summary = one_chain(**{name: noise(100, 1), "x": noise(100, 2)}).summary()
+    assert summary.table(200) == summary.table()
+    assert max(map(len, summary.table(76).splitlines())) <= 76
+    assert "(lookup weig..." in summary.table(76)
+    narrow = summary.table(50).splitlines()
+    assert max(map(len, narrow)) <= 50
+    assert [line.split()[0] for line in narrow] == ["variable", "(lookup", "x", "variable", "(lookup", "x"]
+    assert narrow[3].split() == ["variable", "ess_bulk", "ess_tail", "r_hat"]

@@ -228,3 +228,16 @@ def test_draws_before_an_error_are_kept(tmp_path: Path, capsys: pytest.CaptureFi
     status, shown, _ = piped(entries, capsys)
     assert status == 1
     assert shown.splitlines()[-1].startswith("  1  1 chain of ")
+
+
+def test_warnings_are_broken_between_words_at_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "50")
+    text = "warning: " + "a-long-word and " * 12
+    Conversation(Settings(seed=1)).say(text)
+    Conversation(Settings(seed=1, interactive=False)).say(text)
+    *lines, last = capsys.readouterr().err.splitlines()
+    assert max(map(len, lines)) <= 50
+    assert all(line.startswith("  ") for line in lines[1:])
+    assert " ".join(map(str.strip, lines)) == last.strip()

@@ -130,7 +130,7 @@ def test_what_a_paste_has_left_is_offered_again(terminal: Terminal) -> None:
     terminal.press("enter")
     terminal.wait_for("unknown name i")
     shown = terminal.settle(lambda: terminal.shown.count("[sample (* two 21)]") == 2)
-    assert re.search(r"> \[assume two \(\+ 1 i\)\]\n *\.\. \[sample \(\* two 21\)\]$", shown)
+    assert re.search(r"> \[assume two \(\+ 1 i\)\]\n *\.\. \[sample \(\* two 21\)\]$", shown, re.MULTILINE)
     # the cursor stands at the end: what was wrong is mended as in any entry
     terminal.press("up")
     terminal.type("\x05" + "\x08" * 3 + "1)]")

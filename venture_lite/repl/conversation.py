@@ -9,6 +9,7 @@ from __future__ import annotations
 import shutil
 import sys
 import tempfile
+import textwrap
 import threading
 import traceback
 from collections.abc import Callable
@@ -312,13 +313,22 @@ class Conversation:
 
         return needs_plain(sys.stdout.encoding)
 
+    def _fitted(self, text: str) -> str:
+        """A warning in lines that a terminal need not break in the middle of a word."""
+        if not (self.settings.interactive and text.startswith("warning: ") and "\n" not in text):
+            return text
+        wrapper = textwrap.TextWrapper(self.width(), subsequent_indent="  ", break_on_hyphens=False)
+        return wrapper.fill(text)
+
     def print(self, text: str) -> None:
         """To standard output; what the output cannot show is escaped."""
+        text = self._fitted(text)
         encoding = sys.stdout.encoding or "utf-8"
         print(escaped(text).encode(encoding, "backslashreplace").decode(encoding), flush=True)
 
     def say(self, text: str) -> None:
         """To standard error, where values do not go."""
+        text = self._fitted(text)
         encoding = sys.stderr.encoding or "utf-8"
         print(escaped(text).encode(encoding, "backslashreplace").decode(encoding), file=sys.stderr, flush=True)
 

@@ -136,7 +136,7 @@ def test_what_a_paste_has_left_is_offered_again(terminal: Terminal) -> None:
     terminal.type("\x05" + "\x08" * 3 + "1)]")
     terminal.press("enter")
     terminal.press("enter")
-    assert "(* two 21) = 42" in terminal.wait_for("two = 2")
+    assert "\ntwo = 2\n" in terminal.wait_for("(* two 21) = 42")
 
 
 @pytest.mark.slow

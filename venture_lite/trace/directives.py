@@ -120,7 +120,8 @@ class Model:
     def _thin_out(self) -> None:
         """Let go of constant families of which a procedure keeps too many."""
         constants = self.trace.constants
-        constants.fresh.clear()
+        if constants.fresh:
+            constants.fresh.clear()
         if constants.crowded:
             self.regenerator.detach(families_without_users(self.trace, constants.surplus()), counts=False)
             self.trace.journal.commit()

@@ -31,7 +31,7 @@ from venture_lite.trace.ancestry import Sources, is_unobserved
 from venture_lite.trace.directives import Model
 from venture_lite.trace.explain import apply_checked
 from venture_lite.trace.scopes import DefaultScope
-from venture_lite.values import Symbol, equal, show
+from venture_lite.values import Symbol, equal, from_python, show
 
 Kernel = Callable[[], None]
 
@@ -220,7 +220,7 @@ class InferenceProgram:
         reader, forced = self.reader, self.model.trace.default.forced
         found: set[str] = set()
         for name, values in self.draws.values.items():
-            if reader is not None and len(values) > 1 and all(equal(value, values[0]) for value in values):
+            if reader is not None and len(values) > 1 and _are_equal(values):
                 sources = [reader(item) for item in self.collected[name]]
                 if not any(read.draws for read in sources) and any(
                     is_unobserved(self.model.trace, node) and node not in forced
@@ -408,3 +408,9 @@ def located(error: VentureError, action: Span) -> VentureError:
         return error.at(action)
     error.chain = (*error.chain, CallSite(" ".join(action.text.split()), action))
     return error
+
+
+def _are_equal(draws: list[Any]) -> bool:
+    """Whether all draws of a value are one, as the language compares them."""
+    first = from_python(draws[0])
+    return all(equal(from_python(draw), first) for draw in draws)

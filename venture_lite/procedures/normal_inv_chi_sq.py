@@ -71,7 +71,7 @@ class NormalInvChiSqState:
         _, kappa, nu, var = self.arguments
         _, kappa_n, nu_n, squares_n = self._posterior()
         joint = math.lgamma(0.5 * nu_n) - math.lgamma(0.5 * nu) + 0.5 * math.log(kappa / kappa_n)
-        joint += 0.5 * nu * math.log(nu * var) - 0.5 * nu_n * math.log(squares_n)
+        joint += 0.5 * nu * math.log(max(nu * var, SMALLEST)) - 0.5 * nu_n * math.log(squares_n)
         return float(joint - 0.5 * self.count * math.log(math.pi))
 
     def support(self) -> None:

@@ -99,6 +99,7 @@ def test_a_loop_of_too_many_passes_is_refused(bound: str) -> None:
         Venture(seed=1).execute("for n in 1...{N}: [observe (normal 0 1) n]", N=float(bound))
 
 
+@pytest.mark.slow
 def test_a_text_nested_too_deeply_is_refused() -> None:
     deep = 20_000
     for text in (

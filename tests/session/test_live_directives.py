@@ -56,6 +56,16 @@ def test_an_assume_is_forgotten_by_its_name_and_its_name_is_free_again() -> None
     assert venture.sample("x") == 5
 
 
+@pytest.mark.parametrize("given", ["[force w (list 0.3 -0.2)]", "q: [observe w (list 0.3 -0.2)] [forget q]"])
+def test_a_list_given_to_a_vector_is_a_vector(given: str) -> None:
+    """Kernels go on from it as from a draw."""
+    v = Venture(seed=1)
+    v.execute("[assume w (tag 'w 0 (multivariate_normal (zeros 2) (eye 2)))]")
+    v.execute(given)
+    assert v.report("w").tolist() == [0.3, -0.2]
+    assert v.infer("(repeat 3 (do (mh w all 'drift 0.1 1) (hmc w all 0.1 2 1) (collect w)))")["w"].shape == (1, 3, 2)
+
+
 def test_force_sets_a_choice_once() -> None:
     venture = Venture(seed=1)
     venture.execute("[assume x (normal 0 1)] [assume y (+ x 1)] [assume z (if (> x 0) (normal 9 1) 0)] [predict y]")

@@ -21,7 +21,7 @@ from venture_lite.trace.setups import SetUps
 from venture_lite.trace.table import Table
 from venture_lite.trace.trace import Trace
 from venture_lite.trace.weights import Group, KeptWeights, Weight, log_density
-from venture_lite.values import show
+from venture_lite.values import freeze, show
 
 RECOUNT_EVERY = 100_000
 """Changes of statistics after which they are recomputed: a rank-one step leaves about 1e-16 of what it moves, so that
@@ -292,7 +292,7 @@ class Model:
         if node not in scaffold.principals:
             raise InternalError("a choice cannot lie in its own brush")
         before = self.regenerator.detach(scaffold, counts=True)
-        after = self.regenerator.regenerate(scaffold, FixedValue(value))
+        after = self.regenerator.regenerate(scaffold, FixedValue(_alike(value, self.trace.value(node))))
         return after.minus(before)
 
     def is_flat(self, code: Code) -> bool:
@@ -401,6 +401,16 @@ def _first_refused(group: Group, first: int, count: int) -> int | None:
         except VentureError:
             return row - first
     return None
+
+
+def _alike(value: Any, present: Any) -> Any:
+    """A list of numbers as an array, where the choice that takes it holds one: kernels go on from there."""
+    if not isinstance(present, np.ndarray) or not isinstance(value, tuple):
+        return value
+    try:
+        return freeze(np.array(value, dtype=np.float64))
+    except (TypeError, ValueError):
+        return value
 
 
 def _plain(value: Any) -> Any:

@@ -35,6 +35,8 @@ KINDS: tuple[Kind, ...] = (
     procedures.random_procedure,
     makers.product,
     makers.product,
+    makers.crossed,
+    makers.crossed,
     makers.several,
     makers.decided,
     makers.in_memory,

@@ -72,6 +72,29 @@ def product(make: Maker) -> Made:
     return [make.step("assume", text, plain)]
 
 
+def crossed(make: Maker) -> Made:
+    """A value that depends on a choice through a branch, and is read, by another name or as a maker's parameter, in a
+    branch that the same choice opens: what is made anew there has to wait for it."""
+    e = make.expressions
+    if not e.spend(3):
+        return choice(make)
+    c, d, r = e.fresh("x"), e.fresh("x"), e.fresh("x")
+    steps = [make.assume(c, both("(flip 0.6)")), make.assume(d, both(f"(if {c} (flip 0.15) (flip 0.85))"))]
+    if make.chance(0.5):
+        level, name = e.fresh("v"), e.fresh("a")
+        steps.append(make.assume(level, both(f"(if {d} 0.9 0.2)")))
+        steps.append(make.step("assume", f"[assume {name} {e.dress(both(level), 0.5).dressed}]", ()))
+        steps.append(make.assume(r, Twin(f"(if {c} (flip {level}) (flip 0.5))", f"(if {c} (flip {name}) (flip 0.5))")))
+    else:
+        name, place = e.fresh("made"), e.fresh("at")
+        maker = f"(make_beta_bernoulli (if {d} 4 1) 1)"
+        steps.append(make.step("assume", f"[assume {place} (list {maker} 1)]", (f"[assume {name} {maker}]",)))
+        steps.append(make.assume(r, Twin(f"(if {c} (flip 0.3) ({name}))", f"(if {c} (flip 0.3) ((first {place})))")))
+    for name in (c, d, r):
+        e.names.bind("boolean", both(name))
+    return steps
+
+
 def several(make: Maker) -> Made:
     """Products of makers from `map`. Where the parameters are constants, plainly one by one; where they change, what is
     applied counts as another procedure, and its draws are made anew."""

@@ -50,7 +50,7 @@ def text_of(programs: list[Program]) -> str:
 
 
 def test_programs_cover_the_language() -> None:
-    text = text_of([random_program(seed, finite) for seed in range(300) for finite in (False, True)])
+    text = text_of([random_program(seed, finite) for seed in range(700) for finite in (False, True)])
     assert [form for form in FORMS.split() if form not in text] == []
     assert [way for way, part in WAYS.items() if part not in text] == []
 

@@ -10,7 +10,8 @@ import pytest
 
 from tests.errors.test_bad_input import CASES as BAD_INPUT
 from tests.errors.test_bad_input import Bad
-from tests.generator.directives import PARAMETERS, random_program
+from tests.generator.directives import random_program
+from tests.generator.programs import PARAMETERS
 from tests.language import test_language as language
 from venture_lite import Venture, VentureError, check, check_file
 from venture_lite.checker import Checked

@@ -11,7 +11,7 @@ import numpy as np
 
 from venture_lite.errors import ObservedAlready, Span, VentureError, nearest
 from venture_lite.session.chains import Chains
-from venture_lite.session.shapes import let_go_of_forgotten, shapes_of
+from venture_lite.session.shapes import shapes_of
 from venture_lite.syntax import DirectiveReference
 from venture_lite.trace.directives import POLL_EVERY, Model, Rows
 from venture_lite.trace.frozen import freeze_rows
@@ -260,7 +260,7 @@ class Directory:
         for _, part, _ in chosen:
             if not part.left():
                 for model, rows in zip(self.chains.models, part.rows, strict=True):
-                    let_go_of_forgotten(model, rows.code, rows.bound)
+                    shapes_of(model).forgotten(rows.code, rows.bound)
 
     # -------------------------------------------------------------------------------------------------- freeze
 

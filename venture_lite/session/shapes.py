@@ -31,6 +31,8 @@ class Shapes:
         self._latest: OrderedDict[Hashable, Shared] = OrderedDict()
         # Codes that nobody holds any more
         self._gone: list[Code] = []
+        # Codes of forgotten directives, each with the name that it bound
+        self._forgotten: list[tuple[Code, Global | None]] = []
 
     def of(self, key: Hashable, make: Callable[[], Shared]) -> Shared:
         """The Code of a shape."""
@@ -46,6 +48,11 @@ class Shapes:
             self._latest.popitem(last=False)
         return shared
 
+    def forgotten(self, code: Code, bound: Global | None) -> None:
+        """A directive is gone: its Code goes, too, at once or when the directive can no longer be taken back."""
+        self._forgotten.append((code, bound))
+        self._let_go(1)
+
     def forget(self, name: object) -> None:
         """A name is gone: no shape that reads it can be asked for again."""
         for key in [key for key, shared in self._latest.items() if name in shared.code.uses]:
@@ -53,7 +60,12 @@ class Shapes:
         self._let_go(1)
 
     def _let_go(self, least: int) -> None:
-        if len(self._gone) < least or self._model.trace.journal.entries:
+        if self._model.trace.journal.entries:
+            return
+        forgotten, self._forgotten[:] = list(self._forgotten), []
+        for code, bound in forgotten:
+            let_go_of_forgotten(self._model, code, bound)
+        if len(self._gone) < least:
             return
         gone, self._gone[:] = list(self._gone), []
         let_go(self._model, gone)

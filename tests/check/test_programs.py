@@ -191,6 +191,7 @@ NEEDS_A_RUN = {
 
 
 @pytest.mark.parametrize("case", BAD_INPUT, ids=lambda case: case.name)
+@pytest.mark.thorough
 def test_bad_input_is_found_before_it_runs(case: Bad) -> None:
     given = case.parameters or {"nothing": 0}
     assert not check(case.before, **given).diagnostics

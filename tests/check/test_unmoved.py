@@ -87,6 +87,7 @@ def test_what_the_text_does_not_show_is_left_to_the_run(text: str) -> None:
     assert told(text) == []
 
 
+@pytest.mark.thorough
 def test_posterior_cases_and_programs_are_silent() -> None:
     for case in CASES:
         drawn = " ".join(case.query.values())

@@ -173,6 +173,7 @@ for n in 1...100: [observe (LIKELIHOOD) {Y[n]}]
 @pytest.mark.parametrize(
     "kernel", ["auto 'untuned 0.5 'slice 1e6", "auto 'map 0.5 'slice 1e6", "auto 'untuned 0.5 'mala 0.001"]
 )
+@pytest.mark.thorough
 def test_far_from_where_bounds_are_summed_transitions_are_exact(kernel: str) -> None:
     """The sum begins at a draw of the prior, 1e9 sds away (false alarms below 1e-6, see tests/statistics.py)."""
     target = 4.2e6 + 0.01 * np.random.default_rng(0).standard_normal(100)
@@ -301,6 +302,7 @@ def test_a_factor_between_block_and_rows_is_an_input() -> None:
     assert draws.statistics[1].details["queries of set-up"] in (40 * (moved + 1), 40 * moved)
 
 
+@pytest.mark.thorough
 def test_few_rows_are_queried_where_bounds_touch_at_the_mode() -> None:
     v = venture(LOGISTIC, **classes(20_000))
     v.infer("(mh w all 'drift 0.03 500)")

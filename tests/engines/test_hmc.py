@@ -89,6 +89,7 @@ def test_mala_is_a_path_of_one_step() -> None:
     assert np.array_equal(one, other)
 
 
+@pytest.mark.thorough
 def test_a_path_has_1_to_2_leapfrogs_less_1_steps() -> None:
     """All as likely (the mean of 900 numbers at 5.5 sds, 4e-8); 'fixed ones are all as long, and so is a single one."""
     v = venture("[assume x (tag 'x 0 (normal 0 1))]")

@@ -128,6 +128,7 @@ def test_a_smooth_gradient_has_its_hessian_and_one_that_jumps_the_one_beside() -
 @pytest.mark.parametrize(
     "kernel", ["flymc w all auto 'map 0.3 'mala 0.8 'precondition", "mala w all 0.8 'precondition"]
 )
+@pytest.mark.thorough
 def test_steps_are_scaled_by_fisher_information_and_the_priors_variance(kernel: str) -> None:
     """Fewer rows than weights: a Laplace prior has no curvature to make up for it, but a variance, 2 b^2."""
     v = Venture(seed=1)

@@ -51,6 +51,7 @@ WALK = draws(NORMAL, "(mh default one (lambda (x) (normal x 0.5)) 3)")
         ("", "(mh default one (lambda (v) (normal x 0.5)) 3)"),
     ],
 )
+@pytest.mark.thorough
 def test_a_proposal_is_written_in_place_defined_or_assumed(program: str, engine: str) -> None:
     """All of these are one random walk, and draw the same numbers."""
     assert np.array_equal(draws(NORMAL + program, engine), WALK)

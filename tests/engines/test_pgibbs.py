@@ -248,6 +248,7 @@ def test_with_brush_in_every_block_no_step_of_the_past_is_played_again(length: i
     assert "mean steps played again for a particle's" not in swept(SWITCHES, length)
 
 
+@pytest.mark.thorough
 def test_only_steps_that_open_a_table_are_played_again() -> None:
     """All else that they leave behind are counts."""
     played = swept(CLUSTERS, 40)["mean steps played again for a particle's"]

@@ -42,6 +42,7 @@ def regression(count: int = 400, dimensions: int = 3) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.thorough
 def test_a_chain_far_from_the_mode_is_moved_to_a_draw_of_the_normal_there(kernel: str) -> None:
     """Each chain its own. A normal at the mode of 5.5 sds in each coordinate, 1e-7."""
     v = Venture(seed=2, chains=2)
@@ -114,6 +115,7 @@ def test_a_choice_that_comes_and_goes_has_a_scale_when_it_comes() -> None:
 
 
 @pytest.mark.parametrize("kernel", ["hmc p all 0.5 5", "mala p all 0.8", "mh p all 'drift 0.7"])
+@pytest.mark.thorough
 def test_a_density_that_grows_without_end_has_no_mode(kernel: str) -> None:
     """As tau goes to 0 with all theta at mu."""
     v = venture(SCHOOLS, **EFFECTS)

@@ -119,6 +119,7 @@ def test_what_the_likelihood_reads_besides_is_followed() -> None:
         (lambda v: v.infer("(repeat 3 (do (mh b one 1) (collect (+ b 3) w)))"), "kept"),
     ],
 )
+@pytest.mark.thorough
 def test_the_program_and_its_data_are_followed(kernel: str, change: Callable[[Venture], Any], name: str) -> None:
     v = venture(MODEL.replace("for n", "data: for n"), **classes(60))
     v.infer(kernel)
@@ -143,6 +144,7 @@ def test_a_directive_that_has_nothing_to_do_with_the_rows_leaves_modes_as_they_a
 
 
 @pytest.mark.parametrize("kernel", [FIREFLY, FIREFLY.replace("'map", "'untuned"), PROXY, SCALED])
+@pytest.mark.thorough
 def test_an_interruption_at_any_point_leaves_right_set_ups(kernel: str) -> None:
     """Of the first run, in which they are made, and of one after the intercept has moved, in which they follow."""
     for moved in (False, True):

@@ -70,6 +70,7 @@ def test_tables_of_another_grammar_are_passed_over(package: Path, change: dict[s
 
 
 @pytest.mark.parametrize("left", ["", "[]", "{", '{"grammar": 1}', "\x00\xff"])
+@pytest.mark.thorough
 def test_damaged_tables_are_passed_over(package: Path, left: str) -> None:
     before = trees()
     package.joinpath("tables.json").write_text(left, encoding="utf-8")

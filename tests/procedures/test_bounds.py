@@ -64,6 +64,7 @@ def cases() -> list[Any]:
 
 
 @pytest.mark.parametrize(("record", "arguments", "known"), cases())
+@pytest.mark.thorough
 def test_a_bound_lies_above_the_density(record: Random, arguments: tuple[Any, ...], known: tuple[int, ...]) -> None:
     rng = np.random.default_rng(5)
     given = tuple(value if i in known else UNKNOWN for i, value in enumerate(arguments))
@@ -84,6 +85,7 @@ def test_a_bound_lies_above_the_density(record: Random, arguments: tuple[Any, ..
 
 
 @pytest.mark.parametrize(("name", "known"), sorted(BOUNDED - {("wishart", (0,)), ("inv_wishart", (0,)), MEAN_VECTOR}))
+@pytest.mark.thorough
 def test_a_bound_is_reached(name: str, known: tuple[int, ...]) -> None:
     """The search is over one number: the density's maximum, found by search, is the bound."""
     record, arguments = PROCEDURES[name], RANDOM[name].arguments[-1]

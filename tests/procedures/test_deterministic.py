@@ -52,6 +52,7 @@ def test_arrays_that_come_out_are_read_only_floats(name: str) -> None:
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("name", DETERMINISTIC)
+@pytest.mark.thorough
 def test_anything_else_is_an_argument_error_and_never_a_nan(name: str) -> None:
     counts = {len(args) for args, _ in DETERMINISTIC[name]} - {0}
     for count in sorted(counts & {1, 2}):

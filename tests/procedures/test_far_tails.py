@@ -82,6 +82,7 @@ def test_every_scalar_distribution_has_its_formula() -> None:
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("name", EXACT)
+@pytest.mark.thorough
 def test_scalar_densities_at_the_corners(name: str) -> None:
     record = record_of(name)
     assert record.log_density_columns is not None
@@ -96,6 +97,7 @@ def test_scalar_densities_at_the_corners(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in EXACT if record_of(name).gradient is not None])
+@pytest.mark.thorough
 def test_gradients_at_the_corners(name: str) -> None:
     record = record_of(name)
     assert record.gradient is not None

@@ -208,6 +208,7 @@ def test_points_that_nearly_coincide_stay_regular() -> None:
     assert math.isclose(state.log_joint(), other.log_joint(), rel_tol=1e-3)
 
 
+@pytest.mark.thorough
 def test_drawn_one_after_the_other_values_are_jointly_normal() -> None:
     rng = np.random.default_rng(9)
     places = (0.0, 0.4, 1.5)

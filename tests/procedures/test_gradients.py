@@ -94,6 +94,7 @@ def check(record: Random, rng: np.random.Generator, inputs: tuple[Any, ...], pos
 
 
 @pytest.mark.parametrize("name", RANDOM)
+@pytest.mark.thorough
 def test_the_gradient_agrees_with_central_differences(name: str) -> None:
     record, rng = record_of(name), np.random.default_rng(len(name))
     if record.gradient is None:
@@ -220,6 +221,7 @@ def test_beyond_the_floats_a_derivative_has_its_limit() -> None:
         ("softmax_categorical", (vector(-1e308, 0.0, 1e308),)), ("binomial", (10**9, 0.3)), *CALLS,
     ],
 )  # fmt: skip
+@pytest.mark.thorough
 def test_at_its_own_draws_a_gradient_is_never_nan(name: str, args: tuple[Any, ...]) -> None:
     """It may be infinite: (shape - 1) / x is, at the smallest float."""
     record = record_of(name)

@@ -43,6 +43,7 @@ def close(left: Any, right: Any) -> bool:
 
 
 @pytest.mark.parametrize(("name", "args"), CALLS)
+@pytest.mark.thorough
 def test_the_predictive_density_is_normalised(name: str, args: tuple[Any, ...]) -> None:
     record = PROCEDURES[name]
     assert isinstance(record, Maker)
@@ -222,6 +223,7 @@ def test_the_multivariate_predictive_is_the_t_of_the_textbook(size: int) -> None
 
 
 @pytest.mark.parametrize("size", [2, 8])
+@pytest.mark.thorough
 def test_simulated_vectors_agree_with_the_marginals_of_the_t(size: int) -> None:
     rng = np.random.default_rng(6)
     points = rng.normal(size=(4, size))

@@ -107,6 +107,7 @@ def chi_squared(keys: list[Any], masses: list[tuple[Any, float]]) -> float:
     return float(stats.chisquare(observed, [x * scale for x in expected]).pvalue)
 
 
+@pytest.mark.thorough
 def test_simulated_vectors_agree_with_their_marginals() -> None:
     points = np.array(draws("multivariate_normal", (vector(1, -2), CORRELATED), 5000))
     for direction in ((1, 0), (0, 1), (1, 1), (1, -1)):
@@ -144,6 +145,7 @@ def test_simulated_matrices_agree_with_their_marginals() -> None:
 
 
 @pytest.mark.parametrize(("name", "args"), [call for call in CALLS if RANDOM[call[0]].reference is not None])
+@pytest.mark.thorough
 def test_scipy_agrees(name: str, args: tuple[Any, ...]) -> None:
     reference = RANDOM[name].reference
     assert reference is not None
@@ -161,6 +163,7 @@ def test_values_outside_the_support_are_impossible(name: str) -> None:
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize(("name", "args"), CALLS)
+@pytest.mark.thorough
 def test_draws_are_values_of_positive_finite_density(name: str, args: tuple[Any, ...]) -> None:
     for value in draws(name, args, 200):
         assert math.isfinite(record_of(name).log_density(value, *args))
@@ -188,6 +191,7 @@ def test_draws_are_values_of_positive_finite_density(name: str, args: tuple[Any,
         ("wishart", (2.5, matrix((1e200, 0.0, 0.0), (0.0, 1e-200, 0.0), (0.0, 0.0, 1.0)))),
     ],
 )  # fmt: skip
+@pytest.mark.thorough
 def test_extreme_arguments_give_values_inside_the_support(name: str, args: tuple[Any, ...]) -> None:
     for value in draws(name, args, 300):
         density = record_of(name).log_density(value, *args)

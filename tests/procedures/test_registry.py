@@ -64,6 +64,7 @@ def test_the_checks_accept_the_examples(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", PROCEDURES)
+@pytest.mark.thorough
 def test_the_fast_check_agrees_with_the_full_one(name: str) -> None:
     record = PROCEDURES[name]
     valid = record_valid(record)
@@ -145,6 +146,7 @@ def test_an_unknown_name_gets_the_nearest_spelling() -> None:
         lookup("norml")
 
 
+@pytest.mark.thorough
 def test_importing_the_registry_leaves_scipy_alone() -> None:
     code = "import sys, venture_lite.procedures.registry; sys.exit('scipy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

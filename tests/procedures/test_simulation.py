@@ -48,6 +48,7 @@ def lifted(pair: tuple[tuple[Any, ...], tuple[Any, ...]]) -> list[Any]:
 
 
 @pytest.mark.parametrize("record", DRAWS, ids=lambda record: record.name)
+@pytest.mark.thorough
 def test_a_column_has_the_distribution_of_single_draws(record: Random) -> None:
     from scipy import stats
 

@@ -121,6 +121,7 @@ def test_draws_are_pickled_with_all_that_they_hold() -> None:
 # ---------------------------------------------------------------------------------------------------------- ArviZ
 
 
+@pytest.mark.thorough
 def test_the_tree_holds_draws_kernels_data_and_their_origin() -> None:
     tree = drawn().to_datatree()
     assert list(tree.children) == ["posterior", "sample_stats", "observed_data"]
@@ -169,6 +170,7 @@ def test_arviz_summarises_the_tree() -> None:
     assert float(table.loc["w[1]", "mean"]) == pytest.approx(ours["w[1]"].mean, rel=0.05, abs=0.02)
 
 
+@pytest.mark.thorough
 def test_the_tree_goes_through_a_netcdf_file(tmp_path: Any) -> None:
     import xarray
 

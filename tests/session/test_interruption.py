@@ -110,6 +110,7 @@ def interrupt_every(step: int, text: str) -> None:
     assert outcomes[1] > 100 // step or "[predict" not in text
 
 
+@pytest.mark.thorough
 def test_ctrl_c_that_comes_after_an_inference_hands_over_its_draws() -> None:
     venture = Venture(seed=1)
     venture.assume("x", "(normal 0 1)")
@@ -215,6 +216,7 @@ def test_a_second_ctrl_c_breaks_off_an_endless_function(role: str, text: str) ->
 
 @pytest.mark.parametrize("role", ["simulate", "log_density"])
 @pytest.mark.parametrize("kernel", ["(mh default one 20)", "(mh default all 5)", "(gibbs c 0 5)", "(mh c one 5)"])
+@pytest.mark.thorough
 def test_a_second_ctrl_c_in_a_transition_takes_it_back(role: str, kernel: str) -> None:
     venture, spinning = endless(role)
     for at in (1, 2, 3, 5, 8, 13):

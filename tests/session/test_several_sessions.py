@@ -46,6 +46,7 @@ def test_interleaved_sessions_give_what_each_gives_alone() -> None:
     assert [next(step) for step in reversed(steps)] == alone[::-1]
 
 
+@pytest.mark.thorough
 def test_sessions_in_threads_give_what_each_gives_alone() -> None:
     jobs = [(program, seed) for program in PROGRAMS for seed in (1, 2)]
     alone = [whole(*job) for job in jobs]

@@ -41,6 +41,7 @@ def loaded() -> Venture:
     return venture
 
 
+@pytest.mark.thorough
 def test_the_shapes_of_samples_are_let_go_of() -> None:
     venture = loaded()
     (model,) = venture.traces
@@ -82,6 +83,7 @@ def test_samples_give_the_same_values_and_draws_whatever_was_let_go_of(monkeypat
     assert found[0] == found[1]
 
 
+@pytest.mark.thorough
 def test_a_program_keeps_the_shapes_that_it_collects(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("venture_lite.session.shapes.MOST_KEPT", 2)
     monkeypatch.setattr("venture_lite.session.shapes.TOGETHER", 1)
@@ -95,6 +97,7 @@ def test_a_program_keeps_the_shapes_that_it_collects(monkeypatch: pytest.MonkeyP
     assert sum(code.name == "sample" for code in codes(venture.traces[0])) <= 6
 
 
+@pytest.mark.thorough
 def test_forgotten_directives_leave_nothing() -> None:
     venture = loaded()
     (model,) = venture.traces

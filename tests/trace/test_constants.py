@@ -42,6 +42,7 @@ def without_users(model: Model, name: str) -> int:
 
 
 @pytest.mark.parametrize("kernel", ["(mh default one 2)", "(gibbs default one 1)", "(mh default each 1)"])
+@pytest.mark.thorough
 def test_a_called_table_gives_the_draws_of_a_listed_one(kernel: str) -> None:
     """World 2 is never accepted with the evidence: its utterance is false."""
     draws = []
@@ -66,6 +67,7 @@ def test_a_table_is_filled_once() -> None:
     check(venture)
 
 
+@pytest.mark.thorough
 def test_a_rejected_proposal_leaves_the_state_as_it_was() -> None:
     venture = Venture(seed=1)
     venture.execute(CALLED)
@@ -93,6 +95,7 @@ READING = {
 
 
 @pytest.mark.parametrize("procedure", READING.values(), ids=READING.keys())
+@pytest.mark.thorough
 def test_what_is_no_constant_goes_with_its_last_user(procedure: str) -> None:
     venture = Venture(seed=2)
     venture.execute(f"""
@@ -112,6 +115,7 @@ KEYED = """
     use: [predict (f k)]"""
 
 
+@pytest.mark.thorough
 def test_the_oldest_go_first(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(constants, "MOST_KEPT", 5)
     venture = Venture(seed=4)
@@ -144,6 +148,7 @@ def test_they_go_with_their_procedure() -> None:
     assert table.count == table.dead
 
 
+@pytest.mark.thorough
 def test_they_go_with_a_procedure_that_a_choice_replaces() -> None:
     venture = Venture(seed=4)
     venture.execute("""

@@ -106,6 +106,7 @@ def test_what_reads_an_expert_is_one_group() -> None:
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.thorough
 def test_a_gradient_is_taken_through_the_family(name: str) -> None:
     """Against central differences of the log joint density."""
     v = loaded(name)
@@ -188,6 +189,7 @@ for i in 1...N: [observe (normal (* (w (mod i 2)) {x[i]}) 1) {data[i]}]
 """
 
 
+@pytest.mark.thorough
 def test_control_variates_of_an_expert_are_exact() -> None:
     """Delayed acceptance on the rows that read one family, with expansions of their own for each family."""
     x = np.linspace(-1, 1, len(DATA))

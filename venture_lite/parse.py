@@ -9,7 +9,6 @@ own: a message about the bracket that was left open is worth more than one about
 from __future__ import annotations
 
 import functools
-import json
 import math
 import re
 import threading
@@ -133,6 +132,8 @@ def _automaton() -> Lark:
 
 def _tables(path: Path) -> dict[Any, Any]:
     """What the build left of the automaton; nothing where it left nothing that can be read."""
+    import json
+
     try:
         text = path.read_text(encoding="utf-8")
         # JSON's keys are text, the automaton's states are numbers

@@ -74,6 +74,13 @@ class Unmoved:
         self._predicted: list[Made] = []
         self._observed: list[Expression] = []
         self._held: set[str] = set()
+        # names of which a line was given: a program is told of each once
+        self._given: set[str] = set()
+        # a text -> what it reads, by identity, with the text that is so kept; good until a name that some of them read
+        # before it was bound is
+        self._reached: dict[int, tuple[Expression, frozenset[str]]] = {}
+        self._awaited: set[str] = set()
+        self._mentions: dict[int, tuple[Expression, set[str]]] = {}
         # whether something was taken back or could not be read, so that nobody knows what stands
         self.uncertain = False
 
@@ -81,6 +88,8 @@ class Unmoved:
         """A directive that changes what stands."""
         match directive:
             case Assume(name=name, expression=expression):
+                if name in self._awaited or name in self._made:
+                    self._reached.clear()
                 self._made[name] = self._of(name, expression)
             case Predict(expression=expression):
                 self._predicted.append(self._of("", expression))
@@ -107,7 +116,8 @@ class Unmoved:
         fixed = self._held.union(*map(self._values, self._observed)) if self._observed else self._held
         everything = [*self._made.values(), *self._predicted]
         moved = [made for made in everything if any(_is_selected(choice, kernels) for choice in made.choices)]
-        left = [made for made in everything if made.name not in fixed and _left(made, kernels)]
+        done = fixed | self._given
+        left = [made for made in everything if made.name not in done and _left(made, kernels)]
         if not left:
             return []
         standing = set().union(*map(self._reach, [*self._observed, *(made.expression for made in self._predicted)]))
@@ -126,13 +136,15 @@ class Unmoved:
                 rests |= any(made.name in self._factor(other) for other in moved)
             if rests:
                 for choice in _left(made, kernels):
-                    counts[_title(made, choice)] += not made.memoized
+                    if (title := _title(made, choice)) not in self._given:
+                        counts[title] += not made.memoized
+        self._given |= counts.keys()
         return [_line(name, count) for name, count in counts.items()]
 
     def _may_come_and_go(self, name: str) -> bool:
         """Whether a memoized procedure may be called with a key that depends on a choice, or otherwise than by name."""
         texts = [*(made.expression for made in (*self._made.values(), *self._predicted)), *self._observed]
-        todo: list[Expression] = list(texts)
+        todo: list[Expression] = [text for text in texts if name in self._mentioned(text)]
         while todo:
             match todo.pop():
                 case Name(name=other) if other == name:
@@ -145,7 +157,14 @@ class Unmoved:
                     todo.extend(items)
         return False
 
-    def _shares(self, own: set[str], moved: list[Made]) -> bool:
+    def _mentioned(self, item: Expression) -> set[str]:
+        """Every name that stands in a text."""
+        known = self._mentions.get(id(item))
+        if known is None:
+            known = self._mentions[id(item)] = item, set(_mentioned(item))
+        return known[1]
+
+    def _shares(self, own: frozenset[str], moved: list[Made]) -> bool:
         """Whether a choice is drawn from a maker from which one that moves is drawn, too."""
         makers = {name for name in own if self._is_maker(name)}
         return any(makers & self._factor(made) for made in moved)
@@ -197,19 +216,28 @@ class Unmoved:
 
     # ------------------------------------------------------------------------------------------------ what text reads
 
-    def _factor(self, made: Made) -> set[str]:
+    def _factor(self, made: Made) -> frozenset[str]:
         """The names that make choices and that those of a directive depend on."""
         return self._reach(made.expression) - {made.name}
 
-    def _reach(self, item: Expression) -> set[str]:
+    def _reach(self, item: Expression) -> frozenset[str]:
         """The names of choices, and of makers, that an expression reads, through names that make none."""
+        known = self._reached.get(id(item))
+        if known is None:
+            known = self._reached[id(item)] = item, frozenset(self._found(item))
+        return known[1]
+
+    def _found(self, item: Expression) -> set[str]:
         found: set[str] = set()
         seen: set[str] = set()
         todo = list(_named(item))
         while todo:
             name = todo.pop()
             made = self._made.get(name)
-            if made is None or name in seen:
+            if made is None:
+                self._awaited.add(name)
+                continue
+            if name in seen:
                 continue
             seen.add(name)
             if made.choices or self._is_maker(name):
@@ -254,6 +282,16 @@ def _named(item: Expression) -> Iterator[str]:
                 todo.extend((inner, inside) for inner in (*(value for _, *values in named for value in values), *body))
             case Form(items=items):
                 todo.extend((inner, bound) for inner in items)
+
+
+def _mentioned(item: Expression) -> Iterator[str]:
+    todo = [item]
+    while todo:
+        match todo.pop():
+            case Name(name=name):
+                yield name
+            case Form(items=items):
+                todo.extend(items)
 
 
 def _constant(item: Expression) -> Any:

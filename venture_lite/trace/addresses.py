@@ -8,7 +8,6 @@ segments.
 
 from __future__ import annotations
 
-import hashlib
 from typing import TYPE_CHECKING, Any
 
 from venture_lite.code import Code
@@ -122,6 +121,9 @@ def _named(trace: Trace, raw: Any) -> Any:
 def _names(trace: Trace, procedures: list[Any]) -> dict[Any, bytes]:
     """A short name for each procedure: a digest of where it was made. The key of the family in which it was made can
     hold a procedure again, and so on, so that the address itself would have no bound."""
+    # imported here: few keys hold procedures
+    import hashlib
+
     known: dict[Any, bytes] = {}
     todo = list(procedures)
     while todo:

@@ -193,7 +193,6 @@ class Plan:
         "_order",
         "_principals",
         "_stamp",
-        "_standing",
         "_users",
         "rows",
     )
@@ -217,7 +216,6 @@ class Plan:
         self._groups = groups
         # choices that absorb as users of one family
         self._users = users
-        self._standing = Standing(model.trace, [*principals, *absorbing], groups, users)
         # weight of the principals and of what absorbs but for whole sites, as of a version of the trace
         self._kept = Weight()
         self._kept_at = -1
@@ -300,6 +298,11 @@ class Plan:
             weight.plus(self._absorb_groups())
         except VentureError as error:
             raise self.judged(error) from error
+
+    @property
+    def _standing(self) -> Standing:
+        """Made where an error asks for it: there are as many plans as blocks."""
+        return Standing(self._model.trace, [*self._principals, *self._absorbing], self._groups, self._users)
 
     def judged(self, error: VentureError) -> VentureError:
         """An error met where what absorbs is weighed, all else having its new value."""

@@ -116,8 +116,9 @@ class AllRows:
         self.queries += len(self.data.target)
         return Place(theta, self.data.log_density(theta))
 
-    def move(self, place: Place) -> None:
+    def move(self, place: Place) -> bool:
         self._place = place
+        return True
 
     def poll(self) -> None:
         """Python itself notices Ctrl-C."""

@@ -14,7 +14,7 @@ from scipy import stats
 from tests.posterior.case import Case
 from tests.posterior.derive import Grid
 from tests.posterior.test_posterior import chain
-from tests.statistics import assert_chain_agrees
+from tests.statistics import Table, assert_chain_agrees
 from venture_lite import Venture
 from venture_lite.errors import ArgumentError, ImpossibleState, VentureError
 from venture_lite.trace.invariants import check as check_trace
@@ -270,3 +270,93 @@ def test_subsampled_transitions_reject_what_is_an_error_in_an_impossible_state(k
     v.execute("for i in 1...300: [observe (normal u 1) {Y[i]}]", Y=np.random.default_rng(1).normal(0.5, 1, 300))
     v.infer(kernel)
     check(v)
+
+
+# ------------------------------------------------------------------------------------------------ flymc and anneal
+
+FEATURES = np.linspace(0.1, 2.0, 12)
+OUTCOMES = np.arange(12) % 3 > 0
+BOUNDED = """
+    [assume w (tag 'w 0 (normal 0 1))] [force w -1]
+    [assume y (mem (lambda (i) (sqrt (- 0.1 w))))] [predict (y 1)]
+    for i in 1...12: [observe (flip (logistic (* w {X[i]}))) {Y[i]}]"""
+
+
+def bounded_by_an_error() -> Case:
+    # an observation elsewhere is impossible whatever w is, so that an error in y rejects: w, a normal with logistic
+    # data, is below 0.1
+    grid = Grid(-6.0, 0.1)
+    eta = np.outer(grid.points, FEATURES)
+    log_density = stats.norm.logpdf(grid.points) - np.logaddexp(0.0, np.where(OUTCOMES, -eta, eta)).sum(axis=1)
+    return Case(
+        name="bounded_by_an_error",
+        program=f"[assume n (uniform_discrete 1 5)] [observe (flip (if (= n 9) 0.5 0)) true] {BOUNDED}",
+        query={"w": "w"},
+        exact=lambda: {"w": grid.cdf(log_density)},
+        engines=(),
+        derivation="Quadrature.",
+        parameters={"X": FEATURES, "Y": OUTCOMES},
+    )
+
+
+@pytest.mark.parametrize("move", ["'drift 0.5", "'mala 0.5", "'slice 1"])
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_flymc_rejects_what_is_an_error_in_an_impossible_state(move: str) -> None:
+    case = bounded_by_an_error()
+    more = chain(case, f"(flymc w all auto 'map 0.2 {move} 2)", 5)
+    assert_chain_agrees(more, case.exact(), draws=1000, what=move)
+
+
+@pytest.mark.parametrize("move", ["'drift 0.5", "'mala 0.5", "'slice 1"])
+def test_flymc_ends_with_an_error_in_a_possible_state(move: str) -> None:
+    v = Venture(seed=1)
+    v.execute(BOUNDED, X=FEATURES, Y=OUTCOMES)
+    with pytest.raises(ArgumentError, match="sqrt: x must be"):
+        v.infer(f"(flymc w all auto 'map 0.2 {move} 300)")
+    assert v.report("w") < 0.1
+    check(v)
+
+
+@pytest.mark.parametrize("move", ["'drift 0.5", "'mala 0.5"])
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_a_step_that_adapts_learns_of_moves_that_the_trace_rejects(move: str) -> None:
+    """Only w = -1 is no error, so that no size has the acceptance that is aimed at: it falls."""
+    v = Venture(seed=1)
+    v.execute(bounded_by_an_error().program.replace("(- 0.1 w)", "(if (= w -1) 1 -1)"), X=FEATURES, Y=OUTCOMES)
+    draws = v.infer(f"(flymc w all auto 'map 0.2 {move} 'adapt 300 301)")
+    assert draws.statistics[0].details["step"] < 0.1
+
+
+def lists_that_end() -> Case:
+    # z uniform on 1, 2, 3; k uniform below z; a datum is true with probability (k + 4 - z) / 4, the entry k + 3 - z of
+    # a list of three
+    outcomes = (True, False, True)
+    chances = {(z, k): (k + 4 - z) / 4 for z in (1, 2, 3) for k in range(z)}
+    joint = {zk: np.array([p if y else 1 - p for y in outcomes]) / zk[0] for zk, p in chances.items()}
+    total = sum(joint.values())
+
+    def marginal(part: int, datum: int) -> Table:
+        return Table({v: sum(p[datum] for zk, p in joint.items() if zk[part] == v) / total[datum] for v in range(4)})
+
+    program = """
+        [assume z (mem (lambda (i) (tag 'z i (uniform_discrete 1 4))))]
+        [assume k (mem (lambda (i) (tag 'k i (uniform_discrete 0 (z i)))))]
+        for i in 1...3: [observe (flip (lookup (list 0.25 0.5 0.75) (+ (k i) (- 3 (z i))))) {Y[i]}]"""
+    return Case(
+        name="lists_that_end",
+        program=program,
+        query={f"{name}{i}": f"({name} {i + 1})" for name in "zk" for i in range(3)},
+        exact=lambda: {f"{name}{i}": marginal(part, i) for part, name in enumerate("zk") for i in range(3)},
+        engines=(),
+        derivation="Enumeration.",
+        parameters={"Y": outcomes},
+    )
+
+
+@pytest.mark.parametrize(
+    "kernel", ["(anneal z constant 1 (gibbs k each 1))", "(do (anneal z constant 'energy 1) (gibbs k each 1))"]
+)
+def test_anneal_gives_no_weight_to_what_is_an_error_in_an_impossible_state(kernel: str) -> None:
+    """Where z shrinks, the k that stands leads beyond the end of the list."""
+    case = lists_that_end()
+    assert_chain_agrees(chain(case, kernel, 4), case.exact(), draws=1000, what=kernel)

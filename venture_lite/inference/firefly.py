@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from venture_lite.errors import VentureError
 from venture_lite.inference.brightness import Brightness, chosen
 from venture_lite.inference.firefly_bounds import BoundedRows, bound_of, bright_probability, collapse
 from venture_lite.inference.linear_block import LinearBlock, refuse_dependent
@@ -222,7 +223,8 @@ class Firefly:
         self.queries["set-up"] += 2 * self.sections.count
         if scale.holds(linear.log_density(scale.mode), linear.log_density(linear.present())):
             return False
-        self._place(scale.draw(self.rng))
+        if not self._place(scale.draw(self.rng)):
+            return False
         self._draw_all("set-up")
         self._note()
         return True
@@ -324,23 +326,32 @@ class Firefly:
 
     # ------------------------------------------------------------------------------------------------- changes
 
-    def move(self, point: Point) -> None:
-        """Put a value in place, in the trace as well."""
-        self._place(point.theta)
+    def move(self, point: Point) -> bool:
+        """Put a value in place, in the trace as well; False, and nothing changed, where the trace rejects it."""
+        if not self._place(point.theta):
+            return False
         self._stand(point.theta, point.log_prior, point.smooth_gradient)
         self._keep(self.brightness.bright, point.excess, point.slopes)
         self._note()
+        return True
 
-    def _place(self, theta: np.ndarray) -> None:
-        """In the trace."""
+    def _place(self, theta: np.ndarray) -> bool:
+        """In the trace; False, and the trace as it was, where an error in what else is computed from the block rejects
+        the value: rows and priors do not show it."""
         model = self.model
         mark = model.trace.journal.mark()
         try:
             self.sections.propose(Given(dict(zip(self.block, self.linear.values(theta), strict=True))))
+        except VentureError as error:
+            model.rollback(mark)
+            if not self.sections.plan.rejects(error):
+                raise
+            return False
         except BaseException:
             model.rollback(mark)
             raise
         model.commit_transition()
+        return True
 
     def resample(self, settings: Settings) -> None:
         """One transition of the brightness given the block's value, as an action says."""

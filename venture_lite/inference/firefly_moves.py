@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from venture_lite.inference.firefly import Firefly
+from venture_lite.inference.firefly import Firefly, Point
 
 
 class Step:
@@ -48,12 +48,13 @@ class Density(Protocol):
     @property
     def theta(self) -> np.ndarray: ...
 
-    # points have a `log_density`; what else they carry comes back with `move`
+    # points have a `log_density`; what else they carry comes back with `move`, which is False and changes nothing where
+    # the trace says that the point has density zero after all
     def here(self) -> Any: ...
 
     def at(self, theta: np.ndarray) -> Any: ...
 
-    def move(self, point: Any) -> None: ...
+    def move(self, point: Any) -> bool: ...
 
     def poll(self) -> None: ...
 
@@ -67,11 +68,7 @@ class Walk:
         noise = _scaled(firefly, firefly.rng.standard_normal(len(firefly.theta)))
         u = firefly.rng.random()
         here, there = firefly.here(), firefly.at(firefly.theta + step.size * noise)
-        probability = _probability(there.log_density - here.log_density)
-        step.learn(probability)
-        if u < probability:
-            firefly.move(there)
-        return u < probability
+        return _decided(firefly, step, u, there, there.log_density - here.log_density)
 
 
 class Langevin:
@@ -97,15 +94,15 @@ class Langevin:
         if math.isfinite(change):
             back = noise + uphill + 0.5 * step.size * _pulled(firefly, there.gradient)
             change += 0.5 * float(noise @ noise - back @ back)
-        probability = _probability(change)
-        step.learn(probability)
-        if u < probability:
-            firefly.move(there)
-        return u < probability
+        return _decided(firefly, step, u, there, change)
 
 
 class Slice:
-    """A slice along a uniformly drawn direction, stepping out and shrinking (Neal 2003, figures 3 and 5)."""
+    """A slice along a uniformly drawn direction, stepping out and shrinking (Neal 2003, figures 3 and 5).
+
+    A point that the trace rejects has density zero and lies outside the slice: the interval shrinks to it. Stepping out
+    does not ask the trace. That is right, since it would make the same intervals from every point of the slice.
+    """
 
     target: float | None = None
 
@@ -129,8 +126,7 @@ class Slice:
                 # the interval has shrunk to the present value, but for rounding
                 return False
             there = density.at(start + distance * direction)
-            if there.log_density > level:
-                density.move(there)
+            if there.log_density > level and density.move(there):
                 return True
             if distance < 0.0:
                 left = distance
@@ -145,6 +141,16 @@ def _scaled(firefly: Firefly, noise: np.ndarray) -> np.ndarray:
 def _pulled(firefly: Firefly, gradient: np.ndarray) -> np.ndarray:
     """A gradient in the coordinates of the noise."""
     return gradient if firefly.scale is None else firefly.scale.root.T @ gradient
+
+
+def _decided(firefly: Firefly, step: Step, u: float, there: Point, change: float) -> bool:
+    """Move by the change of the log density; whether it moved. The trace is asked last, where u lets the point pass: a
+    point that it rejects has density zero."""
+    probability = _probability(change)
+    passes = u < probability
+    moved = passes and firefly.move(there)
+    step.learn(probability if moved or not passes else 0.0)
+    return moved
 
 
 def _probability(change: float) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from itertools import product
 
 import numpy as np
 from scipy import stats
@@ -97,6 +98,15 @@ def one_way_out() -> Mapping[str, Expected]:
 def operator_by_branch() -> Mapping[str, Expected]:
     p = {1: 0.3 * 0.25, 2: 0.7 * 0.6 * 0.8, 3: 0.7 * 0.4 * 0.5}
     return {"k": table(p)}
+
+
+def random_procedure_or_lambda() -> Mapping[str, Expected]:
+    weights = {
+        (k, x, y): (0.4 if x else 0.6) * (p if y else 1 - p) * (0.9 if k == 2 else 0.3)
+        for k, x, y in product((0, 1, 2), (0, 1), (0, 1))
+        for p in [(0.2 if x else 0.7) if k == 2 else (0.8 if x else 0.3)]
+    }
+    return {name: pushforward(weights, lambda *at, part=part: at[part]) for part, name in enumerate("kxy")}
 
 
 def sum_in_two_forms() -> Mapping[str, Expected]:
@@ -254,6 +264,16 @@ CASES = (
         exact=operator_by_branch,
         engines=DISCRETE,
         derivation="A random operator among lambdas: each body has its own constrained flip.",
+    ),
+    Case(
+        name="random_procedure_or_lambda",
+        program="""
+            [assume k (uniform_discrete 0 3)] [assume f (if (= k 2) flip (lambda (p) (flip (- 1 p))))]
+            [assume x (flip 0.4)] [assume y (f (if x 0.2 0.7))] [observe (flip (if (= k 2) 0.9 0.3)) true]""",
+        query={"k": "k", "x": "x", "y": "y"},
+        exact=random_procedure_or_lambda,
+        engines=DISCRETE,
+        derivation="Enumeration; operator and argument of one application change in one transition.",
     ),
     Case(
         name="sum_in_two_forms",

@@ -243,7 +243,8 @@ class Builder:
         if role == OPERATOR:
             self._restructure(node, code, slot, row)
         elif packed in (RANDOM_EDGE, MAKER_EDGE):
-            if node not in self.scaffold.principals:
+            # an application whose operator changes is made anew: it does not absorb
+            if node not in self.scaffold.principals and node not in self.scaffold.structural:
                 self.scaffold.absorbing[node] = None
         elif packed == PRIMITIVE_EDGE:
             self._renew(node)
@@ -268,6 +269,7 @@ class Builder:
             return
         self.scaffold.structural[node] = None
         self.scaffold.principals.pop(node, None)
+        self.scaffold.absorbing.pop(node, None)
         self._renew(node)
 
     # -------------------------------------------------------------------------------------------------- brush

@@ -357,7 +357,7 @@ def test_a_search_that_does_not_converge_is_told(monkeypatch: pytest.MonkeyPatch
         ),
         (LINE, "'drift -1 1", "SIGMA must be a positive number"),
         (LINE, "'walk 1 1", "knows no such option"),
-        (LINE, "'drift 1 'mala 1 1", "one KERNEL of"),
+        (LINE, "'drift 1 'mala 1 1", "flymc is written"),
         (LINE, "'slice 1 'adapt 10 1", "no step for"),
         (LINE, "'drift 1 'explicit 0 1", "FRACTION must be above 0"),
     ],

@@ -1,12 +1,14 @@
 """The usage of an action, `(mh SCOPE BLOCK 'drift SIGMA T)`, read as the pattern that it is.
 
 Words in capitals stand for one argument each, and say of what kind it is; quoted words stand for themselves; parts in
-square brackets may be left out; dots repeat the part before them or, inside an inner bracket, all of that bracket.
+square brackets may be left out, and stand in any order beside each other; dots repeat the part before them or, inside
+an inner bracket, all of that bracket.
 """
 
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -114,9 +116,9 @@ def _matches(pattern: Pattern, items: tuple[Expression, ...]) -> Iterator[Found]
     part, *rest = pattern
     after = tuple(rest)
     match part:
-        case Optional(parts):
-            yield from _matches((*parts, *after), items)
-            yield from _matches(after, items)
+        case Optional():
+            beside = tuple(itertools.takewhile(lambda part: isinstance(part, Optional), pattern))
+            yield from _options(beside, pattern[len(beside) :], items)
         case Repeated(parts, least):
             if least == 0:
                 yield from _matches(after, items)
@@ -131,3 +133,11 @@ def _matches(pattern: Pattern, items: tuple[Expression, ...]) -> Iterator[Found]
             for inside in _matches(parts, items[0].items):
                 for others in _matches(after, items[1:]):
                     yield (*inside, *others)
+
+
+def _options(options: Pattern, after: Pattern, items: tuple[Expression, ...]) -> Iterator[Found]:
+    """Every way to read the items as some of the options, in any order, and what comes after them."""
+    for number, option in enumerate(options):
+        assert isinstance(option, Optional)
+        yield from _matches((*option.parts, *options[:number], *options[number + 1 :], *after), items)
+    yield from _matches(after, items)

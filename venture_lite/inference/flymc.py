@@ -138,14 +138,14 @@ class FireflyMonteCarlo:
 
 
 def _compile_flymc(program: InferenceProgram, form: Form) -> Kernel:
-    usage = FLYMC.usage[0]
+    usage = " or ".join(FLYMC.usage)
     parts = parts_of(form, 8, usage)
     scope, selector = scope_name(parts[0]), program.selector(parts[1])
     known = {**dict.fromkeys(MOVES, 1), "precondition": 0, "explicit": 1, "adapt": 1}
     options = options_of(form, parts[5:-1], known, usage)
     named = [name for name in MOVES if name in options]
     if len(named) != 1:
-        raise ArgumentError(f"flymc is written {usage}, with one KERNEL of 'drift, 'mala and 'slice", form.span)
+        raise ArgumentError(f"flymc is written {usage}", form.span)
     kind, meaning = MOVES[named[0]]
     size = program.positive(options[named[0]][0], meaning)
     if kind is Slice and ("precondition" in options or "adapt" in options):
@@ -192,10 +192,13 @@ def _fraction(program: InferenceProgram, part: Expression, what: str) -> float:
 
 FLYMC = Action(
     "flymc",
-    ("(flymc SCOPE BLOCK BOUND TUNING Q KERNEL ['explicit FRACTION] ['adapt BURN] T)",),
+    (
+        "(flymc SCOPE BLOCK BOUND TUNING Q 'drift SIGMA ['precondition] ['explicit FRACTION] ['adapt BURN] T)",
+        "(flymc SCOPE BLOCK BOUND TUNING Q 'mala STEP ['precondition] ['explicit FRACTION] ['adapt BURN] T)",
+        "(flymc SCOPE BLOCK BOUND TUNING Q 'slice WIDTH ['explicit FRACTION] T)",
+    ),
     "T transitions of Firefly Monte Carlo. BOUND is auto or a bound's name, TUNING 'map or 'untuned, Q the probability "
-    "with which a dark row is proposed to brighten, KERNEL 'drift SIGMA, 'mala STEP or 'slice WIDTH, the first two "
-    "also with 'precondition. 'explicit draws a FRACTION of the brightness anew instead; 'adapt tunes the step for "
-    "BURN transitions.",
+    "with which a dark row is proposed to brighten. 'explicit draws a FRACTION of the brightness anew instead; 'adapt "
+    "tunes the step for BURN transitions.",
     _compile_flymc,
 )

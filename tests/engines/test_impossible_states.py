@@ -272,6 +272,67 @@ def test_subsampled_transitions_reject_what_is_an_error_in_an_impossible_state(k
     check(v)
 
 
+ROWS = np.random.default_rng(1).normal(0.5, 1, 12)
+
+
+def rows_that_are_errors() -> Case:
+    # x uniform on 0 ... u, u uniform, 12 normals around sqrt(u - x): where u falls below x, each row is an error
+    grid = Grid(1e-6, 1.0)
+    likelihood = np.exp(-0.5 * len(ROWS) * (np.sqrt(grid.points) - ROWS.mean()) ** 2)
+    log_density = np.log(np.cumsum(likelihood)) - np.log(grid.points)
+    return Case(
+        name="rows_that_are_errors",
+        program="""
+            [assume u (tag 'u 0 (uniform_continuous 0 1))] [assume x (tag 'x 0 (uniform_continuous 0 u))]
+            for i in 1...12: [observe (normal (sqrt (- u x)) 1) {Y[i]}]""",
+        query={"u": "u"},
+        exact=lambda: {"u": grid.cdf(log_density)},
+        engines=(),
+        derivation="Quadrature.",
+        parameters={"Y": ROWS},
+    )
+
+
+@pytest.mark.parametrize("options", ["", "'drift 4 'audit 1"])
+def test_sampled_rows_that_are_errors_in_an_impossible_state_reject(options: str) -> None:
+    # a tolerance of 1e-6: a wrong decision in a million is not seen
+    case = rows_that_are_errors()
+    kernel = f"(do (subsampled_mh u 0 4 0.000001 {options} 3) (mh x 0 3))"
+    assert_chain_agrees(chain(case, kernel, 6), case.exact(), draws=1000, what=kernel)
+
+
+@pytest.mark.parametrize("options", ["", "'drift 0.5", "'drift 0.5 'audit 1"])
+def test_sampled_rows_that_are_errors_in_a_possible_state_are_errors(options: str) -> None:
+    v = Venture(seed=1)
+    v.execute("[assume u (uniform_continuous 0 1)] [force u 0.9] [assume x (uniform_continuous 0 0.8)] [force x 0.4]")
+    v.execute("for i in 1...12: [observe (normal (sqrt (- u x)) 1) {Y[i]}]", Y=ROWS)
+    with pytest.raises(ArgumentError, match="sqrt: x must be") as caught:
+        v.infer(f"(subsampled_mh default one 4 0.01 {options} 300)")
+    assert not isinstance(caught.value, ImpossibleState)
+    assert v.report("u") >= v.report("x")
+    check(v)
+
+
+@pytest.mark.parametrize("other", ["(- 1 (* u {S[i]}))", "(sqrt (- 1 (* u {S[i]})))"])
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_a_chain_leaves_an_impossible_state_that_it_entered_without_reading_the_rows(other: str) -> None:
+    """One row of each 400 is impossible, or an error, where u is above 0.8; an audit that reads it changes nothing."""
+    slopes = np.linspace(1e-4, 1e-3, 400)
+    slopes[7] = 1.25
+    ends = []
+    for audit in ("", "'audit 1"):
+        v = Venture(seed=1)
+        v.execute("[assume u (tag 'u 0 (uniform_continuous 0 1))] [force u 0.5]")
+        v.execute("for i in 1...400: [observe (flip (max 0 (- 1 (* u {S[i]})))) true]", S=slopes)
+        v.execute(f"for i in 1...400: [observe (flip (max 0 {other})) true]", S=slopes)
+        draws = v.infer(f"(repeat 300 (do (subsampled_mh u 0 8 0.3 'drift 0.5 {audit} 1) (collect u)))")
+        ends.append(draws["u"].ravel())
+    assert np.array_equal(*ends)
+    was_above = ends[0] > 0.8
+    assert was_above.any()
+    assert not was_above[-50:].all()
+
+
 # ------------------------------------------------------------------------------------------------ flymc and anneal
 
 FEATURES = np.linspace(0.1, 2.0, 12)

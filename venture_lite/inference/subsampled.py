@@ -31,6 +31,7 @@ from venture_lite.inference.transitions import Transitions
 from venture_lite.syntax import Form
 from venture_lite.trace.dependence import readers_come_and_go
 from venture_lite.trace.directives import Model
+from venture_lite.trace.impossible import REJECTING
 from venture_lite.trace.regenerate import Proposal
 from venture_lite.trace.row_order import AnySampler, LooseSampler, order_of
 from venture_lite.trace.sections import Inputs, NoBorder, Sections
@@ -298,11 +299,21 @@ class Transition:
         except NotFinite:
             return self._by_all(u, ratio, weight)
         if engine.record.is_to_compare(engine.settings.audit):
-            engine.record.compare(decision, exact(self.test.counts, threshold, terms))
+            engine.record.compare(decision, self._exactly(threshold, terms, u, ratio, weight))
         return decision
 
+    def _exactly(self, threshold: float, terms: Terms, u: float, ratio: float, weight: Weight) -> Decision:
+        """The decision from every row; the test may not have met one that is impossible."""
+        try:
+            return exact(self.test.counts, threshold, terms)
+        except NotFinite:
+            return self._by_all(u, ratio, weight)
+
     def _differences(self, kind: int, positions: np.ndarray) -> np.ndarray:
-        new, old = self.sections.differences(self.sections.kinds[self.tested[kind]], positions)
+        try:
+            new, old = self.sections.differences(self.sections.kinds[self.tested[kind]], positions)
+        except REJECTING:
+            raise NotFinite from None
         with np.errstate(invalid="ignore"):
             return _finite(new - old)
 

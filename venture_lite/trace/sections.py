@@ -17,13 +17,14 @@ from typing import Any
 import numpy as np
 
 from venture_lite.code import Kind
-from venture_lite.errors import KernelError, Span
+from venture_lite.errors import KernelError, Span, VentureError
 from venture_lite.trace.directives import Model
+from venture_lite.trace.impossible import REJECTING
 from venture_lite.trace.plan import Plan, Templates, make_plan, parents_of
 from venture_lite.trace.regenerate import Proposal
 from venture_lite.trace.scaffold import Builder
 from venture_lite.trace.table import ROW_MASK, Column
-from venture_lite.trace.weights import Group, Weight
+from venture_lite.trace.weights import NEVER, Group, Weight
 
 
 class NoBorder(KernelError):
@@ -123,11 +124,17 @@ class Sections:
             column.stamp = stamp
 
     def differences(self, kind: SectionKind, positions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Log densities of some sections at the new values and at the old ones. The block is left at the new."""
+        """Log densities of some sections at the new values and at the old ones. The block is left at the new.
+
+        Raises ImpossibleState for an error at values at which some choice that stands has density zero.
+        """
         self.stand_at_old()
-        old = kind.terms(positions)
-        self.stand_at_new()
-        return kind.terms(positions), old
+        try:
+            old = kind.terms(positions)
+            self.stand_at_new()
+            return kind.terms(positions), old
+        except VentureError as error:
+            raise self.plan.judged(error) from error
 
     def columns_read_besides(self) -> list[Column]:
         """What the sections read, the block and what is computed from it alone aside."""
@@ -141,15 +148,24 @@ class Sections:
     def change_of_all(self) -> Weight:
         """The change of all sections' weight, impossible ones counted. The block is left at the new values."""
         weight = Weight()
-        for stand, sign in ((self.stand_at_old, -1), (self.stand_at_new, 1)):
-            stand()
-            for kind in self.kinds:
-                found = kind.weigh_all()
-                if sign > 0:
-                    weight.plus(found)
-                else:
-                    weight.minus_also(found)
+        self.stand_at_old()
+        for old in self._weights():
+            weight.minus_also(old)
+        self.stand_at_new()
+        for new in self._weights():
+            weight.plus(new)
         return weight
+
+    def _weights(self) -> list[Weight]:
+        """Of all sections, as the block stands; where one is an error in an impossible state, that such a state cannot
+        be. (The present state is one where the decisions that led to it read some of the rows.)"""
+        try:
+            return [kind.weigh_all() for kind in self.kinds]
+        except VentureError as error:
+            judged = self.plan.judged(error)
+            if isinstance(judged, REJECTING):
+                return [Weight(NEVER)]
+            raise judged from error
 
 
 class Inputs:

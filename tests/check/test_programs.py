@@ -44,6 +44,7 @@ CASES = {
     "a label of what is no directive of the model": ("l: [sample 1]\n[report l]", ["2 numbered l | "]),
     "a label inside a loop": ("for n in 1...3:\n  l: [predict n]\n[report l]\n[forget l]\n[report l]", ["5 numbered l | "]),
     "one datum": ("data: for n in 1...3: [predict n]\n[forget data 2]\n[report data]\nl: [predict 1]\n[forget l 2]", ["5 only the data of a loop | "]),
+    "one pass of a loop that infers": ("for n in 1...3:\n  l: [predict n]\n  [infer (mh default one 1)]\n[forget l 2]", []),
     "a label taken": ("l: [predict 1]\nl: [predict 2]", ["2 the label l is taken | choose another"]),
     "an observe frozen": ("l: [observe (flip) true]\n[freeze l]", ["2 an observe cannot be frozen | "]),
     "a procedure frozen": ("[assume (f a) a]\n[freeze f]", ["2 a procedure of the program cannot be frozen | "]),
@@ -61,6 +62,8 @@ CASES = {
     "slices of Firefly Monte Carlo": (X + "\n(flymc default all auto 'map 0.1 'slice 2 5)", []),
     "Firefly Monte Carlo without a kernel": (X + "\n(flymc default all auto 'map 0.1 5)", ["2 flymc is written (flymc SCOPE | "]),
     "options in another order": (X + "\n(subsampled_mh default all 9 0.1 'audit 0.5 'proxy 'drift 0.1 'precondition 5)", []),
+    "an action by a name": (X + "\n[define step (mh default one 1)]", ["2 mh is an action: it has no value | where it runs"]),
+    "kernels that are refused move nothing": (X + "\n[observe (normal x 1) 1]\n(repeat 5 (do step (collect x)))", ["3 an inference action is written | "]),
     "inside an action that is written wrong": (X + "\n(repeat (do (mh default one -1)))", ["2 repeat is written | ", "2 0 or more, is needed here, got -1 | "]),
     "a count": (X + "\n(mh default one 1.5)", ["2 a whole number, 0 or more, is needed here, got 1.5 | "]),
     "a count by name": (X + "\n[define steps -1]\n(mh default one steps)", ["3 got -1 | "]),
@@ -158,8 +161,8 @@ def test_parameters_that_are_given_are_tried() -> None:
     assert check(text, s=1, t=1, N=2, X=[[1], [1, 2]]).ok
 
 
-def test_procedures_that_are_registered_from_python_are_named() -> None:
-    text = "[assume a (mine 1)]"
+@pytest.mark.parametrize("text", ["[assume a (mine 1)]", "[define n (mine 1)]\n(mh default one (mine n))"])
+def test_procedures_that_are_registered_from_python_are_named(text: str) -> None:
     assert not check(text).ok
     assert check(text, registered=["mine"]).ok
 

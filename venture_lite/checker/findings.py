@@ -96,10 +96,13 @@ class Findings:
     # the names of the files, in the order in which they were met
     files: list[str] = field(default_factory=list)
     parameters: dict[str, list[Span]] = field(default_factory=dict)
+    # how often an error was found, the same one more than once too
+    errors: int = 0
     _found: dict[tuple[str, int, str], Diagnostic] = field(default_factory=dict)
 
     def error(self, error: VentureError, span: Span) -> None:
         """An error as it would be raised; `span` is its place where it has none."""
+        self.errors += 1
         self._add(Diagnostic("error", error.message, error.span or span, error.hint))
 
     def warn(self, message: str, span: Span, hint: str | None = None) -> None:

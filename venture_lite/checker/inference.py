@@ -11,7 +11,7 @@ from venture_lite.directives import EXAMPLES
 from venture_lite.errors import ArgumentError, NameUnknown, VentureError, nearest
 from venture_lite.forms import if_parts, scope_name, truth
 from venture_lite.inference.actions import ACTIONS
-from venture_lite.inference.program import not_constant
+from venture_lite.inference.program import no_value, not_constant
 from venture_lite.inference.reading import is_symbol
 from venture_lite.procedures import registry
 from venture_lite.procedures.record import Deterministic
@@ -102,7 +102,10 @@ class Inference:
     def _call(self, item: Form, head: Name, rest: tuple[Expression, ...]) -> Known:
         record = registry.PROCEDURES.get(head.name)
         if head.name in ACTIONS:
-            self._tell(ArgumentError(f"{head.name} is an action: it has no value"), item)
+            self._tell(no_value(head.name), item)
+        elif head.name in self.names.registered:
+            for part in rest:
+                self.value(part)
         elif not isinstance(record, Deterministic):
             deterministic = [name for name, known in registry.PROCEDURES.items() if isinstance(known, Deterministic)]
             hint = suggestion(head.name, [*ACTIONS, *deterministic, *EXAMPLES], EXAMPLES)

@@ -19,6 +19,8 @@ class Entry:
     uses: frozenset[str]
     # the labelled directives inside a loop over data
     parts: dict[str, Directive]
+    # whether it is as many as its loop has passes
+    has_passes: bool
 
     @property
     def name(self) -> str | None:
@@ -38,11 +40,15 @@ class Labels:
         # whether the numbers depend on how often a loop runs, or on text that is missing
         self.uncertain = False
 
-    def enter(self, directive: Directive, uses: set[str]) -> None:
-        """Raises VentureError where a label is taken already; the directive is entered all the same."""
+    def enter(self, directive: Directive, uses: set[str], in_loop: bool = False) -> None:
+        """`in_loop`: it stands in a loop that runs pass by pass.
+
+        Raises VentureError where a label is taken already; the directive is entered all the same.
+        """
         labels = [*_labelled(directive)]
         parts = {label: part for label, part in labels if part is not directive}
-        entry = self.entries[self._next] = Entry(self._next, directive, frozenset(uses), parts)
+        has_passes = in_loop or isinstance(directive, Loop)
+        entry = self.entries[self._next] = Entry(self._next, directive, frozenset(uses), parts, has_passes)
         self._next += 1
         if entry.name is not None:
             self._by_name[entry.name] = entry
@@ -80,7 +86,7 @@ class Labels:
             return None
         entry, directive = found
         if reference.positions:
-            if not isinstance(entry.directive, Loop):
+            if not entry.has_passes:
                 raise VentureError("only the data of a loop are forgotten one by one", reference.span)
             return None
         if directive is not entry.directive:

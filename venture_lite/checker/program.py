@@ -58,6 +58,7 @@ class ProgramCheck:
     def directive(self, directive: Directive) -> None:
         if not self.parameters.variables:
             self.expressions.used = set()
+        errors = self.findings.errors
         try:
             with self.findings.told(directive.span):
                 self._dispatch(directive)
@@ -71,7 +72,9 @@ class ProgramCheck:
             and not self.inference.in_loop
             and not self.names.incomplete
         ):
-            for line in self.unmoved.find(directive):
+            lines = self.unmoved.find(directive)
+            # an inference that is refused says nothing of what it was meant to move
+            for line in lines if self.findings.errors == errors else ():
                 self.findings.warn(line, directive.span)
 
     def _dispatch(self, directive: Directive) -> None:
@@ -174,7 +177,7 @@ class ProgramCheck:
         if outermost and by_pass:
             self.labels.uncertain = True
             for directive in _entered(loop.body):
-                self.labels.enter(directive, self.expressions.used)
+                self.labels.enter(directive, self.expressions.used, in_loop=True)
         elif outermost:
             self.labels.enter(loop, self.expressions.used)
 

@@ -175,7 +175,7 @@ class InferenceProgram:
                 if isinstance(record, Deterministic):
                     return apply_checked(record, tuple(map(self.value, rest)), item.span)
                 if head in self.actions:
-                    raise ArgumentError(f"{head} is an action: it has no value", item.span)
+                    raise no_value(head).at(item.span)
                 known = [*self.actions, *registry.PROCEDURES, *EXAMPLES]
                 raise NameUnknown(f"unknown inference action {head}", span, suggestion(head, known, EXAMPLES))
         raise ArgumentError("not an inference expression", item.span)
@@ -390,6 +390,11 @@ class InferenceProgram:
         for nodes, key in sweep(self.model, scope, selector):
             self.model.poll()
             row.count(step(nodes, key))
+
+
+def no_value(action: str) -> ArgumentError:
+    """What is wrong with an action that stands in the place of a value."""
+    return ArgumentError(f"{action} is an action: it has no value", hint="write it out where it runs, in [infer ...]")
 
 
 def not_constant(name: str, of_model: Container[str]) -> ArgumentError | None:

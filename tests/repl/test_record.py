@@ -265,7 +265,7 @@ def state(conversation: Conversation) -> Any:
         ("[sample (normal 0 1)]\n", "nothing to take back"),
         ("[assume x (normal 0 1)]\n(mh default one 3)\n", "an inference or [clear], and what was done before it"),
         ("[assume x (normal 0 1)]\n[clear]\n", "an inference or [clear], and what was done before it"),
-        ("[assume x 1]\n:undo\n", "nothing to take back"),
+        ("[assume x 1]\n:undo\n", "only the last entry can be taken back"),
     ],
 )
 def test_what_cannot_be_taken_back(entries: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -263,7 +263,8 @@ class Conversation:
     def undo(self) -> None:
         """Take back the last entry that changed the model. Raises VentureError where that cannot be."""
         if self._undo is None:
-            raise VentureError("there is nothing to take back")
+            hint = "only the last entry can be taken back, once; [forget LABEL] takes back a directive"
+            raise VentureError("there is nothing to take back", hint=hint)
         session, restore_record = self._undo
         session.take_back()
         restore_record()

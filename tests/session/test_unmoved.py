@@ -143,6 +143,54 @@ def test_a_branch_that_is_not_taken_in_the_last_state_is_read_too() -> None:
     assert sorted(told) == [one("a"), one("b")]
 
 
+READ_IN_A_BRANCH = [
+    "[observe (normal (if b (* 2 x) 0) 1) 0.5]",
+    "[assume y (if b (if (< x 9) (* 2 x) 1) 0)] [observe (normal y 1) 0.5]",
+    "[assume g (lambda (a) (* a 2))] [observe (normal (if b (g x) 0) 1) 0.5]",
+    "[assume m (mem (lambda (i) (+ x i)))] [observe (normal (if b (m 1) 0) 1) 0.5]",
+    "[assume m (mem (lambda (k) (if k x 0)))] [observe (normal (m b) 1) 0.5]",
+    "[assume f (lambda () x)] [assume g (lambda () 0)] [observe (normal ((if b f g)) 1) 0.5]",
+    "[assume f (lambda () x)] [assume g (lambda () 0)] [observe (normal ((lookup (list g f) (if b 1 0))) 1) 0.5]",
+    "[observe (let ((h (lambda () (* 2 x)))) (normal (if b (h) 0) 1)) 0.5]",
+    "[observe (if b (normal x 1) (normal 0 1)) 0.5]",
+    "for i in 1...3: [observe (normal (if b (* i x) 0) 1) 0.5]",
+]
+
+
+@pytest.mark.parametrize("read", READ_IN_A_BRANCH)
+def test_what_evidence_reads_only_where_a_moved_choice_may_lead_is_named(read: str) -> None:
+    model = f"[assume b (tag 'b 0 (flip 0.5))] [assume x (tag 'x 0 (normal 0 1))] {read}"
+    last = set()
+    for seed in range(6):
+        v = Venture(seed=seed)
+        assert warned(f"{model} [infer (repeat 9 (do (gibbs b 0 1) (collect b)))]", v) == [one("x")]
+        last.add(v.report("b"))
+        assert warned(f"{model} [infer (repeat 9 (do (gibbs b 0 1) (mh x 0 1) (collect b)))]") == []
+    assert last == {True, False}
+
+
+def test_a_family_that_is_called_only_where_a_moved_choice_may_lead_is_named() -> None:
+    model = """
+        [assume b (tag 'b 0 (flip 0.5))] [assume x (mem (lambda (i) (normal 0 1)))] [predict (x 1)]
+        [observe (normal (if b (x 1) 0) 1) 0.5] [infer (repeat 9 (do (gibbs b 0 1) (collect b)))]"""
+    assert [warned(model, Venture(seed=seed)) for seed in range(6)] == [[one("x")]] * 6
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        # nothing weighs it, no choice leads there, or none that moves
+        "[assume y (if b (* 2 x) 0)]",
+        "[observe (normal (if (< 2 1) (* 2 x) 0) 1) 0.5]",
+        "[assume c (flip 0.5)] [force c false] [observe (normal (if c (* 2 x) 0) 1) 0.5]",
+        "[assume c (flip 0.5)] [observe c false] [observe (normal (if c (* 2 x) 0) 1) 0.5]",
+    ],
+)
+def test_a_branch_to_which_nothing_that_moves_leads_is_passed_over(read: str) -> None:
+    model = f"[assume b (tag 'b 0 (flip 0.5))] [assume x (tag 'x 0 (normal 0 1))] {read}"
+    assert warned(f"{model} [infer (repeat 9 (do (gibbs b 0 1) (collect b)))]") == []
+
+
 def test_a_choice_with_one_possible_value_is_passed_over() -> None:
     model = "[assume k (uniform_discrete 2 3)] [assume b (flip 1)] [assume x (tag 'x 0 (normal (+ k b) 1))]"
     assert warned(f"{model} [infer (repeat 5 (do (mh x all 1) (collect x)))]") == []

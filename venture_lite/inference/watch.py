@@ -10,14 +10,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from itertools import islice, starmap
 from typing import Any
 
 import numpy as np
 
+from venture_lite.code import Code, Kind
 from venture_lite.errors import VentureError
 from venture_lite.inference.selection import Selector, in_range
 from venture_lite.procedures.record import Random
-from venture_lite.trace.ancestry import Sources, is_unobserved, memoized_family, name_of_choice, read_by_density
+from venture_lite.trace.ancestry import (
+    Sources,
+    is_unobserved,
+    memoized_family,
+    name_of_choice,
+    read_by_density,
+    read_by_other_ways,
+    ways_are_decided_by,
+    ways_to,
+)
 from venture_lite.trace.directives import Model
 from venture_lite.trace.runtime import Exchangeable
 from venture_lite.trace.scaffold import Builder, Scaffold, is_maker_application
@@ -256,6 +267,8 @@ class _Rests:
         self._selected: dict[int, bool] = {}
         # makers one of whose draws moved
         self._makers: set[int] | None = None
+        # what is read where something that moved may lead
+        self._elsewhere: frozenset[int] | None = None
 
     def on(self, node: int) -> bool:
         if node in self.sources or self._is_touched(node) or self._is_selected(node):
@@ -263,10 +276,11 @@ class _Rests:
         seen = {node}
         todo = [node]
         while todo:
-            scaffold = self._below(todo.pop())
+            unmoved = todo.pop()
+            scaffold = self._below(unmoved)
             if scaffold is None:
                 continue
-            if self._moves_any(scaffold):
+            if self._moves_any(scaffold) or self._is_read_elsewhere(unmoved):
                 return True
             # what is unmoved below is evidence that nobody gave, and so is what lies below that
             todo.extend(child for child in scaffold.absorbing if child in self.unmoved and child not in seen)
@@ -290,6 +304,41 @@ class _Rests:
                 self._is_read_touched(read) for user in users[:ROWS] for read in read_by_density(trace, user)
             )
         return found
+
+    def _is_read_elsewhere(self, node: int) -> bool:
+        """Whether a choice is read where something that moved may lead: in a branch that is not taken now, or in a
+        procedure's body for another key."""
+        if self._elsewhere is None:
+            self._elsewhere = self._read_elsewhere()
+        return bool(self._elsewhere) and not self._elsewhere.isdisjoint((node, self._procedure(node)))
+
+    def _procedure(self, node: int) -> int:
+        """The node of the memoized procedure in one of whose families a choice lies, or -1."""
+        family = memoized_family(self.trace, node)
+        memos = None if family is None else self.trace.tables[family[0].index].memos
+        return -1 if family is None or memos is None else memos[family[1]].node
+
+    def _read_elsewhere(self) -> frozenset[int]:
+        """What is read there, unmoved choices and procedures in whose families some lie."""
+        found: set[int] = set()
+        some = set(self.unmoved).union(map(self._procedure, islice(self.unmoved, MOST)))
+        for code, table in zip(self.trace.program.codes, self.trace.tables, strict=False):
+            ways = [slot for slot in code.steps if code.slots[slot].kind in (Kind.IF, Kind.CALL)]
+            for row in range(min(table.count, ROWS) if ways else 0):
+                if table.live[row]:
+                    found.update(*(self._read_by_other_ways(code, slot, row, some) for slot in ways))
+        return frozenset(found)
+
+    def _read_by_other_ways(self, code: Code, slot: int, row: int, some: set[int]) -> set[int]:
+        """What the ways read that an `if` or a call does not take, if what moved decides which it takes and its value
+        weighs something."""
+        trace = self.trace
+        found = read_by_other_ways(trace, code, slot, row) & some
+        if not found or not self._is_decided(code, slot, row):
+            return set()
+        scaffold = self._below((code.first_site + slot) << 32 | row)
+        is_evidence = trace.tables[code.index].is_observed(slot, row)
+        return found if is_evidence or (scaffold is not None and self._moves_any(scaffold)) else set()
 
     def _below(self, node: int) -> Scaffold | None:
         try:
@@ -315,11 +364,18 @@ class _Rests:
         return node not in self.unmoved and is_unobserved(self.trace, node)
 
     def _is_touched(self, node: int) -> bool:
-        """Whether a choice's density depends on one that moved."""
+        """Whether a choice's density depends on one that moved, or its being there does, if it is observed."""
         found = self._touched.get(node)
         if found is None:
-            found = self._touched[node] = any(map(self._is_read_touched, read_by_density(self.trace, node)))
+            found = any(map(self._is_read_touched, read_by_density(self.trace, node))) or (
+                not is_unobserved(self.trace, node) and any(starmap(self._is_decided, ways_to(self.trace, node)))
+            )
+            self._touched[node] = found
         return found
+
+    def _is_decided(self, code: Code, slot: int, row: int) -> bool:
+        """Whether something that moved decides which way an `if` or a call takes."""
+        return any(map(self._is_read_touched, ways_are_decided_by(self.trace, code, slot, row)))
 
     def _is_read_touched(self, node: int) -> bool:
         return self._moved(node) or node in self._makers_that_moved()

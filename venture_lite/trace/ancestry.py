@@ -7,11 +7,11 @@ where it ends.
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from venture_lite.code import Code, GlobalRef, Kind, Ref, SlotRef, sources
+from venture_lite.code import Code, GlobalRef, Kind, Ref, SlotRef
 from venture_lite.presentation import cut
 from venture_lite.trace.dependence import MASK, is_memoized, source_nodes
 
@@ -23,6 +23,9 @@ MOST = 200_000
 """Nodes after which following ends: what is left out is not known to be read."""
 
 NAME_WIDTH = 48
+
+Place = tuple[Code, int, Ref]
+"""What a reference means in a row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,16 +40,21 @@ class Sources:
 
 def ancestors(trace: Trace, code: Code, row: int, refs: Sequence[Ref | None], fresh: Container[int] = ()) -> set[int]:
     """The choices and makers that values of a row are computed from, through the densities of `fresh` choices."""
+    return _followed(trace, _named(trace, code, row, refs), fresh)
+
+
+def _named(trace: Trace, code: Code, row: int, refs: Sequence[Ref | None]) -> list[int]:
+    return [node for ref in refs if ref is not None for node in source_nodes(trace, code, row, ref)]
+
+
+def _followed(trace: Trace, todo: list[int], fresh: Container[int] = ()) -> set[int]:
+    """The choices and makers that nodes are computed from; empties the list."""
     found: set[int] = set()
     seen: set[int] = set()
-    todo: list[int] = []
 
     def visit(code: Code, row: int, refs: Sequence[Ref | None]) -> None:
-        for ref in refs:
-            if ref is not None:
-                todo.extend(source_nodes(trace, code, row, ref))
+        todo.extend(_named(trace, code, row, refs))
 
-    visit(code, row, refs)
     while todo and len(seen) < MOST:
         node = todo.pop()
         if node in seen:
@@ -70,7 +78,9 @@ def ancestors(trace: Trace, code: Code, row: int, refs: Sequence[Ref | None], fr
             case Kind.CALL | Kind.IF:
                 visit(code, row, [item.operator])
                 if item.kind is Kind.IF:
-                    todo.extend(_read_by_other_branch(trace, code, slot, row))
+                    decide = ways_are_decided_by(trace, code, slot, row)
+                    if any(is_unobserved(trace, node) for node in decide):
+                        todo.extend(_named_on_other_ways(trace, code, slot, row))
                 packed = trace.tables[code.index].edges[slot].view[row]
                 inner = trace.program.codes[packed >> 32] if packed >= 0 else None
                 if inner is not None:
@@ -85,24 +95,89 @@ def ancestors(trace: Trace, code: Code, row: int, refs: Sequence[Ref | None], fr
     return found
 
 
-def _read_by_other_branch(trace: Trace, code: Code, slot: int, row: int) -> list[int]:
-    """What the branch that is not taken names from around it, where a choice may lead there."""
+def ways_are_decided_by(trace: Trace, code: Code, slot: int, row: int) -> set[int]:
+    """The choices and makers that say which branch or body an `if` or a call leads to."""
     item = code.slots[slot]
-    if not any(is_unobserved(trace, node) for node in ancestors(trace, code, row, [item.operator])):
-        return []
-    taken = trace.tables[code.index].edges[slot].view[row] >> 32
-    found: list[int] = []
-    # bodies inside the branch, with their number of environments up to the family of the `if`
-    todo = [(branch, 1) for branch in item.branches if branch.index != taken]
+    packed = trace.tables[code.index].edges[slot].view[row]
+    is_keyed = item.kind is Kind.CALL and packed >= 0
+    is_keyed = is_keyed and is_memoized(trace, trace.program.codes[packed >> 32], packed & MASK)
+    return ancestors(trace, code, row, [item.operator, *(item.arguments if is_keyed else ())])
+
+
+def ways_to(trace: Trace, node: int) -> Iterator[tuple[Code, int, int]]:
+    """The `if`s and calls that lead to a choice, as (Code, slot, row), from the innermost up to a memoized family."""
+    code, _, row = trace.decode(node)
+    while code.kind != "directive" and not is_memoized(trace, code, row):
+        if code.kind == "lambda":
+            code, slot, row = trace.decode(trace.users.nodes(code, row)[0])
+        else:
+            slot = code.if_slot
+            code, row = _around(trace, code, row)
+        yield code, slot, row
+
+
+def read_by_other_ways(trace: Trace, code: Code, slot: int, row: int) -> set[int]:
+    """What an `if` may read in the branch that is not taken, and a call in the bodies of what its operator names,
+    whatever its key: choices, makers, and the nodes of memoized procedures that the text names. By the text, since
+    nothing of those bodies need stand in the trace."""
+    named = _named_on_other_ways(trace, code, slot, row)
+    memoized = {node for node in named if trace.is_memo(node)}
+    return memoized | _followed(trace, named)
+
+
+def _named_on_other_ways(trace: Trace, code: Code, slot: int, row: int) -> list[int]:
+    """The stored nodes that those bodies name from around them, and that procedures do that they name."""
+    item = code.slots[slot]
+    todo: list[Place] = []
+    if item.kind is Kind.IF:
+        taken = trace.tables[code.index].edges[slot].view[row] >> 32
+        for branch in item.branches:
+            if branch.index != taken:
+                todo.extend(_named_by_text(branch, row))
+    elif item.operator is not None:
+        todo.append((code, row, item.operator))
+    seen: set[Place] = set()
+    nodes: list[int] = []
     while todo:
-        body, height = todo.pop()
-        todo.extend((inner, height + 1) for inner in body.inner)
-        refs = [body.result, *(ref for part in body.slots for ref in (part.operator, *part.arguments))]
-        for source in (source for ref in refs if ref is not None for source in sources(body, ref)):
-            if isinstance(source, GlobalRef):
-                found.extend(source_nodes(trace, code, row, source))
-            elif isinstance(source, SlotRef) and source.depth >= height:
-                found.extend(source_nodes(trace, code, row, SlotRef(source.depth - height, source.slot)))
+        place = todo.pop()
+        if place in seen:
+            continue
+        seen.add(place)
+        code, row, ref = place
+        match ref:
+            case GlobalRef(target=target) if target.code is not None:
+                todo.append((target.code, target.row, target.code.result))
+            case SlotRef(depth=depth, slot=slot):
+                for level in range(depth):
+                    environment = trace.tables[code.ancestor(level).index].environment
+                    assert environment is not None
+                    row = environment.view[row]
+                code = code.ancestor(depth)
+                made = code.slots[slot]
+                if made.stored:
+                    nodes.append((code.first_site + slot) << 32 | row)
+                if made.body is not None:
+                    todo.extend(_named_by_text(made.body, row))
+                if made.kind is Kind.MEM or not made.stored:
+                    todo.extend((code, row, part) for part in (made.operator, *made.arguments) if part is not None)
+    return nodes
+
+
+def _named_by_text(body: Code, row: int) -> list[Place]:
+    """What a body, with the bodies inside it, names from around it; `row` is that of its environment."""
+    assert body.parent is not None
+    found: list[Place] = []
+    # bodies with their number of environments up to that row
+    todo = [(body, 1)]
+    while todo:
+        part, height = todo.pop()
+        todo.extend((inner, height + 1) for inner in part.inner)
+        for ref in (part.result, *(ref for item in part.slots for ref in (item.operator, *item.arguments))):
+            match ref:
+                case GlobalRef():
+                    found.append((body.parent, row, ref))
+                case SlotRef(depth=depth, slot=slot) if depth >= height:
+                    found.append((body.parent, row, SlotRef(depth - height, slot)))
     return found
 
 

@@ -81,10 +81,15 @@ def load_data(text: str, limit: int | None = None) -> DataFile:
         raise UsageError(f"{path} is not a .npy, .npz, .csv, .tsv or .parquet file (.csv.gz and .tsv.gz are read, too)")
     if name is None and (suffix == ".npy" or key is not None):
         raise UsageError(f"{text} needs a name for its data", hint=f"-d data={text}")
-    _check_readable(path)
-    if name is None and suffix in SUFFIXES:
-        return _by_column(path, limit)
-    return DataFile(_load_arrays(path, suffix, name, key, limit))
+    try:
+        _check_readable(path)
+        if name is None and suffix in SUFFIXES:
+            return _by_column(path, limit)
+        return DataFile(_load_arrays(path, suffix, name, key, limit))
+    except ParameterError as error:
+        if name is not None:
+            error.message = f"the parameter {name}: {error.message}"
+        raise
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +163,7 @@ def _load_arrays(path: Path, suffix: str, name: str | None, key: str | None, lim
     if suffix == ".npy":
         if key is not None:
             raise UsageError(f"{path} holds one array, so :{key} means nothing", hint=f"-d {name}={path}")
-        return {str(name): _plain(_load_numpy(path))}
+        return {str(name): _plain(_load_numpy(path), f"{path}")}
     if suffix == ".npz":
         return _load_npz(path, name, key, limit)
     return {str(name): read_columns(path, key, limit)}
@@ -246,7 +251,7 @@ def _load_npz(path: Path, name: str | None, key: str | None, limit: int) -> dict
             path, archive, archive.files if name is None else [key] if key else archive.files[:1], limit
         )
         if name is None:
-            return {entry: _plain(_entry(path, archive, entry)) for entry in archive.files}
+            return {entry: _entry(path, archive, entry) for entry in archive.files}
         if key is None:
             if len(archive.files) != 1:
                 listed = ", ".join(archive.files) or "none"
@@ -255,7 +260,7 @@ def _load_npz(path: Path, name: str | None, key: str | None, limit: int) -> dict
         if key not in archive.files:
             listed = f"it holds {', '.join(archive.files)}"
             raise ParameterError(f"{path} has no array {key}", hint=nearest(key, archive.files) or listed)
-        return {name: _plain(_entry(path, archive, key))}
+        return {name: _entry(path, archive, key)}
 
 
 def _refuse_what_expands(path: Path, archive: Any, entries: list[str], limit: int) -> None:
@@ -278,7 +283,7 @@ def _refuse_what_expands(path: Path, archive: Any, entries: list[str], limit: in
         total += math.prod(shape[:1]) * row
 
 
-def _entry(path: Path, archive: Any, key: str) -> np.ndarray:
+def _entry(path: Path, archive: Any, key: str) -> Any:
     try:
         array = archive[key]
     except MemoryError as error:
@@ -292,11 +297,11 @@ def _entry(path: Path, archive: Any, key: str) -> np.ndarray:
     if not isinstance(array, np.ndarray):
         others = [entry for entry in archive.files if entry != key]
         raise ParameterError(f"{key} of {path} is no array", hint=f"it holds {', '.join(others)}" if others else None)
-    return array
+    return _plain(array, f"array {key} of {path}")
 
 
-def _plain(array: np.ndarray) -> Any:
+def _plain(array: np.ndarray, where: str) -> Any:
     """A number for an array without axes; anything else as it is."""
     if array.dtype.kind == "c" or array.dtype.names:
-        raise ParameterError(f"an array of {array.dtype} cannot be a parameter: numbers, truth values or text can")
+        raise ParameterError(f"{where} is of {array.dtype}: a parameter can be of numbers, truth values or text")
     return array.item() if array.ndim == 0 else array

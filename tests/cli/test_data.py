@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import math
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -293,6 +294,40 @@ def test_a_path_may_hold_colons_and_equals_signs(folder: Path) -> None:
 def test_a_bad_file_is_explained(folder: Path, text: str, said: str) -> None:
     with pytest.raises(ParameterError, match=said):
         load_data(text.format(folder))
+
+
+HEADER = b"\x93NUMPY\x01\x00\x10\x00{'descr': oops}\n "
+DAMAGED = [
+    ("-d x={}/header.npy", ["the parameter x: ", "header.npy cannot be read"]),
+    ("-d x={}/header.npz", ["the parameter x: ", "array a of ", "header.npz cannot be read"]),
+    ("-d x={}/no_array.npz:a", ["the parameter x: ", "a of ", "no_array.npz is no array"]),
+    ("-d {}/no_array.npz", ["a of ", "no_array.npz is no array"]),
+    ("-d x={}/complex.npz", ["the parameter x: ", "array z of ", "complex.npz is of complex128"]),
+    ("-d {}/complex.npz", ["array z of ", "complex.npz is of complex128"]),
+    ("-d x={}/complex.npy", ["the parameter x: ", "complex.npy is of complex128"]),
+    ("-d x={}/ragged.csv", ["the parameter x: ", "ragged.csv, row 2: 1 cells"]),
+    ("-d x={}/bytes.csv", ["the parameter x: ", "bytes.csv cannot be read"]),
+    ("-d x={}/nowhere.csv", ["the parameter x: ", "there is no file", "nowhere.csv"]),
+]
+
+
+@pytest.mark.parametrize(("option", "says"), DAMAGED)
+def test_a_damaged_file_is_named_with_its_parameter(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], option: str, says: list[str]
+) -> None:
+    (tmp_path / "header.npy").write_bytes(HEADER)
+    for file, entry, content in (("header", "a.npy", HEADER), ("no_array", "a", b"text")):
+        with zipfile.ZipFile(tmp_path / f"{file}.npz", "w") as archive:
+            archive.writestr(entry, content)
+    np.save(tmp_path / "complex.npy", np.ones(2, complex))
+    np.savez(tmp_path / "complex.npz", z=np.ones(2, complex))
+    (tmp_path / "ragged.csv").write_text("x,y\n1,2\n3\n")
+    (tmp_path / "bytes.csv").write_bytes(b"x\n\xff\xfe\n")
+    assert run(tmp_path, "[sample {x}]", *option.format(tmp_path).split()) == 1
+    said = capsys.readouterr().err
+    assert said.startswith("error: ")
+    assert len(said.splitlines()) <= 2
+    assert [part for part in says if part not in said] == []
 
 
 @pytest.mark.parametrize("text", ["x={}/t.txt", "{}/v.npy", "{}/t.csv:id", "{}/two.npz:X", "x={}/v.npy:X", "x"])

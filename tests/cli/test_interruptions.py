@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -57,21 +57,27 @@ def test_a_signal_ends_a_run_with_its_draws_written_and_its_status(tmp_path: Pat
 
 def run_with_signal(folder: Path, text: str, number: int, after: int) -> int:
     """`venture run` in this process, which sends itself a signal after so many draws; the exit status."""
-    count = 0
+    path = folder / "main.vnt"
+    path.write_text(text)
+    with heeding_ctrl_c(), raised_at_draws(number, {after}):
+        return main(["run", str(path), "--seed", "1", "--out", str(folder / "x.npz")])
+
+
+@contextlib.contextmanager
+def raised_at_draws(number: int, at: Container[int]) -> Iterator[list[int]]:
+    """This process sends itself a signal when it has made so many draws; the draws that were made, by number."""
+    made: list[int] = []
     add = DrawsBuilder.add_together
 
     def counted(builder: DrawsBuilder, draws: Sequence[tuple[str, Any]]) -> None:
-        nonlocal count
-        count += 1
         add(builder, draws)
-        if count == after:
+        made.append(len(made) + 1)
+        if made[-1] in at:
             signal.raise_signal(number)
 
-    path = folder / "main.vnt"
-    path.write_text(text)
-    with pytest.MonkeyPatch.context() as patch, heeding_ctrl_c():
+    with pytest.MonkeyPatch.context() as patch:
         patch.setattr(DrawsBuilder, "add_together", counted)
-        return main(["run", str(path), "--seed", "1", "--out", str(folder / "x.npz")])
+        yield made
 
 
 @contextlib.contextmanager
@@ -90,21 +96,11 @@ def test_a_signal_that_was_ignored_at_the_start_stays_so(tmp_path: Path, ignored
     before = signal.signal(ignored, signal.SIG_IGN)
     try:
         program = "[assume x (normal 0 1)] [infer (repeat 20 (do (mh default one 1) (collect x)))]"
-        # what is raised is then the signal that is ignored; the run goes on to its end
-        count = 0
-        add = DrawsBuilder.add_together
-
-        def raising(builder: DrawsBuilder, draws: Sequence[tuple[str, Any]]) -> None:
-            nonlocal count
-            count += 1
-            add(builder, draws)
-            signal.raise_signal(ignored)
-
         path = write(tmp_path, program)
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(DrawsBuilder, "add_together", raising)
+        # what is raised is then the signal that is ignored; the run goes on to its end
+        with raised_at_draws(ignored, range(21)) as made:
             assert main(["run", path, "--seed", "1", "--out", str(tmp_path / "x.npz")]) == 0
-        assert count == 20
+        assert len(made) == 20
     finally:
         signal.signal(ignored, before)
 

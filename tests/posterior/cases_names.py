@@ -52,6 +52,7 @@ EVERY = (
     "(gibbs default all 1)",
     "(rejection default all 1)",
 )
+WITH_ANCESTORS = (*EVERY, "(pgibbs default ordered 3 'ancestor 2)")
 
 CASES = (
     Case(
@@ -62,7 +63,7 @@ CASES = (
             [observe (flip (if r 0.9 0.1)) true]""",
         query={"state": "(+ c (* 2 d) (* 4 r))"},
         exact=name_for_a_name,
-        engines=(*EVERY, "(pgibbs default ordered 3 'ancestor 2)"),
+        engines=WITH_ANCESTORS,
         derivation="Enumeration: x3 is x1.",
     ),
     Case(
@@ -72,7 +73,7 @@ CASES = (
             [assume l (list (make_beta_bernoulli (if d 4 1) 1))] [assume y (if c (flip 0.3) ((first l)))]""",
         query={"state": "(+ c (* 2 d) (* 4 y))"},
         exact=maker_in_a_list,
-        engines=(*EVERY, "(pgibbs default ordered 3 'ancestor 2)"),
+        engines=WITH_ANCESTORS,
         derivation="Enumeration, without data: the maker is asked after its parameters have moved.",
     ),
     Case(

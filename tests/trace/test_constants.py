@@ -6,24 +6,13 @@ import numpy as np
 import pytest
 
 from tests.generator.session import check, infer, state
+from tests.trace.speaker import called, listed
 from venture_lite import Venture
 from venture_lite.code import Code
 from venture_lite.inference.transitions import propose_and_reject
 from venture_lite.trace import constants
 from venture_lite.trace.directives import Model
 from venture_lite.trace.scopes import Scope
-
-SPEAKER = """
-    [assume prior (list 0.2 0.3 0.5)]
-    [assume truth (lambda (u w) (if (= u w) 1 (if (> u w) 0.4 0)))]
-    [assume share (lambda (xs) (let ((total (fold + 0 xs))) (map (lambda (x) (/ x total)) xs)))]
-    [assume listener (mem (lambda (u) (share (map (lambda (w) (* (lookup prior w) (truth u w))) (range 3)))))]
-    [assume speaker (mem (lambda (w) (share (map (lambda (u) (pow (lookup (listener u) w) 2)) (range 3)))))]
-    {more}
-    [assume world (categorical prior)]
-    [observe (flip (lookup {read} 1)) true]"""
-CALLED = SPEAKER.format(more="", read="(speaker world)")
-LISTED = SPEAKER.format(more="[assume all (list (speaker 0) (speaker 1) (speaker 2))]", read="(lookup all world)")
 
 
 def body(model: Model, name: str) -> Code:
@@ -46,7 +35,7 @@ def without_users(model: Model, name: str) -> int:
 def test_a_called_table_gives_the_draws_of_a_listed_one(kernel: str) -> None:
     """World 2 is never accepted with the evidence: its utterance is false."""
     draws = []
-    for text in (CALLED, LISTED):
+    for text in (called(0, 1), listed(0, 1)):
         venture = Venture(seed=3)
         venture.execute(text)
         draws.append(np.asarray(venture.infer(f"(repeat 60 (do {kernel} (collect world)))")["world"]))
@@ -57,7 +46,7 @@ def test_a_called_table_gives_the_draws_of_a_listed_one(kernel: str) -> None:
 
 def test_a_table_is_filled_once() -> None:
     venture = Venture(seed=1)
-    venture.execute(CALLED)
+    venture.execute(called(0, 1))
     infer(venture, "(mh default one 60)")
     (model,) = venture.traces
     rows = {table.code.index: table.count for table in model.trace.tables}
@@ -70,7 +59,7 @@ def test_a_table_is_filled_once() -> None:
 @pytest.mark.thorough
 def test_a_rejected_proposal_leaves_the_state_as_it_was() -> None:
     venture = Venture(seed=1)
-    venture.execute(CALLED)
+    venture.execute(called(0, 1))
     (model,) = venture.traces
     before = state(venture)
     for _ in range(20):

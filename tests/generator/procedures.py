@@ -140,9 +140,10 @@ def keyed(make: Maker) -> Made:
             keys = tuple(product.plain for product in e.names.products[:2])
         case _:
             keys = ("'a", "'b")
-    # Procedures among keys have an order of their own, so that their numbers cannot stand for them.
+    # Procedures among keys have an order of their own, so that their numbers cannot stand for them. Other blocks of the
+    # scope come first: their keys are small numbers.
     numbered = all(key[0] in "('\"" for key in keys)
-    plain = ("0", "1") if numbered else keys
+    plain = ("90", "91") if numbered else keys
     first = make.assume(name, twin(body, p))
     for stands, key in zip(plain, keys, strict=True):
         call = Call(Twin(f"({name} {stands})", f"({name} {key})"), named=False, memoized=True)

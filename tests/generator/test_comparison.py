@@ -10,8 +10,8 @@ from tests.generator.comparison import (
     GENERAL,
     KERNELS,
     Interrupted,
-    Pair,
     assert_finds_the_answer,
+    compare_spellings,
     finite_program,
 )
 from tests.generator.directives import random_program
@@ -39,7 +39,7 @@ def agree(seeds: range, finite: bool, count: int) -> int:
         program = finite_program(seed) if finite else random_program(seed)
         kernels = KERNELS if finite else GENERAL
         try:
-            made += Pair(program, seed, some(kernels, seed, count), finite).compare(DRAWS)
+            made += compare_spellings(program, seed, some(kernels, seed, count), finite, DRAWS)
         except Interrupted:
             continue
     return made

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tests.generator import comparison
-from tests.generator.comparison import Fault, Interrupted, Pair, assert_finds_the_answer, finite_program
+from tests.generator.comparison import Fault, Interrupted, assert_finds_the_answer, compare_spellings, finite_program
 from venture_lite.code import GlobalRef
 from venture_lite.errors import InternalError
 from venture_lite.inference import selection
@@ -104,7 +104,7 @@ def without_the_audit(monkeypatch: Patch) -> None:
 @pytest.mark.parametrize(("defect", "kernel", "seeds", "_"), DEFECTS)
 def test_the_plain_spelling_tells(defect: Any, kernel: str, seeds: range, _: range, monkeypatch: Patch) -> None:
     defect(monkeypatch)
-    assert noticed(lambda seed: Pair(finite_program(seed), seed, (kernel,)).compare(20), seeds)
+    assert noticed(lambda seed: compare_spellings(finite_program(seed), seed, (kernel,), True), seeds)
 
 
 @pytest.mark.slow

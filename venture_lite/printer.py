@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -106,25 +107,41 @@ class Printer:
     def _save(self, draws: Draws, rest: Draws | None) -> tuple[Path | None, Path | None, VentureError | None]:
         """Write draws to `--out`, the second set to FILE-2 and so on, and what is left of uneven chains to FILE-rest.
 
-        An error is handed back: what the draws say can still be shown before it ends the program.
+        What cannot stand there is written to a folder for temporary files. An error is handed back: what the draws say
+        can still be shown before it ends the program.
         """
         if self._out is None:
             return None, None, None
         self._draws_written += 1
         number = f"-{self._draws_written}" if self._draws_written > 1 else ""
-        path, path_of_rest = (
-            self._out.with_name(f"{self._out.stem}{number}{ending}{self._out.suffix}") for ending in ("", "-rest")
-        )
+        path = self._out.with_name(f"{self._out.stem}{number}{self._out.suffix}")
         try:
-            draws.save(path)
-            self._say(f"draws written to {path}")
-            if rest is None:
-                return path, None, None
-            rest.save(path_of_rest)
-            self._say(f"the rest written to {path_of_rest}, chain by chain")
+            return *self._written(draws, rest, path), None
         except VentureError as error:
-            return None, None, error
-        return path, path_of_rest, None
+            return *self._rescued(draws, rest, path.name), error
+
+    def _written(self, draws: Draws, rest: Draws | None, path: Path) -> tuple[Path, Path | None]:
+        draws.save(path)
+        self._say(f"draws written to {path}")
+        if rest is None:
+            return path, None
+        path_of_rest = path.with_name(f"{path.stem}-rest{path.suffix}")
+        rest.save(path_of_rest)
+        self._say(f"the rest written to {path_of_rest}, chain by chain")
+        return path, path_of_rest
+
+    def _rescued(self, draws: Draws, rest: Draws | None, name: str) -> tuple[Path | None, Path | None]:
+        """Draws that the disk of `--out` does not take, on that of temporary files if it does."""
+        import tempfile
+
+        with contextlib.suppress(OSError):
+            folder = Path(tempfile.mkdtemp(prefix="venture-draws-"))
+            try:
+                return self._written(draws, rest, folder / name)
+            except VentureError:
+                # a folder with draws in it stays
+                folder.rmdir()
+        return None, None
 
 
 def _partial(report: Report, draws: Draws, chains: int) -> str:

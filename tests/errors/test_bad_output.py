@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ import pytest
 
 from tests.cli.test_draws import one_chain
 from venture_lite import export
+from venture_lite.cli import main
 from venture_lite.draws import Draws
 from venture_lite.errors import VentureError
 
@@ -145,6 +147,31 @@ def test_a_session_goes_on_after_a_full_disk(tmp_path: Path, monkeypatch: pytest
     assert list(tmp_path.iterdir()) == []
     draws.save(tmp_path / name)
     assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+@pytest.mark.parametrize("name", ["x.npz", "x.csv"])
+def test_draws_that_do_not_fit_are_written_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    program, out, elsewhere = tmp_path / "p.vnt", tmp_path / "out", tmp_path / "elsewhere"
+    program.write_text("[assume x (normal 0 1)]\n[infer (repeat 9 (do (mh default one 1) (collect x)))]")
+    out.mkdir()
+    elsewhere.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(elsewhere))
+    whole = export.save
+
+    def save(draws: Draws, path: Path) -> None:
+        """The disk of `--out` is full."""
+        if path.parent == out:
+            raise VentureError(f"cannot write {path}: No space left on device")
+        whole(draws, path)
+
+    monkeypatch.setattr(export, "save", save)
+    assert main(["run", str(program), "--seed", "1", "--out", str(out / name)]) == 1
+    (file,) = elsewhere.glob(f"venture-draws-*/{name}")
+    assert file.stat().st_size
+    told = [line for line in capsys.readouterr().err.splitlines() if not line.startswith("warning")]
+    assert told == [f"draws written to {file}", f"error: cannot write {out / name}: No space left on device"]
 
 
 def test_draws_written_through_a_link_replace_what_it_points_to(tmp_path: Path) -> None:

@@ -12,9 +12,12 @@ A tour in the order in which a program flows through the package:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
+# what checkers of types take for `typing.TYPE_CHECKING`: Ctrl-C must not come in the middle of an import of `typing`
+# before the command listens to it
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from venture_lite.checker import check, check_file
     from venture_lite.draws import Draws, KernelStatistics
     from venture_lite.errors import (

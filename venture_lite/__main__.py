@@ -1,12 +1,15 @@
 """The process `venture`, also as `python -m venture_lite`.
 
 What the command imports takes a while; Ctrl-C ends the process from the first moment on as it does later, with a word
-and status 130. So this module imports nothing before it listens.
+and status 130. So this module imports next to nothing before it listens.
 """
 
-import os
-import signal
-import sys
+try:
+    import os
+    import signal
+    import sys
+except KeyboardInterrupt:
+    raise SystemExit(130) from None
 
 
 def _end(number: int, frame: object) -> None:

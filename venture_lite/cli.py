@@ -2,7 +2,8 @@
 
 Standard output carries values, standard error everything else. The exit status is 0 where all went well, 1 for an
 error in the program or its data, 2 for wrong usage, and after a signal 128 and its number: 130 after Ctrl-C. What is
-heavy is imported where it is used: the command's help must not wait for NumPy.
+heavy is imported where it is used: the command's help must not wait for NumPy. A signal waits until it is: an import
+that is broken off may say something else (NumPy, that it is installed badly).
 """
 
 from __future__ import annotations
@@ -149,7 +150,9 @@ def _seed(options: argparse.Namespace) -> int:
 
 
 def _repl(options: argparse.Namespace, stop: Stop) -> int:
-    from venture_lite import repl
+    with stop.held():
+        from venture_lite import repl
+        from venture_lite.data import UsageError
 
     settings = repl.Settings(
         _seed(options),
@@ -164,16 +167,15 @@ def _repl(options: argparse.Namespace, stop: Stop) -> int:
     try:
         return repl.start(settings, options.file, stop)
     except VentureError as error:
-        from venture_lite.data import UsageError
-
         say(str(error) if error.span or isinstance(error, UsageError) else f"error: {error}")
         return USAGE if isinstance(error, UsageError) else FAILED
 
 
 def _run(options: argparse.Namespace, stop: Stop) -> int:
-    from venture_lite.data import UsageError
-    from venture_lite.printer import Printer
-    from venture_lite.workers import ProgramFailed
+    with stop.held():
+        from venture_lite.data import UsageError
+        from venture_lite.printer import Printer
+        from venture_lite.workers import ProgramFailed
 
     printer = Printer(options.json, options.out, options.plots, options.chains)
     try:
@@ -244,10 +246,11 @@ def _read_program(file: str) -> Source:
 
 def _check(options: argparse.Namespace, stop: Stop) -> int:
     """What is wrong with a program, on standard output: that is what was asked for."""
-    import json
+    with stop.held():
+        import json
 
-    from venture_lite.checker import check_source
-    from venture_lite.data import UsageError
+        from venture_lite.checker import check_source
+        from venture_lite.data import UsageError
 
     try:
         parameters = _parameters(options).parameters or None

@@ -89,6 +89,9 @@ def run(job: Job, listener: Listener, stop: Stop) -> None:
     if job.chains > 1:
         _run_chains(job, listener, stop)
         return
+    with stop.held():
+        # here, since a signal breaks off what is imported later
+        import venture_lite.session  # noqa: F401
     try:
         run_chain(job, 0, _Undisturbed(listener, stop))
     except BaseException as error:

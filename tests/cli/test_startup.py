@@ -56,3 +56,47 @@ v.infer("(repeat 2 (do (mh default one 1) (collect mu)))")
     others = ("gibbs", "slice", "hmc", "mala", "rejection", "subsampled", "pgibbs", "flymc", "anneal", "precondition")
     assert loaded.isdisjoint(f"venture_lite.inference.{engine}" for engine in others)
     assert loaded.isdisjoint(f"venture_lite.{part}" for part in ("plots", "pictures", "report", "workers"))
+
+
+def test_the_package_imports_nothing_before_the_command_listens() -> None:
+    """Ctrl-C in the middle of an import would leave a traceback."""
+    assert loaded_after("import venture_lite") - loaded_after("") == {"venture_lite", "__future__"}
+
+
+INTERRUPTED_IMPORT = """
+import signal, sys
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
+class AtImport:
+    def find_spec(self, name, path, target=None):
+        if name == {module!r}:
+            print("reached", flush=True)
+            signal.raise_signal(signal.SIGINT)
+
+sys.meta_path.insert(0, AtImport())
+sys.argv[1:] = ["run", "-"]
+from venture_lite.__main__ import main
+sys.exit(main())
+"""
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        "venture_lite.cli",
+        "argparse",
+        "numpy",
+        "datetime",
+        "numpy.random",
+        "venture_lite.workers",
+        "venture_lite.session",
+    ],
+)
+def test_ctrl_c_while_the_command_imports_ends_it_with_a_word(module: str) -> None:
+    """NumPy turns what breaks off the import of `datetime` into an error of its own."""
+    code = INTERRUPTED_IMPORT.format(module=module)
+    done = subprocess.run([sys.executable, "-c", code], input="[sample 1]", capture_output=True, text=True)
+    assert (done.returncode, done.stdout.split()) == (130, ["reached"])
+    assert done.stderr.splitlines()[-1:] == ["interrupted"]
+    assert "Traceback" not in done.stderr

@@ -30,10 +30,11 @@ def start(settings: Settings, file: Path | None, stop: Stop) -> int:
     if file is not None:
         conversation.enter(f':load "{file}"')
         conversation.number = 0
-    if settings.interactive:
-        from venture_lite.repl.terminal import converse
-    else:
-        from venture_lite.repl.plain import converse
+    with stop.held():
+        if settings.interactive:
+            from venture_lite.repl.terminal import converse
+        else:
+            from venture_lite.repl.plain import converse
     status = 0 if conversation.ended else converse(conversation)
     if stop.is_to_end:
         from venture_lite.repl.draws import rescue

@@ -46,9 +46,18 @@ def test_an_error_is_one_message_and_status_1(
     assert sum("p.vnt:" in line and not line.startswith((" ", "warning")) for line in said.splitlines()) == 1
 
 
-def test_memory_is_bounded_by_an_option(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[assume (f n) (pair n (f (+ n 1)))]\n[predict (f 1)]",
+        "for n in 1...9000: [predict (+ n 1)]",
+        "for n in 1...9000: [observe (normal n 1) n]",
+        "for n in 1...9000:\n  [predict (+ n 1)]\n  [predict (+ n 2)]",
+    ],
+)
+def test_memory_is_bounded_by_an_option(tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str) -> None:
     path = tmp_path / "p.vnt"
-    path.write_text("[assume (f n) (pair n (f (+ n 1)))]\n[predict (f 1)]")
+    path.write_text(text)
     assert main(["run", str(path), "--seed", "1", "--memory-mb", "10"]) == 1
     assert "more than the limit of 10 MB" in capsys.readouterr().err
 

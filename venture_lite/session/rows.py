@@ -229,6 +229,7 @@ def _load_prepared(model: Model, prepared: list[_Prepared]) -> list[Rows]:
         for position in range(counts.pop() if counts else 0):
             if position % POLL_EVERY == POLL_EVERY - 1:
                 model.poll()
+                model.machine.refuse_excess()
             for item, rows in zip(prepared, made, strict=True):
                 try:
                     model.load_one(rows, item.evidence, position)

@@ -168,12 +168,15 @@ class Model:
         `evidence` is NO_EVIDENCE or one value a row.
         """
         if evidence is not NO_EVIDENCE and count > 1 and self.is_flat(code):
-            return self._load_together(code, columns, count, evidence)
+            made = self._load_together(code, columns, count, evidence)
+            self.machine.refuse_excess()
+            return made
         made = self.begin_load(code, columns, count, evidence, bound)
         for position in range(count):
             self.load_one(made, evidence, position)
             if position % POLL_EVERY == POLL_EVERY - 1:
                 self.poll()
+                self.machine.refuse_excess()
         return made
 
     def begin_load(

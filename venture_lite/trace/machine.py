@@ -122,6 +122,10 @@ class Machine:
     def _tick(self) -> None:
         self._ticks = self.poll_every
         self.poll()
+        self.refuse_excess()
+
+    def refuse_excess(self) -> None:
+        """Raises LimitError when the process holds more memory than the limit, where there is one."""
         if self.limits.memory_mb is not None:
             refuse_excess_memory(self.limits.memory_mb)
 

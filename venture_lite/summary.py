@@ -178,8 +178,7 @@ def _rows_of(name: str, values: np.ndarray) -> Iterator[SummaryRow]:
         scalar = values[place].astype(np.float64)
         with np.errstate(all="ignore"):
             low, high = np.quantile(scalar, INTERVAL)
-            spread = float(np.std(scalar, ddof=1)) if scalar.size > 1 else math.nan
-            mean = float(np.mean(scalar))
+            mean, spread = _moments(scalar)
         yield SummaryRow(
             label,
             name,
@@ -194,6 +193,16 @@ def _rows_of(name: str, values: np.ndarray) -> Iterator[SummaryRow]:
             diagnostics.ess_sd(scalar),
             tuple(np.flatnonzero(diagnostics.never_moves(scalar)).tolist()),
         )
+
+
+def _moments(scalar: np.ndarray) -> tuple[float, float]:
+    """Mean and sd; of one value drawn over and over that value and 0, where sums would round."""
+    if scalar.size < 2:
+        return float(np.mean(scalar)), math.nan
+    first = float(scalar.flat[0])
+    if math.isfinite(first) and (scalar == first).all():
+        return first, 0.0
+    return float(np.mean(scalar)), float(np.std(scalar, ddof=1))
 
 
 def _still(draws: Draws, rows: tuple[SummaryRow, ...]) -> Iterator[str]:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from venture_lite import Venture
-from venture_lite.draws import Draws, KernelStatistics
+from venture_lite.draws import Draws, DrawsBuilder, KernelStatistics
 from venture_lite.report import Report, as_text
 
 
@@ -132,6 +132,14 @@ def test_r_hat_of_constants_that_differ_is_infinite_whatever_the_rounding(chains
         values = np.repeat(0.1 + spread * np.arange(chains)[:, None] / 3, draws, axis=1)
         (row,) = Draws([{"x": one} for one in values]).summary().rows
         assert row.r_hat == math.inf
+
+
+def test_what_never_moves_has_no_spread_whatever_the_rounding() -> None:
+    builder = DrawsBuilder()
+    for _ in range(500):
+        builder.add("x", 0.3)
+    (row,) = builder.finish().summary().rows
+    assert (row.mean, row.sd) == (0.3, 0.0)
 
 
 def test_it_is_said_where_the_sd_is_rougher_than_the_mean() -> None:

@@ -169,10 +169,13 @@ def test_what_evidence_reads_only_where_a_moved_choice_may_lead_is_named(read: s
     assert last == {True, False}
 
 
-def test_a_family_that_is_called_only_where_a_moved_choice_may_lead_is_named() -> None:
-    model = """
-        [assume b (tag 'b 0 (flip 0.5))] [assume x (mem (lambda (i) (normal 0 1)))] [predict (x 1)]
-        [observe (normal (if b (x 1) 0) 1) 0.5] [infer (repeat 9 (do (gibbs b 0 1) (collect b)))]"""
+@pytest.mark.parametrize(
+    ("evidence", "value"), [("[observe (normal (if b (x 1) 0) 1) 0.5]", "b"), ("", "(if b (x 1) 0)")]
+)
+def test_a_family_that_is_called_only_where_a_moved_choice_may_lead_is_named(evidence: str, value: str) -> None:
+    model = f"""
+        [assume b (tag 'b 0 (flip 0.5))] [assume x (mem (lambda (i) (normal 0 1)))] [predict (x 1)] {evidence}
+        [infer (repeat 9 (do (gibbs b 0 1) (collect {value})))]"""
     assert [warned(model, Venture(seed=seed)) for seed in range(6)] == [[one("x")]] * 6
 
 

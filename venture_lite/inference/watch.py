@@ -271,7 +271,9 @@ class _Rests:
         self._elsewhere: frozenset[int] | None = None
 
     def on(self, node: int) -> bool:
-        if node in self.sources or self._is_touched(node) or self._is_selected(node):
+        if not self.sources.isdisjoint((node, self._procedure(node))):
+            return True
+        if self._is_touched(node) or self._is_selected(node):
             return True
         seen = {node}
         todo = [node]

@@ -32,7 +32,7 @@ Place = tuple[Code, int, Ref]
 class Sources:
     """What an expression's value rests on."""
 
-    # choices of the trace, observed or not, and makers
+    # choices of the trace, observed or not, makers, and memoized procedures that a branch which is not taken names
     nodes: frozenset[int]
     # whether the expression makes choices of its own, anew whenever it is evaluated
     draws: bool
@@ -48,7 +48,8 @@ def _named(trace: Trace, code: Code, row: int, refs: Sequence[Ref | None]) -> li
 
 
 def _followed(trace: Trace, todo: list[int], fresh: Container[int] = ()) -> set[int]:
-    """The choices and makers that nodes are computed from; empties the list."""
+    """The choices and makers that nodes are computed from, and the memoized procedures that a branch which is not taken
+    names; empties the list."""
     found: set[int] = set()
     seen: set[int] = set()
 
@@ -80,7 +81,9 @@ def _followed(trace: Trace, todo: list[int], fresh: Container[int] = ()) -> set[
                 if item.kind is Kind.IF:
                     decide = ways_are_decided_by(trace, code, slot, row)
                     if any(is_unobserved(trace, node) for node in decide):
-                        todo.extend(_named_on_other_ways(trace, code, slot, row))
+                        named = _named_on_other_ways(trace, code, slot, row)
+                        found.update(filter(trace.is_memo, named))
+                        todo.extend(named)
                 packed = trace.tables[code.index].edges[slot].view[row]
                 inner = trace.program.codes[packed >> 32] if packed >= 0 else None
                 if inner is not None:

@@ -1,25 +1,31 @@
 """Random well-typed expressions, in two spellings.
 
-Every expression is generated for a type (real, boolean, count) and a depth, from names that earlier steps bound, so it
-evaluates without error from every state that inference can reach: arguments of densities stay in their domains, counts
-in 0...2 where they are positions, recursions end with probability one, keys of blocks are constants or memoized
-arguments. Scope `r` holds continuous choices only, `d` choices of finite support only, `s` anything.
+Every expression is generated for a type (real, boolean, count, or another of `catalogue.py`) and a depth, from the
+catalogue's forms and from names that earlier steps bound, so it evaluates without error from every state that inference
+can reach: arguments of densities stay in their domains, counts in 0...2 where they are positions, recursions end with
+probability one, keys of blocks are constants or memoized arguments. Scope `r` holds continuous choices only, `d`
+choices of finite support only, `s` anything.
 
 In a *finite* program every choice that is not observed has finite support, and there are few of them.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from tests.generator.catalogue import ANY, COMPUTED, FINITE, ONLY_LOOSELY, RANGES, SIMPLE
 from tests.generator.programs import Call, Names
 from tests.generator.twins import EVIDENT, EVIDENT_CALLS, HEAVY, LIGHT, Twin, both, twin
 
 Rng = np.random.Generator
 Form = Callable[[int], Twin]
+PLACE = re.compile(r"<([a-z][a-z ]*)>")
+BRANCHING = re.compile(r"\((if|cond|and|or|map|filter|fold|lambda)\b")
+COUNTS = ("(poisson", "(geometric", "(neg_binomial")
 PLENTY = 1e9
 """Choices of a program that is not finite."""
 
@@ -33,6 +39,8 @@ class Expressions:
     # Whether names are wrapped into calls and branches, too.
     heavy: bool = True
     names: Names = field(default_factory=Names)
+    # There are no branches and no calls but the language's own, so that particles can move side by side, in columns.
+    straight: bool = False
     # Choices that may still be made, and how often the body at hand will run.
     budget: float = PLENTY
     copies: float = 1.0
@@ -97,79 +105,80 @@ class Expressions:
         number = int(self.rng.integers(self.blocks)) if self.rng.random() < 0.1 else self.blocks
         return both(str(number)) if self.key is None else twin(f"(+ {1000 * number} {{0}})", self.key)
 
-    # ---------------------------------------------------------------------------------------------------------- reals
+    # ------------------------------------------------------------------------------------------------------ all types
 
-    def real(self, depth: int) -> Twin:
-        if depth <= 0:
-            return self.mention([*self.values("real"), *self.values("count"), self.constant(-2, 2)])
-        drawn: list[Form] = [self.normal, self.normal, self.other_continuous, self.tagged_real]
-        forms: list[Form] = [self.arithmetic, self.real_branch, self.real_let, self.real_call, self.collection]
-        return self.one_of(forms if self.finite else [*drawn, *forms], depth)
+    def make(self, kind: str, depth: int) -> Twin:
+        """An expression of a type."""
+        match kind:
+            case "real":
+                return self.real(depth)
+            case "boolean":
+                return self.boolean(depth)
+            case "count":
+                return self.count(depth)
+            case "index":
+                # A key of few values, now and then a random one.
+                return self.count(depth) if self.chance(0.4) else both(self.pick(["0", "1"]))
+            case "table":
+                return both(self.pick(["0", "1"]))
+        return self.number(kind, depth) if kind in RANGES else self.compound(kind, depth)
 
-    def positive(self, depth: int) -> Twin:
+    def number(self, kind: str, depth: int) -> Twin:
+        """A number of a range."""
         if depth <= 0 or self.chance(0.4):
-            return self.constant(0.3, 2)
-        forms = ["(+ 0.3 (abs {0}))", "(exp (sin {0}))"]
-        made = twin(self.pick(forms), self.real(depth - 1))
-        return made if self.finite or self.chance(0.7) else both("(gamma 2 2)")
+            return self.constant(*RANGES[kind])
+        drawn = not self.finite and kind in ANY and self.chance(0.25)
+        return self.filled(self.pick(self.allowed((ANY if drawn else COMPUTED)[kind])), depth)
 
-    def probability(self, depth: int) -> Twin:
-        if depth <= 0 or self.chance(0.4):
-            return self.constant(0.15, 0.85)
-        match int(self.rng.integers(4 if self.finite else 5)):
-            case 0:
-                return twin("(logistic (sin {0}))", self.real(depth - 1))
-            case 1:
-                return twin("(if {0} 0.2 0.7)", self.boolean(depth - 1))
-            case 2:
-                return twin("(lookup (list 0.2 0.5 0.8) {0})", self.count(depth - 1))
-            case 3:
-                return twin("(/ (+ 1 {0}) 4)", self.count(depth - 1))
-        return both("(beta 2 2)")
+    def compound(self, kind: str, depth: int) -> Twin:
+        """A vector, a matrix, a list, a string, a covariance."""
+        names = self.values(kind)
+        if names and self.chance(0.5):
+            return self.mention(names)
+        if depth > 0 and kind in self.names.calls and self.chance(0.3):
+            return self.call(kind, depth - 1, lambda a: self.computed(kind, a))
+        if depth <= 0 or not self.allowed(COMPUTED.get(kind, ())):
+            return self.filled(self.pick(SIMPLE[kind]), 0)
+        draws = (FINITE if self.finite else ANY).get(kind, ())
+        if draws and self.chance(0.3) and self.spend(1.5):
+            return self.filled(self.pick(draws), depth)
+        if self.chance(0.15) and not self.straight:
+            return self.filled(f"(if <boolean> <{kind}> <{kind}>)", depth)
+        return self.computed(kind, depth)
 
-    def normal(self, depth: int) -> Twin:
-        return twin("(normal {0} {1})", self.real(depth), self.positive(depth))
+    def computed(self, kind: str, depth: int) -> Twin:
+        forms = COMPUTED[kind] if self.finite else (*COMPUTED[kind], *ONLY_LOOSELY.get(kind, ()))
+        return self.filled(self.pick(self.allowed(forms)), depth)
 
-    def other_continuous(self, depth: int) -> Twin:
-        real, positive, simple = self.real(depth), self.positive(depth), self.positive(0)
-        forms = [
-            "(gamma {1} 1.5)",
-            "(beta {2} {1})",
-            "(expon {1})",
-            "(inv_gamma 3 {1})",
-            "(student_t 4 {0} {2})",
-            "(uniform_continuous -1 {1})",
-            "(laplace {0} {1})",
-            "(lognormal (sin {0}) 0.5)",
-            "(lookup (multivariate_normal (vector {0} 0) {{COV}}) 0)",
-            "(lookup (symmetric_dirichlet {1} 3) 1)",
-            "(lookup (dirichlet (vector {1} 1)) 0)",
-        ]
-        return twin(self.pick(forms), real, positive, simple)
+    def allowed(self, forms: Sequence[str]) -> Sequence[str]:
+        return [form for form in forms if not BRANCHING.search(form)] if self.straight else forms
 
-    def arithmetic(self, depth: int) -> Twin:
-        forms = ["(+ {0} {1})", "(- {0} {1})", "(* 0.5 {0})", "(max {0} {1})", "(* (sin {0}) {1})", "(min {0} 1 {1})"]
-        return twin(self.pick(forms), self.real(depth), self.real(depth))
+    def filled(self, form: str, depth: int) -> Twin:
+        """`form` with an expression in each of its places, simpler ones where they are many."""
+        depth -= form.count("<") > 2
+        parts: list[Twin] = []
 
-    def real_branch(self, depth: int) -> Twin:
-        a, b, c = self.real(depth), self.real(depth), self.real(depth)
-        if self.chance(0.2):
-            return twin("(cond ({0} {1}) ({2} {3}) (else {4}))", self.boolean(depth), a, self.boolean(depth), b, c)
-        return twin("(if {0} {1} {2})", self.boolean(depth), a, b)
+        def place(found: re.Match[str]) -> str:
+            parts.append(self.make(found[1], depth - 1))
+            return f"{{{len(parts) - 1}}}"
 
-    def real_let(self, depth: int) -> Twin:
-        return self.let("real", self.real, depth)
+        template = PLACE.sub(place, form.replace("{", "{{").replace("}", "}}"))
+        return twin(template, *parts)
 
-    def let(self, kind: str, make: Form, depth: int) -> Twin:
-        name, value = self.fresh("l"), make(depth)
+    def let(self, kind: str, depth: int) -> Twin:
+        name, value = self.fresh("l"), self.make(kind, depth)
         outer, self.names = self.names, self.names.copy()
         self.names.bind(kind, both(name))
-        body = make(depth)
+        body = self.make(kind, depth)
         self.names = outer
         return twin(f"(let (({name} {{0}})) {{1}})", value, body)
 
-    def real_call(self, depth: int) -> Twin:
-        return self.call("real", depth, self.arithmetic if self.finite else self.normal)
+    def branch(self, kind: str, depth: int) -> Twin:
+        if self.straight:
+            return self.computed(kind, depth + 1)
+        if self.chance(0.2):
+            return self.filled(f"(cond (<boolean> <{kind}>) (<boolean> <{kind}>) (else <{kind}>))", depth + 1)
+        return self.filled(f"(if <boolean> <{kind}> <{kind}>)", depth + 1)
 
     def call(self, kind: str, depth: int, otherwise: Form) -> Twin:
         calls = self.names.calls.get(kind)
@@ -180,7 +189,7 @@ class Expressions:
 
     def applied(self, call: Call, depth: int) -> Twin:
         """A call with arguments; a name in operator position is sometimes wrapped."""
-        given = [self.argument(kind, depth) for kind in call.arguments]
+        given = [self.make(kind, depth) for kind in call.arguments]
         made = (
             twin("{0}", call.spelling)
             if not given
@@ -195,34 +204,40 @@ class Expressions:
             return Twin(made.plain, f"({self.wrapper().format(operator)} {closing}")
         return made
 
-    def argument(self, kind: str, depth: int) -> Twin:
-        if kind == "index":
-            # A key of few values, now and then a random one.
-            return self.count(depth) if self.chance(0.4) else both(self.pick(["0", "1"]))
-        if kind == "table":
-            return both(self.pick(["0", "1"]))
-        if kind == "probability":
-            return self.probability(depth)
-        return {"real": self.real, "boolean": self.boolean, "count": self.count}[kind](depth)
+    # ---------------------------------------------------------------------------------------------------------- reals
+
+    def real(self, depth: int) -> Twin:
+        if depth <= 0:
+            return self.mention([*self.values("real"), *self.values("count"), self.constant(-2, 2)])
+        drawn: list[Form] = [self.drawn_real, self.drawn_real, self.drawn_real, self.tagged_real]
+        forms: list[Form] = [
+            self.computed_real,
+            self.computed_real,
+            self.computed_real,
+            lambda a: self.branch("real", a),
+            lambda a: self.let("real", a),
+            lambda a: self.call("real", a, self.computed_real if self.finite else self.drawn_real),
+        ]
+        return self.one_of(forms if self.finite else [*drawn, *forms], depth)
+
+    def drawn_real(self, depth: int) -> Twin:
+        return self.filled(self.pick(ANY["real"]), depth + 1)
+
+    def computed_real(self, depth: int) -> Twin:
+        return self.computed("real", depth + 1)
+
+    def positive(self, depth: int) -> Twin:
+        return self.number("positive", depth)
+
+    def probability(self, depth: int) -> Twin:
+        return self.number("probability", depth)
 
     def tagged_real(self, depth: int) -> Twin:
         if self.chance(0.5):
-            forms = ["(normal {0} {1})", "(gamma 2 2)", "(uniform_continuous -1 2)"]
-            choice = twin(self.pick(forms), self.real(0), self.positive(0))
+            continuous = [form for form in ANY["real"] if not form.startswith(COUNTS)]
+            choice = self.filled(self.pick(continuous), 1)
             return twin("(scope_include 'r {0} {1})", self.block(), choice)
         return twin("(scope_include 's {0} {1})", self.block(), self.real(depth))
-
-    def collection(self, depth: int) -> Twin:
-        forms = [
-            "(lookup (list {0} {1}) {2})",
-            "(lookup (list 1 {0} {1}) {2})",
-            "(dot (vector {0} {1}) (vector 0.5 -0.3))",
-            "(first (pair {0} (list {1})))",
-            "(* 0.1 (size (list {0} {1})))",
-            "(fold + 0 (map (lambda (w) (* w 0.5)) (list {0} {1})))",
-            "(lookup (dict 'a {0} \"a\" {1}) 'a)",
-        ]
-        return twin(self.pick(forms), self.real(depth), self.real(depth), both(self.pick(["0", "1"])))
 
     # ------------------------------------------------------------------------------------------------------- booleans
 
@@ -232,15 +247,15 @@ class Expressions:
         forms: list[Form] = [
             self.flip,
             self.flip,
-            self.comparison,
-            self.connective,
-            self.boolean_branch,
-            self.boolean_call,
+            self.computed_boolean,
+            self.computed_boolean,
+            lambda a: self.branch("boolean", a),
+            lambda a: self.call("boolean", a, self.flip),
             self.tagged_boolean,
             self.some_boolean,
             self.random_operator,
             self.filtered,
-            lambda a: self.let("boolean", self.boolean, a),
+            lambda a: self.let("boolean", a),
         ]
         return self.one_of(forms, depth)
 
@@ -254,33 +269,20 @@ class Expressions:
         if not self.spend():
             names = self.values("boolean")
             return self.mention(names) if names else both(self.pick(["true", "false"]))
-        return twin(self.pick(["(flip {0})", "(flip {0})", "(bernoulli {0})"]), self.probability(depth))
+        return self.filled(self.pick(FINITE["boolean"]), depth + 1)
 
-    def comparison(self, depth: int) -> Twin:
-        if self.chance(0.4) and not self.finite:
-            return twin("(< {0} {1})", self.real(depth), self.real(depth))
+    def computed_boolean(self, depth: int) -> Twin:
         labels = self.values("label")
-        if len(labels) > 1 and self.chance(0.4):
+        if len(labels) > 1 and self.chance(0.25):
             return twin("(= {0} {1})", self.mention(labels), self.mention(labels))
-        form = self.pick(["(= {0} {1})", "(< {0} {1})", "(>= {0} {1})", "(contains (list 0 {0}) {1})"])
-        return twin(form, self.count(depth), self.count(depth))
-
-    def connective(self, depth: int) -> Twin:
-        form = self.pick(["(not {0})", "(and {0} {1})", "(or {0} {1})"])
-        return twin(form, self.boolean(depth), self.boolean(depth) if "{1}" in form else both(""))
-
-    def boolean_branch(self, depth: int) -> Twin:
-        return twin("(if {0} {1} {2})", self.boolean(depth), self.boolean(depth), self.boolean(depth))
-
-    def boolean_call(self, depth: int) -> Twin:
-        return self.call("boolean", depth, self.flip)
+        return self.computed("boolean", depth + 1)
 
     def tagged_boolean(self, depth: int) -> Twin:
         return self.tagged_finite(self.flip(0))
 
     def random_operator(self, depth: int) -> Twin:
         """A random procedure as a value."""
-        if not self.spend():
+        if self.straight or not self.spend():
             return self.some_boolean(depth)
         p = self.probability(depth)
         form = self.pick(
@@ -294,15 +296,13 @@ class Expressions:
 
     def filtered(self, depth: int) -> Twin:
         """A list whose length is random."""
-        if not self.spend(2):
+        if self.straight or not self.spend(2):
             return self.some_boolean(depth)
-        form = self.pick(
-            [
-                "(is_empty (filter (lambda (w) (flip {0})) (range 2)))",
-                "(contains (map (lambda (w) (flip {0})) (range 2)) true)",
-            ]
-        )
-        return twin(form, self.probability(0))
+        forms = [
+            "(is_empty (filter (lambda (w) (flip <probability>)) (range 2)))",
+            "(contains (map (lambda (w) (flip <probability>)) (range 2)) true)",
+        ]
+        return self.filled(self.pick(forms), 0)
 
     # --------------------------------------------------------------------------------------------------------- counts
 
@@ -313,60 +313,28 @@ class Expressions:
         forms: list[Form] = [
             self.drawn_count,
             self.drawn_count,
-            self.count_branch,
-            self.count_call,
-            self.tagged_count,
             self.computed_count,
-            lambda a: self.let("count", self.count, a),
+            self.computed_count,
+            lambda a: self.branch("count", a),
+            lambda a: self.call("count", a, self.drawn_count),
+            self.tagged_count,
+            lambda a: self.let("count", a),
         ]
         return self.one_of(forms, depth)
 
     def drawn_count(self, depth: int) -> Twin:
         if not self.spend(1.5):
             return self.count(0)
-        forms = [
-            "(uniform_discrete 0 {0})",
-            "(binomial 2 {1})",
-            "(categorical (vector 0.2 0.3 0.5))",
-            # Supports that depend on choices.
-            "(uniform_discrete 0 (+ 1 {2}))",
-            "(binomial {2} {1})",
-            "(categorical (if {3} (list 0.4 0.6) (list 0.5 0.2 0.3)))",
-        ]
-        if not self.finite:
-            forms.append("(min 2 (poisson 0.7))")
-        form = self.pick(forms)
-        return twin(
-            form,
-            both(self.pick(["2", "3"])),
-            self.probability(depth) if "{1}" in form else both(""),
-            self.count(depth) if "{2}" in form else both(""),
-            self.boolean(depth) if "{3}" in form else both(""),
-        )
+        return self.filled(self.pick(self.allowed((FINITE if self.finite else ANY)["count"])), depth + 1)
 
-    def count_branch(self, depth: int) -> Twin:
-        return twin("(if {0} {1} {2})", self.boolean(depth), self.count(depth), self.count(depth))
-
-    def count_call(self, depth: int) -> Twin:
-        return self.call("count", depth, self.drawn_count)
+    def computed_count(self, depth: int) -> Twin:
+        return self.computed("count", depth + 1)
 
     def tagged_count(self, depth: int) -> Twin:
         if not self.spend(1.5):
             return self.count(0)
-        return self.tagged_finite(both(self.pick(["(uniform_discrete 0 3)", "(categorical (vector 0.6 0.4))"])))
-
-    def computed_count(self, depth: int) -> Twin:
-        form = self.pick(
-            [
-                "(min 2 (+ {0} {1}))",
-                "(mod (+ {0} {1}) 3)",
-                "(lookup (list {0} {1} 1) {0})",
-                "(size (map (lambda (w) true) (range {0})))",
-                "(size (filter (lambda (w) (< w {1})) (range {0})))",
-                "(fold max 0 (list {0} {1}))",
-            ]
-        )
-        return twin(form, self.count(0), self.count(depth) if "{1}" in form else both(""))
+        forms = ["(uniform_discrete 0 3)", "(categorical (vector 0.6 0.4))", "(softmax_categorical (list 0 1 0.5))"]
+        return self.tagged_finite(both(self.pick(forms)))
 
     def tagged_finite(self, choice: Twin) -> Twin:
         if not self.tags_finite or not choice.plain.startswith("("):

@@ -8,29 +8,21 @@ goes down with evaluation to the choice that takes it; a choice that exists alre
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Protocol
 
-from tests.generator.interpreter_procedures import (
-    DETERMINISTIC,
-    MAKERS,
-    RANDOM,
-    FiniteRandom,
-    Higher,
-    Made,
-    MakerOf,
-    key_of,
-)
+from tests.generator import loops
+from tests.generator.interpreter_functions import DETERMINISTIC, Higher, Symbol, key_of, same
+from tests.generator.interpreter_procedures import MAKERS, RANDOM, FiniteRandom, Made, MakerOf
 from tests.generator.programs import Step
+from tests.posterior.reader import Text, parse
 
-TOKEN = re.compile(r"""[;#][^\n]*|"[^"]*"|['()\[\]]|\{[^}]*\}|[^\s()\[\]'"]+""")
-LOOP = re.compile(r"\s*for (\w+) in (\d+)\.\.\.(\d+): (.*)", re.DOTALL)
 FREE: Any = object()
-Path = tuple[Any, ...]
+Place = tuple[Any, ...]
 Frame = list[Any]
-Run = Callable[[Frame, Path, Any], Any]
+Run = Callable[[Frame, Place, Any], Any]
 Scope = tuple[list[str], Any] | None
 
 
@@ -39,51 +31,10 @@ class Impossible(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Symbol:
-    """A quoted name."""
+class Constant:
+    """A value in the place of an expression."""
 
-    name: str
-
-
-def parse(text: str) -> list[Any]:
-    """Expressions as nested lists of names, numbers, booleans, `Text` and lists."""
-    stack: list[list[Any]] = [[]]
-    quotes: list[int] = []
-    for token in TOKEN.findall(text):
-        if token == "'":
-            quotes.append(len(stack))
-            stack.append(["quote"])
-            continue
-        if token in "([":
-            stack.append([])
-            continue
-        item = stack.pop() if token in ")]" else atom(token)
-        stack[-1].append(item)
-        while quotes and quotes[-1] == len(stack) - 1:
-            quotes.pop()
-            item = stack.pop()
-            stack[-1].append(item)
-    return stack[0]
-
-
-@dataclass(frozen=True, slots=True)
-class Text:
-    """A string."""
-
-    text: str
-
-
-def atom(token: str) -> Any:
-    if token in ("true", "false"):
-        return token == "true"
-    if token[0] == '"':
-        return Text(token[1:-1])
-    for kind in (int, float):
-        try:
-            return kind(token)
-        except ValueError:
-            continue
-    return token
+    value: Any
 
 
 @dataclass(eq=False, slots=True)
@@ -91,18 +42,18 @@ class Closure:
     body: Run
     frame: Frame
     parameters: int
-    name: Path
+    name: Place
 
 
 @dataclass(eq=False, slots=True)
 class Memory:
     procedure: Any
-    name: Path
+    name: Place
     values: dict[Any, Any] = field(default_factory=dict)
 
 
 class Chooser(Protocol):
-    def choose(self, procedure: FiniteRandom, arguments: Sequence[Any], path: Path) -> Any:
+    def choose(self, procedure: FiniteRandom, arguments: Sequence[Any], path: Place) -> Any:
         """The value of the choice at `path`."""
 
 
@@ -123,7 +74,12 @@ class Interpreter:
         self.globals: dict[str, Any] = {}
         self.log_weight = 0.0
         self.chooser: Chooser | None = None
-        self.program = [d for step in steps for d in self._directives(step, frozen)]
+        self.program: list[Directive] = []
+        for step in steps:
+            if step.kind == "clear":
+                self.program.clear()
+            else:
+                self.program += self._directives(step, frozen)
 
     def compiled(self, text: str) -> Run:
         return self._compile(parse(text)[0], None)
@@ -137,25 +93,23 @@ class Interpreter:
                 self.globals[directive.name] = value
 
     def _directives(self, step: Step, frozen: Mapping[str, Any]) -> list[Directive]:
-        if loop := LOOP.fullmatch(step.text):
-            variable, low, high, body = loop.groups()
-            return [self._directive(parse(body)[0], (variable, n)) for n in range(int(low), int(high) + 1)]
-        form = parse(step.text)[0]
+        if step.kind == "load":
+            _, path = parse(step.text)[0]
+            return [self._directive(form) for form in parse(Path(path.text).read_text(encoding="utf-8"))]
+        forms = [parse(directive)[0] for _, found in loops.passes(step.text) for directive in found]
         if step.label in frozen:
-            form = [*form[:-1], ["quote", frozen[step.label]]]
-        return [self._directive(form, None)]
+            forms = [[*forms[0][:-1], Constant(frozen[step.label])]]
+        return [self._directive(form) for form in forms]
 
-    def _directive(self, form: Any, loop: tuple[str, int] | None) -> Directive:
+    def _directive(self, form: Any) -> Directive:
         match form:
             case ["assume", [name, *parameters], body]:
                 return Directive("assume", name, self._compile(["lambda", parameters, body], None))
             case ["assume", name, body]:
                 return Directive("assume", name, self._compile(body, None))
             case ["observe", expression, value]:
-                within = expression if loop is None else ["let", [list(loop)], expression]
-                constant = value if loop is None else ["let", [list(loop)], value]
-                run = self._compile(within, None)
-                return Directive("observe", "", run, self._compile(constant, None)([None], (), FREE))
+                run = self._compile(expression, None)
+                return Directive("observe", "", run, self._compile(value, None)([None], (), FREE))
             case ["predict", expression]:
                 return Directive("predict", "", self._compile(expression, None))
         raise ValueError(form)
@@ -165,7 +119,7 @@ class Interpreter:
     def _compile(self, form: Any, scope: Scope) -> Run:
         match form:
             case str() if form[0] == "{":
-                return self._parameter(form[1:-1], scope)
+                return met(loops.value_of(form, self.parameters))
             case str():
                 return self._name(form, scope)
             case ["if", predicate, yes, no]:
@@ -194,14 +148,11 @@ class Interpreter:
                 return self._compile(body, scope)
             case list():
                 return self._application(form, scope)
+            case Text(text):
+                return met(text)
+            case Constant(value):
+                return met(value)
         return met(form)
-
-    def _parameter(self, text: str, scope: Scope) -> Run:
-        name, _, index = text.rstrip("]").partition("[")
-        if not index:
-            return met(self.parameters[name])
-        at = self._compile(atom(index), scope)
-        return lambda frame, path, evidence: meet(self.parameters[name][at(frame, path, FREE) - 1], evidence)
 
     def _name(self, name: str, scope: Scope) -> Run:
         depth = 0
@@ -212,7 +163,7 @@ class Interpreter:
             depth += 1
         known = BUILT_IN.get(name)
 
-        def read(frame: Frame, path: Path, evidence: Any) -> Any:
+        def read(frame: Frame, path: Place, evidence: Any) -> Any:
             return meet(self.globals.get(name, known) if known is not None else self.globals[name], evidence)
 
         return read
@@ -220,7 +171,7 @@ class Interpreter:
     def _if(self, predicate: Any, yes: Any, no: Any, scope: Scope) -> Run:
         test, then, other = (self._compile(part, scope) for part in (predicate, yes, no))
 
-        def run(frame: Frame, path: Path, evidence: Any) -> Any:
+        def run(frame: Frame, path: Place, evidence: Any) -> Any:
             return (then if truth(test(frame, path, FREE)) else other)(frame, path, evidence)
 
         return run
@@ -228,7 +179,7 @@ class Interpreter:
     def _connective(self, word: str, parts: list[Any], scope: Scope) -> Run:
         compiled, ends = [self._compile(part, scope) for part in parts], word == "or"
 
-        def run(frame: Frame, path: Path, evidence: Any) -> Any:
+        def run(frame: Frame, path: Place, evidence: Any) -> Any:
             value = None
             for part in compiled:
                 value = part(frame, path, FREE)
@@ -251,12 +202,12 @@ class Interpreter:
         inner = self._compile(body, scope)
         taken = taking([name for name, _ in bindings], [value for _, value in bindings], body)
 
-        def sequential(frame: Frame, path: Path, evidence: Any) -> Any:
+        def sequential(frame: Frame, path: Place, evidence: Any) -> Any:
             for number, value in enumerate(values):
                 frame = [frame, value(frame, path, evidence if number == taken else FREE)]
             return inner(frame, path, FREE if taken is not None else evidence)
 
-        def recursive(frame: Frame, path: Path, evidence: Any) -> Any:
+        def recursive(frame: Frame, path: Place, evidence: Any) -> Any:
             frame = [frame]
             for value in values:
                 frame.append(value(frame, path, FREE))
@@ -265,7 +216,7 @@ class Interpreter:
         return recursive if word == "letrec" else sequential
 
     def _begin(self, before: list[Run], last: Run) -> Run:
-        def run(frame: Frame, path: Path, evidence: Any) -> Any:
+        def run(frame: Frame, path: Place, evidence: Any) -> Any:
             for part in before:
                 part(frame, path, FREE)
             return last(frame, path, evidence)
@@ -286,7 +237,7 @@ class Interpreter:
             case [["lambda", [*parameters], body], *arguments]:
                 taken = taking(parameters, arguments, body)
 
-        def run(frame: Frame, path: Path, evidence: Any) -> Any:
+        def run(frame: Frame, path: Place, evidence: Any) -> Any:
             procedure, *arguments = [
                 part(frame, path, evidence if number - 1 == taken else FREE) for number, part in enumerate(parts)
             ]
@@ -300,7 +251,7 @@ class Interpreter:
 
     # ---------------------------------------------------------------------------------------------------- application
 
-    def apply(self, procedure: Any, arguments: list[Any], path: Path, evidence: Any) -> Any:
+    def apply(self, procedure: Any, arguments: list[Any], path: Place, evidence: Any) -> Any:
         match procedure:
             case Closure(body, frame, count):
                 assert len(arguments) == count, "wrong number of arguments"
@@ -314,8 +265,8 @@ class Interpreter:
             case FiniteRandom():
                 return self.draw(procedure, arguments, path, evidence)
             case Made(random, parameters, values):
-                value = self.draw(random, [values, *parameters], path, evidence)
-                values.append(value)
+                value = self.draw(random, [values, *parameters, *arguments], path, evidence)
+                values.append((value, *arguments) if arguments else value)
                 return value
             case MakerOf(random):
                 return Made(random, tuple(arguments), [], path)
@@ -323,7 +274,7 @@ class Interpreter:
                 return meet(HIGHER[name](self, arguments, path), evidence)
         return meet(procedure(*arguments), evidence)
 
-    def draw(self, random: FiniteRandom, arguments: Sequence[Any], path: Path, evidence: Any) -> Any:
+    def draw(self, random: FiniteRandom, arguments: Sequence[Any], path: Place, evidence: Any) -> Any:
         if evidence is not FREE:
             weight = random.log_density(evidence, *arguments)
             if weight == -math.inf:
@@ -350,7 +301,7 @@ def truth(value: Any) -> bool:
 
 def meet(value: Any, evidence: Any) -> Any:
     """Evidence on a value that exists already."""
-    if evidence is not FREE and value != evidence:
+    if evidence is not FREE and not same(value, evidence):
         raise Impossible
     return value
 
@@ -360,7 +311,7 @@ def met(value: Any) -> Run:
 
 
 def local(depth: int, index: int) -> Run:
-    def read(frame: Frame, path: Path, evidence: Any) -> Any:
+    def read(frame: Frame, path: Place, evidence: Any) -> Any:
         for _ in range(depth):
             frame = frame[0]
         return meet(frame[index], evidence)
@@ -379,17 +330,17 @@ def named(key: Any) -> Any:
     return key.name if isinstance(key, (Closure, Memory, Made)) else key
 
 
-def map_over(interpreter: Interpreter, arguments: list[Any], path: Path) -> Any:
+def map_over(interpreter: Interpreter, arguments: list[Any], path: Place) -> Any:
     f, items = arguments
     return tuple(interpreter.apply(f, [item], (path, i), FREE) for i, item in enumerate(items))
 
 
-def filter_by(interpreter: Interpreter, arguments: list[Any], path: Path) -> Any:
+def filter_by(interpreter: Interpreter, arguments: list[Any], path: Place) -> Any:
     f, items = arguments
     return tuple(item for i, item in enumerate(items) if truth(interpreter.apply(f, [item], (path, i), FREE)))
 
 
-def fold_over(interpreter: Interpreter, arguments: list[Any], path: Path) -> Any:
+def fold_over(interpreter: Interpreter, arguments: list[Any], path: Place) -> Any:
     f, gathered, items = arguments
     for i, item in enumerate(items):
         gathered = interpreter.apply(f, [gathered, item], (path, i), FREE)

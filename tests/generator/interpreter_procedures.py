@@ -1,22 +1,25 @@
-"""Procedures of the generator's interpreter: densities and supports of its own, nothing of the package.
+"""Random procedures of the generator's interpreter: densities and supports of its own, nothing of the package.
 
 A random procedure is its log density and, where that is finite, its support. A maker's product has the predictive
-distribution given the list of the values drawn so far.
+distribution given the list of the values drawn so far. What a `make_uc_` maker's product draws is distributed as what
+the product of its collapsed sibling does: the parameter between them is summed out.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy import special
 
+from tests.generator.interpreter_functions import key_of
 from tests.posterior import reference_procedures as reference
+from tests.posterior.reference_procedures import IMPOSSIBLE
 
-IMPOSSIBLE = -math.inf
+Support = Callable[..., Sequence[Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +27,7 @@ class FiniteRandom:
     """A random procedure; one without a support can be observed only."""
 
     log_density: Callable[..., float]
-    support: Callable[..., Sequence[Any]] | None = None
+    support: Support | None = None
 
 
 @dataclass(eq=False, slots=True)
@@ -33,6 +36,7 @@ class Made:
 
     random: FiniteRandom
     parameters: tuple[Any, ...]
+    # With what each draw was given, where draws are given something.
     values: list[Any]
     name: Any
 
@@ -42,59 +46,39 @@ class MakerOf:
     random: FiniteRandom
 
 
-@dataclass(frozen=True, slots=True)
-class Higher:
-    """A procedure that calls the procedures given to it."""
-
-    name: str
-
-
 def log(probability: float) -> float:
     return math.log(probability) if probability > 0 else IMPOSSIBLE
-
-
-def log_flip(x: Any, p: float = 0.5) -> float:
-    return log(p if x == 1 else 1 - p if x == 0 else 0.0)
 
 
 def log_binomial(x: int, n: int, p: float) -> float:
     return log(math.comb(int(n), x) * p**x * (1 - p) ** (n - x)) if 0 <= x <= n else IMPOSSIBLE
 
 
-def log_categorical(x: Any, p: Any) -> float:
-    return log(float(p[int(x)])) if 0 <= x < len(p) else IMPOSSIBLE
+def log_categorical(x: Any, p: Any, values: Any = None) -> float:
+    outcomes = range(len(p)) if values is None else values
+    return log(sum(float(q) for q, outcome in zip(p, outcomes, strict=True) if key_of(outcome) == key_of(x)))
 
 
-def log_uniform_discrete(x: int, low: int, high: int) -> float:
-    return -math.log(high - low) if low <= x < high else IMPOSSIBLE
+def log_softmax(x: int, scores: Any) -> float:
+    return float(special.log_softmax(np.asarray(scores, dtype=float))[int(x)])
 
 
-def log_normal(x: float, mean: float, sd: float) -> float:
-    return -0.5 * ((x - mean) / sd) ** 2 - math.log(sd) - 0.5 * math.log(2 * math.pi)
+def log_multinomial(x: Any, n: int, p: Any) -> float:
+    if sum(x) != n:
+        return IMPOSSIBLE
+    arrangements = math.factorial(int(n)) / math.prod(math.factorial(int(k)) for k in x)
+    return log(arrangements * math.prod(float(q) ** int(k) for q, k in zip(p, x, strict=True)))
 
 
-def log_poisson(x: int, rate: float) -> float:
-    return x * math.log(rate) - rate - math.lgamma(x + 1)
+def shares(n: int, outcomes: int) -> list[np.ndarray]:
+    """All vectors of counts that sum to n."""
+    if outcomes == 1:
+        return [np.array([float(n)])]
+    return [np.array([float(k), *rest]) for k in range(n + 1) for rest in shares(n - k, outcomes - 1)]
 
 
-def log_beta_bernoulli(x: Any, values: list[Any], a: float, b: float) -> float:
-    heads = sum(values)
-    return log((a + heads if x == 1 else b + len(values) - heads) / (a + b + len(values)))
-
-
-def log_sym_dir_mult(x: int, values: list[Any], a: float, n: int) -> float:
-    return log((a + values.count(x)) / (a * n + len(values)))
-
-
-def log_dir_mult(x: int, values: list[Any], alphas: Sequence[float]) -> float:
-    return log((alphas[int(x)] + values.count(x)) / (math.fsum(alphas) + len(values)))
-
-
-def log_crp(x: int, values: list[Any], alpha: float, discount: float = 0.0) -> float:
-    """A label that nobody has stands for the fresh table."""
-    tables = len(set(values))
-    weight = values.count(x) - discount if x in values else alpha + discount * tables
-    return log(weight / (alpha + len(values)))
+def distinct(values: Iterable[Any]) -> list[Any]:
+    return list({key_of(value): value for value in values}.values())
 
 
 def tables(values: list[Any], *parameters: float) -> list[int]:
@@ -103,59 +87,43 @@ def tables(values: list[Any], *parameters: float) -> list[int]:
     return [*used, next(label for label in range(1, len(used) + 2) if label not in used)]
 
 
-flip = FiniteRandom(log_flip, lambda p=0.5: (True, False))
+OWN: dict[str, Callable[..., float]] = {
+    "binomial": log_binomial,
+    "categorical": log_categorical,
+    "softmax_categorical": log_softmax,
+    "multinomial": log_multinomial,
+}
+SUPPORTS: dict[str, Support] = {
+    "flip": lambda *p: (True, False),
+    "bernoulli": lambda *p: (True, False),
+    "bernoulli_logit": lambda logit: (True, False),
+    "binomial": lambda n, p: range(int(n) + 1),
+    "categorical": lambda p, values=None: range(len(p)) if values is None else distinct(values),
+    "softmax_categorical": lambda scores: range(len(scores)),
+    "uniform_discrete": lambda low, high: range(int(low), int(high)),
+    "multinomial": lambda n, p: shares(int(n), len(p)),
+}
 RANDOM = {
-    "flip": flip,
-    "bernoulli": flip,
-    "binomial": FiniteRandom(log_binomial, lambda n, p: range(int(n) + 1)),
-    "categorical": FiniteRandom(log_categorical, lambda p: range(len(p))),
-    "uniform_discrete": FiniteRandom(log_uniform_discrete, lambda low, high: range(int(low), int(high))),
-    "normal": FiniteRandom(log_normal),
-    "poisson": FiniteRandom(log_poisson),
-}
-MAKERS = {
-    "make_beta_bernoulli": MakerOf(FiniteRandom(log_beta_bernoulli, lambda values, a, b: (True, False))),
-    "make_sym_dir_mult": MakerOf(FiniteRandom(log_sym_dir_mult, lambda values, a, n: range(int(n)))),
-    "make_dir_mult": MakerOf(FiniteRandom(log_dir_mult, lambda values, alphas: range(len(alphas)))),
-    "make_crp": MakerOf(FiniteRandom(log_crp, tables)),
+    name: FiniteRandom(OWN.get(name, random.log_density), SUPPORTS.get(name))
+    for name, random in reference.RANDOM.items()
 }
 
 
-def make_dict(*entries: Any) -> dict[Any, Any]:
-    return dict(zip(map(key_of, entries[::2]), entries[1::2], strict=True))
+def predictive(maker: reference.Maker) -> Callable[..., float]:
+    """The log density of one more draw, given those so far and the maker's parameters."""
+    return lambda x, values, *parameters: maker.predictive(values, *parameters)[1](x)
 
 
-def lookup(collection: Any, index: Any) -> Any:
-    if isinstance(collection, dict):
-        return collection[key_of(index)]
-    assert 0 <= index < len(collection), f"no position {index} in {collection}"
-    return collection[int(index)]
-
-
-def chained(compare: Callable[[Any, Any], Any]) -> Callable[..., bool]:
-    return lambda *items: all(bool(compare(a, b)) for a, b in itertools.pairwise(items))
-
-
-DETERMINISTIC: dict[str, Any] = {
-    **reference.DETERMINISTIC,
-    **{word: chained(reference.DETERMINISTIC[word]) for word in ("=", "<", ">", "<=", ">=")},
-    "mod": lambda x, divisor: x % divisor,
-    "not": lambda x: not x,
-    "dict": make_dict,
-    "lookup": lookup,
-    "range": lambda *bounds: tuple(range(*map(int, bounds))),
-    "contains": lambda items, value: any(item == value for item in items),
-    "logistic": lambda x: 1 / (1 + math.exp(-x)),
-    **{name: Higher(name) for name in ("map", "filter", "fold")},
+MADE_SUPPORTS: dict[str, Support] = {
+    "make_beta_bernoulli": lambda values, a, b: (True, False),
+    "make_sym_dir_mult": lambda values, a, n: range(int(n)),
+    "make_dir_mult": lambda values, alphas: range(len(alphas)),
+    "make_crp": tables,
+    "make_lazy_hmm": lambda values, initial, transition, emission, t: range(len(emission[0])),
 }
-
-
-def key_of(value: Any) -> Any:
-    """What stands for a value in a memory: lists and vectors by their entries, procedures by identity."""
-    if isinstance(value, np.ndarray):
-        return ("vector", *map(float, value))
-    if isinstance(value, tuple):
-        return tuple(map(key_of, value))
-    if isinstance(value, dict):
-        return ("dictionary", frozenset((key, key_of(item)) for key, item in value.items()))
-    return value
+COLLAPSED = {
+    name: MakerOf(FiniteRandom(predictive(maker), MADE_SUPPORTS.get(name)))
+    for name, maker in reference.MAKERS.items()
+    if isinstance(maker, reference.Maker)
+}
+MAKERS = {name: COLLAPSED[name.replace("make_uc_", "make_")] for name in reference.MAKERS}

@@ -2,73 +2,70 @@
 
 from __future__ import annotations
 
+from tests.generator.catalogue import MAKERS, UNCOLLAPSED, MadeForm
 from tests.generator.naming import choice
 from tests.generator.programs import Call
 from tests.generator.steps import Made, Maker
 from tests.generator.twins import Twin, both, twin
 
 
-def made_by(make: Maker) -> tuple[str, Twin, tuple[str, ...]]:
-    """The type of a maker's draws, the maker's application, and values that may be observed."""
-    e = make.expressions
-    a, b = parameter(make), parameter(make)
-    kinds = ["coin", "coin", "die", "urn"] + ([] if e.finite else ["tail", "counts", "normals"])
-    match make.pick(kinds):
-        case "coin":
-            return "boolean", twin("(make_beta_bernoulli {0} {1})", a, b), ("true", "false")
-        case "die":
-            return "count", twin("(make_sym_dir_mult {0} 3)", a), ("0", "1", "2")
-        case "urn":
-            return "count", twin("(make_dir_mult (list {0} 1 {1}))", a, b), ("0", "1", "2")
-        case "tail":
-            return "boolean", twin("(make_uc_beta_bernoulli {0} {1})", a, b), ("true", "false")
-        case "counts":
-            return "number", twin("(make_gamma_poisson {0} 2)", a), ("0", "1", "3")
-    return "real", twin("(make_normal_inv_chi_sq {0} 1 3 {1})", e.real(1), a), ("0.5", "-1.2")
+def some_maker(make: Maker) -> MadeForm:
+    forms = UNCOLLAPSED if make.chance(0.15 if make.expressions.finite else 0.3) else MAKERS
+    return forms[int(make.rng.integers(len(forms)))]
 
 
-def parameter(make: Maker) -> Twin:
-    e = make.expressions
-    if make.chance(0.5):
-        return twin("(if {0} 4 1)", e.boolean(1))
-    return twin("(+ 0.5 {0})", e.count(1)) if make.chance(0.5) else e.positive(1)
-
-
-def offer(make: Maker, kind: str, spelling: Twin, values: tuple[str, ...], observable: bool = True) -> None:
-    """Applications cost a choice each."""
-    e = make.expressions
-    if kind in ("boolean", "count", "real"):
-        e.names.offer(kind, Call(spelling, cost=1.0, named=False))
-    if observable:
-        e.names.observable.append((spelling, values))
+def application(make: Maker, drawn: MadeForm) -> Twin:
+    """Of a maker; what it is given is no simpler where it is given much."""
+    return make.expressions.filled(drawn.form, 2 + (drawn.form.count("<") > 2))
 
 
 def product(make: Maker) -> Made:
+    return product_of(make, some_maker(make))
+
+
+def offer(make: Maker, made: MadeForm, spelling: Twin, observable: bool = True) -> None:
+    """Applications cost a choice each. `spelling` has a place for what a draw is given."""
+    e = make.expressions
+    if made.finite or not e.finite:
+        e.names.offer(made.kind, Call(spelling, made.given, 1.0, named=False))
+    if observable:
+        given = both(make.pick(made.places)) if made.given else both("")
+        e.names.observable.append((twin_of(spelling, given), made.values))
+
+
+def twin_of(spelling: Twin, given: Twin) -> Twin:
+    return Twin(spelling.plain.format(given.plain), spelling.dressed.format(given.dressed))
+
+
+def product_of(make: Maker, drawn: MadeForm) -> Made:
     """The product of a maker, by its name, or in a list, a dictionary, a closure; plainly by its name."""
     e, name = make.expressions, make.expressions.fresh("made")
-    kind, made, values = made_by(make)
+    made = application(make, drawn)
     plain = (f"[assume {name} {made.plain}]",)
     place = e.fresh("at")
+    given, parameter = (" {0}", "t") if drawn.given else ("", "")
     light = ["name", "list", "dictionary", "mixed", "let"]
-    match make.pick([*light, "closure", "argument"] if e.heavy else light):
+    match make.pick([*light, "closure", "argument", "argument"] if e.heavy else light):
         case "list":
-            text, call = f"[assume {place} (list {made.dressed} 1)]", f"((first {place}))"
+            text, call = f"[assume {place} (list {made.dressed} 1)]", f"((first {place}){given})"
         case "mixed":
-            text, call = f'[assume {place} (list 1 "s" {made.dressed} \'q)]', f"((lookup {place} 2))"
+            text, call = f'[assume {place} (list 1 "s" {made.dressed} \'q)]', f"((lookup {place} 2){given})"
         case "dictionary":
-            text, call = f"[assume {place} (dict 'm {made.dressed} 'n 2)]", f"((lookup {place} 'm))"
+            text, call = f"[assume {place} (dict 'm {made.dressed} 'n 2)]", f"((lookup {place} 'm){given})"
         case "closure":
-            text, call = f"[assume {place} (let ((g {made.dressed})) (lambda () (g)))]", f"({place})"
+            applied = f"(lambda ({parameter}) (g{' ' + parameter if parameter else ''}))"
+            text, call = f"[assume {place} (let ((g {made.dressed})) {applied})]", f"({place}{given})"
         case "argument":
-            text, call = f"[assume {place} {made.dressed}]", f"((lambda (g) (g)) {place})"
+            text, call = f"[assume {place} {made.dressed}]", f"((lambda (g) (g{given})) {place})"
         case "let":
-            text, call = f"[assume {place} {made.dressed}]", f"(let ((g {place})) (g))"
+            text, call = f"[assume {place} {made.dressed}]", f"(let ((g {place})) (g{given}))"
         case _:
-            offer(make, kind, both(f"({name})"), values)
-            e.names.products.append(both(name))
+            offer(make, drawn, both(f"({name}{given})"))
+            if not given:
+                e.names.products.append(both(name))
             return [make.assume(name, made)]
-    evident = call.startswith(("((lambda", "(let")) or call == f"({place})"
-    offer(make, kind, Twin(f"({name})", call), values, observable=evident)
+    evident = call.startswith(("((lambda", "(let", f"({place}"))
+    offer(make, drawn, Twin(f"({name}{given})", call), observable=evident)
     return [make.step("assume", text, plain)]
 
 
@@ -90,6 +87,9 @@ def crossed(make: Maker) -> Made:
         maker = f"(make_beta_bernoulli (if {d} 4 1) 1)"
         steps.append(make.step("assume", f"[assume {place} (list {maker} 1)]", (f"[assume {name} {maker}]",)))
         steps.append(make.assume(r, Twin(f"(if {c} (flip 0.3) ({name}))", f"(if {c} (flip 0.3) ((first {place})))")))
+    if make.chance(0.6):
+        evidence = f"[observe (flip (if {r} 0.9 0.1)) true]"
+        steps.append(make.step("observe", evidence, (evidence,)))
     for name in (c, d, r):
         e.names.bind("boolean", both(name))
     return steps
@@ -100,13 +100,13 @@ def several(make: Maker) -> Made:
     applied counts as another procedure, and its draws are made anew."""
     e = make.expressions
     constant = make.chance(0.5)
-    a, b = (both("4"), both("0.5")) if constant else (parameter(make), parameter(make))
+    a, b = (both("4"), both("0.5")) if constant else (e.positive(2), e.positive(2))
     names, place = (e.fresh("made"), e.fresh("made")), e.fresh("at")
     mapped = twin("(map (lambda (a) (make_beta_bernoulli a 1)) (list {0} {1}))", a, b)
     for number, name in enumerate(names):
         call = f"((lookup {place} {number}))"
         spelling = Twin(f"({name})" if constant else call, call)
-        offer(make, "boolean", spelling, ("true", "false"), observable=False)
+        e.names.offer("boolean", Call(spelling, cost=1.0, named=False))
     if not constant:
         return [make.assume(place, mapped)]
     plain = tuple(f"[assume {name} (make_beta_bernoulli {p.plain} 1)]" for name, p in zip(names, (a, b), strict=True))
@@ -116,7 +116,7 @@ def several(make: Maker) -> Made:
 def decided(make: Maker) -> Made:
     """A choice decides which product it is; in both spellings."""
     e, name = make.expressions, make.expressions.fresh("made")
-    one, other, which = parameter(make), parameter(make), e.boolean(1)
+    one, other, which = e.positive(2), e.positive(2), e.boolean(1)
     form = make.pick(
         [
             "(if {2} (make_beta_bernoulli {0} 1) (make_beta_bernoulli 1 {1}))",
@@ -124,18 +124,21 @@ def decided(make: Maker) -> Made:
             "(let ((k (make_beta_bernoulli {0} 1)) (l (make_beta_bernoulli {1} 2))) (if {2} k l))",
         ]
     )
-    offer(make, "boolean", both(f"({name})"), ("true", "false"), observable=False)
+    e.names.offer("boolean", Call(both(f"({name})"), cost=1.0, named=False))
     return [make.assume(name, twin(form, one, other, which))]
 
 
 def in_memory(make: Maker) -> Made:
+    """A maker that a memoized procedure applies."""
     e, name = make.expressions, make.expressions.fresh("mk")
-    made = twin(
-        "(mem (lambda (i) (make_beta_bernoulli {0} 1)))", make.body([("count", both("i"))], lambda: e.positive(1), True)
-    )
-    call = Call(both(f"(({name} {{0}}))"), ("index",), cost=1.0, named=False)
-    e.names.offer("boolean", call)
-    e.names.observable.append((both(f"(({name} {make.pick(['0', '1'])}))"), ("true", "false")))
+    drawn = some_maker(make)
+    body = make.body([("count", both("i"))], lambda: application(make, drawn), memoized=True)
+    made = twin("(mem (lambda (i) {0}))", body)
+    given = " {1}" if drawn.given else ""
+    if drawn.finite or not e.finite:
+        e.names.offer(drawn.kind, Call(both(f"(({name} {{0}}){given})"), ("index", *drawn.given), 1.0, named=False))
+    at = f"(({name} {make.pick(['0', '1'])}){given.format('', make.pick(drawn.places or ('',)))})"
+    e.names.observable.append((both(at), drawn.values))
     return [make.assume(name, made)]
 
 

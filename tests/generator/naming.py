@@ -6,7 +6,7 @@ from tests.generator.programs import Step
 from tests.generator.steps import Made, Maker
 from tests.generator.twins import EVIDENT, Twin, both, twin
 
-KINDS = ("real", "boolean", "count")
+KINDS = ("real", "boolean", "count") * 3 + ("vector", "matrix", "covariance matrix", "numbers", "text", "probabilities")
 
 
 def choice(make: Maker) -> Made:
@@ -31,11 +31,15 @@ def choice(make: Maker) -> Made:
 
 
 def value(make: Maker) -> Made:
-    e, kind = make.expressions, make.pick(list(KINDS))
-    name = e.fresh("v")
-    made = {"real": e.real, "boolean": e.boolean, "count": e.count}[kind](make.depth)
+    kind = make.pick(KINDS)
+    return value_of(make, kind, make.expressions.make(kind, make.depth))
+
+
+def value_of(make: Maker, kind: str, made: Twin) -> Made:
+    """A name for a value of a type."""
+    name = make.expressions.fresh("v")
     step = make.assume(name, made)
-    e.names.bind(kind, both(name))
+    make.expressions.names.bind(kind, both(name))
     return [step]
 
 
@@ -53,6 +57,22 @@ def computed(make: Maker) -> Made:
         "count": ["(min 2 (+ {0} {1}))", "(mod (+ 1 {0}) 3)", "(max {0} {1})"],
     }[kind]
     return [name_of(make, kind, twin(make.pick(forms), a, b))]
+
+
+def derived(make: Maker) -> Made:
+    """Two choices, a value that follows from both, in both spellings, and evidence on it."""
+    e = make.expressions
+    if not e.spend(2):
+        return computed(make)
+    a, b, v = e.fresh("x"), e.fresh("x"), e.fresh("v")
+    steps = [make.assume(name, both("(flip 0.5)")) for name in (a, b)]
+    kind, form = ("count", "(+ {0} {1})") if make.chance(0.6) else ("boolean", "(!= {0} {1})")
+    steps.append(make.assume(v, twin(form, both(a), both(b))))
+    for named, name in (("boolean", a), ("boolean", b), (kind, v)):
+        e.names.bind(named, both(name))
+    read = e.dress(both(v))
+    evidence = twin("[observe (flip (/ (+ 1 {0}) 4)) " + make.pick(["true]", "false]"]), read)
+    return [*steps, make.step("observe", evidence.dressed, (evidence.plain,))]
 
 
 def name_of(make: Maker, kind: str, meaning: Twin) -> Step:
@@ -96,21 +116,3 @@ def alias_of_call(make: Maker) -> Made:
 def identity(make: Maker) -> Step:
     """The procedure that wrappers call `same`."""
     return make.step("assume", make.pick(["[assume (same x) x]", "[assume same (lambda (x) x)]"]), ())
-
-
-def data(make: Maker) -> Made:
-    """A loop over parameters; plainly each of its passes."""
-    e = make.expressions
-    shift = e.real(1)
-    form = make.pick(
-        [
-            "[observe (normal {0} {X[n]}) {Y[n]}]",
-            "[observe (normal (+ {0} n) 1) {Y[n]}]",
-            "[observe (flip (if (< {0} {X[n]}) 0.3 0.8)) {Y[n]}]",
-        ]
-    )
-    dressed = form.replace("{0}", shift.dressed)
-    passes = tuple(
-        form.replace("{0}", shift.plain).replace("[n]", f"[{n}]").replace(" n)", f" {n})") for n in (1, 2, 3)
-    )
-    return [make.step("observe", f"for n in 1...3: {dressed}", passes)]

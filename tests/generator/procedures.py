@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tests.generator.naming import choice
+from tests.generator.naming import choice, value_of
 from tests.generator.programs import Call
 from tests.generator.steps import Made, Maker
 from tests.generator.twins import Twin, both, twin
@@ -65,6 +65,19 @@ def memory_of_memories(make: Maker) -> Made:
     inner = e.fresh("g")
     e.names.offer(kind, Call(Twin(f"({name} 1 {{0}})", f"({inner} {{0}})"), ("index",), named=False, memoized=True))
     return [step, make.step("assume", f"[assume {inner} ({name} 1)]", ())]
+
+
+def inner_memories(make: Maker) -> Made:
+    """Two memories that one memory keeps, a choice of one key in both, and a name for each of the choices."""
+    e, name = make.expressions, make.expressions.fresh("m")
+    if not e.spend(2):
+        return choice(make)
+    drawn, key = twin("(flip {0})", e.probability(1)), make.pick(["0", "1"])
+    dressed = f"[assume {name} (mem (lambda (i) (mem (lambda (k) {drawn.dressed}))))]"
+    steps = [make.step("assume", dressed, (f"[assume {name} (mem (lambda (i k) {drawn.plain}))]",))]
+    for i in (0, 1):
+        steps += value_of(make, "boolean", Twin(f"({name} {i} {key})", f"(({name} {i}) {key})"))
+    return steps
 
 
 def alias_of_procedure(make: Maker) -> Made:

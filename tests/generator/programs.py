@@ -10,9 +10,11 @@ import numpy as np
 
 from tests.generator.twins import Twin
 
-# What generated programs refer to as {COV}, {X[n]} and {Y[n]}.
+# What generated programs refer to in braces, and as bounds of loops.
 PARAMETERS: Mapping[str, Any] = {
     "COV": np.array([[1.0, 0.3], [0.3, 0.8]]),
+    "M": np.array([[0.5, -0.4], [1.2, 0.1]]),
+    "N": 2,
     "X": np.array([0.2, 0.7, 0.4]),
     "Y": np.array([1.0, 0.0, 1.0]),
 }
@@ -22,7 +24,7 @@ PARAMETERS: Mapping[str, Any] = {
 class Step:
     """One operation on a model; `label` names its directive."""
 
-    # assume, observe, predict, force, forget, freeze or infer.
+    # The directive's keyword; of a loop `observe`.
     kind: str
     label: str
     # The directive, without its label.
@@ -59,26 +61,31 @@ class Program:
 def plainly(steps: tuple[Step, ...]) -> Iterator[Step]:
     for step in steps:
         for number, text in enumerate(step.plain):
-            yield Step(step.kind, step.label if number == 0 else f"{step.label}_{number}", text, (text,))
+            yield Step(step.kind, plain_label(step, number), text, (text,))
+
+
+def plain_label(step: Step, number: int) -> str:
+    """The label of the `number`-th of a step's plain directives."""
+    return step.label if number == 0 else f"{step.label}_{number}"
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """An application; the types of its arguments stand in its places: `real`, `boolean`, `count` or `index`."""
+    """An application; the types of its arguments stand in its places."""
 
     spelling: Twin
     arguments: tuple[str, ...] = ()
+    # Choices that each application makes.
+    cost: float = 0.0
     # The operator is the first word of both spellings, so that it may be wrapped.
     named: bool = True
     # A name may stand for the call: it has one value.
     memoized: bool = False
-    # Choices that each application makes.
-    cost: float = 0.0
 
 
 @dataclass(slots=True)
 class Names:
-    """What earlier steps bound, by type: real, boolean, count, label."""
+    """What earlier steps bound, by type."""
 
     values: dict[str, list[Twin]] = field(default_factory=dict)
     calls: dict[str, list[Call]] = field(default_factory=dict)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from typing import TYPE_CHECKING, Any
 
@@ -31,13 +32,16 @@ TRANSITIONS = (
 
 def used(text: str) -> dict[str, Any]:
     """The parameters that a directive refers to."""
-    return {name: value for name, value in PARAMETERS.items() if f"{{{name}" in text}
+    return {name: value for name, value in PARAMETERS.items() if re.search(rf"\b{name}\b", text)}
 
 
 def perform(venture: Venture, step: Step) -> None:
     """Carry out one step, under its label."""
     label = f"{step.label}: " if step.kind in ("assume", "observe", "predict") else ""
-    venture.execute(label + step.text, **used(step.text))
+    with warnings.catch_warnings():
+        # Of rows that no loop reads.
+        warnings.simplefilter("ignore")
+        venture.execute(label + step.text, **used(step.text))
 
 
 def load(program: Program, seed: int, chains: int = 1) -> Venture:

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from tests.generator.interpreter import FREE, Impossible, Interpreter, Path
+from tests.generator.interpreter import FREE, Impossible, Interpreter, Place
+from tests.generator.interpreter_functions import key_of
 from tests.generator.interpreter_procedures import FiniteRandom
 from tests.generator.programs import PARAMETERS, Step
 
@@ -28,7 +29,7 @@ class World:
 
     # Joint log density of everything in it, observed or not.
     log_weight: float
-    choices: Mapping[Path, Any]
+    choices: Mapping[Place, Any]
     # Values of the queries, as numbers.
     values: tuple[float, ...]
 
@@ -40,9 +41,9 @@ class Odometer:
     tape: list[list[int]] = field(default_factory=list)
     at: int = 0
     log_weight: float = 0.0
-    choices: dict[Path, Any] = field(default_factory=dict)
+    choices: dict[Place, Any] = field(default_factory=dict)
 
-    def choose(self, procedure: FiniteRandom, arguments: Sequence[Any], path: Path) -> Any:
+    def choose(self, procedure: FiniteRandom, arguments: Sequence[Any], path: Place) -> Any:
         assert procedure.support is not None, "a choice without a finite support"
         support = procedure.support(*arguments)
         if self.at == len(self.tape):
@@ -50,7 +51,7 @@ class Odometer:
         value = support[self.tape[self.at][0]]
         self.at += 1
         assert path not in self.choices, f"two choices at {path}"
-        self.choices[path] = value
+        self.choices[path] = key_of(value)
         weight = procedure.log_density(value, *arguments)
         if weight == -math.inf:
             raise Impossible
@@ -134,6 +135,6 @@ class Answer:
         return 1 / gap if gap > 1e-9 else math.inf
 
 
-def neighbours(one: Mapping[Path, Any], other: Mapping[Path, Any]) -> bool:
+def neighbours(one: Mapping[Place, Any], other: Mapping[Place, Any]) -> bool:
     """Whether at most one of the choices that both have differs."""
     return sum(one[path] != value for path, value in other.items() if path in one) <= 1

@@ -8,16 +8,15 @@ whole program (Wingate, Stuhlmueller and Goodman 2011), which is slow and easy t
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from tests.posterior.reader import parse
 from tests.posterior.reference_procedures import DETERMINISTIC, MAKERS, RANDOM, Made, Maker, Random, UncollapsedMaker
 
-TOKEN = re.compile(r"[;#][^\n]*|['()\[\]]|\{[^}]*\}|[^\s()\[\]']+")
 FREE = object()
 Tags = Mapping[Any, Any]
 Address = tuple[Any, ...]
@@ -25,40 +24,6 @@ Address = tuple[Any, ...]
 
 class Quoted(str):
     """A symbol as a value."""
-
-
-def parse(text: str) -> list[Any]:
-    """The directives of a program as nested lists of names, numbers, booleans and lists."""
-    stack: list[list[Any]] = [[]]
-    quotes: list[int] = []
-    for token in TOKEN.findall(text):
-        if token[0] in ";#":
-            continue
-        if token == "'":
-            quotes.append(len(stack))
-            stack.append(["quote"])
-            continue
-        if token in "([":
-            stack.append([])
-            continue
-        item = stack.pop() if token in ")]" else atom(token)
-        stack[-1].append(item)
-        while quotes and quotes[-1] == len(stack) - 1:
-            quotes.pop()
-            item = stack.pop()
-            stack[-1].append(item)
-    return stack[0]
-
-
-def atom(token: str) -> Any:
-    if token in ("true", "false"):
-        return token == "true"
-    for kind in (int, float):
-        try:
-            return kind(token)
-        except ValueError:
-            continue
-    return token
 
 
 @dataclass(eq=False, slots=True)

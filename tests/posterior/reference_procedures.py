@@ -106,6 +106,14 @@ RANDOM: dict[str, Random] = {
         lambda x, rate: x * math.log(rate) - rate - math.lgamma(x + 1) if x >= 0 else IMPOSSIBLE,
     ),
     "categorical": Random(categorical_simulate, categorical_log_density),
+    "bernoulli_logit": Random(
+        lambda rng, logit: bool(rng.random() < special.expit(logit)),
+        lambda x, logit: bernoulli_log_density(x, float(special.expit(logit))),
+    ),
+    "geometric": Random(
+        lambda rng, p: int(rng.geometric(p)) - 1,
+        lambda x, p: x * math.log1p(-p) + math.log(p) if x >= 0 else IMPOSSIBLE,
+    ),
     "uniform_discrete": Random(lambda rng, low, high: int(rng.integers(int(low), int(high))), range_log_density),
     "uniform_continuous": Random(lambda rng, low, high: rng.uniform(low, high), range_log_density),
     "normal": Random(lambda rng, mean, sd: rng.normal(mean, sd), normal_log_density),
@@ -127,6 +135,23 @@ RANDOM: dict[str, Random] = {
         lambda rng, scores: int(rng.choice(len(scores), p=special.softmax(scores))),
         lambda x, scores: float(special.log_softmax(scores)[int(x)]),
     ),
+    "cauchy": Random(
+        lambda rng, loc, scale: loc + scale * rng.standard_cauchy(),
+        lambda x, loc, scale: -math.log(math.pi * scale) - math.log1p(((x - loc) / scale) ** 2),
+    ),
+    "half_cauchy": Random(
+        lambda rng, scale: abs(scale * rng.standard_cauchy()),
+        lambda x, scale: math.log(2 / (math.pi * scale)) - math.log1p((x / scale) ** 2) if x >= 0 else IMPOSSIBLE,
+    ),
+    "laplace": Random(
+        lambda rng, loc, scale: rng.laplace(loc, scale),
+        lambda x, loc, scale: -math.log(2 * scale) - abs(x - loc) / scale,
+    ),
+    "logistic_dist": Random(
+        lambda rng, loc, scale: rng.logistic(loc, scale),
+        lambda x, loc, scale: float(stats.logistic.logpdf(x, loc, scale)),
+    ),
+    "chi_sq": Random(lambda rng, df: rng.chisquare(df), lambda x, df: gamma_log_density(x, df / 2, 0.5)),
     "half_normal": Random(
         lambda rng, sd: abs(rng.normal(0.0, sd)), lambda x, sd: float(stats.halfnorm.logpdf(x, 0, sd))
     ),
@@ -162,10 +187,12 @@ RANDOM: dict[str, Random] = {
     "multivariate_normal": Random(
         lambda rng, mean, cov: rng.multivariate_normal(mean, cov), frozen(stats.multivariate_normal.logpdf)
     ),
-    "dirichlet": Random(lambda rng, a: rng.dirichlet(a), lambda x, a: float(stats.dirichlet.logpdf(x / sum(x), a))),
+    "dirichlet": Random(
+        lambda rng, a: rng.dirichlet(a), lambda x, a: float(stats.dirichlet.logpdf(np.divide(x, sum(x)), a))
+    ),
     "symmetric_dirichlet": Random(
         lambda rng, a, n: rng.dirichlet([a] * int(n)),
-        lambda x, a, n: float(stats.dirichlet.logpdf(x / sum(x), [a] * int(n))),
+        lambda x, a, n: float(stats.dirichlet.logpdf(np.divide(x, sum(x)), [a] * int(n))),
     ),
 }
 
@@ -231,11 +258,50 @@ def collapsed_multivariate_normal(values: list[Any], m: Any, k: float, v: float,
     return lambda rng: t.rvs(random_state=rng), lambda x: float(t.logpdf(x))
 
 
-Noisy = tuple[Callable[[float, float], float], float]
+Between = Callable[[float, float], float]
+Noisy = tuple[Between, float]
 """A covariance of two applications by their points, and the variance of each one's own noise."""
 
 
-def gaussian_process(applications: list[tuple[float, float]], mean: float, covariance: Noisy, x: float) -> Any:
+def smooth(between: Between) -> Noisy:
+    return between, 0.0
+
+
+def matern(amplitude: float, length: float, order: float) -> Noisy:
+    """Rasmussen and Williams (2006), Gaussian Processes for Machine Learning, equations 4.14 and 4.17."""
+    factors: dict[float, Callable[[float], float]] = {
+        0.5: lambda r: 1.0,
+        1.5: lambda r: 1 + r,
+        2.5: lambda r: 1 + r + r * r / 3,
+    }
+
+    def between(a: float, b: float) -> float:
+        r = math.sqrt(2 * order) * abs(a - b) / length
+        return amplitude**2 * factors[order](r) * math.exp(-r)
+
+    return smooth(between)
+
+
+def gp_product(*parts: Any) -> Any:
+    """Of covariances without noise, or of numbers and means."""
+    if not isinstance(parts[0], tuple) and not isinstance(parts[-1], tuple):
+        return lambda x: math.prod(mean_at(part, x) for part in parts)
+    assert all(noise == 0 for _, noise in parts)
+    return smooth(lambda a, b: math.prod(between(a, b) for between, _ in parts))
+
+
+def gp_sum(*parts: Any) -> Any:
+    if not isinstance(parts[0], tuple) and not isinstance(parts[-1], tuple):
+        return lambda x: sum(mean_at(part, x) for part in parts)
+    return lambda a, b: sum(between(a, b) for between, _ in parts), sum(noise for _, noise in parts)
+
+
+def mean_at(mean: Any, x: float) -> float:
+    """A number is a constant mean."""
+    return float(mean(x) if callable(mean) else mean)
+
+
+def gaussian_process(applications: list[tuple[float, float]], mean: Any, covariance: Noisy, x: float) -> Any:
     between, noise = covariance
     if not noise:
         for value, z in applications:
@@ -245,7 +311,8 @@ def gaussian_process(applications: list[tuple[float, float]], mean: float, covar
     matrix = np.array([[between(a, b) + noise * (i == j) for j, b in enumerate(places)] for i, a in enumerate(places)])
     cross = np.array([between(x, z) for z in places])
     gain = np.linalg.solve(matrix, cross) if places else cross
-    center = mean + float(gain @ np.array([value - mean for value, _ in applications]))
+    residuals = np.array([value - mean_at(mean, z) for value, z in applications])
+    center = mean_at(mean, x) + float(gain @ residuals)
     sd = math.sqrt(between(x, x) + noise - float(gain @ cross))
     return lambda rng: rng.normal(center, sd), lambda value: normal_log_density(value, center, sd)
 
@@ -288,6 +355,10 @@ MAKERS: dict[str, Maker | UncollapsedMaker] = {
     "make_normal_inv_chi_sq": Maker(normal_inv_chi_sq),
     "make_collapsed_multivariate_normal": Maker(collapsed_multivariate_normal),
     "make_uc_beta_bernoulli": UncollapsedMaker(lambda a, b: (RANDOM["beta"], (a, b)), flip),
+    "make_uc_sym_dir_mult": UncollapsedMaker(
+        lambda a, n: (RANDOM["symmetric_dirichlet"], (a, n)), RANDOM["categorical"]
+    ),
+    "make_uc_gamma_poisson": UncollapsedMaker(lambda shape, rate: (RANDOM["gamma"], (shape, rate)), RANDOM["poisson"]),
     "make_uc_dir_mult": UncollapsedMaker(lambda alphas: (RANDOM["dirichlet"], (alphas,)), RANDOM["categorical"]),
     "make_uc_normal_inv_chi_sq": UncollapsedMaker(lambda *prior: (mean_and_variance, prior), normal_of_pair),
 }
@@ -323,14 +394,20 @@ DETERMINISTIC: dict[str, Callable[..., Any]] = {
     "size": len,
     "lookup": lambda xs, i: xs[int(i)],
     "dot": lambda a, b: float(np.dot(a, b)),
-    "gp_squared_exponential": lambda amplitude, length: (
-        lambda a, b: amplitude**2 * math.exp(-0.5 * ((a - b) / length) ** 2),
-        0.0,
+    "gp_squared_exponential": lambda amplitude, length: smooth(
+        lambda a, b: amplitude**2 * math.exp(-0.5 * ((a - b) / length) ** 2)
     ),
-    "gp_matern": lambda amplitude, length, order: (
-        lambda a, b: amplitude**2 * math.exp(-abs(a - b) / length),
-        0.0,
+    "gp_matern": matern,
+    "gp_rational_quadratic": lambda amplitude, length, mixture: smooth(
+        lambda a, b: amplitude**2 * (1 + (a - b) ** 2 / (2 * mixture * length**2)) ** -mixture
     ),
+    "gp_periodic": lambda amplitude, length, period: smooth(
+        lambda a, b: amplitude**2 * math.exp(-2 * math.sin(math.pi * (a - b) / period) ** 2 / length**2)
+    ),
+    "gp_linear": lambda amplitude, center=0.0: smooth(lambda a, b: amplitude**2 * (a - center) * (b - center)),
+    "gp_constant": lambda amplitude: smooth(lambda a, b: amplitude**2),
     "gp_noise": lambda sd: (lambda a, b: 0.0, sd**2),
-    "gp_sum": lambda left, right: (lambda a, b: left[0](a, b) + right[0](a, b), left[1] + right[1]),
+    "gp_linear_mean": lambda slope, intercept=0.0: lambda x: intercept + slope * x,
+    "gp_sum": gp_sum,
+    "gp_product": gp_product,
 }

@@ -48,6 +48,8 @@ def make_matrix(*rows: Any) -> np.ndarray:
     """From rows, or from one list of rows."""
     given = rows[0] if len(rows) == 1 and isinstance(rows[0], tuple) and not _are_numbers(rows[0]) else rows
     arrays = [_entries("matrix", row) for row in given]
+    if not arrays:
+        raise ArgumentError("matrix takes at least one row")
     if len({len(row) for row in arrays}) > 1:
         raise ArgumentError(f"matrix: the rows differ in length: {', '.join(str(len(row)) for row in arrays)}")
     return freeze(np.array(arrays, dtype=np.float64).reshape(len(arrays), -1))

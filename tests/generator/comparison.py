@@ -347,7 +347,9 @@ class Exact:
         weighed = any(math.isclose(outcome.log_score, score, rel_tol=1e-9, abs_tol=1e-9) for score in scores)
         if not weighed and not self.summed_out:
             raise Fault(self._told(kernel, f"the state weighs {outcome.log_score}, its worlds {scores[:5]}"))
-        worst = max(self._comparisons(drawn), key=lambda comparison: abs(comparison[1].z))
+        # A forced start may be a state that nobody comes back to.
+        settled = drawn[len(drawn) // 10 :]
+        worst = max(self._comparisons(settled), key=lambda comparison: abs(comparison[1].z))
         return f"{worst[0]} {worst[1]}" if abs(worst[1].z) > beyond else ""
 
     def _comparisons(self, drawn: list[tuple[float, ...]]) -> Iterator[tuple[str, Comparison]]:

@@ -241,3 +241,19 @@ def test_what_is_written_wrongly_is_told(kernel: str, message: str) -> None:
     with pytest.raises(VentureError, match=message) as caught:
         v.infer(kernel)
     assert caught.value.span is not None
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        "(hmc default each 0.1 3 5)",
+        "(hmc default all 0.1 3 'precondition 5)",
+        "(mala default each 0.1 'precondition 5)",
+        "(mh default each 'drift 0.1 'precondition 5)",
+    ],
+)
+def test_shares_of_one_entry_have_no_free_coordinate(kernel: str) -> None:
+    v = Venture(seed=1)
+    v.execute("[assume p (symmetric_dirichlet 2 1)] [observe (normal (lookup p 0) 1) 0.3]")
+    v.infer(kernel)
+    assert v.report("p").tolist() == [1.0]

@@ -43,14 +43,14 @@ def hessian_by_differences(gradient: Callable[[np.ndarray], np.ndarray | None], 
 def inverse_root(curvature: np.ndarray) -> np.ndarray | None:
     """L (D, D) with L L' the inverse of a curvature, the condition capped; None where it is not positive definite."""
     values, vectors = np.linalg.eigh(curvature)
-    if not values[0] > ROUNDING * values[-1]:
+    if len(values) and not values[0] > ROUNDING * values[-1]:
         return None
     return scaled(values, vectors)
 
 
 def scaled(values: np.ndarray, vectors: np.ndarray) -> np.ndarray:
     """L with L L' the inverse of the matrix of these eigenvectors, its eigenvalues no further apart than CONDITION."""
-    largest = values.max()
+    largest = values.max(initial=0.0)
     if not largest > 0.0:
         return vectors
     found: np.ndarray = vectors / np.sqrt(np.maximum(values, largest / CONDITION))

@@ -151,7 +151,8 @@ class Hamiltonian:
             return None
         fewer = start.weight.impossible - end.weight.impossible
         change = end.weight.total - start.weight.total
-        self._changes += change * change / density.size
+        # a distribution over shares of one entry has no free coordinate
+        self._changes += change * change / max(density.size, 1)
         log_accept = change + kinetic - 0.5 * float(momentum @ momentum)
         probability = 1.0 if fewer > 0 or log_accept >= 0.0 else math.exp(log_accept)
         self._acceptance += probability

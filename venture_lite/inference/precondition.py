@@ -69,7 +69,7 @@ class Scale:
         """Whether a chain with this log density may be a draw: twice what it is below the mode's is chi-square."""
         from scipy.special import chdtri
 
-        return bool(2.0 * (at_mode - here) <= chdtri(len(self.mode), DOUBT))
+        return bool(2.0 * (at_mode - here) <= chdtri(max(len(self.mode), 1), DOUBT))
 
     def describes(self, log_density: Callable[[np.ndarray], float | None]) -> bool:
         """Whether half of some draws of the normal have about the log density that it says."""

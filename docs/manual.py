@@ -13,13 +13,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from venture_lite.directives import DIRECTIVES
 from venture_lite.inference.actions import ACTIONS
+from venture_lite.language.directives import DIRECTIVES
+from venture_lite.language.syntax import Expression, Form, Name
 from venture_lite.procedures import registry
 from venture_lite.procedures.record import REQUIRED, Argument, Deterministic, Maker, Procedure, Random
 from venture_lite.repl.commands import COMMANDS
-from venture_lite.standard import NAMES, prelude
-from venture_lite.syntax import Expression, Form, Name
+from venture_lite.session.standard import NAMES, prelude
 from venture_lite.values import show
 
 PROGRAMS = Path(__file__).parents[1] / "programs"

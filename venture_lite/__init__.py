@@ -2,12 +2,14 @@
 
 A tour in the order in which a program flows through the package:
 
-- `parse` turns text into the records of `syntax`; mistakes become the located errors of `errors`.
-- `lift` and `analyze` turn expressions into `code`: numbered slots with their static dependencies.
-- `trace` evaluates Codes into tables, one row an evaluation, and changes them by detach and regenerate.
+- `language` turns text into syntax; mistakes become the located errors of `errors`.
 - `procedures` holds one record for each procedure of the language.
-- `inference` holds one engine a file, and the programs that compose them.
-- `session` is the door from Python, `cli` the one from the command line; `draws` is what inference returns.
+- `program` turns expressions into `Code`: numbered slots with their static dependencies.
+- `trace` holds the evaluations of Codes in tables, one row each; `interpreter` makes them, and changes them by detach
+  and regenerate; `kernels` makes transitions fast.
+- `inference` evaluates programs of inference, `blocks` is what engines ask of a block, `engines` has one engine a file.
+- `session` is the door from Python, `shell` the one from the command line, `repl` the prompt; `checker` looks through a
+  program without running it, `audit` through a trace, and `draws` is what inference returns.
 """
 
 from __future__ import annotations
@@ -19,7 +21,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from venture_lite.checker import check, check_file
-    from venture_lite.draws import Draws, KernelStatistics
+    from venture_lite.draws.draws import Draws, KernelStatistics
+    from venture_lite.draws.summary import Summary
     from venture_lite.errors import (
         ArgumentError,
         EvidenceError,
@@ -31,10 +34,9 @@ if TYPE_CHECKING:
         VentureError,
         VentureWarning,
     )
-    from venture_lite.notebook import load_ipython_extension, unload_ipython_extension
-    from venture_lite.procedures.user_makers import ExchangeableState
+    from venture_lite.procedures.registered.makers import ExchangeableState
     from venture_lite.session import Venture
-    from venture_lite.summary import Summary
+    from venture_lite.shell.notebook import load_ipython_extension, unload_ipython_extension
     from venture_lite.values import Symbol
 
 __version__ = "0.1.0"
@@ -63,7 +65,7 @@ __all__ = [
 
 _HOMES = {
     "venture_lite.checker": ("check", "check_file"),
-    "venture_lite.draws": ("Draws", "KernelStatistics"),
+    "venture_lite.draws.draws": ("Draws", "KernelStatistics"),
     "venture_lite.errors": (
         "ArgumentError",
         "EvidenceError",
@@ -75,10 +77,10 @@ _HOMES = {
         "VentureError",
         "VentureWarning",
     ),
-    "venture_lite.notebook": ("load_ipython_extension", "unload_ipython_extension"),
-    "venture_lite.procedures.user_makers": ("ExchangeableState",),
+    "venture_lite.shell.notebook": ("load_ipython_extension", "unload_ipython_extension"),
+    "venture_lite.procedures.registered.makers": ("ExchangeableState",),
     "venture_lite.session": ("Venture",),
-    "venture_lite.summary": ("Summary",),
+    "venture_lite.draws.summary": ("Summary",),
     "venture_lite.values": ("Symbol",),
 }
 

@@ -22,7 +22,7 @@ def main() -> int:
     """Run the command with the arguments of the process; returns the exit status."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _end)
-    from venture_lite import cli
+    from venture_lite.shell import cli
 
     return cli.main()
 

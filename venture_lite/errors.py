@@ -1,7 +1,8 @@
 """What can go wrong, said so that a person can mend it.
 
 A mistake of the user's is a `VentureError`: it knows the place in the text, what is wrong and what to try, and it
-renders itself with the source line and a caret. A broken invariant of this system is an `InternalError`.
+renders itself with the source line and a caret. A broken invariant of this system is an `InternalError`. Here is also
+what keeps a text from doing more on a terminal than to be read (`escaped`): every message goes through it.
 """
 
 from __future__ import annotations
@@ -17,10 +18,27 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from venture_lite.escapes import escaped
-
 if TYPE_CHECKING:
     from types import FrameType, TracebackType
+
+
+# what moves a terminal's cursor, changes its settings, or shows a text in another order than it has: C0 but for tabs
+# and line breaks, DEL, C1, marks and embeddings of direction, separators of lines
+HARMFUL = "\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff"
+_HARMFUL = re.compile(f"[{HARMFUL}]")
+
+
+def escape(character: str) -> str:
+    """A character as a program's string writes it: `\\x1b`, `\\u202e`."""
+    code = ord(character)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+
+
+def escaped(text: str) -> str:
+    """The text with every such character escaped; tabs and line breaks stay."""
+    if text.isascii() and text.isprintable():
+        return text
+    return _HARMFUL.sub(lambda found: escape(found[0]), text)
 
 
 @dataclass(frozen=True, slots=True)

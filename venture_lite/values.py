@@ -21,8 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from venture_lite.errors import VentureError
-from venture_lite.escapes import HARMFUL, escape
+from venture_lite.errors import HARMFUL, VentureError, escape
 
 LARGEST_INTEGER = 2**63
 """Integers of this size and above are floats."""

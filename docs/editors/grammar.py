@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from venture_lite.checker.inference import SELECTORS
-from venture_lite.directives import DIRECTIVES
-from venture_lite.forms import SPECIAL_FORMS
 from venture_lite.inference.actions import ACTIONS
+from venture_lite.language.directives import DIRECTIVES
 from venture_lite.procedures import registry
 from venture_lite.procedures.record import Deterministic
-from venture_lite.standard import NAMES as STANDARD_NAMES
+from venture_lite.program.forms import SPECIAL_FORMS
+from venture_lite.session.standard import NAMES as STANDARD_NAMES
 
 PATH = Path(__file__).with_name("venture.tmLanguage.json")
 

@@ -20,7 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from venture_lite import Venture, diagnostics
+from venture_lite import Venture
+from venture_lite.draws import diagnostics
 
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parents[1]))

@@ -20,11 +20,11 @@ from typing import Any
 import numpy as np
 
 from venture_lite import Venture
-from venture_lite.code import Code, Kind
+from venture_lite.interpreter.model import Model
+from venture_lite.interpreter.scaffold import Builder
+from venture_lite.kernels.plan import parents_of
+from venture_lite.program.code import Code, Kind
 from venture_lite.trace.dependence import source_nodes
-from venture_lite.trace.directives import Model
-from venture_lite.trace.plan import parents_of
-from venture_lite.trace.scaffold import Builder
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from drawing import BAND, DATA, EXACT, OTHER, POSTERIOR, STYLE, panels

@@ -17,12 +17,13 @@ from typing import Any
 
 import numpy as np
 
-from venture_lite import Draws, Venture, diagnostics
-from venture_lite.inference.firefly import Firefly, Settings
-from venture_lite.inference.firefly_moves import Move, Step
-from venture_lite.inference.linear_block import LinearBlock
-from venture_lite.trace.directives import Model
-from venture_lite.trace.sections import Sections
+from venture_lite import Draws, Venture
+from venture_lite.blocks.linear_block import LinearBlock
+from venture_lite.blocks.sections import Sections
+from venture_lite.draws import diagnostics
+from venture_lite.engines.firefly.firefly import Firefly, FireflySettings
+from venture_lite.engines.firefly.flymc import Move, StepSize
+from venture_lite.interpreter.model import Model
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from drawing import EXACT, OTHER, POSTERIOR, STYLE, panels
@@ -31,8 +32,8 @@ TUNING_ROUND = 100
 """Transitions between two changes of the step of a kernel that does not tune its own."""
 BATCHES = 40
 """Of all draws, by which the error of an sd is measured: each some ten autocorrelation times long."""
-UNTUNED = Settings(bound=None, at_mode=False, q=0.1, explicit=None, preconditioned=False)
-AT_MODE = Settings(bound=None, at_mode=True, q=0.01, explicit=None, preconditioned=False)
+UNTUNED = FireflySettings(bound=None, at_mode=False, q=0.1, explicit=None, preconditioned=False)
+AT_MODE = FireflySettings(bound=None, at_mode=True, q=0.01, explicit=None, preconditioned=False)
 """Two ways to bound and to brighten, of which Figure 4 shows the way from the prior."""
 
 
@@ -203,10 +204,10 @@ class Beginnings:
         return found
 
 
-def firefly_course(v: Venture, settings: Settings, move: Move, step: float, transitions: int) -> Course:
+def firefly_course(v: Venture, settings: FireflySettings, move: Move, step: float, transitions: int) -> Course:
     chain, nodes = block(v)
     firefly = Firefly(chain, nodes, settings, lambda message: None)
-    state = Step(step, 0.0, 0)
+    state = StepSize(step, 0.0, 0)
     firefly.queries.clear()
     density, queries = [], []
     for _ in range(transitions // EACH):

@@ -30,7 +30,7 @@ from firefly import (
 from logistic import PRIOR_VARIANCE, Data, chosen, take_data
 
 from venture_lite import Venture
-from venture_lite.inference.firefly_moves import Walk
+from venture_lite.engines.firefly.flymc import Walk
 
 PROGRAM = Path(__file__).with_suffix(".vnt").read_text(encoding="utf-8")
 MODEL = PROGRAM.partition("# a Gaussian walk")[0]

@@ -21,8 +21,8 @@ from pathlib import Path
 import numpy as np
 
 from venture_lite import Venture
-from venture_lite.inference.firefly import Settings
-from venture_lite.inference.firefly_moves import Slice, Step
+from venture_lite.engines.firefly.firefly import FireflySettings
+from venture_lite.engines.firefly.flymc import SliceMove, StepSize
 
 sys.path.insert(0, str(Path(__file__).parent))
 from firefly import BATCHES, EACH, HEADER, Course, Measured, agreement, draw, firefly_course, line, measured
@@ -181,7 +181,7 @@ def generated(rows: int) -> Data:
 
 
 def over_all_rows(data: Data, transitions: int) -> Measured:
-    density, move, step = AllRows(data, data.burnt_in().report("w"), seed=1), Slice(), Step(data.width, 0.0, 0)
+    density, move, step = AllRows(data, data.burnt_in().report("w"), seed=1), SliceMove(), StepSize(data.width, 0.0, 0)
     started = time.process_time()
     draws = np.empty((transitions // THIN, data.size))
     for row in draws:
@@ -208,7 +208,7 @@ def by_firefly(data: Data, tuning: str, q: float, transitions: int) -> Measured:
 
 
 def regular_course(data: Data, seed: int) -> Course:
-    density, move, step = AllRows(data, data.session(seed).report("w"), seed), Slice(), Step(data.width, 0.0, 0)
+    density, move, step = AllRows(data, data.session(seed).report("w"), seed), SliceMove(), StepSize(data.width, 0.0, 0)
     found = []
     for _ in range(COURSE // EACH):
         density.queries = 0
@@ -219,8 +219,8 @@ def regular_course(data: Data, seed: int) -> Course:
 
 
 def course(data: Data, tuning: str, seed: int) -> Course:
-    settings = Settings("gaussian_tangent", tuning == "map", Q[tuning], None, False)
-    return firefly_course(data.session(seed), settings, Slice(), data.width, COURSE)
+    settings = FireflySettings("gaussian_tangent", tuning == "map", Q[tuning], None, False)
+    return firefly_course(data.session(seed), settings, SliceMove(), data.width, COURSE)
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ import numpy as np
 from firefly import HEADER, Beginnings, Measured, agreement, draw, line, measured
 
 from venture_lite import Venture
-from venture_lite.inference.firefly_moves import Langevin
+from venture_lite.engines.firefly.flymc import Langevin
 
 PROGRAM = Path(__file__).with_suffix(".vnt").read_text(encoding="utf-8")
 MODEL = PROGRAM.partition("# Langevin")[0]

@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 
 from venture_lite import Venture
-from venture_lite.inference.subsampled import Settings, Subsampled
-from venture_lite.inference.transitions import Transitions
-from venture_lite.trace.directives import FixedValue
+from venture_lite.engines.subsampled.subsampled import Subsampled, SubsampledSettings
+from venture_lite.engines.transitions import Transitions
+from venture_lite.interpreter.model import FixedValue
 from venture_lite.trace.table import ROW_MASK
 from venture_lite.trace.trace import Trace
 from venture_lite.values import freeze
@@ -103,7 +103,7 @@ def measured(count: int, tolerance: float, tests: int) -> Cell:
     assert target.code is not None
     node = chain.trace.result_node(target.code, target.row)
     current, proposal = freeze(CURRENT.copy()), Same(freeze(PROPOSED.copy()))
-    engine = Subsampled(chain, proposal, Settings(BATCH, tolerance))
+    engine = Subsampled(chain, proposal, SubsampledSettings(BATCH, tolerance))
     exact = Transitions(chain, None, decide=lambda weight: False)
     column = chain.trace.column(node >> 32)
     took = 0.0

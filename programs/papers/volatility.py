@@ -22,7 +22,8 @@ from pathlib import Path
 
 import numpy as np
 
-from venture_lite import Venture, diagnostics
+from venture_lite import Venture
+from venture_lite.draws import diagnostics
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from drawing import DATA, EXACT, OTHER, POSTERIOR, STYLE, panels

@@ -7,8 +7,8 @@ import numpy as np
 from tests.benchmarks.logistic import MODEL, PRIOR_VARIANCE
 from tests.benchmarks.measure import Row, compare
 from venture_lite import Venture
+from venture_lite.blocks.density import BlockDensity
 from venture_lite.inference.selection import all_members
-from venture_lite.trace.gradients import BlockDensity
 
 BAR = 4.0
 EVALUATIONS = 100

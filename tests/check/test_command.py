@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from venture_lite.cli import main
+from venture_lite.shell.cli import main
 
 BAD = "[assume x (normal {mu} 1)]\n[predict (+ x y)]\n[predict (normal 0 -1)]\n[observe (uniform_discrete 0 2) 2]\n"
 

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from venture_lite.directives import DIRECTIVES
-from venture_lite.forms import SPECIAL_FORMS
 from venture_lite.inference.actions import ACTIONS
+from venture_lite.language.directives import DIRECTIVES
 from venture_lite.procedures import registry
-from venture_lite.standard import NAMES as STANDARD_NAMES
+from venture_lite.program.forms import SPECIAL_FORMS
+from venture_lite.session.standard import NAMES as STANDARD_NAMES
 
 FOLDER = Path(__file__).parents[2] / "docs" / "editors"
 GRAMMAR: dict[str, Any] = json.loads((FOLDER / "venture.tmLanguage.json").read_text(encoding="utf-8"))

@@ -91,7 +91,7 @@ def test_a_value_that_these_arguments_do_not_give_is_warned_of() -> None:
 
 def test_every_special_form_is_looked_through() -> None:
     from venture_lite.checker.expressions import FORMS
-    from venture_lite.forms import SPECIAL_FORMS
+    from venture_lite.program.forms import SPECIAL_FORMS
 
     assert FORMS.keys() == SPECIAL_FORMS.keys()
 

@@ -6,7 +6,7 @@ import pytest
 
 from venture_lite import check
 from venture_lite.errors import Source
-from venture_lite.recovery import parse_on
+from venture_lite.language.recovery import parse_on
 
 # a text, the lines of its errors, the lines of the directives that are read all the same
 CASES = {

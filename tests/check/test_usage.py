@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from venture_lite.checker.inference import ROLES
-from venture_lite.checker.usage import Group, Optional, Repeated, Role, Word, matched, pattern_of
+from venture_lite.checker.usage import Bracketed, Optional, Repeated, Role, Word, matched, pattern_of
 from venture_lite.errors import Source
 from venture_lite.inference.actions import ACTIONS
-from venture_lite.parse import parse_expression
-from venture_lite.syntax import Form
+from venture_lite.language.parse import parse_expression
+from venture_lite.language.syntax import Form
 
 
 def roles(usage: str, written: str) -> list[tuple[str, str]] | None:
@@ -24,7 +24,7 @@ def test_a_usage_is_read_as_a_pattern() -> None:
     assert pattern_of("(a X ['w Y] (Z T ...) U ... V...)") == (
         Role("X"),
         Optional((Word("w"), Role("Y"))),
-        Group((Repeated((Role("Z"), Role("T")), 1),)),
+        Bracketed((Repeated((Role("Z"), Role("T")), 1),)),
         Repeated((Role("U"),), 1),
         Repeated((Role("V"),), 1),
     )
@@ -73,6 +73,6 @@ def _roles(pattern: tuple[object, ...]) -> list[Role]:
         match part:
             case Role():
                 found.append(part)
-            case Group(parts) | Optional(parts) | Repeated(parts, _):
+            case Bracketed(parts) | Optional(parts) | Repeated(parts, _):
                 found.extend(_roles(parts))
     return found

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from venture_lite import Venture
-from venture_lite.cli import main
+from venture_lite.shell.cli import main
 
 PROGRAM = """
 [assume x (normal 0 1)]

@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from venture_lite import Venture, tables
-from venture_lite.cli import main
-from venture_lite.data import UsageError, load_data, parse_parameter, read_options
+from venture_lite import Venture
 from venture_lite.errors import ParameterError, VentureWarning
+from venture_lite.shell import tables
+from venture_lite.shell.cli import main
+from venture_lite.shell.data import UsageError, load_data, parse_parameter, read_options
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from venture_lite import diagnostics
+from venture_lite.draws import diagnostics
 
 array_stats = pytest.importorskip("arviz_stats.base").array_stats
 

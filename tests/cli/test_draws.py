@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from venture_lite.draws import Draws, DrawsBuilder, KernelStatistics
+from venture_lite.draws.draws import Draws, DrawsBuilder, KernelStatistics
 from venture_lite.values import Symbol
 
 

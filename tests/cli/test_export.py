@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from tests.cli.test_draws import one_chain
-from venture_lite import export
-from venture_lite.draws import Draws
+from venture_lite.draws import files as export
+from venture_lite.draws.draws import Draws
 from venture_lite.errors import VentureError
 
 

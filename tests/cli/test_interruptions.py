@@ -21,13 +21,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from venture_lite import workers
-from venture_lite.chain_process import Failed, Message, Piece, Sender, Stopped
-from venture_lite.cli import main
-from venture_lite.draws import Draws, DrawsBuilder
+from venture_lite.draws.draws import Draws, DrawsBuilder
 from venture_lite.errors import Source
-from venture_lite.report import Report
-from venture_lite.signals import Stop
+from venture_lite.inference.signals import Stop
+from venture_lite.shell import workers
+from venture_lite.shell.chain_process import ChainFailed, Message, Piece, Sender, Stopped
+from venture_lite.shell.cli import main
+from venture_lite.shell.report import RunReport
 
 posix = pytest.mark.skipif(os.name != "posix", reason="signals are sent as on Unix")
 
@@ -172,10 +172,10 @@ class Told:
     """Hears what a run gives."""
 
     def __init__(self) -> None:
-        self.reports: list[Report] = []
+        self.reports: list[RunReport] = []
         self.said: list[str] = []
 
-    def report(self, report: Report) -> None:
+    def report(self, report: RunReport) -> None:
         self.reports.append(report)
 
     def warn(self, text: str) -> None:
@@ -209,9 +209,9 @@ class Chains(workers._Workers):
                 sending.close()
 
 
-def infer(**columns: Sequence[float]) -> Report:
+def infer(**columns: Sequence[float]) -> RunReport:
     chain = {name: np.array(values, float) for name, values in columns.items()}
-    return Report("infer", None, "(collect)", Draws([chain]), 1)
+    return RunReport("infer", None, "(collect)", Draws([chain]), 1)
 
 
 def piece(position: int, **columns: Sequence[float]) -> Piece:
@@ -313,14 +313,16 @@ def test_a_killed_chain_is_named_and_does_not_hold_up_the_others() -> None:
 
 
 def test_the_values_of_a_killed_chain_are_gaps() -> None:
-    sample = Report("sample", None, "x", 3, 1)
+    sample = RunReport("sample", None, "x", 3, 1)
     told, _ = run_chains([sample], [], [sample], exits=[0, -15, 0])
     assert told.reports[0].value == [3, None, 3]
 
 
 def test_an_error_in_one_chain_keeps_what_all_have_drawn() -> None:
     told, ending = run_chains(
-        [infer(x=[1, 2]), piece(1, x=[5, 6])], [infer(x=[3, 4]), Failed("error: no", infer(x=[7]))], exits=[None, 0]
+        [infer(x=[1, 2]), piece(1, x=[5, 6])],
+        [infer(x=[3, 4]), ChainFailed("error: no", infer(x=[7]))],
+        exits=[None, 0],
     )
     assert str(ending) == "error: no"
     assert [columns(report.value) for report in told.reports] == [{"x": [[1, 2], [3, 4]]}, {"x": [[5], [7]]}]
@@ -328,8 +330,8 @@ def test_an_error_in_one_chain_keeps_what_all_have_drawn() -> None:
 
 
 def test_the_others_come_as_far_as_the_chain_that_failed() -> None:
-    sample = Report("sample", None, "x", 3, 1)
-    told, ending = run_chains([sample, Failed("error: no", None)], [sample, sample], exits=[0, None])
+    sample = RunReport("sample", None, "x", 3, 1)
+    told, ending = run_chains([sample, ChainFailed("error: no", None)], [sample, sample], exits=[0, None])
     assert [report.value for report in told.reports] == [[3, 3]]
     assert isinstance(ending, workers.ProgramFailed)
 
@@ -346,7 +348,7 @@ def test_a_chain_that_does_not_answer_is_ended_and_what_it_sent_is_kept() -> Non
 
 
 def test_draws_are_sent_while_their_inference_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("venture_lite.chain_process.SECONDS_BETWEEN_PIECES", 0.01)
+    monkeypatch.setattr("venture_lite.shell.chain_process.SECONDS_BETWEEN_PIECES", 0.01)
     receiving, sending = Pipe(duplex=False)
     builder = DrawsBuilder()
     sender = Sender(sending)

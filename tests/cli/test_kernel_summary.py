@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from venture_lite import Venture
-from venture_lite.draws import Draws, DrawsBuilder, KernelStatistics
-from venture_lite.report import Report, as_text
+from venture_lite.draws.draws import Draws, DrawsBuilder, KernelStatistics
+from venture_lite.shell.report import RunReport, as_text
 
 
 def statistics(kernel: str, transitions: int, accepted: int, **fields: Any) -> KernelStatistics:
@@ -84,13 +84,13 @@ def test_the_kernels_are_shown_below_the_table() -> None:
         "(hmc w all 0.1 3 1): 20 transitions, 100% accepted, 0 divergences",
     ]
     assert [line for line in str(draws.summary()).splitlines() if line in shown] == shown
-    text = as_text(Report("infer", None, "x", draws, 1)) or ""
+    text = as_text(RunReport("infer", None, "x", draws, 1)) or ""
     assert text.splitlines()[-2:] == shown
     assert all(line in draws._repr_html_() for line in shown)
     # an inference that collects nothing is silent, but at the prompt
     draws = v.infer("(mh w all 2)")
-    assert as_text(Report("infer", None, "x", draws, 1)) is None
-    assert (as_text(Report("infer", None, "x", draws, 1), at_prompt=True) or "").startswith(
+    assert as_text(RunReport("infer", None, "x", draws, 1)) is None
+    assert (as_text(RunReport("infer", None, "x", draws, 1), at_prompt=True) or "").startswith(
         "(mh w all 2): 2 transitions"
     )
 

@@ -8,9 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from venture_lite import Venture, VentureError, pictures, plots
-from venture_lite.cli import main
-from venture_lite.draws import Draws
+from venture_lite import Venture, VentureError
+from venture_lite.draws import pictures, plots
+from venture_lite.draws.draws import Draws
+from venture_lite.shell.cli import main
 
 MODEL = "[assume mu (normal 0 1)] [assume b (flip)] [observe (normal mu 1) 1] "
 LOOP = MODEL + "[infer (repeat 200 (do (mh default one 2) (plot mu b (labelled (list mu) pair) 'red)))]"

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from venture_lite.presentation import present
+from venture_lite.draws.presentation import present
 from venture_lite.values import Symbol
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from venture_lite.printer import Printer
-from venture_lite.progress import Display, Silent, Snapshot, Tracker, for_terminal
+from venture_lite.inference.progress import Display, Silent, Snapshot, Tracker, for_terminal
+from venture_lite.shell.printer import Printer
 
 
 class Clock:

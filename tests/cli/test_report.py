@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 
 from venture_lite import Venture
-from venture_lite.draws import Draws
+from venture_lite.draws.draws import Draws
 from venture_lite.errors import Source
-from venture_lite.report import Report, as_json, as_text
 from venture_lite.session import DirectiveResult
+from venture_lite.shell.report import RunReport, as_json, as_text
 
 
-def predicted(value: Any) -> Report:
-    return Report("predict", None, "x", value, 3)
+def predicted(value: Any) -> RunReport:
+    return RunReport("predict", None, "x", value, 3)
 
 
 @pytest.mark.parametrize(
@@ -36,18 +36,18 @@ def test_a_value_is_shown_beside_its_expression(value: Any, shown: str) -> None:
 
 
 def test_a_label_is_shown_in_place_of_the_expression() -> None:
-    assert as_text(Report("predict", "slope", "w", 1, 3)) == "slope = 1"
+    assert as_text(RunReport("predict", "slope", "w", 1, 3)) == "slope = 1"
 
 
 def test_values_of_several_chains_share_a_line_while_they_fit() -> None:
-    assert as_text(Report.merge([predicted(1), predicted(2)])) == "x = 1, 2 (a value for each chain)"
-    long = Report.merge([predicted(np.eye(3)), predicted(np.eye(3))])
+    assert as_text(RunReport.merge([predicted(1), predicted(2)])) == "x = 1, 2 (a value for each chain)"
+    long = RunReport.merge([predicted(np.eye(3)), predicted(np.eye(3))])
     assert (as_text(long) or "").startswith("x =\n  chain 0:\n    [[1  0  0]")
 
 
 @pytest.mark.parametrize("kind", ["assume", "observe", "define", "force", "forget", "clear", "load"])
 def test_other_directives_are_silent(kind: str) -> None:
-    assert as_text(Report(kind, None, "x", 1, 1)) is None
+    assert as_text(RunReport(kind, None, "x", 1, 1)) is None
 
 
 @pytest.mark.parametrize(
@@ -66,15 +66,15 @@ def test_json_takes_every_value(value: Any, written: Any) -> None:
 
 
 def test_a_directive_without_a_value_writes_no_json() -> None:
-    assert as_json(Report("clear", None, None, None, 1), None) is None
+    assert as_json(RunReport("clear", None, None, None, 1), None) is None
 
 
-def reports(text: str, chains: int = 1, **parameters: Any) -> list[Report]:
-    found: list[Report] = []
+def reports(text: str, chains: int = 1, **parameters: Any) -> list[RunReport]:
+    found: list[RunReport] = []
     session = Venture(seed=1, chains=chains)
 
     def told(result: DirectiveResult) -> None:
-        found.append(Report.of(result, chains))
+        found.append(RunReport.of(result, chains))
 
     session.run_source(Source("p.vnt", text), parameters, told, on_part=told)
     return found
@@ -115,13 +115,13 @@ def test_a_loop_whose_start_is_a_parameter_names_its_passes() -> None:
 
 def test_a_loop_is_merged_directive_by_directive() -> None:
     parts = zip(reports("for n in 1...2: [sample n]"), reports("for n in 1...2: [sample (+ n 5)]"), strict=True)
-    assert [as_text(Report.merge(part)) for part in parts] == [
+    assert [as_text(RunReport.merge(part)) for part in parts] == [
         "n = 1: n = 1, 6 (a value for each chain)", "n = 2: n = 2, 7 (a value for each chain)", None,
     ]  # fmt: skip
 
 
 def test_a_chain_that_has_ended_is_a_gap_among_the_values() -> None:
-    assert as_text(Report.merge([predicted(1), None, predicted(2)])) == "x = 1, -, 2 (a value for each chain)"
+    assert as_text(RunReport.merge([predicted(1), None, predicted(2)])) == "x = 1, -, 2 (a value for each chain)"
 
 
 def test_the_directives_of_a_loaded_file_are_shown_as_if_they_stood_there(tmp_path: Path) -> None:
@@ -155,7 +155,7 @@ def test_directives_are_listed_as_a_table() -> None:
 
 def test_what_was_plotted_is_shown_below_the_table() -> None:
     plotted = Draws([{"b": np.array([True, True, False])}])
-    report = Report("infer", None, "x", Draws([{"mu": np.arange(8.0)}], plotted=plotted), 1)
+    report = RunReport("infer", None, "x", Draws([{"mu": np.arange(8.0)}], plotted=plotted), 1)
     text = as_text(report) or ""
     assert text.index("1 chain of 8 draws") < text.index("b: 3 draws")
     assert "#" in (as_text(report, encoding="ascii") or "")

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from venture_lite.cli import main
+from venture_lite.shell.cli import main
 
 COIN = """
 [assume p (beta 1 1)]

@@ -23,19 +23,20 @@ def modules_after(code: str) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    "code", ["import venture_lite", "from venture_lite.cli import main", "from venture_lite.draws import Draws"]
+    "code",
+    ["import venture_lite", "from venture_lite.shell.cli import main", "from venture_lite.draws.draws import Draws"],
 )
 def test_import_loads_nothing_heavy(code: str) -> None:
     assert modules_after(code).isdisjoint(HEAVY)
 
 
 def test_the_command_line_starts_without_numpy() -> None:
-    assert "numpy" not in modules_after("from venture_lite.cli import main\nmain(['--version'])")
+    assert "numpy" not in modules_after("from venture_lite.shell.cli import main\nmain(['--version'])")
 
 
 def test_a_summary_needs_no_scipy() -> None:
     code = """
-from venture_lite.draws import DrawsBuilder
+from venture_lite.draws.draws import DrawsBuilder
 builder = DrawsBuilder()
 for value in range(20):
     builder.add("x", float(value % 7))
@@ -52,10 +53,11 @@ v.execute("[assume mu (normal 0 1)] [observe (normal mu 1) 1.2]")
 v.infer("(repeat 2 (do (mh default one 1) (collect mu)))")
 """
     loaded = loaded_after(code)
-    assert "venture_lite.inference.mh" in loaded
-    others = ("gibbs", "slice", "hmc", "mala", "rejection", "subsampled", "pgibbs", "flymc", "anneal", "precondition")
-    assert loaded.isdisjoint(f"venture_lite.inference.{engine}" for engine in others)
-    assert loaded.isdisjoint(f"venture_lite.{part}" for part in ("plots", "pictures", "report", "workers"))
+    assert "venture_lite.engines.mh" in loaded
+    others = ("gibbs", "slice", "hmc", "mala", "rejection", "subsampled", "pgibbs", "firefly", "anneal")
+    assert loaded.isdisjoint(f"venture_lite.engines.{engine}" for engine in others)
+    rest = ("blocks.precondition", "draws.plots", "draws.pictures", "shell.report", "shell.workers")
+    assert loaded.isdisjoint(f"venture_lite.{part}" for part in rest)
 
 
 def test_the_package_imports_nothing_before_the_command_listens() -> None:
@@ -84,12 +86,12 @@ sys.exit(main())
 @pytest.mark.parametrize(
     "module",
     [
-        "venture_lite.cli",
+        "venture_lite.shell.cli",
         "argparse",
         "numpy",
         "datetime",
         "numpy.random",
-        "venture_lite.workers",
+        "venture_lite.shell.workers",
         "venture_lite.session",
     ],
 )

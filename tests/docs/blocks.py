@@ -28,11 +28,11 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from venture_lite import workers
-from venture_lite.cli import main
-from venture_lite.repl import Conversation, Settings
-from venture_lite.report import Report
-from venture_lite.signals import Stop
+from venture_lite.inference.signals import Stop
+from venture_lite.repl import Conversation, PromptSettings
+from venture_lite.shell import workers
+from venture_lite.shell.cli import main
+from venture_lite.shell.report import RunReport
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [
@@ -93,7 +93,7 @@ class Runner:
     folder: Path
     names: dict[str, Any] = field(default_factory=dict)
     shell: Any = None
-    conversation: Conversation = field(default_factory=lambda: Conversation(Settings(1, plots=Path("pictures"))))
+    conversation: Conversation = field(default_factory=lambda: Conversation(PromptSettings(1, plots=Path("pictures"))))
 
     def __post_init__(self) -> None:
         (self.folder / "programs").symlink_to(ROOT / "programs")
@@ -194,9 +194,9 @@ class _Reports:
     """Keeps what one chain reports, and passes on the rest."""
 
     listener: workers.Listener
-    reports: list[Report] = field(default_factory=list)
+    reports: list[RunReport] = field(default_factory=list)
 
-    def report(self, report: Report) -> None:
+    def report(self, report: RunReport) -> None:
         self.reports.append(report)
 
     def __getattr__(self, name: str) -> Any:
@@ -212,4 +212,4 @@ def _chains_in_this_process(job: workers.Job, listener: workers.Listener, stop: 
     for chain, reports in enumerate(chains):
         workers.run_chain(job, chain, reports)
     for together in zip(*(chain.reports for chain in chains), strict=True):
-        listener.report(Report.merge(together))
+        listener.report(RunReport.merge(together))

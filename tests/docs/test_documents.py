@@ -14,7 +14,7 @@ import pytest
 from tests.docs.blocks import DOCUMENTS, FENCE, ROOT, Runner, blocks
 from venture_lite.errors import Source
 from venture_lite.inference import actions
-from venture_lite.parse import parse_program
+from venture_lite.language.parse import parse_program
 from venture_lite.procedures import registry
 
 NAMES = [str(path.relative_to(ROOT)) for path in DOCUMENTS]

@@ -11,12 +11,12 @@ from types import ModuleType
 import pytest
 
 from tests.docs.blocks import ROOT
-from venture_lite.directives import DIRECTIVES
 from venture_lite.inference.actions import ACTIONS
+from venture_lite.language.directives import DIRECTIVES
 from venture_lite.procedures.record import Deterministic, Maker, Random
 from venture_lite.procedures.registry import PROCEDURES
 from venture_lite.repl.commands import COMMANDS
-from venture_lite.standard import NAMES
+from venture_lite.session.standard import NAMES
 
 
 @pytest.fixture(scope="module")

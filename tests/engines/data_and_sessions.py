@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from venture_lite import Venture
-from venture_lite.trace.directives import Model
+from venture_lite.interpreter.model import Model
 
 LOGISTIC = """
 [assume w (scope_include 'w 0 (multivariate_normal (vector 0 0) (matrix (list 10 0) (list 0 10))))]

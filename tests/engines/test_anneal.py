@@ -23,9 +23,9 @@ from tests.posterior.derive import (
 )
 from tests.statistics import Expected, assert_chain_agrees, assert_same_mean
 from venture_lite import Venture
-from venture_lite.draws import Draws
-from venture_lite.inference.anneal import Annealing
-from venture_lite.inference.assignments import Assignments
+from venture_lite.draws.draws import Draws
+from venture_lite.engines.anneal.anneal import Annealing
+from venture_lite.engines.anneal.assignments import Assignments
 from venture_lite.inference.data import Subsample
 from venture_lite.trace.statistics import Statistics
 

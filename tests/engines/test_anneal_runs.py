@@ -17,11 +17,12 @@ from tests.engines.test_anneal import COINS, CRP, FACES, NORMALS, REALS, URNS, b
 from tests.posterior.derive import groups, log_crp, table
 from tests.statistics import assert_chain_agrees
 from venture_lite import Venture, VentureError
-from venture_lite.draws import Draws, KernelStatistics
-from venture_lite.inference.assignments import Assignments
+from venture_lite.audit.invariants import check
+from venture_lite.audit.snapshot import snapshot
+from venture_lite.draws.draws import Draws, KernelStatistics
+from venture_lite.engines.anneal.assignments import Assignments
 from venture_lite.inference.data import Subsample
 from venture_lite.session.loop_data import LoopData
-from venture_lite.trace.invariants import check
 
 # ----------------------------------------------------------------------------------------- what is done, and how often
 
@@ -350,9 +351,9 @@ def test_an_error_in_a_kernel_puts_the_assignments_back() -> None:
 )
 def test_what_cannot_be_done_is_refused_before_anything_moves(text: str, kernel: str, message: str, place: str) -> None:
     v = venture(text, FACES)
-    before = v.traces[0].snapshot()
+    before = snapshot(v.traces[0])
     with pytest.raises(VentureError, match=re.escape(message)) as caught:
         v.infer(kernel)
     assert caught.value.span is not None
     assert caught.value.span.text.startswith(place)
-    assert v.traces[0].snapshot() == before
+    assert snapshot(v.traces[0]) == before

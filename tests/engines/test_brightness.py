@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from tests.statistics import THRESHOLD
-from venture_lite.inference.brightness import Brightness, chosen
-from venture_lite.inference.firefly_bounds import bright_probability, log_excess
+from venture_lite.engines.firefly.brightness import Brightness, chosen
+from venture_lite.engines.firefly.firefly_bounds import bright_probability, log_excess
 
 
 def test_the_table_keeps_two_sets() -> None:

@@ -23,11 +23,11 @@ from tests.posterior.test_exact_answers import disagreements
 from tests.posterior.test_posterior import chain
 from tests.statistics import CONFIRM, assert_chain_agrees, compare_all
 from venture_lite import Venture, VentureWarning
-from venture_lite.inference.firefly import Firefly
-from venture_lite.trace.directives import Model
-from venture_lite.trace.invariants import check
-from venture_lite.trace.plan import Plan
-from venture_lite.trace.sections import Inputs
+from venture_lite.audit.invariants import check
+from venture_lite.blocks.sections import Inputs
+from venture_lite.engines.firefly.firefly import Firefly
+from venture_lite.interpreter.model import Model
+from venture_lite.kernels.plan import Plan
 
 BY_NAME = {case.name: case for case in CASES}
 (LOGISTIC_SLOPE,) = (case for case in PREDICTORS if case.name == "logistic_slope")

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from tests.engines.data_and_sessions import LOGISTIC, NORMAL, ROBUST, classes, node_of, venture
-from venture_lite.inference.control_variates import Expansion
-from venture_lite.inference.linear_block import LinearBlock
-from venture_lite.inference.mh import Drift
-from venture_lite.inference.subsampled import Settings, Subsampled
-from venture_lite.trace.invariants import check
-from venture_lite.trace.sections import Inputs, Sections
+from venture_lite.audit.invariants import check
+from venture_lite.blocks.linear_block import LinearBlock
+from venture_lite.blocks.sections import Inputs, Sections
+from venture_lite.engines.mh import Drift
+from venture_lite.engines.subsampled.control_variates import Expansion
+from venture_lite.engines.subsampled.subsampled import Subsampled, SubsampledSettings
 
 
 def test_the_expansion_follows_what_the_likelihood_reads() -> None:
@@ -54,7 +54,7 @@ def test_where_an_expansion_is_made_anew_does_not_depend_on_where_the_block_is()
         v.force("mu", -6.0)
         v.force("s", 1.0)
         model = v.traces[0]
-        engine = Subsampled(model, Drift(model.trace.rng, 1.0), Settings(2, 0.0, proxy=True))
+        engine = Subsampled(model, Drift(model.trace.rng, 1.0), SubsampledSettings(2, 0.0, proxy=True))
         engine.prepare([node_of(model, "mu")])
         v.force("mu", value)
         v.force("s", 0.9)
@@ -69,7 +69,7 @@ def test_the_bounds_of_the_distribution_free_rule_follow_what_the_likelihood_rea
     """A student t's slope is in proportion to 1 / scale."""
     v = venture(ROBUST, Y=np.linspace(-1.0, 1.0, 50), N=50)
     model = v.traces[0]
-    engine = Subsampled(model, Drift(model.trace.rng, 1.0), Settings(10, 0.1, bernstein=True))
+    engine = Subsampled(model, Drift(model.trace.rng, 1.0), SubsampledSettings(10, 0.1, bernstein=True))
     scales, slopes = [], []
     for _ in range(2):
         v.infer("(mh s all 'drift 1 20)")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from venture_lite import Venture
-from venture_lite.inference.firefly import Firefly, Settings
+from venture_lite.engines.firefly.firefly import Firefly, FireflySettings
 
 SCORES = """
 [assume w (mem (lambda (k) (scope_include 'w 0 (multivariate_normal (zeros 2) {cov}))))]
@@ -27,7 +27,7 @@ def test_the_sum_of_the_bounds_is_kept(program: str, size: int) -> None:
     v.execute(program, X=rng.standard_normal((15, 2)), Y=rng.integers(0, 3, 15), cov=np.eye(2))
     model = v.traces[0]
     block = model.trace.scopes["w"].everything()
-    firefly = Firefly(model, block, Settings(None, True, 0.1, None, False), lambda text: None)
+    firefly = Firefly(model, block, FireflySettings(None, True, 0.1, None, False), lambda text: None)
     (rows,) = firefly.rows
 
     def summed(theta: np.ndarray) -> float:

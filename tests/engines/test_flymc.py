@@ -12,13 +12,14 @@ from tests.posterior.cases_predictors import marginals
 from tests.posterior.derive import Grid
 from tests.statistics import THRESHOLD, Expected, assert_chain_agrees
 from venture_lite import KernelError, Venture, VentureError, VentureWarning
-from venture_lite.draws import Draws, KernelStatistics
+from venture_lite.audit.invariants import check
+from venture_lite.audit.snapshot import snapshot
+from venture_lite.draws.draws import Draws, KernelStatistics
+from venture_lite.engines.firefly.firefly import Firefly, FireflySettings
+from venture_lite.engines.firefly.firefly_bounds import bright_probability
+from venture_lite.engines.firefly.flymc import Langevin, StepSize, Walk
 from venture_lite.errors import ArgumentError
-from venture_lite.inference.firefly import Firefly, Settings
-from venture_lite.inference.firefly_bounds import bright_probability
-from venture_lite.inference.firefly_moves import Langevin, Step, Walk
 from venture_lite.procedures.predictor import Bound, LinearPredictor, Quadratic
-from venture_lite.trace.invariants import check
 
 LOGISTIC = """
 [assume tau (scope_include 'tau 0 (gamma 4 2))]
@@ -129,7 +130,7 @@ def test_rows_are_bright_as_often_as_they_must_be(explicit: float | None) -> Non
     v.force("w", 1.0)
     model = v.traces[0]
     block = model.trace.scopes["w"].everything()
-    settings = Settings(None, False, 0.3, explicit, False)
+    settings = FireflySettings(None, False, 0.3, explicit, False)
     firefly = Firefly(model, block, settings, lambda text: None)
     expected = bright_probability(firefly._excess.copy())
     assert expected.min() < 0.05 < 0.5 < expected.max()
@@ -148,9 +149,9 @@ def test_what_is_kept_of_bright_rows_is_what_holds_at_the_present_value(explicit
     v = venture(LINE, X=np.linspace(-2, 2, 20), Y=np.linspace(-3, 4, 20), N=20)
     model = v.traces[0]
     block = model.trace.scopes["w"].everything()
-    settings = Settings(None, False, 0.3, explicit, False)
+    settings = FireflySettings(None, False, 0.3, explicit, False)
     firefly = Firefly(model, block, settings, lambda text: None)
-    move, step, moved, bright = Langevin(), Step(0.3, 0.57, 0), 0, 0
+    move, step, moved, bright = Langevin(), StepSize(0.3, 0.57, 0), 0, 0
     for _ in range(60):
         firefly.resample(settings)
         moved += move(firefly, step)
@@ -193,7 +194,7 @@ def test_bounds_that_touch_far_away_are_summed_about_the_present_value() -> None
     target = 4.2e6 + 0.01 * np.random.default_rng(0).standard_normal(100)
     v = venture(FAR.replace("LIKELIHOOD", "normal w 0.01"), Y=target)
     model = v.traces[0]
-    firefly = Firefly(model, model.trace.scopes["w"].everything(), Settings(None, True, 0.1, None, False), print)
+    firefly = Firefly(model, model.trace.scopes["w"].everything(), FireflySettings(None, True, 0.1, None, False), print)
     assert firefly._mode is not None
     assert firefly._mode.at == pytest.approx([target.mean()], rel=1e-12)
     assert firefly._collapsed.reference == pytest.approx(firefly.theta)
@@ -209,7 +210,7 @@ def test_a_bright_row_at_its_bound_raises_no_warning_of_numpys() -> None:
     v = venture(LOGISTIC, **classes(200))
     v.force("w", [1.0, -1.0])
     model = v.traces[0]
-    firefly = Firefly(model, model.trace.scopes["w"].everything(), Settings(None, True, 0.1, None, False), print)
+    firefly = Firefly(model, model.trace.scopes["w"].everything(), FireflySettings(None, True, 0.1, None, False), print)
     firefly.brightness.brighten(firefly.brightness.dark.copy())
     assert firefly._mode is not None
     v.force("w", firefly._mode.at)
@@ -217,7 +218,7 @@ def test_a_bright_row_at_its_bound_raises_no_warning_of_numpys() -> None:
     point = firefly.at(firefly._mode.at.copy(), steep=True)
     assert point.log_density == -np.inf
     for move in (Langevin(), Walk()):
-        move(firefly, Step(1.0, 0.5, 0))
+        move(firefly, StepSize(1.0, 0.5, 0))
 
 
 # ------------------------------------------------------------------------------------------------------- the state
@@ -234,10 +235,10 @@ def test_what_is_computed_from_the_block_follows() -> None:
 def test_a_rejection_restores_the_trace() -> None:
     v = venture(LOGISTIC, **classes(500))
     v.infer("(mh w all 'drift 0.1 200)")
-    before = v.traces[0].snapshot()
+    before = snapshot(v.traces[0])
     for kernel in ("'drift 50", "'mala 5"):
         assert statistics_of(v, f"(flymc w all auto 'map 0.05 {kernel} 20)").accepted == 0
-    assert v.traces[0].snapshot() == before
+    assert snapshot(v.traces[0]) == before
 
 
 @pytest.mark.parametrize("after", range(1, 40, 3))
@@ -327,7 +328,7 @@ def test_the_step_adapts_and_then_stays(kernel: str, low: float, high: float) ->
 
 
 def test_a_search_that_does_not_converge_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    from venture_lite.inference.linear_block import LinearBlock
+    from venture_lite.blocks.linear_block import LinearBlock
 
     searched = LinearBlock.mode
     monkeypatch.setattr(LinearBlock, "mode", lambda self, iterations=1, start=None: searched(self, 1, start))
@@ -364,13 +365,13 @@ def test_a_search_that_does_not_converge_is_told(monkeypatch: pytest.MonkeyPatch
 )
 def test_refusals_leave_the_trace_as_it_was(program: str, kernel: str, message: str) -> None:
     v = venture(program, X=np.ones(5), Y=np.ones(5), N=5)
-    before = v.traces[0].snapshot()
+    before = snapshot(v.traces[0])
     with pytest.raises(VentureError, match=message) as caught:
         v.infer(f"(flymc w all auto 'untuned 0.1 {kernel})")
     assert caught.value.span is not None
     # what the form has wrong says itself what to write
     assert isinstance(caught.value, ArgumentError) or caught.value.hint
-    assert v.traces[0].snapshot() == before
+    assert snapshot(v.traces[0]) == before
 
 
 @pytest.mark.parametrize(
@@ -412,10 +413,10 @@ def test_a_bound_that_is_none_is_named_with_row_and_value() -> None:
     )
     v.execute(LINE.replace("student_t 4 (* w {X[n]}) 1", "unit_normal (* w {X[n]})"), X=[0, 0, 2.0], Y=[1, 1, 7.5], N=3)
     v.force("w", 1.0)
-    before = v.traces[0].snapshot()
+    before = snapshot(v.traces[0])
     with pytest.raises(
         KernelError, match=r"the bound flat is not below unit_normal: at row 2 .* value is 7\.5"
     ) as caught:
         v.infer("(flymc w all auto 'untuned 0.1 'drift 1 1)")
     assert caught.value.span is not None
-    assert v.traces[0].snapshot() == before
+    assert snapshot(v.traces[0]) == before

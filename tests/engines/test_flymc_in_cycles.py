@@ -16,9 +16,9 @@ from tests.posterior.cases_predictors import marginals
 from tests.posterior.derive import Grid
 from tests.statistics import THRESHOLD, Expected, assert_chain_agrees
 from venture_lite import Venture
-from venture_lite.inference.firefly import Firefly, Settings
-from venture_lite.trace.invariants import check
-from venture_lite.trace.sections import Sections
+from venture_lite.audit.invariants import check
+from venture_lite.blocks.sections import Sections
+from venture_lite.engines.firefly.firefly import Firefly, FireflySettings
 
 FEATURES = np.array([-1.5, -0.7, -0.2, 0.3, 0.6, 1.1, 1.6, 2.0])
 TARGETS = np.array([-1.9, -0.2, 0.4, 0.1, 3.5, 1.2, 1.0, 2.9])
@@ -84,7 +84,7 @@ def test_rows_are_bright_as_often_as_the_block_and_the_scale_now_say() -> None:
     for three states in turn (24 normal statistics at 5.5 sds, 9e-7; draws are independent)."""
     v, times = venture(), 200
     model = v.traces[0]
-    settings = Settings("gaussian_tangent", False, 0.3, None, False)
+    settings = FireflySettings("gaussian_tangent", False, 0.3, None, False)
     firefly = Firefly(model, model.trace.scopes["w"].everything(), settings, lambda text: None)
     states = ((-1.0, 0.5), (2.0, 0.5), (2.0, 2.0))
     counts = np.zeros((len(states), len(TARGETS)))

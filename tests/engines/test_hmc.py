@@ -10,8 +10,9 @@ import pytest
 
 from tests.engines.data_and_sessions import classes, venture
 from venture_lite import Venture, VentureError
-from venture_lite.draws import Draws
-from venture_lite.trace.invariants import check
+from venture_lite.audit.invariants import check
+from venture_lite.audit.snapshot import snapshot
+from venture_lite.draws.draws import Draws
 
 KERNELS = ("(hmc b all 0.4 5 {n})", "(mala b all 0.4 {n})", "(hmc b all 0.4 5 'precondition {n})",
            "(mala b all 0.7 'precondition {n})", "(mh b all 'drift 0.7 'precondition {n})")  # fmt: skip
@@ -39,12 +40,12 @@ def details(v: Venture, kernel: str) -> dict[str, float]:
 def test_a_rejection_restores_the_trace(kernel: str) -> None:
     """Steps of 300 end where nothing is accepted; the trace is as it was, bit for bit."""
     v = venture(LEVELS)
-    before = v.traces[0].snapshot()
+    before = snapshot(v.traces[0])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         draws = v.infer(kernel.replace("0.4", "300").replace("0.7", "300").format(n=20))
     assert draws.statistics[0].accepted == 0
-    assert v.traces[0].snapshot() == before
+    assert snapshot(v.traces[0]) == before
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
@@ -62,13 +63,13 @@ def test_an_interruption_leaves_a_state_of_the_chain(kernel: str) -> None:
     for polls in range(1, 60, 3):
         v = venture(LEVELS)
         v.infer(kernel.format(n=2))
-        before = v.traces[0].snapshot()
+        before = snapshot(v.traces[0])
         v.traces[0].interrupt_after = polls
         with pytest.raises(KeyboardInterrupt):
             v.infer(kernel.format(n=1000))
         check(v.traces[0])
         if polls == 1:
-            assert v.traces[0].snapshot() == before
+            assert snapshot(v.traces[0]) == before
 
 
 @pytest.mark.filterwarnings("ignore::venture_lite.errors.VentureWarning")
@@ -214,12 +215,12 @@ DISCONTINUOUS = "[assume mu (tag 'b 0 (normal 0 1))] "
 def test_what_jumps_is_refused_before_anything_moves(program: str, message: str, place: str, kernel: str) -> None:
     for block in ("all", "one", "each", "0"):
         v = venture(program)
-        before = v.traces[0].snapshot()
+        before = snapshot(v.traces[0])
         with pytest.raises(VentureError, match=message) as caught:
             v.infer(f"({kernel.format(block)})")
         assert caught.value.span is not None
         assert caught.value.span.text == place
-        assert v.traces[0].snapshot() == before
+        assert snapshot(v.traces[0]) == before
 
 
 @pytest.mark.parametrize(

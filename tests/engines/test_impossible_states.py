@@ -16,8 +16,8 @@ from tests.posterior.derive import Grid
 from tests.posterior.test_posterior import chain
 from tests.statistics import Table, assert_chain_agrees
 from venture_lite import Venture
+from venture_lite.audit.invariants import check as check_trace
 from venture_lite.errors import ArgumentError, ImpossibleState, VentureError
-from venture_lite.trace.invariants import check as check_trace
 
 
 def check(v: Venture) -> None:

@@ -10,11 +10,11 @@ import pytest
 from tests.posterior.derive import Grid
 from tests.statistics import Expected, assert_chain_agrees
 from venture_lite import Venture
-from venture_lite.inference import linear_mode
-from venture_lite.inference.curvature import hessian_by_differences
-from venture_lite.inference.linear_block import LinearBlock
-from venture_lite.inference.linear_mode import is_near_mode
-from venture_lite.trace.sections import Sections
+from venture_lite.blocks import linear_mode
+from venture_lite.blocks.curvature import hessian_by_differences
+from venture_lite.blocks.linear_block import LinearBlock
+from venture_lite.blocks.linear_mode import is_near_mode
+from venture_lite.blocks.sections import Sections
 
 # the columns of its features are orthogonal, so that a Laplace prior's mode has a closed form
 ORTHOGONAL = np.array([[1, 1, 1], [1, -1, 1], [1, 1, -1], [1, -1, -1]], dtype=np.float64)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from venture_lite import Venture
+from venture_lite.audit.snapshot import snapshot
 from venture_lite.errors import KernelError, VentureError, VentureWarning
 
 NORMAL = "[assume x (normal 0 1)] [observe (normal x 1) 2]"
@@ -111,12 +112,12 @@ def test_values_come_in_the_order_of_the_addresses() -> None:
 @pytest.mark.thorough
 def test_what_a_proposal_cannot_be_is_said_at_its_place(program: str, engine: str, message: str, at: str) -> None:
     venture = loaded(program)
-    before, score = venture.traces[0].snapshot(), venture.log_score()
+    before, score = snapshot(venture.traces[0]), venture.log_score()
     with pytest.raises(VentureError, match=re.escape(message)) as caught:
         venture.infer(engine)
     assert caught.value.span is not None
     assert caught.value.span.text.startswith(at)
-    assert venture.traces[0].snapshot() == before
+    assert snapshot(venture.traces[0]) == before
     assert venture.log_score() == score
     venture.infer("(mh default one 5)")
 
@@ -156,7 +157,7 @@ def test_a_program_that_runs_again_makes_no_further_codes() -> None:
 
 def test_a_kept_plan_outlives_accepted_moves(monkeypatch: pytest.MonkeyPatch) -> None:
     """The rows of a proposal come and go; the transition is prepared once."""
-    from venture_lite.inference import transitions
+    from venture_lite.engines import transitions
 
     made = []
     original = transitions.make_plan

@@ -26,11 +26,12 @@ from tests.engines.particle_models import (
 )
 from tests.statistics import assert_chain_agrees
 from venture_lite import Venture, VentureError, VentureWarning
-from venture_lite.inference import particle_columns, particle_tree
-from venture_lite.inference.pgibbs import ParticleGibbs
+from venture_lite.audit.invariants import check
+from venture_lite.audit.snapshot import snapshot
+from venture_lite.engines.pgibbs import particle_columns, particle_tree
+from venture_lite.engines.pgibbs.pgibbs import ParticleGibbs
 from venture_lite.inference.selection import Selector
-from venture_lite.trace.invariants import check
-from venture_lite.trace.schedule import Schedule
+from venture_lite.interpreter.schedule import Schedule
 
 
 def draws_of(text: str, query: str, kernel: str, seed: int) -> Callable[[int], Mapping[str, np.ndarray]]:
@@ -163,12 +164,12 @@ def test_an_interruption_leaves_the_trace_as_it_was(name: str) -> None:
     model, engine = v.traces[0], engine_on(v)
     engine.step([], None)
     for at in range(1, 60):
-        before = model.snapshot()
+        before = snapshot(model)
         model.interrupt_after = at
         try:
             engine.step([], None)
         except KeyboardInterrupt:
-            assert model.snapshot() == before
+            assert snapshot(model) == before
             check(model)
             continue
         model.interrupt_after = None
@@ -184,9 +185,9 @@ def test_a_sweep_that_ends_at_the_retained_state_changes_nothing(monkeypatch: py
         monkeypatch.setattr(module, "draw_particles", lambda rng, share: np.zeros(len(share), int))
     v = Venture(seed=4)
     v.execute(MODELS[name][0])
-    before = v.traces[0].snapshot()
+    before = snapshot(v.traces[0])
     assert not engine_on(v).step([], None)
-    assert v.traces[0].snapshot() == before
+    assert snapshot(v.traces[0]) == before
 
 
 @pytest.mark.parametrize("plain", [True, False])
@@ -200,12 +201,12 @@ def test_an_error_in_a_particle_is_located_and_leaves_the_trace_as_it_was(
 [assume y (lambda (t) (normal 0 (sqrt (s t))))]
 [observe (y 1) 0.5]
 [observe (y 2) 0.5]""")
-    before = v.traces[0].snapshot()
+    before = snapshot(v.traces[0])
     with pytest.raises(VentureError, match="sqrt") as caught:
         v.infer("(pgibbs s ordered 5000 1)" if plain else "(pgibbs s ordered 2000 1)")
     assert caught.value.span is not None
     assert caught.value.span.place() == "<input>:2:33"
-    assert v.traces[0].snapshot() == before
+    assert snapshot(v.traces[0]) == before
 
 
 def test_a_markov_chain_weighs_one_later_term_for_an_ancestor() -> None:
@@ -301,12 +302,12 @@ def test_series_of_unlike_procedures_are_drawn_one_after_the_other() -> None:
 def test_what_is_written_wrongly_is_refused_at_its_place(kernel: str, message: str, place: str) -> None:
     v = Venture(seed=1)
     v.execute(CHAIN)
-    before = v.traces[0].snapshot()
+    before = snapshot(v.traces[0])
     with pytest.raises(VentureError, match=message) as caught:
         v.infer(kernel)
     assert caught.value.span is not None
     assert caught.value.span.place() == place
-    assert v.traces[0].snapshot() == before
+    assert snapshot(v.traces[0]) == before
 
 
 @pytest.mark.parametrize(
@@ -321,11 +322,11 @@ def test_what_is_written_wrongly_is_refused_at_its_place(kernel: str, message: s
 def test_where_there_is_no_block_a_warning_says_so(kernel: str, message: str) -> None:
     v = Venture(seed=1)
     v.execute(CHAIN)
-    before = v.traces[0].snapshot()
+    before = snapshot(v.traces[0])
     with pytest.warns(VentureWarning, match=message) as caught:
         v.infer(kernel)
     assert len(caught) == 1
-    assert v.traces[0].snapshot() == before
+    assert snapshot(v.traces[0]) == before
 
 
 @pytest.mark.thorough
@@ -413,7 +414,7 @@ def values(found: Any) -> np.ndarray:
 def test_a_gaussian_chain_has_the_moments_of_its_smoother() -> None:
     """Against the exact posterior of a linear Gaussian chain: standardised means and variances of 12 states, each
     within 5.5 standard errors at the effective sizes found, a false alarm with probability below 24 * 4e-8 = 1e-6."""
-    from venture_lite import diagnostics
+    from venture_lite.draws import diagnostics
 
     length = 12
     data = np.random.default_rng(1).normal(size=length)

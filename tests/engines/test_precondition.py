@@ -7,11 +7,12 @@ import pytest
 
 from tests.engines.data_and_sessions import classes, node_of, venture
 from venture_lite import KernelError, Venture, VentureError
-from venture_lite.draws import Draws
-from venture_lite.inference.gradients import Densities
-from venture_lite.inference.mode_search import search
-from venture_lite.inference.precondition import MOVED, Preconditioner
-from venture_lite.trace.invariants import check
+from venture_lite.audit.invariants import check
+from venture_lite.audit.snapshot import snapshot
+from venture_lite.blocks.gradients import Densities
+from venture_lite.blocks.mode_search import search
+from venture_lite.blocks.precondition import MOVED, Preconditioner
+from venture_lite.draws.draws import Draws
 
 CLASSES = """
 [assume w (tag 'w 0 (multivariate_normal (zeros {D}) {S}))]
@@ -119,13 +120,13 @@ def test_a_choice_that_comes_and_goes_has_a_scale_when_it_comes() -> None:
 def test_a_density_that_grows_without_end_has_no_mode(kernel: str) -> None:
     """As tau goes to 0 with all theta at mu."""
     v = venture(SCHOOLS, **EFFECTS)
-    before = v.traces[0].snapshot()
+    before = snapshot(v.traces[0])
     with pytest.raises(KernelError, match=r"left for the edge of the free coordinates.* still growing") as caught:
         v.infer(f"({kernel} 'precondition 1)")
     assert caught.value.span is not None
     assert caught.value.span.text == "(half_cauchy 5)"
     assert "no 'precondition" in (caught.value.hint or "")
-    assert v.traces[0].snapshot() == before
+    assert snapshot(v.traces[0]) == before
 
 
 def test_the_same_model_with_a_mode_is_moved() -> None:

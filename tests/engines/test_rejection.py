@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from venture_lite import Venture
+from venture_lite.audit.invariants import check
+from venture_lite.audit.snapshot import snapshot
 from venture_lite.errors import VentureError
-from venture_lite.trace.invariants import check
 
 
 def loaded(program: str) -> Venture:
@@ -35,12 +36,12 @@ def test_what_has_no_bound_is_refused_at_its_place(program: str, engine: str, me
     venture = Venture(seed=3)
     venture.register("own", simulate=lambda rng, m: m, log_density=lambda value, m: -((value - m) ** 2))
     venture.execute(program, **({"V": [1.0, 2.0]} if "{V}" in program else {}))
-    before = venture.traces[0].snapshot()
+    before = snapshot(venture.traces[0])
     with pytest.raises(VentureError, match=message) as caught:
         venture.infer(engine)
     assert caught.value.span is not None
     assert caught.value.span.text.startswith(at)
-    assert venture.traces[0].snapshot() == before
+    assert snapshot(venture.traces[0]) == before
 
 
 def test_each_choice_alone_may_have_a_bound_where_all_together_have_none() -> None:
@@ -75,13 +76,13 @@ def test_rounding_does_not_lift_the_joint_density_of_a_makers_draws_above_its_bo
 
 
 def test_many_tries_are_told_of_and_ended_by_an_interruption(monkeypatch: pytest.MonkeyPatch) -> None:
-    from venture_lite.inference import rejection
+    from venture_lite.engines import rejection
 
     monkeypatch.setattr(rejection, "MANY", 50)
     venture = loaded("[assume x (normal 0 1)] [observe (flip (if (< x 0) 0 0)) true]")
-    before, (model,) = venture.traces[0].snapshot(), venture.traces
+    before, (model,) = snapshot(venture.traces[0]), venture.traces
     model.interrupt_after = 500
     with pytest.warns(UserWarning, match="50 tries for one draw"), pytest.raises(KeyboardInterrupt):
         venture.infer("(rejection default one 1)")
-    assert model.snapshot() == before
+    assert snapshot(model) == before
     check(model)

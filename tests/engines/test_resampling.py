@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from venture_lite.inference.resampling import draw_ancestors, draw_particles, effective, shares
+from venture_lite.engines.pgibbs.resampling import draw_ancestors, draw_particles, effective, shares
 
 DRAWS = 20_000
 SHARE = np.array([0.05, 0.4, 0.0, 0.3, 0.25])

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from venture_lite.inference.sequential_test import NotFinite, SequentialTest, Terms, exact
+from venture_lite.engines.subsampled.sequential_test import NotFinite, RowTerms, SequentialTest, exact
 from venture_lite.trace.row_order import RowOrder, Sampler
 
 FALSE_ALARM = 1e-6
 
 
-def of(*populations: np.ndarray) -> Terms:
+def of(*populations: np.ndarray) -> RowTerms:
     return lambda kind, positions: populations[kind][positions]
 
 

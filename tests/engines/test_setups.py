@@ -11,10 +11,10 @@ import pytest
 
 from tests.engines.data_and_sessions import LOGISTIC, classes, venture
 from venture_lite import Venture, VentureError
-from venture_lite.inference.firefly import Firefly
-from venture_lite.inference.firefly_bounds import bright_probability
+from venture_lite.audit.invariants import check
+from venture_lite.engines.firefly.firefly import Firefly
+from venture_lite.engines.firefly.firefly_bounds import bright_probability
 from venture_lite.trace import setups as setups_module
-from venture_lite.trace.invariants import check
 from venture_lite.trace.setups import SetUps
 
 FIREFLY = "(flymc w all auto 'map 0.05 'drift 0.2 5)"

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from venture_lite import Venture
+from venture_lite.audit.invariants import check
+from venture_lite.audit.snapshot import snapshot
 from venture_lite.errors import VentureError
-from venture_lite.trace.invariants import check
 
 
 def loaded(program: str, **parameters: object) -> Venture:
@@ -30,13 +31,13 @@ def loaded(program: str, **parameters: object) -> Venture:
 )
 def test_what_slice_cannot_do_is_said_at_its_place(engine: str, message: str, at: str) -> None:
     venture = loaded("[assume k (poisson 3)] [observe (normal k 1) 2]")
-    before = venture.traces[0].snapshot()
+    before = snapshot(venture.traces[0])
     with pytest.raises(VentureError) as caught:
         venture.infer(engine)
     assert message in caught.value.message
     assert caught.value.span is not None
     assert caught.value.span.text.startswith(at)
-    assert venture.traces[0].snapshot() == before
+    assert snapshot(venture.traces[0]) == before
 
 
 def test_a_discrete_choice_that_comes_later_ends_the_kernel() -> None:
@@ -49,7 +50,7 @@ def test_a_discrete_choice_that_comes_later_ends_the_kernel() -> None:
 
 
 def test_candidates_are_weighed_by_one_prepared_transition(monkeypatch: pytest.MonkeyPatch) -> None:
-    from venture_lite.inference import transitions
+    from venture_lite.engines import transitions
 
     made = []
     original = transitions.make_plan

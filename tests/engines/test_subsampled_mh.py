@@ -10,11 +10,12 @@ import pytest
 
 from tests.engines.data_and_sessions import LOGISTIC, NORMAL, ROBUST, classes, node_of, venture
 from venture_lite import Venture, VentureError, VentureWarning
-from venture_lite.draws import Draws
-from venture_lite.inference.linear_block import LinearBlock
-from venture_lite.inference.reach import Reach
-from venture_lite.trace.invariants import check
-from venture_lite.trace.sections import Sections
+from venture_lite.audit.invariants import check
+from venture_lite.audit.snapshot import snapshot
+from venture_lite.blocks.linear_block import LinearBlock
+from venture_lite.blocks.sections import Sections
+from venture_lite.draws.draws import Draws
+from venture_lite.engines.subsampled.reach import Reach
 
 
 def draws_of(v: Venture, kernel: str, count: int, *names: str) -> Draws:
@@ -56,16 +57,16 @@ def test_what_was_not_read_is_not_stale() -> None:
 def test_a_rejection_restores_the_trace() -> None:
     v = venture(LOGISTIC, **classes(2000))
     v.infer("(mh w all 'drift 0.05 500)")
-    before = v.traces[0].snapshot()
+    before = snapshot(v.traces[0])
     assert v.infer("(subsampled_mh w all 100 0.05 'drift 3 40)").statistics[0].accepted == 0
-    assert v.traces[0].snapshot() == before
+    assert snapshot(v.traces[0]) == before
 
 
 @pytest.mark.parametrize("tolerance", [0, 0.01])
 @pytest.mark.thorough
 def test_control_variates_leave_the_posterior_as_it_is(tolerance: float) -> None:
     """Against mh's own long run: means within 6 standard errors (ESS of both at least 300), sds within a quarter."""
-    from venture_lite import diagnostics
+    from venture_lite.draws import diagnostics
 
     found = []
     for kernel in ("(mh w all 'drift 0.08 6)", f"(subsampled_mh w all 100 {tolerance} 'drift 0.08 'proxy 6)"):
@@ -219,11 +220,11 @@ for n in 1...N: [observe (uniform_continuous 0 top) {Y[n]}]"""
 )
 def test_refusals_leave_the_trace_as_it_was(program: str, kernel: str, message: str) -> None:
     v = venture(program, Y=np.ones(50), N=50) if "{Y" in program else venture(program)
-    before = v.traces[0].snapshot()
+    before = snapshot(v.traces[0])
     with pytest.raises(VentureError, match=message) as caught:
         v.infer(f"(subsampled_mh {kernel})")
     assert caught.value.span is not None
-    assert v.traces[0].snapshot() == before
+    assert snapshot(v.traces[0]) == before
 
 
 def test_a_term_without_bound_is_refused_before_any_block_moves() -> None:
@@ -233,10 +234,10 @@ def test_a_term_without_bound_is_refused_before_any_block_moves() -> None:
     )
     text = text.replace("student_t 1 mu s", "student_t 1 mu 1") + "for n in 1...N: [observe (normal nu 1) {Y[n]}]"
     v = venture(text, Y=np.linspace(-1.0, 1.0, 30), N=30)
-    before = v.traces[0].snapshot()
+    before = snapshot(v.traces[0])
     with pytest.raises(VentureError, match="that of normal has none"):
         v.infer("(subsampled_mh mu each 5 0.1 'drift 0.5 'bernstein 3)")
-    assert v.traces[0].snapshot() == before
+    assert snapshot(v.traces[0]) == before
 
 
 def test_the_report_is_for_a_person(capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 
 from tests.cli.test_draws import one_chain
-from venture_lite import export
-from venture_lite.cli import main
-from venture_lite.draws import Draws
+from venture_lite.draws import files as export
+from venture_lite.draws.draws import Draws
 from venture_lite.errors import VentureError
+from venture_lite.shell.cli import main
 
 resource = pytest.importorskip("resource")
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="as on Unix")

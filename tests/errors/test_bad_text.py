@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from venture_lite import Venture, VentureError, check
-from venture_lite.cli import main
 from venture_lite.errors import LimitError
+from venture_lite.shell.cli import main
 
 LONG = 1_000_000
 

@@ -19,7 +19,7 @@ import pytest
 
 from tests.generator.session import check
 from venture_lite import Venture, VentureError
-from venture_lite.cli import main
+from venture_lite.shell.cli import main
 
 pandas = pytest.importorskip("pandas")
 polars = pytest.importorskip("polars")
@@ -168,7 +168,7 @@ sys.exit(main())
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals are sent as on Unix")
-@pytest.mark.parametrize("imported", ["venture_lite.cli", "argparse"])
+@pytest.mark.parametrize("imported", ["venture_lite.shell.cli", "argparse"])
 def test_ctrl_c_while_the_command_starts_is_one_word(imported: str) -> None:
     command = [sys.executable, "-c", STARTING, imported]
     done = subprocess.run(

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from venture_lite.cli import main
+from venture_lite.shell.cli import main
 
 BAD = {
     "bracket": ("[assume x (normal 0 1)", "p.vnt:1:1: "),

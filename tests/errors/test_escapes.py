@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from venture_lite import Venture, VentureError
-from venture_lite.cli import main
-from venture_lite.escapes import escaped
+from venture_lite.errors import escaped
+from venture_lite.shell.cli import main
 from venture_lite.values import quoted
 
 HARMFUL = "\x1b]0;title\x07\x1b[2J\x9b31m\u202e\u2066\u200f\x85\r\x00"

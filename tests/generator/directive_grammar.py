@@ -14,7 +14,7 @@ import numpy as np
 
 from venture_lite.procedures.record import REQUIRED, Maker
 from venture_lite.procedures.registry import PROCEDURES
-from venture_lite.standard import NAMES
+from venture_lite.session.standard import NAMES
 
 NUMBERS = (
     "0",

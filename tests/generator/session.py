@@ -7,6 +7,7 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from tests.generator.programs import PARAMETERS, Program, Step
+from venture_lite.audit.snapshot import snapshot
 
 if TYPE_CHECKING:
     from venture_lite import Venture
@@ -63,7 +64,7 @@ def infer(venture: Venture, expression: str) -> Any:
 
 def check(venture: Venture) -> None:
     """All invariants of every trace."""
-    from venture_lite.trace.invariants import check as check_trace
+    from venture_lite.audit.invariants import check as check_trace
 
     for trace in venture.traces:
         check_trace(trace)
@@ -71,4 +72,4 @@ def check(venture: Venture) -> None:
 
 def state(venture: Venture) -> list[Any]:
     """Everything that the traces store, and the session's own list of directives."""
-    return [venture.list_directives(), *(trace.snapshot() for trace in venture.traces)]
+    return [venture.list_directives(), *(snapshot(trace) for trace in venture.traces)]

@@ -13,11 +13,11 @@ from tests.generator.comparison import finite_program
 from tests.generator.directives import random_program
 from tests.generator.programs import Program
 from tests.posterior.reader import parse
-from venture_lite.directives import DIRECTIVES
-from venture_lite.forms import SPECIAL_FORMS
+from venture_lite.language.directives import DIRECTIVES
 from venture_lite.procedures.record import REQUIRED
 from venture_lite.procedures.registry import PROCEDURES
-from venture_lite.standard import NAMES
+from venture_lite.program.forms import SPECIAL_FORMS
+from venture_lite.session.standard import NAMES
 
 SEEDS = 200
 """Programs of each kind: finite ones, and others."""

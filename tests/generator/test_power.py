@@ -12,14 +12,14 @@ import pytest
 
 from tests.generator import comparison
 from tests.generator.comparison import Fault, Interrupted, assert_finds_the_answer, compare_spellings, finite_program
-from venture_lite.code import GlobalRef
+from venture_lite.engines.pgibbs.particle_columns import BundleSweep
 from venture_lite.errors import InternalError
 from venture_lite.inference import selection
-from venture_lite.inference.particle_columns import BundleSweep
-from venture_lite.trace import machine, repetition, schedule
+from venture_lite.interpreter import machine, schedule
+from venture_lite.interpreter.evaluate import Evaluator
+from venture_lite.program.code import GlobalRef
 from venture_lite.trace.addresses import address, address_order
 from venture_lite.trace.dependence import source_nodes
-from venture_lite.trace.evaluate import Evaluator
 
 Patch = pytest.MonkeyPatch
 
@@ -34,7 +34,6 @@ def read_names_for_names_unrenewed(patch: Patch) -> None:
         return [node] if node >= 0 else []
 
     patch.setattr(machine, "source_nodes", nearest)
-    patch.setattr(repetition, "source_nodes", nearest)
 
 
 def end_addresses_at_the_innermost_memory(patch: Patch) -> None:

@@ -36,7 +36,7 @@ PROPOSALS: tuple[tuple[str, Any, str | None], ...] = (
 
 
 def assert_rejection_restores(seed: int) -> None:
-    from venture_lite.inference.transitions import propose_and_reject
+    from tests.rejecting import propose_and_reject
 
     venture = load(random_program(seed), seed)
     for round_of in range(2):

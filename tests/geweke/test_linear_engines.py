@@ -13,9 +13,9 @@ from tests.geweke.models import Model
 from tests.geweke.test_joint_distribution import FORWARD, assert_joint_distribution_is_kept, successive_conditional
 from tests.statistics import Floats, assert_same_mean
 from venture_lite import Venture
-from venture_lite.inference import firefly
-from venture_lite.inference.firefly import Firefly, Settings
-from venture_lite.inference.firefly_moves import Step, Walk
+from venture_lite.engines.firefly import firefly
+from venture_lite.engines.firefly.firefly import Firefly, FireflySettings
+from venture_lite.engines.firefly.flymc import StepSize, Walk
 
 UNTUNED = 1.5
 """Where Jaakkola and Jordan's bound touches as long as nothing is known of the data."""
@@ -102,9 +102,9 @@ def with_brightness(draws: int, explicit: float | None, q: float, passes: int) -
     venture = Venture(seed=25)
     venture.execute(STEEP_CLASSES)
     (model,) = venture.traces
-    settings = Settings(None, False, q, explicit, False)
+    settings = FireflySettings(None, False, q, explicit, False)
     state = Firefly(model, model.trace.scopes["w"].everything(), settings, print)
-    move, step = Walk(), Step(1.0, 0.0, 0)
+    move, step = Walk(), StepSize(1.0, 0.0, 0)
     tau, w, y, bright = np.empty(draws), np.empty(draws), np.empty((draws, 3)), np.zeros((draws, 3))
     for i in range(draws):
         for _ in range(passes):

@@ -184,8 +184,8 @@ def test_warnings_are_lines_of_text(notebook: Notebook) -> None:
 def test_progress_is_shown_in_one_display_and_gone_at_the_end(
     notebook: Notebook, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("venture_lite.progress.PATIENCE_SECONDS", 0.0)
-    monkeypatch.setattr("venture_lite.progress.REFRESH_SECONDS", 0.0)
+    monkeypatch.setattr("venture_lite.inference.progress.PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr("venture_lite.inference.progress.REFRESH_SECONDS", 0.0)
     notebook.run("%%venture\n[assume x (normal 0 1)]\n[infer (mh default one 300)]")
     first, *_, last = [shown["text/html"] for shown in notebook.displayed]
     assert "(mh default one 300)" in first

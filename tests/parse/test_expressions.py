@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from venture_lite.errors import Source
-from venture_lite.parse import is_complete, parse_expression
-from venture_lite.syntax import Form, IndexName, Literal, Name, Parameter, Quote
+from venture_lite.language.parse import is_complete, parse_expression
+from venture_lite.language.syntax import Form, IndexName, Literal, Name, Parameter, Quote
 from venture_lite.values import Symbol
 
 

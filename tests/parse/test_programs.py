@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from venture_lite import syntax
 from venture_lite.errors import ParseError, Source
-from venture_lite.parse import parse_expression, parse_program
-from venture_lite.syntax import Form, Index, Literal, Loop, Name, Parameter, Quote
+from venture_lite.language import syntax
+from venture_lite.language.parse import parse_expression, parse_program
+from venture_lite.language.syntax import Form, Index, Literal, Loop, Name, Parameter, Quote
 
 BRANCHING = """
 [assume b (bernoulli 0.5)]

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from venture_lite.errors import ParseError, Source
-from venture_lite.parse import is_complete, parse_expression, parse_program
+from venture_lite.language.parse import is_complete, parse_expression, parse_program
 
 # text; the marked range; words of the message; words of the hint
 REFUSED = [

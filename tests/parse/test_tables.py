@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from venture_lite import parse
 from venture_lite.errors import ParseError, Source
+from venture_lite.language import parse
 
 GRAMMAR = Path(__file__).parents[2] / "grammar"
 TEXTS = (
@@ -35,7 +35,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "package" / "_grammar"
     folder.mkdir(parents=True)
     folder.joinpath("venture.lark").write_text((GRAMMAR / "venture.lark").read_text())
-    monkeypatch.setattr(parse, "__file__", str(folder.parent / "parse.py"))
+    monkeypatch.setattr(parse, "__file__", str(folder.parent / "language" / "parse.py"))
     parse._automaton.cache_clear()
     monkeypatch.setattr(parse, "_automaton", parse._automaton.__wrapped__)
     return folder

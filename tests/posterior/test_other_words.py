@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from venture_lite import Venture
-from venture_lite.trace.invariants import check
+from venture_lite.audit.invariants import check
 
 ENGINES = (
     "(mh default one 3)",

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import special, stats
 
-from venture_lite.procedures.covariances import Covariance, Mean
+from venture_lite.procedures.functions.covariances import Covariance, Mean
 from venture_lite.values import Dictionary, Symbol, freeze
 
 

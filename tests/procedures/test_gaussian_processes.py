@@ -17,9 +17,9 @@ from tests.procedures.processes import COVARIANCES, LINE, NOISY, PROCESSES, SMOO
 from tests.procedures.test_random import FALSE_ALARM
 from venture_lite.errors import ArgumentError
 from venture_lite.procedures.checks import check_arguments
-from venture_lite.procedures.covariances import Covariance, mean_of
-from venture_lite.procedures.gaussian_process import LEAST_NOISE, GaussianProcessState
-from venture_lite.procedures.growing_cholesky import GrowingCholesky
+from venture_lite.procedures.exchangeable.gaussian_process import LEAST_NOISE, GaussianProcessState
+from venture_lite.procedures.exchangeable.growing_cholesky import GrowingCholesky
+from venture_lite.procedures.functions.covariances import Covariance, mean_of
 from venture_lite.procedures.record import Maker
 from venture_lite.procedures.registry import PROCEDURES
 

@@ -16,9 +16,9 @@ import pytest
 from tests.procedures.processes import EMISSION, INITIAL, PROCESSES, TRANSITION, Application
 from tests.procedures.test_random import FALSE_ALARM, chi_squared
 from venture_lite.errors import ArgumentError
-from venture_lite.procedures import hidden_markov
 from venture_lite.procedures.checks import check_arguments
-from venture_lite.procedures.hidden_markov import LazyHmmState
+from venture_lite.procedures.exchangeable import hidden_markov
+from venture_lite.procedures.exchangeable.hidden_markov import LazyHmmState
 from venture_lite.procedures.registry import PROCEDURES
 
 

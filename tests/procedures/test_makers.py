@@ -17,8 +17,8 @@ from tests.procedures.examples import CORRELATED, MAKERS, POINTS, vector
 from tests.procedures.integrals import COUNTS, line, volume
 from tests.procedures.test_random import FALSE_ALARM, chi_squared
 from venture_lite.errors import ArgumentError
-from venture_lite.procedures.crp import CrpState
-from venture_lite.procedures.moments import ArrayAlgebra, PlainAlgebra
+from venture_lite.procedures.exchangeable.crp import CrpState
+from venture_lite.procedures.exchangeable.moments import ArrayAlgebra, PlainAlgebra
 from venture_lite.procedures.numeric import log_rising
 from venture_lite.procedures.record import Maker, MakerState
 from venture_lite.procedures.registry import PROCEDURES

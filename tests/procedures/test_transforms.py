@@ -11,11 +11,11 @@ import pytest
 from tests.procedures.differences import agree, derivative, is_sharp
 from tests.procedures.examples import RANDOM
 from venture_lite.procedures import transforms
-from venture_lite.procedures.factors import cholesky_of
+from venture_lite.procedures.distributions.factors import cholesky_of
 from venture_lite.procedures.record import Random
+from venture_lite.procedures.registered.value_domains import OneSided
 from venture_lite.procedures.registry import PROCEDURES
 from venture_lite.procedures.transforms import Transform
-from venture_lite.procedures.value_domains import OneSided
 
 SCALAR: list[tuple[Transform, tuple[Any, ...]]] = [
     (transforms.REAL, ()),

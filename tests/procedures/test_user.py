@@ -13,8 +13,8 @@ from venture_lite.procedures.checks import check_arguments
 from venture_lite.procedures.columns import RowByRow
 from venture_lite.procedures.domains import POSITIVE
 from venture_lite.procedures.record import Argument
-from venture_lite.procedures.user import user_random
-from venture_lite.procedures.value_domains import value_domain
+from venture_lite.procedures.registered.procedures import user_random
+from venture_lite.procedures.registered.value_domains import value_domain
 
 RNG = np.random.default_rng(1)
 

@@ -19,8 +19,9 @@ import pytest
 from scipy import stats
 from scipy.special import gammaln, logsumexp
 
-from venture_lite import Venture, diagnostics
-from venture_lite.draws import Draws
+from venture_lite import Venture
+from venture_lite.draws import diagnostics
+from venture_lite.draws.draws import Draws
 
 PROGRAMS = Path(__file__).parents[2] / "programs"
 STANDARD_ERRORS = 6.0

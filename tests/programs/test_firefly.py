@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from venture_lite import Venture
-from venture_lite.inference.linear_block import LinearBlock
-from venture_lite.trace.sections import Sections
+from venture_lite.blocks.linear_block import LinearBlock
+from venture_lite.blocks.sections import Sections
 
 PAPERS = Path(__file__).parents[2] / "programs" / "papers"
 

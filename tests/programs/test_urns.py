@@ -14,7 +14,7 @@ from scipy.special import betaln
 from tests.posterior.derive import table
 from tests.statistics import assert_chain_agrees
 from venture_lite import Venture
-from venture_lite.draws import Draws
+from venture_lite.draws.draws import Draws
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "programs" / "papers"))
 import urns

@@ -7,20 +7,20 @@ from pathlib import Path
 
 import pytest
 
-from venture_lite import directives
 from venture_lite.errors import NameUnknown
-from venture_lite.forms import SPECIAL_FORMS
 from venture_lite.inference.actions import ACTIONS
+from venture_lite.language import directives
 from venture_lite.procedures import registry
-from venture_lite.repl import Conversation, Settings, commands, help, names
+from venture_lite.program.forms import SPECIAL_FORMS
+from venture_lite.repl import Conversation, PromptSettings, commands, help, names
 from venture_lite.repl.completion import candidates, signature
 from venture_lite.repl.tour import EXAMPLES, tour
-from venture_lite.standard import NAMES as STANDARD_NAMES
+from venture_lite.session.standard import NAMES as STANDARD_NAMES
 
 
 @pytest.fixture(scope="module")
 def conversation() -> Conversation:
-    found = Conversation(Settings(1, interactive=False))
+    found = Conversation(PromptSettings(1, interactive=False))
     for entry in (
         "[assume mu (scope_include 'centre 0 (normal 0 1))]",
         "[assume (double x) (* 2 x)]",

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from venture_lite.repl import lexer
-from venture_lite.repl.lexer import Token, indentation, matching, open_calls, tokens
+from venture_lite.repl.lexer import LexerToken, indentation, matching, open_calls, tokens
 
 ROOT = Path(__file__).parents[2]
 PROGRAMS = sorted(
@@ -146,4 +146,4 @@ def test_a_line_that_did_not_change_is_not_cut_again() -> None:
 def test_a_long_line_is_cut_in_linear_time() -> None:
     text = "(f " * 50_000
     assert sum(1 for _ in tokens(text)) == 100_000
-    assert Token("opener", "(", 3) in list(tokens(text))[:3]
+    assert LexerToken("opener", "(", 3) in list(tokens(text))[:3]

@@ -11,12 +11,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from venture_lite.cli import main
-from venture_lite.repl import Conversation, Settings, plain
+from venture_lite.repl import Conversation, PromptSettings, plain
+from venture_lite.shell.cli import main
 
 
 def piped(text: str, capsys: pytest.CaptureFixture[str], **settings: object) -> tuple[int, str, str]:
-    conversation = Conversation(Settings(seed=1, interactive=False, **settings))  # type: ignore[arg-type]
+    conversation = Conversation(PromptSettings(seed=1, interactive=False, **settings))  # type: ignore[arg-type]
     status = plain.converse(conversation, io.StringIO(text))
     return status, *capsys.readouterr()
 
@@ -235,8 +235,8 @@ def test_warnings_are_broken_between_words_at_a_terminal(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "50")
     text = "warning: " + "a-long-word and " * 12
-    Conversation(Settings(seed=1)).say(text)
-    Conversation(Settings(seed=1, interactive=False)).say(text)
+    Conversation(PromptSettings(seed=1)).say(text)
+    Conversation(PromptSettings(seed=1, interactive=False)).say(text)
     *lines, last = capsys.readouterr().err.splitlines()
     assert max(map(len, lines)) <= 50
     assert all(line.startswith("  ") for line in lines[1:])

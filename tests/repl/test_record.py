@@ -11,13 +11,14 @@ import numpy as np
 import pytest
 
 from venture_lite import Venture, VentureError
-from venture_lite.cli import main
-from venture_lite.repl import Conversation, Settings, plain
+from venture_lite.audit.snapshot import snapshot
+from venture_lite.repl import Conversation, PromptSettings, plain
 from venture_lite.repl.record import write_new
+from venture_lite.shell.cli import main
 
 
 def after(*entries: str, chains: int = 1, seed: int = 7) -> Conversation:
-    conversation = Conversation(Settings(seed, chains, interactive=False))
+    conversation = Conversation(PromptSettings(seed, chains, interactive=False))
     for entry in entries:
         conversation.enter(entry)
     return conversation
@@ -229,7 +230,7 @@ for n in 1...4: [observe (normal (mu (z n)) 1) n]
 )
 def test_what_is_taken_back_was_never_there(entry: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Traces, random numbers, names, numbers of directives and the record, bit for bit; and the session goes on."""
-    taken_back, plain_one = (Conversation(Settings(seed=1, chains=2, interactive=False)) for _ in range(2))
+    taken_back, plain_one = (Conversation(PromptSettings(seed=1, chains=2, interactive=False)) for _ in range(2))
     for conversation in (taken_back, plain_one):
         for line in BEGINNING.splitlines():
             conversation.enter(line)
@@ -249,7 +250,7 @@ def test_what_is_taken_back_was_never_there(entry: str, capsys: pytest.CaptureFi
 def state(conversation: Conversation) -> Any:
     session = conversation.session
     return (
-        [model.snapshot() for model in session.traces],
+        [snapshot(model) for model in session.traces],
         [model.trace.rng.bit_generator.state for model in session.traces],
         [sorted(model.trace.analyzer.globals) for model in session.traces],
         session.list_directives(),
@@ -269,14 +270,14 @@ def state(conversation: Conversation) -> Any:
     ],
 )
 def test_what_cannot_be_taken_back(entries: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
-    conversation = Conversation(Settings(seed=1, interactive=False))
+    conversation = Conversation(PromptSettings(seed=1, interactive=False))
     plain.converse(conversation, io.StringIO(f"{entries}:undo\n"))
     assert said in capsys.readouterr().err
     assert conversation.failures == 1
 
 
 def test_an_entry_that_failed_leaves_the_one_before_to_be_taken_back(capsys: pytest.CaptureFixture[str]) -> None:
-    conversation = Conversation(Settings(seed=1, interactive=False))
+    conversation = Conversation(PromptSettings(seed=1, interactive=False))
     plain.converse(conversation, io.StringIO("[assume x (normal 0 1)]\n[assume y (normal 0 -1)]\nx\n:undo\n"))
     assert conversation.failures == 1
     assert conversation.session.list_directives() == []

@@ -9,7 +9,8 @@ import pytest
 from scipy import stats
 
 from venture_lite import Venture, VentureError
-from venture_lite.trace.invariants import check
+from venture_lite.audit.invariants import check
+from venture_lite.audit.snapshot import snapshot
 
 
 def venture(text: str, seed: int = 1, **options: int) -> Venture:
@@ -120,8 +121,8 @@ def test_a_scope_loses_what_was_frozen() -> None:
 )
 def test_what_cannot_be_frozen_is_refused_and_nothing_changes(program: str, reference: str, message: str) -> None:
     v = venture(program)
-    before = v.traces[0].snapshot()
+    before = snapshot(v.traces[0])
     with pytest.raises(VentureError, match=message):
         v.freeze(reference)
-    assert v.traces[0].snapshot() == before
+    assert snapshot(v.traces[0]) == before
     assert_sound(v)

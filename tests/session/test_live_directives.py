@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from venture_lite import Venture, VentureError, VentureWarning
-from venture_lite.trace.invariants import check
+from venture_lite.audit.invariants import check
 
 
 def normal(value: float, mean: float, sd: float) -> float:

@@ -11,8 +11,9 @@ from scipy import stats
 
 from tests.session.registered import THRESHOLD
 from venture_lite import Venture, VentureError
+from venture_lite.audit.invariants import check
+from venture_lite.audit.snapshot import snapshot
 from venture_lite.errors import ArgumentError
-from venture_lite.trace.invariants import check
 
 
 class Coin:
@@ -113,9 +114,9 @@ def test_a_rejected_transition_leaves_the_statistics_as_they_were() -> None:
     venture.execute(
         "[assume f (make_coin 1 1)] [assume x (f)] [observe (f) true] [observe (normal (if x 0 50) 1) 0] [force x true]"
     )
-    before = venture.traces[0].snapshot()
+    before = snapshot(venture.traces[0])
     venture.infer("(mh default one 20)")
-    assert venture.traces[0].snapshot() == before
+    assert snapshot(venture.traces[0]) == before
     check(venture.traces[0])
 
 

@@ -11,8 +11,8 @@ from scipy import stats
 
 from tests.session.registered import agrees, gauss, gauss_columns, with_gauss
 from venture_lite import Venture, VentureError
+from venture_lite.audit.invariants import check
 from venture_lite.errors import ArgumentError
-from venture_lite.trace.invariants import check
 
 # --------------------------------------------------------------------------------------------------- random ones
 

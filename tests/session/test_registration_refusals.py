@@ -11,8 +11,8 @@ import pytest
 from tests.session.registered import gauss_columns, with_gauss
 from tests.session.test_registered_makers import Coin
 from venture_lite import Venture, VentureError
+from venture_lite.audit.invariants import check
 from venture_lite.errors import ArgumentError
-from venture_lite.trace.invariants import check
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,9 @@ import pytest
 
 from tests.generator.session import check
 from venture_lite import Venture
-from venture_lite.code import VACANT, Code
+from venture_lite.interpreter.model import Model
+from venture_lite.program.code import VACANT, Code
 from venture_lite.session.shapes import MOST_KEPT, TOGETHER
-from venture_lite.trace.directives import Model
 
 PROGRAM = """
     [assume mu (tag 'm 0 (normal 0 1))]

@@ -10,10 +10,10 @@ from unittest.mock import patch
 import pytest
 
 from venture_lite import Venture
-from venture_lite.cli import main
-from venture_lite.draws import Draws
+from venture_lite.draws.draws import Draws
 from venture_lite.errors import VentureWarning
 from venture_lite.inference.watch import Watch
+from venture_lite.shell.cli import main
 
 PAIR = """
 [assume x (tag 'x 0 (normal 0 1))]

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from venture_lite import Venture
+from venture_lite.audit.invariants import check
 from venture_lite.errors import InternalError
 from venture_lite.inference.selection import Selector, sweep
-from venture_lite.trace import placement
+from venture_lite.interpreter import placement
 from venture_lite.trace.addresses import address, block_order
-from venture_lite.trace.invariants import check
 
 KEYS = """
     [assume coin (mem (lambda (v) (tag 's v (flip 0.3))))]

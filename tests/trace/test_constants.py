@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from tests.generator.session import check, infer, state
+from tests.rejecting import propose_and_reject
 from tests.trace.speaker import called, listed
 from venture_lite import Venture
-from venture_lite.code import Code
-from venture_lite.inference.transitions import propose_and_reject
+from venture_lite.interpreter.model import Model
+from venture_lite.program.code import Code
 from venture_lite.trace import constants
-from venture_lite.trace.directives import Model
 from venture_lite.trace.scopes import Scope
 
 

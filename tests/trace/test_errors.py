@@ -9,6 +9,7 @@ from tests.generator.directives import random_program
 from tests.generator.session import TRANSITIONS, check, infer, load, perform, state
 from tests.generator.test_programs import interrupt_everywhere
 from venture_lite import Venture
+from venture_lite.audit.snapshot import snapshot
 from venture_lite.errors import VentureError
 
 PROGRAM = """
@@ -151,13 +152,13 @@ def test_several_chains_are_as_each_alone() -> None:
             draws = infer(together, expression)[name]
             for k, venture in enumerate(alone):
                 assert np.array_equal(np.asarray(infer(venture, expression)[name])[0], np.asarray(draws)[k])
-        assert [model.snapshot() for model in together.traces] == [venture.traces[0].snapshot() for venture in alone]
+        assert [snapshot(model) for model in together.traces] == [snapshot(venture.traces[0]) for venture in alone]
 
 
 @pytest.mark.thorough
 def test_plans_make_the_draws_that_the_interpreter_makes(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is faster agrees with what defines: same draws, same decisions, same trace."""
-    from venture_lite.inference import transitions
+    from venture_lite.engines import transitions
 
     def states(seed: int) -> list[object]:
         venture = load(random_program(seed), seed)

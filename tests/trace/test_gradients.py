@@ -14,15 +14,16 @@ from tests.generator.session import infer, load
 from tests.posterior.cases import CASES
 from tests.procedures.differences import agree, derivative, is_sharp
 from venture_lite import Venture
+from venture_lite.audit.snapshot import snapshot
+from venture_lite.blocks.density import BlockDensity
+from venture_lite.blocks.distributions import transform_of
+from venture_lite.blocks.term_gradients import SiteTerms
 from venture_lite.errors import KernelError
-from venture_lite.inference.distributions import transform_of
 from venture_lite.inference.selection import all_members
-from venture_lite.trace.directives import Model
-from venture_lite.trace.gradients import BlockDensity
-from venture_lite.trace.score import log_score
+from venture_lite.interpreter.model import Model
+from venture_lite.interpreter.score import log_score
+from venture_lite.interpreter.weights import NARROW
 from venture_lite.trace.table import ROW_MASK
-from venture_lite.trace.term_gradients import SiteTerms
-from venture_lite.trace.weights import NARROW
 
 
 def log_joint(model: Model, block: Sequence[int]) -> float:
@@ -40,7 +41,7 @@ def log_joint(model: Model, block: Sequence[int]) -> float:
 def compare(model: Model, block: Sequence[int], rng: np.random.Generator) -> int:
     """Compare the gradient in two random directions; how many of the comparisons could have told."""
     density = BlockDensity(model, block)
-    before, mark = model.snapshot(), model.trace.journal.mark()
+    before, mark = snapshot(model), model.trace.journal.mark()
     free = density.present()
     weight, gradient = density.evaluate()
     told = 0
@@ -58,7 +59,7 @@ def compare(model: Model, block: Sequence[int], rng: np.random.Generator) -> int
         )
         told += is_sharp(expected)
     model.trace.journal.rollback(mark)
-    assert model.snapshot() == before
+    assert snapshot(model) == before
     return told
 
 

@@ -9,9 +9,9 @@ import pytest
 
 from tests.generator.session import check, infer, state
 from venture_lite import Venture
-from venture_lite.code import Kind
 from venture_lite.errors import InternalError
-from venture_lite.trace.directives import Model
+from venture_lite.interpreter.model import Model
+from venture_lite.program.code import Kind
 from venture_lite.trace.table import Table
 
 PROGRAM = """

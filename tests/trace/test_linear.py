@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from venture_lite import Venture, VentureError
-from venture_lite.inference.linear_block import LinearBlock
-from venture_lite.trace.sections import Sections
+from venture_lite.blocks.linear_block import LinearBlock
+from venture_lite.blocks.sections import Sections
 
 SIZE = 4
 BEFORE = """

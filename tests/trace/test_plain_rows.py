@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from venture_lite import Venture, VentureError
+from venture_lite.audit.invariants import check
+from venture_lite.audit.snapshot import snapshot
+from venture_lite.interpreter import withdrawal
 from venture_lite.session.loop_data import LoopData
-from venture_lite.trace import withdrawal
-from venture_lite.trace.invariants import check
 
 MODELS = {
     "cells": """
@@ -58,7 +59,7 @@ def visit(text: str) -> list[Any]:
     for step, datum in [("remove", 3), ("remove", 0), ("add", 3), ("remove", 7), ("add", 0), ("add", 7), ("remove", 4)]:
         getattr(data, step)(datum)
         check(model)
-        found.append(copy.deepcopy(model.snapshot()))
+        found.append(copy.deepcopy(snapshot(model)))
     return found
 
 
@@ -111,7 +112,7 @@ def refused(monkeypatch: pytest.MonkeyPatch, plain: bool) -> tuple[str, Any]:
         with pytest.raises(VentureError) as raised:
             data.add(1)
     check(v.traces[0])
-    return raised.value.message, copy.deepcopy(v.traces[0].snapshot())
+    return raised.value.message, copy.deepcopy(snapshot(v.traces[0]))
 
 
 def test_what_is_impossible_is_refused_as_the_evaluator_does(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,25 +10,25 @@ from tests.generator import test_programs as generated
 from tests.posterior.cases import CASES
 from tests.posterior.test_posterior import chain
 from tests.statistics import CONFIRM, compare_all
+from venture_lite.blocks.coordinates import Coordinate
+from venture_lite.engines import rejection
+from venture_lite.engines.gibbs import Enumeration, Gibbs
+from venture_lite.engines.mh import Drift
+from venture_lite.engines.proposal import ProposalDensity
+from venture_lite.engines.rejection import Rejection
+from venture_lite.engines.single_gibbs import SingleGibbs
+from venture_lite.engines.slice import Slice
+from venture_lite.engines.transitions import Transitions
 from venture_lite.errors import InternalError
-from venture_lite.inference import rejection
-from venture_lite.inference.coordinates import Coordinate
-from venture_lite.inference.gibbs import Enumeration, Gibbs
-from venture_lite.inference.mh import Drift
-from venture_lite.inference.proposal import Density
-from venture_lite.inference.rejection import Rejection
-from venture_lite.inference.single_gibbs import SingleGibbs
-from venture_lite.inference.slice import Slice
-from venture_lite.inference.transitions import Transitions
+from venture_lite.interpreter.model import Model
+from venture_lite.interpreter.regenerate import Regenerator
+from venture_lite.interpreter.weights import Group
 from venture_lite.procedures import transforms
 from venture_lite.trace import journal, table
 from venture_lite.trace.bags import Bag
-from venture_lite.trace.directives import Model
-from venture_lite.trace.regenerate import Regenerator
 from venture_lite.trace.scopes import DefaultScope, Scope
 from venture_lite.trace.statistics import Statistics
 from venture_lite.trace.users import UserLists
-from venture_lite.trace.weights import Group
 
 BY_NAME = {case.name: case for case in CASES}
 SEEDS = range(60)
@@ -75,7 +75,7 @@ def forget_new_evidence(patch: Patch) -> None:
 
 
 def forget_joint_densities_of_makers(patch: Patch) -> None:
-    from venture_lite.procedures.crp import CrpState
+    from venture_lite.procedures.exchangeable.crp import CrpState
 
     patch.setattr(CrpState, "log_joint", lambda self: 0.0)
 
@@ -96,18 +96,20 @@ def enumerate_in_the_wrong_state(patch: Patch) -> None:
 
 def take_the_way_back_for_the_way_there(patch: Patch) -> None:
     """A proposal counts as symmetric."""
-    patch.setattr(Density, "log_density", lambda self, start, target, like, discrete: like.log_density)
+    patch.setattr(ProposalDensity, "log_density", lambda self, start, target, like, discrete: like.log_density)
 
 
 def forget_choices_on_the_way(patch: Patch) -> None:
     """A proposal's own density is that of its value alone, given the choices that led to it."""
-    original = Density._density
+    original = ProposalDensity._density
 
-    def density(self: Density, node: int, operator: object, arguments: tuple[object, ...], value: object) -> float:
+    def density(
+        self: ProposalDensity, node: int, operator: object, arguments: tuple[object, ...], value: object
+    ) -> float:
         found = original(self, node, operator, arguments, value)
         return found if self.procedure.positions(node) else 0.0
 
-    patch.setattr(Density, "_density", density)
+    patch.setattr(ProposalDensity, "_density", density)
 
 
 def start_the_slice_at_its_left_end(patch: Patch) -> None:
@@ -266,7 +268,7 @@ def keep_stale_weights(patch: Patch) -> None:
 
 
 def renew_no_copies(patch: Patch) -> None:
-    from venture_lite.trace.scaffold import Builder
+    from venture_lite.interpreter.scaffold import Builder
 
     patch.setattr(Builder, "_result_changed", nothing)
 

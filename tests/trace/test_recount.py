@@ -7,7 +7,7 @@ import pytest
 from tests.generator.directives import random_program
 from tests.generator.session import check, infer, load, state
 from venture_lite import Venture
-from venture_lite.trace import directives
+from venture_lite.interpreter import model as directives
 
 MIXTURE = """
     [assume z (mem (lambda (i) (flip 0.5)))]

@@ -7,8 +7,8 @@ import pytest
 from scipy import stats
 
 from venture_lite import Venture
-from venture_lite.trace.directives import Model
-from venture_lite.trace.scaffold import Builder
+from venture_lite.interpreter.model import Model
+from venture_lite.interpreter.scaffold import Builder
 
 WIDE = 20
 BOTH = f"""
@@ -61,7 +61,7 @@ def test_a_principal_is_not_absorbing_too(text: str) -> None:
 @pytest.mark.thorough
 def test_a_global_and_what_reads_it_in_one_block_by_drift() -> None:
     """`a` and the 20 `x` moved together, the exact posterior being normal: mean of a within 6 standard errors."""
-    from venture_lite import diagnostics
+    from venture_lite.draws import diagnostics
 
     v = Venture(seed=1)
     v.execute(BOTH)

@@ -11,14 +11,14 @@ from tests.posterior.derive import gaussian_posterior, normal_mixture
 from tests.statistics import assert_chain_agrees
 from tests.trace.test_gradients import compare
 from venture_lite import KernelError, Venture
-from venture_lite.inference.mh import Drift
-from venture_lite.inference.transitions import Transitions
-from venture_lite.trace import scaffold
+from venture_lite.audit.invariants import check
+from venture_lite.blocks.sections import Sections
+from venture_lite.engines.mh import Drift
+from venture_lite.engines.transitions import Transitions
+from venture_lite.interpreter import scaffold
+from venture_lite.interpreter.weights import NARROW, Weight, log_density
+from venture_lite.kernels.plan import Templates, make_plan
 from venture_lite.trace.borrowed import BorrowedColumn
-from venture_lite.trace.invariants import check
-from venture_lite.trace.plan import Templates, make_plan
-from venture_lite.trace.sections import Sections
-from venture_lite.trace.weights import NARROW, Weight, log_density
 
 ROWS = 70
 EXPERTS = """

@@ -15,10 +15,10 @@ from typing import Any
 
 from venture_lite.checker.findings import Checked, Diagnostic, Findings
 from venture_lite.checker.names import Names
-from venture_lite.checker.parameters import Parameters
+from venture_lite.checker.parameters import NeededParameters
 from venture_lite.checker.program import ProgramCheck
 from venture_lite.errors import Source, Span, VentureError
-from venture_lite.source_files import read_source
+from venture_lite.language.source_files import read_source
 
 __all__ = ["Checked", "Diagnostic", "check", "check_file", "check_source"]
 
@@ -40,7 +40,7 @@ def check_file(path: str | PathLike[str], /, *, registered: Iterable[str] = (), 
 def check_source(source: Source, parameters: Mapping[str, Any] | None, registered: Iterable[str] = ()) -> Checked:
     """As `check`; `parameters` is None where none are known."""
     findings = Findings()
-    program = ProgramCheck(findings, Names(frozenset(registered)), Parameters(findings, parameters))
+    program = ProgramCheck(findings, Names(frozenset(registered)), NeededParameters(findings, parameters))
     try:
         program.source(source)
     except VentureError as error:

@@ -5,45 +5,45 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from venture_lite import forms
 from venture_lite.checker.findings import Findings
 from venture_lite.checker.known import (
     ANONYMOUS,
+    Certain,
     Computed,
-    Constant,
-    Drawn,
     Known,
-    Lambda,
     Primitive,
+    RandomValue,
+    WrittenLambda,
     primitive,
     refuse_count,
     refuse_memo,
     value_of_call,
 )
 from venture_lite.checker.names import Names
-from venture_lite.checker.parameters import Parameters
-from venture_lite.compiler import unknown_name
+from venture_lite.checker.parameters import NeededParameters
 from venture_lite.errors import ArgumentError, Span, VentureError
-from venture_lite.standard import NAMES as STANDARD_NAMES
-from venture_lite.standard import prelude
-from venture_lite.syntax import Expression, Form, Literal, Name, Parameter, Quote
+from venture_lite.language.syntax import Expression, Form, Literal, Name, Parameter, Quote
+from venture_lite.program import forms
+from venture_lite.program.compiler import unknown_name
+from venture_lite.session.standard import NAMES as STANDARD_NAMES
+from venture_lite.session.standard import prelude
 from venture_lite.values import from_python
 
 
-class Scope:
+class CheckedScope:
     """The local names around a piece of text, innermost first."""
 
     __slots__ = ("in_procedure", "names", "parent")
 
-    def __init__(self, names: dict[str, Known], parent: Scope | None = None, in_procedure: bool = False) -> None:
+    def __init__(self, names: dict[str, Known], parent: CheckedScope | None = None, in_procedure: bool = False) -> None:
         self.names = names
         self.parent = parent
         # whether the text is evaluated when a procedure is called, and not at once
         self.in_procedure: bool = in_procedure or (parent is not None and parent.in_procedure)
 
-    def holder(self, name: str) -> Scope | None:
+    def holder(self, name: str) -> CheckedScope | None:
         """The scope that binds a name, if one does."""
-        scope: Scope | None = self
+        scope: CheckedScope | None = self
         while scope is not None and name not in scope.names:
             scope = scope.parent
         return scope
@@ -55,7 +55,7 @@ class Scope:
 class Expressions:
     """Checks expressions of one program."""
 
-    def __init__(self, names: Names, findings: Findings, parameters: Parameters) -> None:
+    def __init__(self, names: Names, findings: Findings, parameters: NeededParameters) -> None:
         self.names = names
         self.findings = findings
         self.parameters = parameters
@@ -66,13 +66,13 @@ class Expressions:
         # whether the text at hand is a branch that is never taken: its values are not computed
         self.never_taken = False
 
-    def check(self, item: Expression, scope: Scope) -> Known:
+    def check(self, item: Expression, scope: CheckedScope) -> Known:
         """Finds what is wrong with an expression, and says what is known of its value."""
         match item:
             case Literal(value=value):
-                return Constant(from_python(value))
+                return Certain(from_python(value))
             case Quote(value=value):
-                return Constant(value)
+                return Certain(value)
             case Name():
                 return self._name(item, scope)
             case Parameter():
@@ -93,7 +93,7 @@ class Expressions:
     def _tell(self, error: VentureError, span: Span) -> None:
         self.findings.error(error, span)
 
-    def body(self, items: tuple[Expression, ...], scope: Scope, span: Span) -> Known:
+    def body(self, items: tuple[Expression, ...], scope: CheckedScope, span: Span) -> Known:
         """Several expressions in order; the value is the last one's."""
         if not items:
             raise ArgumentError("there is nothing to evaluate here", span)
@@ -102,7 +102,7 @@ class Expressions:
             value = self.check(item, scope)
         return value
 
-    def _name(self, item: Name, scope: Scope) -> Known:
+    def _name(self, item: Name, scope: CheckedScope) -> Known:
         names, name = self.names, item.name
         holder = scope.holder(name)
         if holder is not None:
@@ -124,7 +124,7 @@ class Expressions:
             self._unknown(item, scope)
         return None
 
-    def _unknown(self, item: Name, scope: Scope) -> None:
+    def _unknown(self, item: Name, scope: CheckedScope) -> None:
         names = self.names
         error = unknown_name(
             item, [*scope.visible(), *names.globals, *names.registered, *STANDARD_NAMES], names.defined
@@ -135,7 +135,7 @@ class Expressions:
             )
         self._tell(error, item.span)
 
-    def _call(self, form: Form, scope: Scope) -> Known:
+    def _call(self, form: Form, scope: CheckedScope) -> Known:
         head, *rest = form.items
         called = self.check(head, scope)
         arguments = tuple([self.check(item, scope) for item in rest])
@@ -148,7 +148,7 @@ class Expressions:
             self._tell(error, form.span)
             return None
 
-    def branch(self, item: Expression, scope: Scope, taken: bool) -> Known:
+    def branch(self, item: Expression, scope: CheckedScope, taken: bool) -> Known:
         """An alternative, of which it may be known that it is never taken."""
         before = self.never_taken
         self.never_taken = before or not taken
@@ -161,30 +161,30 @@ class Expressions:
 def _standard(name: str) -> Known:
     """A procedure of the standard library."""
     expression = prelude()[name]
-    return Lambda(name, len(forms.lambda_parts(expression)[1])) if isinstance(expression, Form) else None
+    return WrittenLambda(name, len(forms.lambda_parts(expression)[1])) if isinstance(expression, Form) else None
 
 
 # -------------------------------------------------------------------------------------------------- special forms
 
 
-def _lambda(checker: Expressions, form: Form, scope: Scope) -> Known:
+def _lambda(checker: Expressions, form: Form, scope: CheckedScope) -> Known:
     _, names, body = forms.lambda_parts(form)
-    checker.body(body, Scope(dict.fromkeys(names), scope, in_procedure=True), form.span)
-    return Lambda(ANONYMOUS, len(names))
+    checker.body(body, CheckedScope(dict.fromkeys(names), scope, in_procedure=True), form.span)
+    return WrittenLambda(ANONYMOUS, len(names))
 
 
-def _mem(checker: Expressions, form: Form, scope: Scope) -> Known:
+def _mem(checker: Expressions, form: Form, scope: CheckedScope) -> Known:
     part = forms.mem_part(form)
     operator = checker.check(part, scope)
     refuse_memo(operator, form.span)
-    return replace(operator, memoized=True) if isinstance(operator, Lambda) else None
+    return replace(operator, memoized=True) if isinstance(operator, WrittenLambda) else None
 
 
-def _if(checker: Expressions, form: Form, scope: Scope) -> Known:
+def _if(checker: Expressions, form: Form, scope: CheckedScope) -> Known:
     condition, consequent, alternative = forms.if_parts(form)
     predicate = checker.check(condition, scope)
     taken: bool | None = None
-    if isinstance(predicate, Constant):
+    if isinstance(predicate, Certain):
         with checker.findings.told(condition.span):
             taken = forms.truth(predicate.value)
     one = checker.branch(consequent, scope, taken is not False)
@@ -192,34 +192,34 @@ def _if(checker: Expressions, form: Form, scope: Scope) -> Known:
     if taken is not None:
         return one if taken else other
     match one, other:
-        case Lambda(parameters=count), Lambda(parameters=same) if count == same:
+        case WrittenLambda(parameters=count), WrittenLambda(parameters=same) if count == same:
             return one
-        case ((Constant() | Computed()), (Constant() | Computed())):
+        case ((Certain() | Computed()), (Certain() | Computed())):
             return Computed()
     return None
 
 
-def _sugar(checker: Expressions, form: Form, scope: Scope) -> Known:
+def _sugar(checker: Expressions, form: Form, scope: CheckedScope) -> Known:
     head = form.items[0]
     assert isinstance(head, Name)
     return checker.check(forms.SUGAR[head.name](form), scope)
 
 
-def _begin(checker: Expressions, form: Form, scope: Scope) -> Known:
+def _begin(checker: Expressions, form: Form, scope: CheckedScope) -> Known:
     return checker.body(form.items[1:], scope, form.span)
 
 
-def _let(checker: Expressions, form: Form, scope: Scope) -> Known:
+def _let(checker: Expressions, form: Form, scope: CheckedScope) -> Known:
     pairs, body = forms.let_parts(form)
     for name, value in pairs:
-        scope = Scope({name.name: checker.check(value, scope)}, scope)
+        scope = CheckedScope({name.name: checker.check(value, scope)}, scope)
     return checker.body(body, scope, form.span)
 
 
-def _letrec(checker: Expressions, form: Form, scope: Scope) -> Known:
+def _letrec(checker: Expressions, form: Form, scope: CheckedScope) -> Known:
     """Procedures see themselves and each other; other values see what was bound before them."""
     pairs, body = forms.let_parts(form)
-    inner = Scope({}, scope)
+    inner = CheckedScope({}, scope)
     procedures = {name.name: value for name, value in pairs if forms.procedure_text(value) is not None}
     inner.names.update(dict.fromkeys(procedures))
     for name, value in pairs:
@@ -230,21 +230,21 @@ def _letrec(checker: Expressions, form: Form, scope: Scope) -> Known:
     return checker.body(body, inner, form.span)
 
 
-def _quote(checker: Expressions, form: Form, scope: Scope) -> Known:
-    return Constant(forms.quoted(form))
+def _quote(checker: Expressions, form: Form, scope: CheckedScope) -> Known:
+    return Certain(forms.quoted(form))
 
 
-def _scope_include(checker: Expressions, form: Form, scope: Scope) -> Known:
+def _scope_include(checker: Expressions, form: Form, scope: CheckedScope) -> Known:
     named, key, expression = forms.scope_include_parts(form)
     with checker.findings.told(named.span):
         forms.scope_name(named)
-    if isinstance(checker.check(key, scope), Drawn):
+    if isinstance(checker.check(key, scope), RandomValue):
         hint = "make it an argument of a memoized procedure"
         checker.findings.error(ArgumentError("a block's key may not depend on a random choice", hint=hint), key.span)
     return checker.check(expression, scope)
 
 
-FORMS: dict[str, Callable[[Expressions, Form, Scope], Known]] = {
+FORMS: dict[str, Callable[[Expressions, Form, CheckedScope], Known]] = {
     "lambda": _lambda,
     "mem": _mem,
     "if": _if,

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from venture_lite.checker.expressions import Expressions, Scope
-from venture_lite.checker.known import Computed, Constant, Drawn, Known, Primitive, refuse_count, value_of_call
+from venture_lite.checker.expressions import CheckedScope, Expressions
+from venture_lite.checker.known import Certain, Computed, Known, Primitive, RandomValue, refuse_count, value_of_call
 from venture_lite.checker.usage import matched
-from venture_lite.directives import EXAMPLES
 from venture_lite.errors import ArgumentError, NameUnknown, VentureError, nearest
-from venture_lite.forms import if_parts, scope_name, truth
 from venture_lite.inference.actions import ACTIONS
 from venture_lite.inference.program import no_value, not_constant
 from venture_lite.inference.reading import is_symbol
+from venture_lite.language.directives import EXAMPLES
+from venture_lite.language.suggestions import suggestion
+from venture_lite.language.syntax import Expression, Form, Literal, Name, Parameter, Quote
 from venture_lite.procedures import registry
 from venture_lite.procedures.record import Deterministic
-from venture_lite.suggestions import suggestion
-from venture_lite.syntax import Expression, Form, Literal, Name, Parameter, Quote
+from venture_lite.program.forms import if_parts, scope_name, truth
 from venture_lite.values import Symbol, from_python, show
 
 SELECTORS = ("one", "all", "each", "ordered")
@@ -61,9 +61,9 @@ class Inference:
         """An expression that is evaluated outside the model."""
         match item:
             case Literal(value=value):
-                return Constant(from_python(value))
+                return Certain(from_python(value))
             case Quote(value=value):
-                return Constant(value)
+                return Certain(value)
             case Parameter():
                 return self.parameters.read(item)
             case Name():
@@ -93,7 +93,7 @@ class Inference:
         with self.findings.told(item.span):
             condition, consequent, alternative = if_parts(item)
             predicate = self.value(condition)
-            if isinstance(predicate, Constant):
+            if isinstance(predicate, Certain):
                 truth(predicate.value)
             self.value(consequent)
             self.value(alternative)
@@ -198,14 +198,14 @@ class Inference:
 
     def count(self, item: Expression) -> None:
         value = self.value(item)
-        if isinstance(value, Constant):
+        if isinstance(value, Certain):
             number = value.value
             if not isinstance(number, (int, float)) or number != number // 1 or number < 0:
                 self._tell(ArgumentError(f"a whole number, 0 or more, is needed here, got {show(number)}"), item)
 
     def weight(self, item: Expression) -> None:
         value = self.value(item)
-        if isinstance(value, Constant):
+        if isinstance(value, Certain):
             weight = value.value
             if not isinstance(weight, (int, float)) or not 0 <= weight < float("inf"):
                 self._tell(ArgumentError(f"a weight must be a number that is not negative, got {show(weight)}"), item)
@@ -223,16 +223,16 @@ class Inference:
         is_defined = isinstance(item, Name) and item.name in (self.names.defined.keys() | self.parameters.variables)
         of_model = isinstance(item, Form) or (isinstance(item, Name) and not is_defined)
         value = self._of_model(item) if of_model else self.value(item)
-        if isinstance(value, (Constant, Drawn)):
-            shown = show(value.value) if isinstance(value, Constant) else f"a draw from {value.record.name}"
+        if isinstance(value, (Certain, RandomValue)):
+            shown = show(value.value) if isinstance(value, Certain) else f"a draw from {value.record.name}"
             self._tell(ArgumentError(f"PROPOSAL must be a procedure, got {shown}"), item)
 
     def _of_model(self, item: Expression) -> Known:
         """An expression of the model that inference hands over, with the names that `define` binds filled in."""
-        return self.expressions.check(item, Scope(dict(self.names.defined), self.loop_scope()))
+        return self.expressions.check(item, CheckedScope(dict(self.names.defined), self.loop_scope()))
 
-    def loop_scope(self) -> Scope:
-        return Scope(dict.fromkeys(self.parameters.variables, Computed()))
+    def loop_scope(self) -> CheckedScope:
+        return CheckedScope(dict.fromkeys(self.parameters.variables, Computed()))
 
     def label(self, item: Expression) -> None:
         match item:

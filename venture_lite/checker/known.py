@@ -6,17 +6,18 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from venture_lite.compiler import wrong_count
 from venture_lite.errors import ArgumentError, Span, VentureError
-from venture_lite.procedures import arithmetic, comparison, elementary, registry
+from venture_lite.interpreter.evidence import never_possible
+from venture_lite.procedures import registry
 from venture_lite.procedures.checks import application_of, argument_error, check_arguments, check_count, refused_memo
+from venture_lite.procedures.functions import arithmetic, comparison, elementary
 from venture_lite.procedures.record import Deterministic, Maker, Procedure, Random
-from venture_lite.trace.evidence import never_possible
+from venture_lite.program.compiler import wrong_count
 from venture_lite.values import show
 
 
 @dataclass(frozen=True, slots=True)
-class Constant:
+class Certain:
     """A value that is written down, or follows from such."""
 
     value: Any
@@ -34,7 +35,7 @@ ANONYMOUS = "lambda"
 
 
 @dataclass(frozen=True, slots=True)
-class Lambda:
+class WrittenLambda:
     """A procedure of the program; `memoized` as `mem` makes it."""
 
     name: str
@@ -43,14 +44,14 @@ class Lambda:
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class KnownProduct:
     """What a maker returns: an exchangeable procedure."""
 
     maker: Maker
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
+class RandomValue:
     """A draw from a distribution: never a procedure."""
 
     record: Random
@@ -62,7 +63,7 @@ class Computed:
     """A value that is no random choice itself: of a deterministic call, a loop variable, a parameter."""
 
 
-Known = Constant | Primitive | Lambda | Made | Drawn | Computed | None
+Known = Certain | Primitive | WrittenLambda | KnownProduct | RandomValue | Computed | None
 
 FOLDED = frozenset(record.name for family in (arithmetic, comparison, elementary) for record in family.RECORDS) | {
     "vector",
@@ -75,15 +76,15 @@ FOLDED = frozenset(record.name for family in (arithmetic, comparison, elementary
 def refuse_count(called: Known, name: str, count: int, span: Span) -> None:
     """Raises ArgumentError where what is called is no procedure, or takes another number of arguments."""
     match called:
-        case Constant(value=value):
+        case Certain(value=value):
             raise ArgumentError(f"{show(value)} is not a procedure", span)
-        case Drawn(record=record):
+        case RandomValue(record=record):
             raise ArgumentError(f"a draw from {record.name} is not a procedure", span)
         case Primitive(record=record):
             check_count(record, count, span)
-        case Made(maker=maker):
+        case KnownProduct(maker=maker):
             check_count(application_of(maker), count, span)
-        case Lambda(parameters=parameters) if parameters != count:
+        case WrittenLambda(parameters=parameters) if parameters != count:
             raise wrong_count(called.name or name, parameters, count, span)
 
 
@@ -96,24 +97,24 @@ def value_of_call(called: Known, arguments: tuple[Known, ...], spans: tuple[Span
         return None
     record = called.record
     for position, (argument, at) in enumerate(zip(arguments, spans, strict=True)):
-        if isinstance(argument, Constant) and (error := argument_error(record, position, argument.value)):
+        if isinstance(argument, Certain) and (error := argument_error(record, position, argument.value)):
             raise error.at(at)
     match record:
         case Random():
-            return Drawn(record, arguments)
+            return RandomValue(record, arguments)
         case Maker():
-            return Made(record)
+            return KnownProduct(record)
         case Deterministic() if record.name in FOLDED:
             return _folded(record, arguments, span)
     return Computed()
 
 
 def _folded(record: Deterministic, arguments: tuple[Known, ...], span: Span) -> Known:
-    values = [argument.value for argument in arguments if isinstance(argument, Constant)]
+    values = [argument.value for argument in arguments if isinstance(argument, Certain)]
     if len(values) < len(arguments):
         return Computed()
     try:
-        return Constant(record.scalar(*check_arguments(record, tuple(values))))
+        return Certain(record.scalar(*check_arguments(record, tuple(values))))
     except VentureError as error:
         raise error.at(span) from error
     except (ArithmeticError, TypeError, ValueError):
@@ -122,10 +123,10 @@ def _folded(record: Deterministic, arguments: tuple[Known, ...], span: Span) -> 
 
 def refuse_observation(observed: Known, value: Known, span: Span) -> str | None:
     """Raises ArgumentError for a draw that can never take the value; a text says that it cannot with its arguments."""
-    if not isinstance(observed, Drawn) or not isinstance(value, Constant):
+    if not isinstance(observed, RandomValue) or not isinstance(value, Certain):
         return None
     record, arguments = observed.record, observed.arguments
-    given = tuple(argument.value for argument in arguments if isinstance(argument, Constant))
+    given = tuple(argument.value for argument in arguments if isinstance(argument, Certain))
     if len(given) < len(arguments):
         return None
     filled = check_arguments(record, given, span)
@@ -145,11 +146,11 @@ def refuse_memo(operator: Known, span: Span) -> None:
     match operator:
         case Primitive(record=record):
             raise refused_memo(record, span)
-        case Made():
+        case KnownProduct():
             raise ArgumentError("mem takes a procedure of the program, not one that a maker made", span)
-        case Constant(value=value):
+        case Certain(value=value):
             raise ArgumentError(f"mem takes a procedure of the program, got {show(value)}", span)
-        case Drawn(record=record):
+        case RandomValue(record=record):
             raise ArgumentError(f"mem takes a procedure of the program, not a draw from {record.name}", span)
 
 

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from venture_lite.errors import VentureError, nearest
-from venture_lite.syntax import Assume, Directive, DirectiveReference, Loop, Observe
+from venture_lite.language.syntax import Assume, Directive, DirectiveReference, Loop, Observe
 
 
 @dataclass(slots=True)
-class Entry:
+class LabelledEntry:
     """A directive of the model. Mutable: parts of it are forgotten, and what is frozen uses nothing any more."""
 
     number: int
@@ -33,9 +33,9 @@ class Labels:
 
     def __init__(self) -> None:
         # by number
-        self.entries: dict[int, Entry] = {}
-        self._by_label: dict[str, Entry] = {}
-        self._by_name: dict[str, Entry] = {}
+        self.entries: dict[int, LabelledEntry] = {}
+        self._by_label: dict[str, LabelledEntry] = {}
+        self._by_name: dict[str, LabelledEntry] = {}
         self._next = 1
         # whether the numbers depend on how often a loop runs, or on text that is missing
         self.uncertain = False
@@ -48,7 +48,7 @@ class Labels:
         labels = [*_labelled(directive)]
         parts = {label: part for label, part in labels if part is not directive}
         has_passes = in_loop or isinstance(directive, Loop)
-        entry = self.entries[self._next] = Entry(self._next, directive, frozenset(uses), parts, has_passes)
+        entry = self.entries[self._next] = LabelledEntry(self._next, directive, frozenset(uses), parts, has_passes)
         self._next += 1
         if entry.name is not None:
             self._by_name[entry.name] = entry
@@ -61,7 +61,7 @@ class Labels:
             hint = "choose another, or forget the directive that has it"
             raise VentureError(f"the label {taken[0]} is taken", taken[1], hint)
 
-    def find(self, reference: DirectiveReference) -> tuple[Entry, Directive] | None:
+    def find(self, reference: DirectiveReference) -> tuple[LabelledEntry, Directive] | None:
         """The entry that a reference names, and which directive of it; None where that cannot be told.
 
         Raises VentureError where there is nothing of that name.

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from venture_lite.checker.known import Known, Lambda
+from venture_lite.checker.known import Known, WrittenLambda
 from venture_lite.errors import Span, VentureError
-from venture_lite.forms import scope_include_parts, scope_name
-from venture_lite.recovery import Doubtful
-from venture_lite.syntax import Assume, Directive, Expression, Form, Loop, Name, Observe, Predict
+from venture_lite.language.recovery import Doubtful
+from venture_lite.language.syntax import Assume, Directive, Expression, Form, Loop, Name, Observe, Predict
+from venture_lite.program.forms import scope_include_parts, scope_name
 
 
 @dataclass(slots=True)
@@ -66,7 +66,7 @@ def _lambda(directive: Assume) -> Known:
     """A procedure's parameters can be counted before its body is looked at."""
     match directive.expression:
         case Form(items=(Name(name="lambda"), Form(items=parameters), *_)):
-            return Lambda(directive.name, len(parameters))
+            return WrittenLambda(directive.name, len(parameters))
     return None
 
 

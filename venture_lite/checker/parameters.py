@@ -9,17 +9,17 @@ from typing import Any
 import numpy as np
 
 from venture_lite.checker.findings import Findings
-from venture_lite.checker.known import Computed, Constant, Known
+from venture_lite.checker.known import Certain, Computed, Known
 from venture_lite.errors import VentureError
-from venture_lite.parameters import constant_index, index_column, index_names
+from venture_lite.language.syntax import Index, IndexArithmetic, IndexName, IndexOf, Loop, Parameter
+from venture_lite.program.parameters import constant_index, index_column, index_names
 from venture_lite.session.chains import Given
-from venture_lite.session.live import Passes
+from venture_lite.session.live import LivePasses
 from venture_lite.session.rows import passes_of
-from venture_lite.syntax import Index, IndexArithmetic, IndexName, IndexOf, Loop, Parameter
 from venture_lite.values import is_value
 
 
-class Parameters:
+class NeededParameters:
     """Notes each use of a parameter. `given` holds their values, or is None where they are not known."""
 
     def __init__(self, findings: Findings, given: Mapping[str, Any] | None) -> None:
@@ -64,11 +64,11 @@ class Parameters:
                     index_column(parameter.index, self.given, known)
                 return Computed()
             value = constant_index(parameter.index, self.given)
-            return Constant(value) if is_value(value) else Computed()
+            return Certain(value) if is_value(value) else Computed()
         except VentureError as error:
             if error.position is not None and known:
                 names, columns = tuple(known), tuple(known.values())
-                error.in_pass(Passes(names, columns, len(columns[0])).told(error.position))
+                error.in_pass(LivePasses(names, columns, len(columns[0])).told(error.position))
             self.findings.error(error, parameter.span)
             return Computed()
 

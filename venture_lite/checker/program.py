@@ -5,28 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from venture_lite import syntax
 from venture_lite.checker.expressions import Expressions
 from venture_lite.checker.findings import Findings
 from venture_lite.checker.inference import Inference
-from venture_lite.checker.known import ANONYMOUS, Computed, Constant, Known, Lambda, refuse_observation
+from venture_lite.checker.known import ANONYMOUS, Certain, Computed, Known, WrittenLambda, refuse_observation
 from venture_lite.checker.labels import Labels
 from venture_lite.checker.names import Names, tags_of
-from venture_lite.checker.parameters import Parameters
+from venture_lite.checker.parameters import NeededParameters
 from venture_lite.checker.unmoved import Unmoved
 from venture_lite.errors import EvidenceError, LimitError, Source, Span, VentureError
-from venture_lite.forms import refuse_as_name
-from venture_lite.label_uses import LabelUse, LabelUses
-from venture_lite.recovery import parse_on
+from venture_lite.language import syntax
+from venture_lite.language.recovery import parse_on
+from venture_lite.language.source_files import read_source, resolved, unquoted_outside
+from venture_lite.language.syntax import Directive, Expression
+from venture_lite.program.forms import refuse_as_name
+from venture_lite.program.label_uses import LabelUse, LabelUses
 from venture_lite.session.programs import only_rows, refused_in_loop
-from venture_lite.source_files import read_source, resolved, unquoted_outside
-from venture_lite.syntax import Directive, Expression
 
 
 class ProgramCheck:
     """A check under way."""
 
-    def __init__(self, findings: Findings, names: Names, parameters: Parameters) -> None:
+    def __init__(self, findings: Findings, names: Names, parameters: NeededParameters) -> None:
         self.findings = findings
         self.names = names
         self.parameters = parameters
@@ -138,8 +138,8 @@ class ProgramCheck:
         finally:
             self.expressions.defining = None
             already = self.names.places.get(name)
-            if isinstance(value, Lambda) and value.name == ANONYMOUS:
-                value = Lambda(name, value.parameters, value.memoized)
+            if isinstance(value, WrittenLambda) and value.name == ANONYMOUS:
+                value = WrittenLambda(name, value.parameters, value.memoized)
             self.names.bind(directive, value)
         self._tell_uses(self.label_uses.bind(name, directive.expression))
         refuse_as_name(name, directive.span)
@@ -158,7 +158,7 @@ class ProgramCheck:
                 self.findings.warn(doubt, directive.value.span)
 
     def _refuse_deterministic(self, value: Known, expression: Expression, done: str) -> None:
-        if isinstance(value, (Constant, Computed)):
+        if isinstance(value, (Certain, Computed)):
             hint = "observe a random choice, for example (normal VALUE 0.1)" if done == "observed" else None
             raise EvidenceError(f"a deterministic value cannot be {done}", expression.span, hint)
 
@@ -214,7 +214,7 @@ class ProgramCheck:
                 self.labels.find(reference)
 
     def _freeze(self, name: str, reference: syntax.DirectiveReference) -> None:
-        if isinstance(self.names.globals.get(name), Lambda):
+        if isinstance(self.names.globals.get(name), WrittenLambda):
             hint = "freeze a value that it gives"
             raise VentureError("a procedure of the program cannot be frozen", reference.span, hint)
         self.names.globals[name] = Computed()

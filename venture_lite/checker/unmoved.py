@@ -14,14 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from venture_lite import forms
 from venture_lite.checker.names import flattened
+from venture_lite.draws.presentation import cut
 from venture_lite.errors import VentureError
 from venture_lite.inference.actions import ACTIONS
-from venture_lite.presentation import cut
-from venture_lite.procedures import registry
-from venture_lite.procedures.record import Maker, Random
-from venture_lite.syntax import (
+from venture_lite.language.syntax import (
     Assume,
     Directive,
     Expression,
@@ -37,6 +34,9 @@ from venture_lite.syntax import (
     Predict,
     Quote,
 )
+from venture_lite.procedures import registry
+from venture_lite.procedures.record import Maker, Random
+from venture_lite.program import forms
 from venture_lite.values import Symbol
 
 UNKNOWN: Any = object()
@@ -56,7 +56,7 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Made:
+class ModelDirective:
     """What one assume or predict makes."""
 
     name: str
@@ -70,8 +70,8 @@ class Unmoved:
     """One program's choices and evidence so far. Mutable."""
 
     def __init__(self) -> None:
-        self._made: dict[str, Made] = {}
-        self._predicted: list[Made] = []
+        self._made: dict[str, ModelDirective] = {}
+        self._predicted: list[ModelDirective] = []
         self._observed: list[Expression] = []
         self._held: set[str] = set()
         # names of which a line was given: a program is told of each once
@@ -164,19 +164,19 @@ class Unmoved:
             known = self._mentions[id(item)] = item, set(_mentioned(item))
         return known[1]
 
-    def _shares(self, own: frozenset[str], moved: list[Made]) -> bool:
+    def _shares(self, own: frozenset[str], moved: list[ModelDirective]) -> bool:
         """Whether a choice is drawn from a maker from which one that moves is drawn, too."""
         makers = {name for name in own if self._is_maker(name)}
         return any(makers & self._factor(made) for made in moved)
 
     # --------------------------------------------------------------------------------------------- what text makes
 
-    def _of(self, name: str, expression: Expression) -> Made:
+    def _of(self, name: str, expression: Expression) -> ModelDirective:
         body, memoized = expression, False
         match expression:
             case Form(items=(Name(name="mem"), Form(items=(Name(name="lambda"), Form(items=parameters), only)))):
                 body, memoized = only, bool(parameters)
-        return Made(name, expression, tuple(self._choices(body)), memoized)
+        return ModelDirective(name, expression, tuple(self._choices(body)), memoized)
 
     def _choices(self, body: Expression) -> Iterator[Choice]:
         """The choices that are certainly made where an expression is evaluated."""
@@ -210,13 +210,13 @@ class Unmoved:
 
     def _is_maker(self, name: str) -> bool:
         match self._made.get(name):
-            case Made(expression=Form(items=(Name(name=head), *_))) if head not in self._made:
+            case ModelDirective(expression=Form(items=(Name(name=head), *_))) if head not in self._made:
                 return isinstance(registry.PROCEDURES.get(head), Maker)
         return False
 
     # ------------------------------------------------------------------------------------------------ what text reads
 
-    def _factor(self, made: Made) -> frozenset[str]:
+    def _factor(self, made: ModelDirective) -> frozenset[str]:
         """The names that make choices and that those of a directive depend on."""
         return self._reach(made.expression) - {made.name}
 
@@ -309,7 +309,7 @@ def _is_selected(choice: Choice, kernels: Iterable[tuple[Any, Any]]) -> bool:
     )
 
 
-def _left(made: Made, kernels: list[tuple[Any, Any]]) -> list[Choice]:
+def _left(made: ModelDirective, kernels: list[tuple[Any, Any]]) -> list[Choice]:
     """The choices of a directive that no kernel may move."""
     return [choice for choice in made.choices if not _is_selected(choice, kernels) and not _is_certain(choice)]
 
@@ -392,7 +392,7 @@ def _unlabelled(item: Expression) -> Expression:
     return item
 
 
-def _title(made: Made, choice: Choice) -> str:
+def _title(made: ModelDirective, choice: Choice) -> str:
     return made.name or cut(" ".join(choice.form.span.text.split()), WIDTH)
 
 

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 
 from venture_lite.errors import Source
 from venture_lite.inference.reading import is_symbol
-from venture_lite.parse import parse_expression
-from venture_lite.syntax import Expression, Form, Name, Quote
+from venture_lite.language.parse import parse_expression
+from venture_lite.language.syntax import Expression, Form, Name, Quote
 from venture_lite.values import Symbol
 
-Found = tuple[tuple[str, Expression], ...]
+Matched = tuple[tuple[str, Expression], ...]
 """The arguments of an action, each with the capitals that it stands for."""
 
 
@@ -37,7 +37,7 @@ class Word:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class Bracketed:
     """Parts inside round brackets of their own."""
 
     parts: Pattern
@@ -58,8 +58,8 @@ class Repeated:
     least: int
 
 
-Part = Role | Word | Group | Optional | Repeated
-Pattern = tuple[Part, ...]
+UsagePart = Role | Word | Bracketed | Optional | Repeated
+Pattern = tuple[UsagePart, ...]
 
 DOTS = "..."
 
@@ -78,7 +78,7 @@ def pattern_of(usage: str) -> Pattern:
 
 
 def _pattern(items: tuple[Expression, ...]) -> Pattern:
-    found: list[Part] = []
+    found: list[UsagePart] = []
     for item in items:
         match item:
             case Name(name="..."):
@@ -92,13 +92,13 @@ def _pattern(items: tuple[Expression, ...]) -> Pattern:
             case Form(items=inner) if item.span.text.startswith("["):
                 found.append(Optional(_pattern(inner)))
             case Form(items=(*inner, Name(name="..."))):
-                found.append(Group((Repeated(_pattern(tuple(inner)), 1),)))
+                found.append(Bracketed((Repeated(_pattern(tuple(inner)), 1),)))
             case Form(items=inner):
-                found.append(Group(_pattern(inner)))
+                found.append(Bracketed(_pattern(inner)))
     return tuple(found)
 
 
-def matched(usages: tuple[str, ...], arguments: tuple[Expression, ...]) -> Found | None:
+def matched(usages: tuple[str, ...], arguments: tuple[Expression, ...]) -> Matched | None:
     """The arguments by their roles, as the first usage that they fit says; None where they fit none."""
     for usage in usages:
         found = next(_matches(pattern_of(usage), arguments), None)
@@ -107,7 +107,7 @@ def matched(usages: tuple[str, ...], arguments: tuple[Expression, ...]) -> Found
     return None
 
 
-def _matches(pattern: Pattern, items: tuple[Expression, ...]) -> Iterator[Found]:
+def _matches(pattern: Pattern, items: tuple[Expression, ...]) -> Iterator[Matched]:
     """Every way to read the items as the pattern."""
     if not pattern:
         if not items:
@@ -129,13 +129,13 @@ def _matches(pattern: Pattern, items: tuple[Expression, ...]) -> Iterator[Found]
         case Role(name) if items:
             for others in _matches(after, items[1:]):
                 yield ((name, items[0]), *others)
-        case Group(parts) if items and isinstance(items[0], Form):
+        case Bracketed(parts) if items and isinstance(items[0], Form):
             for inside in _matches(parts, items[0].items):
                 for others in _matches(after, items[1:]):
                     yield (*inside, *others)
 
 
-def _options(options: Pattern, after: Pattern, items: tuple[Expression, ...]) -> Iterator[Found]:
+def _options(options: Pattern, after: Pattern, items: tuple[Expression, ...]) -> Iterator[Matched]:
     """Every way to read the items as some of the options, in any order, and what comes after them."""
     for number, option in enumerate(options):
         assert isinstance(option, Optional)

@@ -13,25 +13,25 @@ from typing import cast
 from venture_lite.inference.program import Action
 
 _HOMES = {
-    "mh": "mh",
-    "gibbs": "gibbs",
-    "slice": "slice",
-    "mala": "mala",
-    "hmc": "hmc",
-    "rejection": "rejection",
-    "subsampled_mh": "subsampled",
-    "subsampled_mh_report": "subsampled",
-    "pgibbs": "pgibbs",
-    "flymc": "flymc",
-    "anneal": "anneal",
-    "cycle": "combinators",
-    "mixture": "combinators",
-    "repeat": "combinators",
-    "do": "combinators",
-    "collect": "output",
-    "labelled": "output",
-    "print": "output",
-    "plot": "output",
+    "mh": "engines.mh",
+    "gibbs": "engines.gibbs",
+    "slice": "engines.slice",
+    "mala": "engines.mala",
+    "hmc": "engines.hmc",
+    "rejection": "engines.rejection",
+    "subsampled_mh": "engines.subsampled.subsampled",
+    "subsampled_mh_report": "engines.subsampled.subsampled",
+    "pgibbs": "engines.pgibbs.pgibbs",
+    "flymc": "engines.firefly.flymc",
+    "anneal": "engines.anneal.anneal",
+    "cycle": "inference.combinators",
+    "mixture": "inference.combinators",
+    "repeat": "inference.combinators",
+    "do": "inference.combinators",
+    "collect": "inference.output",
+    "labelled": "inference.output",
+    "print": "inference.output",
+    "plot": "inference.output",
 }
 """The module of each action, in the order of the manual."""
 
@@ -46,7 +46,7 @@ class Actions(MutableMapping[str, Action]):
     def __getitem__(self, name: str) -> Action:
         known = self._known[name]
         if isinstance(known, str):
-            module = importlib.import_module(f"venture_lite.inference.{known}")
+            module = importlib.import_module(f"venture_lite.{known}")
             known = self._known[name] = cast(Action, getattr(module, name.upper()))
         return known
 

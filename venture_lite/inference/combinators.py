@@ -5,7 +5,7 @@ from __future__ import annotations
 from venture_lite.errors import ArgumentError
 from venture_lite.inference.program import Action, InferenceProgram, Kernel
 from venture_lite.inference.reading import parts_of
-from venture_lite.syntax import Form
+from venture_lite.language.syntax import Form
 
 
 def _compile_do(program: InferenceProgram, form: Form) -> Kernel:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from venture_lite.code import Code
+from venture_lite.program.code import Code
 
 
 class Data(Protocol):

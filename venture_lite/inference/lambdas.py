@@ -11,12 +11,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from venture_lite.forms import SPECIAL_FORMS
-from venture_lite.syntax import Expression, Form, Name, Parameter, Quote
+from venture_lite.language.syntax import Expression, Form, Name, Parameter, Quote
+from venture_lite.program.forms import SPECIAL_FORMS
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Lambda:
+class InferenceLambda:
     """A procedure of an inference program."""
 
     # nothing in it but the model's names is free
@@ -34,7 +34,7 @@ def closed(
     match item:
         case Name(name=name, span=span) if name in names:
             value = names[name]
-            return value.expression if isinstance(value, Lambda) else Quote(value, span)
+            return value.expression if isinstance(value, InferenceLambda) else Quote(value, span)
         case Parameter() if parameter is not None:
             return parameter(item)
         case Form(items=(Name(name="quote"), *_)):

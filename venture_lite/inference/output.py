@@ -6,12 +6,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from venture_lite.errors import ArgumentError
-from venture_lite.escapes import escaped
+from venture_lite.errors import ArgumentError, escaped
 from venture_lite.inference.program import Action, InferenceProgram, Kernel
 from venture_lite.inference.reading import parts_of
-from venture_lite.inference.watch import Variable
-from venture_lite.syntax import Expression, Form, Literal, Name, Quote
+from venture_lite.inference.watch import WatchedVariable
+from venture_lite.language.syntax import Expression, Form, Literal, Name, Quote
 from venture_lite.values import Symbol, show, to_python
 
 
@@ -32,7 +31,7 @@ def _drawing(
 ) -> Kernel:
     """Draws every variable and adds it; the program's watch knows when."""
     watch = program.watch
-    variables: list[tuple[str, Callable[[], Any], Variable]] = []
+    variables: list[tuple[str, Callable[[], Any], WatchedVariable]] = []
     for name, expression in map(_named, items):
         variable = watch.variable(name, program.reading(expression), program.place(expression))
         variables.append((name, program.sampler(expression), variable))

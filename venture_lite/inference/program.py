@@ -13,22 +13,22 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from venture_lite.directives import EXAMPLES
-from venture_lite.draws import DrawsBuilder, KernelStatistics
+from venture_lite.draws.draws import DrawsBuilder, KernelStatistics
 from venture_lite.errors import ArgumentError, CallSite, NameUnknown, Span, VentureError, nearest, warn
-from venture_lite.forms import truth
 from venture_lite.inference.data import Data
-from venture_lite.inference.lambdas import Lambda, closed
+from venture_lite.inference.lambdas import InferenceLambda, closed
+from venture_lite.inference.progress import Progress, Silent
 from venture_lite.inference.selection import Selector, all_members, scope_of, sweep
 from venture_lite.inference.watch import Watch
-from venture_lite.parameters import constant_index
+from venture_lite.interpreter.ancestry import Sources, is_unobserved
+from venture_lite.interpreter.model import Model
+from venture_lite.language.directives import EXAMPLES
+from venture_lite.language.suggestions import suggestion
+from venture_lite.language.syntax import Expression, Form, Literal, Name, Parameter, Quote
 from venture_lite.procedures import registry
 from venture_lite.procedures.record import Deterministic, Maker, Random
-from venture_lite.progress import Progress, Silent
-from venture_lite.suggestions import suggestion
-from venture_lite.syntax import Expression, Form, Literal, Name, Parameter, Quote
-from venture_lite.trace.ancestry import Sources, is_unobserved
-from venture_lite.trace.directives import Model
+from venture_lite.program.forms import truth
+from venture_lite.program.parameters import constant_index
 from venture_lite.trace.explain import apply_checked
 from venture_lite.trace.scopes import DefaultScope
 from venture_lite.values import Symbol, equal, from_python, show
@@ -167,7 +167,7 @@ class InferenceProgram:
             case Form(items=(Name(name="if"), predicate, consequent, alternative)):
                 return self.value(consequent if truth(self.value(predicate)) else alternative)
             case Form(items=(Name(name="lambda"), Form(), _, *_)):
-                return Lambda(closed(item, {**self.defined, **(self.passes or {})}, self._constant))
+                return InferenceLambda(closed(item, {**self.defined, **(self.passes or {})}, self._constant))
             case Form(items=(Name(name="lambda"), *_)):
                 raise ArgumentError("lambda is written (lambda (parameter ...) body)", item.span)
             case Form(items=(Name(name=head, span=span), *rest)):
@@ -240,7 +240,7 @@ class InferenceProgram:
         if isinstance(item, Form) or (isinstance(item, Name) and item.name not in known):
             return item
         value = self.value(item)
-        if not isinstance(value, Lambda):
+        if not isinstance(value, InferenceLambda):
             raise ArgumentError(f"{what} must be a procedure, got {show(value)}", item.span)
         return item
 

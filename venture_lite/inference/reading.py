@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from venture_lite.errors import ArgumentError
-from venture_lite.syntax import Expression, Form, Name, Quote
+from venture_lite.language.syntax import Expression, Form, Name, Quote
 from venture_lite.values import Symbol
 
 

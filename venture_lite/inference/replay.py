@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from venture_lite.code import Code, Kind, SlotRef
 from venture_lite.errors import InternalError
 from venture_lite.inference.lambdas import closed
 from venture_lite.inference.program import InferenceProgram
-from venture_lite.lift import ARGUMENT_PREFIX, Lifter, shape
-from venture_lite.parameters import constant_index
-from venture_lite.syntax import Expression, Form, Name, Parameter
+from venture_lite.language.syntax import Expression, Form, Name, Parameter
+from venture_lite.program.code import Code, Kind, SlotRef
+from venture_lite.program.lift import ARGUMENT_PREFIX, Lifter, shape
+from venture_lite.program.parameters import constant_index
 
 Choose = Callable[[int, Any, tuple[Any, ...]], Any]
 """(node, distribution, arguments) -> the value of a random choice."""
@@ -25,7 +25,7 @@ WHOLE: tuple[int, ...] = (-1,)
 """The positions of a choice that is the whole value."""
 
 
-class Procedure:
+class ReplayedProcedure:
     """An inference expression that denotes a procedure, as one model evaluates it."""
 
     def __init__(self, program: InferenceProgram, item: Expression) -> None:

@@ -7,8 +7,8 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from venture_lite.interpreter.model import Model
 from venture_lite.trace.addresses import address, address_order, block_order
-from venture_lite.trace.directives import Model
 from venture_lite.trace.scopes import DefaultScope, Scope
 from venture_lite.values import key_of, show
 

@@ -15,11 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from venture_lite.code import Code, Kind
 from venture_lite.errors import VentureError
 from venture_lite.inference.selection import Selector, in_range
-from venture_lite.procedures.record import Random
-from venture_lite.trace.ancestry import (
+from venture_lite.interpreter.ancestry import (
     Sources,
     is_unobserved,
     memoized_family,
@@ -29,9 +27,11 @@ from venture_lite.trace.ancestry import (
     ways_are_decided_by,
     ways_to,
 )
-from venture_lite.trace.directives import Model
+from venture_lite.interpreter.model import Model
+from venture_lite.interpreter.scaffold import Builder, Scaffold, is_maker_application
+from venture_lite.procedures.record import Random
+from venture_lite.program.code import Code, Kind
 from venture_lite.trace.runtime import Exchangeable
-from venture_lite.trace.scaffold import Builder, Scaffold, is_maker_application
 from venture_lite.trace.scopes import DefaultScope
 from venture_lite.trace.table import ROW_MASK
 from venture_lite.trace.trace import Trace
@@ -63,7 +63,7 @@ class Use:
 
 
 @dataclass(slots=True, eq=False)
-class Variable:
+class WatchedVariable:
     """One name under which draws were collected. Counts of collects say when."""
 
     # the choices that came in this epoch or later did not stand all the time
@@ -93,7 +93,7 @@ class Watch:
         self.in_loop = in_loop
         # how many collects have run
         self.now = 0
-        self.variables: dict[str, Variable] = {}
+        self.variables: dict[str, WatchedVariable] = {}
         self._uses: dict[Any, Use] = {}
         self._births: dict[int, int] = {}
 
@@ -108,14 +108,14 @@ class Watch:
             key = len(self._uses)
         return self._uses.setdefault(key, Use(scope, selector))
 
-    def variable(self, name: str, reading: Callable[[], Sources], key: Any) -> Variable:
+    def variable(self, name: str, reading: Callable[[], Sources], key: Any) -> WatchedVariable:
         """The entry of a name that a collect adds draws to; `key` tells its expressions and passes apart."""
-        found = self.variables.setdefault(name, Variable())
+        found = self.variables.setdefault(name, WatchedVariable())
         if len(found.readings) < READINGS:
             found.readings[key] = reading
         return found
 
-    def begin(self, variables: Iterable[Variable]) -> None:
+    def begin(self, variables: Iterable[WatchedVariable]) -> None:
         """The first draw of some variables is about to be made."""
         default = self.model.trace.default
         new = [variable for variable in variables if variable.first < 0]
@@ -141,9 +141,9 @@ class Watch:
         """Nothing is watched any more."""
         self.model.trace.default.births = None
 
-    def _windows(self) -> list[tuple[list[Use], int, list[Variable]]]:
+    def _windows(self) -> list[tuple[list[Use], int, list[WatchedVariable]]]:
         """The variables that the same kernels and choices stand behind, together."""
-        found: dict[Any, tuple[list[Use], int, list[Variable]]] = {}
+        found: dict[Any, tuple[list[Use], int, list[WatchedVariable]]] = {}
         for variable in self.variables.values():
             if variable.draws > 1:
                 ran = [use for use in self._uses.values() if self._counts(use, variable)]
@@ -151,14 +151,14 @@ class Watch:
                 found.setdefault(key, (ran, variable.epoch, []))[2].append(variable)
         return list(found.values())
 
-    def _counts(self, use: Use, variable: Variable) -> bool:
+    def _counts(self, use: Use, variable: WatchedVariable) -> bool:
         """Whether a kernel ran between the first draw of a variable and the last."""
         if self.in_loop:
             return use.first >= 0
         within = any(variable.first < at <= variable.last for at in (use.first, use.last))
         return within or (0 <= use.first <= variable.first and variable.last < use.last)
 
-    def _unmoved(self, uses: list[Use], epoch: int, variables: list[Variable]) -> dict[str, list[int]]:
+    def _unmoved(self, uses: list[Use], epoch: int, variables: list[WatchedVariable]) -> dict[str, list[int]]:
         """By name the choices that nothing moved and that the variables rest on."""
         trace = self.model.trace
         left = _not_selected(self.model, uses)
@@ -173,7 +173,7 @@ class Watch:
                 found[name] = nodes if len(first) == MOST else first
         return found
 
-    def _sources(self, variables: list[Variable]) -> frozenset[int]:
+    def _sources(self, variables: list[WatchedVariable]) -> frozenset[int]:
         """The choices that the variables are computed from."""
         nodes: set[int] = set()
         for variable in variables:

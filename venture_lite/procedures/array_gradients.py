@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from venture_lite.procedures.columns import RowByRow
+from venture_lite.procedures.distributions.factors import Factor, cholesky_of
 from venture_lite.procedures.domains import POSITIVE_DEFINITE
-from venture_lite.procedures.factors import Factor, cholesky_of
 from venture_lite.procedures.record import Gradient
 from venture_lite.procedures.straight_line import digamma
 from venture_lite.values import equal

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from venture_lite.procedures.factors import cholesky_of
+from venture_lite.procedures.distributions.factors import cholesky_of
 from venture_lite.values import Symbol
 
 LARGEST_DEVIATION_FROM_ONE = 1e-9

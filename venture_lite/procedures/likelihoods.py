@@ -38,14 +38,14 @@ LOGISTIC_THIRD = 1.0 / (6.0 * math.sqrt(3.0))
 STUDENT_THIRD = (3.0 + 2.0 * math.sqrt(2.0)) / 4.0
 """The largest |2 t (t^2 - 3) / (1 + t^2)^3|: with t = tan(u) it is 2 cos(u)^3 sin(3 u), largest at u = pi / 8."""
 
-Density = Callable[..., Any]
+LikelihoodDensity = Callable[..., Any]
 
 quadratic_limits = (math.inf, 0.0)
 """Of a log density that is quadratic: no largest slope, no third derivative."""
 
 
 def logistic_predictor(
-    density: Density,
+    density: LikelihoodDensity,
     counts: Callable[..., tuple[Any, Any]],
     argument: int = 0,
     inverse_link: str | None = "logistic",
@@ -153,7 +153,7 @@ def bernoulli_logit_gradient(
 BERNOULLI_LOGIT_GRADIENT = Gradient((False, True), bernoulli_logit_gradient)
 
 
-def poisson_predictor(density: Density) -> LinearPredictor:
+def poisson_predictor(density: LikelihoodDensity) -> LinearPredictor:
     """With the log link. No parabola lies below: exp(eta) outgrows every one."""
 
     on_arrays = on_columns(density)
@@ -173,7 +173,7 @@ def poisson_predictor(density: Density) -> LinearPredictor:
     )
 
 
-def normal_predictor(density: Density, scaled: Callable[[Any], Any] = lambda value: value) -> LinearPredictor:
+def normal_predictor(density: LikelihoodDensity, scaled: Callable[[Any], Any] = lambda value: value) -> LinearPredictor:
     """In the mean; `scaled` is the function of the value that is normal."""
 
     on_arrays = on_columns(density)
@@ -192,7 +192,7 @@ def normal_predictor(density: Density, scaled: Callable[[Any], Any] = lambda val
     )
 
 
-def student_t_predictor(density: Density, argument: int, df: float | None = None) -> LinearPredictor:
+def student_t_predictor(density: LikelihoodDensity, argument: int, df: float | None = None) -> LinearPredictor:
     """In the location; `df` for a density without that argument. The Gaussian tangent: log(1 + z^2 / df) is concave in
     z^2, so its negative lies above its tangent there (as Maclaurin and Adams 2014, section 4.3)."""
 

@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 from venture_lite.errors import NameUnknown, nearest
-from venture_lite.procedures import (
-    algebra,
-    arithmetic,
-    categorical,
-    comparison,
-    continuous,
-    covariances,
+from venture_lite.procedures.distributions import categorical, continuous, discrete, multivariate, positive, wishart
+from venture_lite.procedures.exchangeable import counted as exchangeable
+from venture_lite.procedures.exchangeable import (
     crp,
-    dictionaries,
-    discrete,
-    elementary,
-    exchangeable,
     gaussian_process,
     hidden_markov,
-    lists,
-    multivariate,
     normal_inv_chi_sq,
     normal_inverse_wishart,
-    positive,
+)
+from venture_lite.procedures.functions import (
+    algebra,
+    arithmetic,
+    comparison,
+    covariances,
+    dictionaries,
+    elementary,
+    lists,
     predicates,
     strings,
     vectors,
-    wishart,
 )
 from venture_lite.procedures.record import Procedure
 

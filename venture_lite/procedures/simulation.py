@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from venture_lite.procedures import categorical, continuous, discrete, positive
 from venture_lite.procedures.columns import RowByRow
-from venture_lite.procedures.discrete import LARGEST_COUNT
+from venture_lite.procedures.distributions import categorical, continuous, discrete, positive
+from venture_lite.procedures.distributions.discrete import LARGEST_COUNT
 from venture_lite.procedures.record import Random
 from venture_lite.procedures.transforms import LARGEST, SMALLEST
 

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from venture_lite.procedures.factors import cholesky_of
+from venture_lite.procedures.distributions.factors import cholesky_of
 from venture_lite.values import freeze
 
 SMALLEST = math.ulp(0.0)

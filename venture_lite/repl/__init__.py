@@ -11,13 +11,13 @@ import os
 import sys
 from pathlib import Path
 
-from venture_lite.repl.conversation import Conversation, Settings
-from venture_lite.signals import Stop
+from venture_lite.inference.signals import Stop
+from venture_lite.repl.conversation import Conversation, PromptSettings
 
-__all__ = ["Conversation", "Settings", "start"]
+__all__ = ["Conversation", "PromptSettings", "start"]
 
 
-def start(settings: Settings, file: Path | None, stop: Stop) -> int:
+def start(settings: PromptSettings, file: Path | None, stop: Stop) -> int:
     """Converse until the person leaves or the input ends; `file` is run first. Returns the exit status.
 
     Raises:

@@ -107,8 +107,8 @@ def _save(conversation: Conversation, rest: str) -> None:
 
 
 def _set(conversation: Conversation, rest: str) -> None:
-    from venture_lite.data import parse_parameter
     from venture_lite.repl.reply import of_parameter
+    from venture_lite.shell.data import parse_parameter
 
     parameters = conversation.record.parameters
     if not rest:
@@ -122,8 +122,8 @@ def _set(conversation: Conversation, rest: str) -> None:
 
 
 def _data(conversation: Conversation, rest: str) -> None:
-    from venture_lite.data import load_data
     from venture_lite.repl.reply import of_parameter
+    from venture_lite.shell.data import load_data
 
     if not rest:
         raise VentureError("the command is written :data NAME=PATH[:KEY], or :data FILE")
@@ -147,7 +147,7 @@ def _seed(conversation: Conversation, rest: str) -> None:
 
 
 def _directives(conversation: Conversation, rest: str) -> None:
-    from venture_lite.report import directive_table
+    from venture_lite.shell.report import directive_table
 
     _refuse_rest(rest, ":directives")
     conversation.print(directive_table(conversation.session.list_directives(), conversation.width()))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from venture_lite.inference.actions import ACTIONS
 from venture_lite.repl.commands import COMMANDS
 from venture_lite.repl.lexer import Call, open_calls, tokens
-from venture_lite.repl.names import BLOCKS, DEFAULT_SCOPE, DIRECTIVES, Entry, scopes
+from venture_lite.repl.names import BLOCKS, DEFAULT_SCOPE, DIRECTIVES, NameEntry, scopes
 
 if TYPE_CHECKING:
     from venture_lite.repl.conversation import Conversation
@@ -130,7 +130,7 @@ def _arguments(begun: str, call: Call, scope_names: list[str], quoted: bool) -> 
     ]
 
 
-def _of_entries(begun: str, found: Iterable[Entry]) -> list[Candidate]:
+def _of_entries(begun: str, found: Iterable[NameEntry]) -> list[Candidate]:
     return [
         _candidate(begun, entry.name, entry.usage[0], entry.summary or entry.kind)
         for entry in found

@@ -17,24 +17,23 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from venture_lite.errors import Source, VentureError
-from venture_lite.escapes import escaped
-from venture_lite.signals import Stop
+from venture_lite.errors import Source, VentureError, escaped
+from venture_lite.inference.signals import Stop
 
 if TYPE_CHECKING:
-    from venture_lite.data import DataFile
+    from venture_lite.language.syntax import Directive
     from venture_lite.repl.draws import Kept
-    from venture_lite.repl.names import Entry
-    from venture_lite.repl.record import Parameters, Record
+    from venture_lite.repl.names import NameEntry
+    from venture_lite.repl.record import RecordedParameters, SessionRecord
     from venture_lite.session import DirectiveResult, Venture
     from venture_lite.session.undo import Undo
-    from venture_lite.syntax import Directive
+    from venture_lite.shell.data import DataFile
 
 TERMINAL_WIDTH = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class PromptSettings:
     """How a session begins."""
 
     seed: int
@@ -54,7 +53,7 @@ class Settings:
 class Conversation:
     """One session at the prompt. Mutable: the model behind it, what is recorded, and how many entries failed."""
 
-    settings: Settings
+    settings: PromptSettings
     # what hears the signals
     stop: Stop = field(default_factory=Stop)
     # entries so far
@@ -63,10 +62,10 @@ class Conversation:
     pictures: int = 0
     ended: bool = False
     _session: Venture | None = None
-    _record: Record | None = None
+    _record: SessionRecord | None = None
     _loading: threading.Lock = field(default_factory=threading.Lock)
     _pictures_folder: Path | None = None
-    _known: tuple[int, dict[str, list[Entry]]] | None = None
+    _known: tuple[int, dict[str, list[NameEntry]]] | None = None
     # files that `:save` wrote
     saved: set[Path] = field(default_factory=set)
     # the draws of every inference that collected some
@@ -85,11 +84,11 @@ class Conversation:
                 self._load()
 
     def _load(self) -> None:
-        from venture_lite import progress
-        from venture_lite.data import read_options
-        from venture_lite.parse import parse_program
-        from venture_lite.repl.record import Parameters, Record
+        from venture_lite.inference import progress
+        from venture_lite.language.parse import parse_program
+        from venture_lite.repl.record import RecordedParameters, SessionRecord
         from venture_lite.session import Venture
+        from venture_lite.shell.data import read_options
 
         settings = self.settings
         session = Venture(
@@ -100,7 +99,7 @@ class Conversation:
             memory_mb=settings.memory_mb,
         )
         parse_program(Source("", "[clear]"))
-        parameters = Parameters()
+        parameters = RecordedParameters()
         # refuses names that are given twice and tables of different length, as the command does
         options = read_options(settings.values, settings.data)
         for note in options.left_out.values():
@@ -113,7 +112,7 @@ class Conversation:
                 parameters.set(name, options.parameters[name], kind, found)
         if "N" in options.parameters and "N" not in parameters.values:
             parameters.set_json("N", options.parameters["N"])
-        self._record = Record(parameters)
+        self._record = SessionRecord(parameters)
         self._session = session
 
     @property
@@ -121,7 +120,7 @@ class Conversation:
         """Whether the language is there without waiting."""
         return self._session is not None
 
-    def add_data(self, parameters: Parameters, text: str, file: DataFile) -> None:
+    def add_data(self, parameters: RecordedParameters, text: str, file: DataFile) -> None:
         """Values that a file gave, each with the option that reads it again; and N, where it is not known."""
         for name, value in file.values.items():
             alone = text.startswith(f"{name}=")
@@ -140,12 +139,12 @@ class Conversation:
         return self._session
 
     @property
-    def record(self) -> Record:
+    def record(self) -> SessionRecord:
         self.load()
         assert self._record is not None
         return self._record
 
-    def known(self) -> dict[str, list[Entry]]:
+    def known(self) -> dict[str, list[NameEntry]]:
         """Every name with its meanings; found once for each entry, for it is asked for at every key."""
         from venture_lite.repl.names import entries
 
@@ -175,7 +174,7 @@ class Conversation:
         if commands.is_command(text):
             return True
         self.load()
-        from venture_lite.parse import is_complete
+        from venture_lite.language.parse import is_complete
 
         return is_complete(text)
 
@@ -211,7 +210,7 @@ class Conversation:
 
     def _enter(self, text: str) -> None:
         from venture_lite.repl import commands
-        from venture_lite.report import warnings_to
+        from venture_lite.shell.report import warnings_to
 
         self.load()
         with warnings_to(lambda warning: self.say(f"warning: {warning}")):
@@ -226,7 +225,7 @@ class Conversation:
 
     def run(self, source: Source, plain_names: bool = True) -> None:
         """Run a text; with `plain_names` a bare expression that is no inference is looked at, as `sample` does."""
-        from venture_lite.parse import parse_program
+        from venture_lite.language.parse import parse_program
         from venture_lite.repl.entry import as_samples, changes_model
 
         program = parse_program(source)
@@ -248,9 +247,9 @@ class Conversation:
     def show(self, result: DirectiveResult, alone: bool) -> None:
         """What a person wants to see of a directive; `alone`: its text stands right above."""
         from venture_lite.repl.reply import reply
-        from venture_lite.report import Report
+        from venture_lite.shell.report import RunReport
 
-        report = Report.of(result, self.settings.chains)
+        report = RunReport.of(result, self.settings.chains)
         for line in reply(report, result.directive, alone, self.width(), self.needs_plain()):
             self.print(line)
         self.keep(result)
@@ -272,7 +271,7 @@ class Conversation:
 
     def keep(self, result: DirectiveResult) -> None:
         """Keep the draws of an inference for `:draws` and `:save-draws`."""
-        from venture_lite.draws import Draws
+        from venture_lite.draws.draws import Draws
         from venture_lite.repl.draws import Kept
 
         if isinstance(result.value, Draws) and result.value.names:
@@ -280,11 +279,11 @@ class Conversation:
 
     def draw(self, value: Any) -> None:
         """Write what was plotted to a picture, where pictures can be made and are wanted."""
-        from venture_lite.draws import Draws
+        from venture_lite.draws.draws import Draws
 
         if not isinstance(value, Draws) or value.plotted is None:
             return
-        from venture_lite import pictures
+        from venture_lite.draws import pictures
 
         if self.settings.plots is None and not (self.settings.interactive and pictures.is_available()):
             return
@@ -310,7 +309,7 @@ class Conversation:
         return max(40, min(columns, 120)) if self.settings.interactive else TERMINAL_WIDTH
 
     def needs_plain(self) -> bool:
-        from venture_lite.plots import needs_plain
+        from venture_lite.draws.plots import needs_plain
 
         return needs_plain(sys.stdout.encoding)
 

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from venture_lite.draws.presentation import counted, cut, table
 from venture_lite.errors import VentureError
-from venture_lite.presentation import counted, cut, table
 
 if TYPE_CHECKING:
-    from venture_lite.draws import Draws
+    from venture_lite.draws.draws import Draws
     from venture_lite.repl.conversation import Conversation
 
 

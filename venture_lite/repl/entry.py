@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Container
 
-from venture_lite import syntax
 from venture_lite.inference.actions import ACTIONS
+from venture_lite.language import syntax
+from venture_lite.language.syntax import Directive, Expression, Form, Name
 from venture_lite.session.programs import only_rows
-from venture_lite.syntax import Directive, Expression, Form, Name
 
 # directives that only look, unless they draw
 LOOKS = (syntax.Sample, syntax.Report, syntax.ListDirectives, syntax.GetLogScore)

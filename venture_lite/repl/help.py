@@ -6,15 +6,15 @@ import textwrap
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from venture_lite.draws.presentation import table
 from venture_lite.errors import NameUnknown
 from venture_lite.inference.actions import ACTIONS
-from venture_lite.presentation import table
+from venture_lite.language.suggestions import suggestion
 from venture_lite.procedures import registry
 from venture_lite.procedures.record import Deterministic, Maker, Random
 from venture_lite.repl.commands import COMMANDS
-from venture_lite.repl.names import BLOCKS, DIRECTIVES, FORMS, Entry, entries
-from venture_lite.standard import NAMES as STANDARD_NAMES
-from venture_lite.suggestions import suggestion
+from venture_lite.repl.names import BLOCKS, DIRECTIVES, FORMS, NameEntry, entries
+from venture_lite.session.standard import NAMES as STANDARD_NAMES
 
 if TYPE_CHECKING:
     from venture_lite.session import Venture
@@ -58,7 +58,7 @@ def about(name: str, session: Venture, width: int) -> str:
     return "\n\n".join(_told(entry, width) for entry in found)
 
 
-def _told(entry: Entry, width: int) -> str:
+def _told(entry: NameEntry, width: int) -> str:
     usage = "\n".join(entry.usage)
     lines = [
         f"{usage}  ({entry.kind})"

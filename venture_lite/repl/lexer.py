@@ -57,7 +57,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Token:
+class LexerToken:
     """One token; `kind` is comment, string, number, opener, closer, quote, sign, keyword, constant, head, label,
     parameter or name."""
 
@@ -72,9 +72,9 @@ class Token:
 
 
 @functools.lru_cache(maxsize=CACHED_LINES)
-def tokens_of_line(line: str, state: State) -> tuple[tuple[Token, ...], State]:
+def tokens_of_line(line: str, state: State) -> tuple[tuple[LexerToken, ...], State]:
     """The tokens of a line, blanks left out, and what the next line inherits."""
-    found: list[Token] = []
+    found: list[LexerToken] = []
     position = 0
     while position < len(line):
         index = state.braces > 0 or state.head == "bounds"
@@ -85,14 +85,14 @@ def tokens_of_line(line: str, state: State) -> tuple[tuple[Token, ...], State]:
         kind, text = match.lastgroup or "", match[0]
         position = match.end()
         if kind == "comment":
-            found.append(Token(kind, text, match.start()))
+            found.append(LexerToken(kind, text, match.start()))
             continue
         kind, state = _in_place(kind, text, found, state, line, position)
-        found.append(Token(kind, text, match.start()))
+        found.append(LexerToken(kind, text, match.start()))
     return tuple(found), state
 
 
-def _in_place(kind: str, text: str, before: list[Token], state: State, line: str, end: int) -> tuple[str, State]:
+def _in_place(kind: str, text: str, before: list[LexerToken], state: State, line: str, end: int) -> tuple[str, State]:
     """A token's kind where it stands, and the state after it."""
     braces, head = state
     if text == "{":
@@ -121,24 +121,24 @@ def _in_place(kind: str, text: str, before: list[Token], state: State, line: str
     return kind, state
 
 
-def tokens(text: str) -> Iterator[Token]:
+def tokens(text: str) -> Iterator[LexerToken]:
     """The tokens of a whole text."""
     state, start = State(), 0
     for line in text.split("\n"):
         found, state = tokens_of_line(line, state)
         for token in found:
-            yield Token(token.kind, token.text, token.start + start)
+            yield LexerToken(token.kind, token.text, token.start + start)
         start += len(line) + 1
 
 
-def brackets(text: str) -> Iterator[Token]:
+def brackets(text: str) -> Iterator[LexerToken]:
     """The brackets of a text, those in strings and comments left out."""
     return (token for token in tokens(text) if token.kind in ("opener", "closer"))
 
 
 def matching(text: str, position: int) -> int | None:
     """Where the bracket at a position has its other half; None if it has none, or there is no bracket."""
-    open_at: list[Token] = []
+    open_at: list[LexerToken] = []
     for token in brackets(text):
         if token.kind == "opener":
             open_at.append(token)
@@ -157,7 +157,7 @@ class Call:
     """An open bracket, and what stands in it up to a place."""
 
     # the bracket
-    opener: Token
+    opener: LexerToken
     # its first part, if that is a name
     head: str | None
     # how many parts stand in it, the head among them
@@ -166,7 +166,7 @@ class Call:
 
 def open_calls(text: str) -> list[Call]:
     """The brackets that are open at the end of a text, outermost first."""
-    stack: list[tuple[Token, list[Token]]] = []
+    stack: list[tuple[LexerToken, list[LexerToken]]] = []
     for token in tokens(text):
         if token.kind == "closer":
             if stack:
@@ -180,7 +180,7 @@ def open_calls(text: str) -> list[Call]:
     return [Call(opener, _head(parts), len(parts)) for opener, parts in stack]
 
 
-def _head(parts: list[Token]) -> str | None:
+def _head(parts: list[LexerToken]) -> str | None:
     return parts[0].text if parts and parts[0].kind in ("head", "name", "label", "keyword") else None
 
 

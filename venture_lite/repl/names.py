@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from venture_lite.inference.actions import ACTIONS
+from venture_lite.language.syntax import Expression, Form, Name
 from venture_lite.procedures import registry
 from venture_lite.procedures.record import REQUIRED, Argument, Deterministic, Maker, Procedure, Random
-from venture_lite.standard import NAMES as STANDARD_NAMES
-from venture_lite.standard import prelude
-from venture_lite.syntax import Expression, Form, Name
+from venture_lite.session.standard import NAMES as STANDARD_NAMES
+from venture_lite.session.standard import prelude
 from venture_lite.values import show
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ DEFAULT_SCOPE = ("default", "every random choice that is not observed")
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class NameEntry:
     """One meaning of a name."""
 
     name: str
@@ -73,29 +73,29 @@ class Entry:
     details: tuple[str, ...] = ()
 
 
-def entries(session: Venture | None = None) -> dict[str, list[Entry]]:
+def entries(session: Venture | None = None) -> dict[str, list[NameEntry]]:
     """Every name with its meanings: the language's, and what a session has bound."""
-    found: dict[str, list[Entry]] = {}
+    found: dict[str, list[NameEntry]] = {}
     for entry in [*_language(), *(_bound(session) if session is not None else ())]:
         found.setdefault(entry.name, []).append(entry)
     return found
 
 
-def _language() -> list[Entry]:
+def _language() -> list[NameEntry]:
     return [
-        *(Entry(name, "directive", (usage,), summary) for name, (usage, summary) in DIRECTIVES.items()),
-        *(Entry(name, "special form", (usage,), summary) for name, (usage, summary) in FORMS.items()),
+        *(NameEntry(name, "directive", (usage,), summary) for name, (usage, summary) in DIRECTIVES.items()),
+        *(NameEntry(name, "special form", (usage,), summary) for name, (usage, summary) in FORMS.items()),
         *map(of_procedure, registry.PROCEDURES.values()),
         *(_of_standard(name) for name in STANDARD_NAMES),
-        *(Entry(action.name, "inference action", action.usage, action.summary) for action in ACTIONS.values()),
+        *(NameEntry(action.name, "inference action", action.usage, action.summary) for action in ACTIONS.values()),
         *(
-            Entry(name, "block", (f"(mh SCOPE {name} T)",), f"{text[0].upper()}{text[1:]}.")
+            NameEntry(name, "block", (f"(mh SCOPE {name} T)",), f"{text[0].upper()}{text[1:]}.")
             for name, text in BLOCKS.items()
         ),
     ]
 
 
-def of_procedure(record: Procedure) -> Entry:
+def of_procedure(record: Procedure) -> NameEntry:
     """What a record says of itself."""
     words = [f"[{argument.name}]" if _is_optional(argument) else argument.name for argument in record.arguments]
     if isinstance(record, Deterministic) and record.rest is not None:
@@ -108,7 +108,7 @@ def of_procedure(record: Procedure) -> Entry:
             details.append("finite support: gibbs enumerates it")
         if record.source:
             details.append(f"source: {record.source}")
-    return Entry(
+    return NameEntry(
         record.name, KINDS[type(record)], (f"({' '.join([record.name, *words])})",), record.summary, tuple(details)
     )
 
@@ -129,7 +129,7 @@ def _argument_line(argument: Argument) -> str:
     return f"{argument.name}: {argument.domain.phrase}{default}"
 
 
-def _of_standard(name: str) -> Entry:
+def _of_standard(name: str) -> NameEntry:
     """A procedure that the standard library defines in the language: its arguments, and its text."""
     expression: Expression = prelude()[name]
     arguments = ""
@@ -137,22 +137,23 @@ def _of_standard(name: str) -> Entry:
         case Form((Name("lambda"), Form(items), *_)):
             arguments = "".join(f" {item.span.text}" for item in items)
     text = expression.span.text.replace("\n", "\n  ")
-    return Entry(name, "procedure of the standard library", (f"({name}{arguments})",), "", (text,))
+    return NameEntry(name, "procedure of the standard library", (f"({name}{arguments})",), "", (text,))
 
 
-def _bound(session: Venture) -> list[Entry]:
+def _bound(session: Venture) -> list[NameEntry]:
     """What the session's assumes and defines have bound."""
     found = []
     for directive in session.list_directives():
         text = " ".join(directive["text"].split())
         if directive["label"]:
-            found.append(Entry(directive["label"], "label", (f"[report {directive['label']}]",), text))
+            found.append(NameEntry(directive["label"], "label", (f"[report {directive['label']}]",), text))
     analyzer = session.traces[0].trace.analyzer
     for name, target in analyzer.globals.items():
         if target.span is not None:
-            found.append(Entry(name, "assumed", (name,), " ".join(target.span.text.split())))
+            found.append(NameEntry(name, "assumed", (name,), " ".join(target.span.text.split())))
     found += [
-        Entry(name, "defined", (name,), f"= {show(value)}, for inference") for name, value in analyzer.defined.items()
+        NameEntry(name, "defined", (name,), f"= {show(value)}, for inference")
+        for name, value in analyzer.defined.items()
     ]
     return found
 

@@ -16,14 +16,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from venture_lite import syntax
+from venture_lite.draws.whole_files import replacing
 from venture_lite.errors import VentureError
-from venture_lite.parse import parse_program
+from venture_lite.language import syntax
+from venture_lite.language.parse import parse_program
+from venture_lite.language.syntax import Directive
 from venture_lite.repl.entry import LOOKS, is_bare
 from venture_lite.repl.lexer import tokens
 from venture_lite.session import DirectiveResult, read_source
-from venture_lite.syntax import Directive
-from venture_lite.whole_files import replacing
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class _Given:
     text: str
 
 
-class Parameters:
+class RecordedParameters:
     """The values for `{NAME}`, and how a command line would give them. Mutable.
 
     A name may be given another value. What was entered before keeps the old one in the saved file, where the later
@@ -102,10 +102,10 @@ class Parameters:
 
 
 @dataclass(slots=True)
-class Record:
+class SessionRecord:
     """The directives of a session, as text. Mutable."""
 
-    parameters: Parameters
+    parameters: RecordedParameters
     steps: list[str] = field(default_factory=list)
     # whether something happened that no program can repeat
     inexact: bool = False

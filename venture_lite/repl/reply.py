@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from venture_lite import syntax
-from venture_lite.draws import Draws
-from venture_lite.presentation import counted, present
-from venture_lite.report import Report, as_text, named_value
-from venture_lite.syntax import Directive
+from venture_lite.draws.draws import Draws
+from venture_lite.draws.presentation import counted, present
+from venture_lite.language import syntax
+from venture_lite.language.syntax import Directive
+from venture_lite.shell.report import RunReport, as_text, named_value
 
 DONE = {"forget": "forgotten", "freeze": "frozen", "clear": "cleared"}
 
 
-def reply(report: Report, directive: Directive, alone: bool, width: int, plain: bool) -> Iterator[str]:
+def reply(report: RunReport, directive: Directive, alone: bool, width: int, plain: bool) -> Iterator[str]:
     """The lines that answer one directive.
 
     `alone`: the directive is all that was entered, and its value needs no name.
@@ -43,14 +43,14 @@ def reply(report: Report, directive: Directive, alone: bool, width: int, plain: 
             yield present(value, width) if bare else named_value(report, width)
 
 
-def _named(name: str, report: Report, width: int) -> str:
-    return named_value(Report(report.kind, name, None, report.value, None, report.by_chain, report.passes), width)
+def _named(name: str, report: RunReport, width: int) -> str:
+    return named_value(RunReport(report.kind, name, None, report.value, None, report.by_chain, report.passes), width)
 
 
 def of_draws(draws: Draws, width: int, plain: bool) -> Iterator[str]:
     """The table of the summary, the plots, what the kernels did, and what to beware of."""
     encoding = "ascii" if plain else "utf-8"
-    text = as_text(Report("infer", None, None, draws, None), width, encoding, at_prompt=True)
+    text = as_text(RunReport("infer", None, None, draws, None), width, encoding, at_prompt=True)
     if text:
         yield text
     for warning in draws.summary().warnings:
@@ -59,4 +59,4 @@ def of_draws(draws: Draws, width: int, plain: bool) -> Iterator[str]:
 
 def of_parameter(name: str, value: Any, width: int) -> str:
     """A parameter for the list of them."""
-    return named_value(Report("define", name, None, value, None), width)
+    return named_value(RunReport("define", name, None, value, None), width)

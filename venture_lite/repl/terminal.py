@@ -31,7 +31,7 @@ from venture_lite.repl.conversation import Conversation
 from venture_lite.repl.history import HistoryFile, default_path
 
 # used by many programs, and slow to import: loaded while nobody waits
-LATER = ("scipy.special", "scipy.linalg", "threadpoolctl", "venture_lite.summary", "venture_lite.repl.completion")
+LATER = ("scipy.special", "scipy.linalg", "threadpoolctl", "venture_lite.draws.summary", "venture_lite.repl.completion")
 # a longer entry was pasted: colours and signatures would cost more at each key than they bring
 LONGEST_COLOURED = 50_000
 SWITCH_SECONDS = 0.0005

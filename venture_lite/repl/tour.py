@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from venture_lite.draws.presentation import cut
 from venture_lite.errors import Source
-from venture_lite.presentation import cut
 
 SEED = 1
 EXAMPLES = (
@@ -47,11 +47,11 @@ def tour(width: int) -> str:
 
 def _answers() -> dict[str, list[str]]:
     """What the prompt answers to each example, one after the other."""
-    from venture_lite.parse import parse_program
+    from venture_lite.language.parse import parse_program
     from venture_lite.repl.entry import as_samples
     from venture_lite.repl.reply import reply
-    from venture_lite.report import Report
     from venture_lite.session import Venture
+    from venture_lite.shell.report import RunReport
 
     session = Venture(SEED)
     found: dict[str, list[str]] = {}
@@ -61,7 +61,7 @@ def _answers() -> dict[str, list[str]]:
             source = Source("<tour>", text)
 
             def answered(result: Any, lines: list[str] = lines) -> None:
-                for answer in reply(Report.of(result), result.directive, True, 80, True):
+                for answer in reply(RunReport.of(result), result.directive, True, 80, True):
                     lines.extend(answer.split("\n"))
 
             session.run_source(source, PARAMETERS, answered, as_samples(parse_program(source), ()))

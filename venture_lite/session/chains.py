@@ -10,15 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from venture_lite.draws import DrawsBuilder
+from venture_lite.draws.draws import DrawsBuilder
 from venture_lite.errors import LimitError, VentureError
+from venture_lite.inference.progress import Progress
 from venture_lite.inference.watch import Watch
+from venture_lite.interpreter.machine import Limits
+from venture_lite.interpreter.model import Model
 from venture_lite.procedures.record import Procedure
-from venture_lite.progress import Progress
 from venture_lite.session.interruption import Interruption
-from venture_lite.standard import StandardLibrary
-from venture_lite.trace.directives import Model
-from venture_lite.trace.machine import Limits
+from venture_lite.session.standard import StandardLibrary
 
 LONGEST_JOURNAL = 100_000
 """Entries of a journal that are kept for one directive while the next runs, which may fail and change nothing."""

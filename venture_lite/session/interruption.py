@@ -20,8 +20,8 @@ from types import FrameType
 
 import numpy as np
 
-from venture_lite.procedures.results import called, changes_nothing, values_of
-from venture_lite.signals import Handler, Stop, stopping
+from venture_lite.inference.signals import Handler, Stop, stopping
+from venture_lite.procedures.registered.results import called, changes_nothing, values_of
 
 CALLERS = (called.__code__, values_of.__code__)
 """What calls the functions of users, the second by way of a generator; `role` is a local variable of both."""

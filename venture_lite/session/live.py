@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 
 from venture_lite.errors import ObservedAlready, Span, VentureError, nearest
+from venture_lite.interpreter.frozen import freeze_rows
+from venture_lite.interpreter.model import POLL_EVERY, Model, Rows
+from venture_lite.language.syntax import DirectiveReference
 from venture_lite.session.chains import Chains
 from venture_lite.session.shapes import shapes_of
-from venture_lite.syntax import DirectiveReference
-from venture_lite.trace.directives import POLL_EVERY, Model, Rows
-from venture_lite.trace.frozen import freeze_rows
 from venture_lite.values import to_python
 
 
-class Passes:
+class LivePasses:
     """The passes of a loop: a column for the variable of each loop, outermost first."""
 
     def __init__(self, names: Sequence[str], variables: Sequence[np.ndarray | range], count: int) -> None:
@@ -43,13 +43,13 @@ class Passes:
 
 
 @dataclass(slots=True, eq=False)
-class Part:
+class LoopPart:
     """One assume, observe or predict, with the rows that it made: one, or one for each pass of a loop."""
 
     label: str | None
     # by chain
     rows: list[Rows] = field(default_factory=list)
-    passes: Passes | None = None
+    passes: LivePasses | None = None
     # positions of forgotten passes
     forgotten: set[int] = field(default_factory=set)
     # of an observe: what its values are called, and the values, one a pass, as the trace was given them
@@ -72,7 +72,7 @@ class Live:
     label: str | None
     kind: str
     span: Span
-    parts: list[Part]
+    parts: list[LoopPart]
     # what an assume binds
     name: str | None = None
     # the run of a loop, pass by pass, in which it stands: its passes share their labels
@@ -84,14 +84,14 @@ class Live:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundDirective:
     """What a reference names: a directive, or one label inside a loop over data."""
 
     live: Live
     # one part of it, or None for the whole
-    part: Part | None = None
+    part: LoopPart | None = None
 
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[LoopPart]:
         return self.live.parts if self.part is None else [self.part]
 
 
@@ -146,18 +146,18 @@ class Directory:
                 hint = "choose another, or forget the directive that has it"
                 raise VentureError(f"the label {label} is taken", span, hint)
 
-    def _labelled(self, label: str | int) -> list[Found]:
+    def _labelled(self, label: str | int) -> list[FoundDirective]:
         if isinstance(label, int):
             return []
         found = []
         for live in self:
             if live.label == label:
-                found.append(Found(live))
+                found.append(FoundDirective(live))
             elif live.kind == "loop":
-                found.extend(Found(live, part) for part in live.parts if part.label == label)
+                found.extend(FoundDirective(live, part) for part in live.parts if part.label == label)
         return found
 
-    def find(self, reference: DirectiveReference) -> list[Found]:
+    def find(self, reference: DirectiveReference) -> list[FoundDirective]:
         """What a reference names: one directive, or those of one label in the passes of a loop.
 
         Raises VentureError where there is none.
@@ -168,7 +168,7 @@ class Directory:
             return found
         for live in self:
             if target == live.id or (live.kind == "assume" and live.name == target):
-                return [Found(live)]
+                return [FoundDirective(live)]
         known = [live.label for live in self] + [live.name for live in self]
         known.extend(part.label for live in self for part in live.parts)
         hint = nearest(str(target), filter(None, known)) or "[list_directives] shows what there is"
@@ -192,7 +192,7 @@ class Directory:
                         raise
             raise
 
-    def _observing(self, part: Part, chain: int, node: int) -> int | None:
+    def _observing(self, part: LoopPart, chain: int, node: int) -> int | None:
         """The pass of an observe that fixes a choice, if one does."""
         model = self.chains.models[chain]
         rows = part.rows[chain]
@@ -204,7 +204,7 @@ class Directory:
 
     # -------------------------------------------------------------------------------------------------- report
 
-    def report(self, found: list[Found]) -> Any:
+    def report(self, found: list[FoundDirective]) -> Any:
         """The present value; a list with one for each pass where a label stands inside a loop."""
         if len(found) == 1 and found[0].part is None:
             return self.value(found[0].live)
@@ -219,7 +219,7 @@ class Directory:
             return max((len(part.left()) for part in live.parts), default=0)
         return self.chains.joined([values[0] for values in self._by_chain(live.parts[0])])
 
-    def _by_chain(self, part: Part) -> list[list[Any]]:
+    def _by_chain(self, part: LoopPart) -> list[list[Any]]:
         """For each chain the values of the passes that are left."""
         chains = zip(self.chains.models, part.rows, strict=True)
         return [[_present(model, rows, position) for position in part.left()] for model, rows in chains]
@@ -300,13 +300,13 @@ def _present(model: Model, rows: Rows, position: int) -> Any:
     return to_python(model.read_result(rows.code, int(rows.rows[position])))
 
 
-def _positions(found: Found, reference: DirectiveReference) -> list[tuple[Part, Sequence[int]]]:
+def _positions(found: FoundDirective, reference: DirectiveReference) -> list[tuple[LoopPart, Sequence[int]]]:
     """The rows that a reference names in each part: all that are left, or those of one pass."""
     if not reference.positions:
         return [(part, part.left()) for part in found.parts()]
     if all(part.passes is None for part in found.parts()):
         raise VentureError("only the data of a loop are forgotten one by one", reference.span)
-    chosen: list[tuple[Part, Sequence[int]]] = []
+    chosen: list[tuple[LoopPart, Sequence[int]]] = []
     for part in found.parts():
         at = part.passes.find(reference.positions) if part.passes is not None else []
         chosen.append((part, [position for position in at if position not in part.forgotten]))

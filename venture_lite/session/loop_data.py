@@ -9,19 +9,19 @@ from typing import Any
 
 import numpy as np
 
-from venture_lite.code import Code
 from venture_lite.errors import Span, VentureError
-from venture_lite.session.live import Directory, Live, Part, Passes
-from venture_lite.trace.withdrawal import Places, put_back, requested, withdraw
+from venture_lite.interpreter.withdrawal import Places, put_back, requested, withdraw
+from venture_lite.program.code import Code
+from venture_lite.session.live import Directory, Live, LivePasses, LoopPart
 
 
 @dataclass(slots=True)
 class _Group:
     """The data of one loop: its directives, in order, and the passes that still have an observation."""
 
-    passes: Passes
+    passes: LivePasses
     span: Span
-    parts: list[Part]
+    parts: list[LoopPart]
     positions: Sequence[int] = ()
 
 
@@ -103,11 +103,11 @@ def _groups(directory: Directory) -> list[_Group]:
     return list(groups.values())
 
 
-def _pass_of(live: Live, passes: Passes) -> tuple[Any, ...]:
+def _pass_of(live: Live, passes: LivePasses) -> tuple[Any, ...]:
     return (id(live.run), passes.names, *(int(column[0]) for column in passes.variables))
 
 
-def _left(passes: Passes, observing: list[Part]) -> Sequence[int]:
+def _left(passes: LivePasses, observing: list[LoopPart]) -> Sequence[int]:
     """Positions that some observation still has."""
     if any(not part.forgotten for part in observing):
         return range(passes.count)

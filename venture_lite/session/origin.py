@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from venture_lite.draws import Origin, column_array
-from venture_lite.session.live import Directory, Live, Part
-from venture_lite.syntax import Expression, IndexName, IndexOf, Observe, Parameter
+from venture_lite.draws.draws import Origin, column_array
+from venture_lite.language.syntax import Expression, IndexName, IndexOf, Observe, Parameter
+from venture_lite.session.live import Directory, Live, LoopPart
 from venture_lite.values import freeze
 
 
@@ -66,7 +66,7 @@ def _observed(directory: Directory) -> dict[str, np.ndarray]:
     return observed
 
 
-def _named_parts(live: Live) -> Iterator[tuple[str, Part]]:
+def _named_parts(live: Live) -> Iterator[tuple[str, LoopPart]]:
     """The observing parts of a directive; a loop that observes once may lend its label."""
     observing = [part for part in live.parts if part.evidence is not None]
     for part in observing:

@@ -6,9 +6,9 @@ import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from venture_lite.code import Code
 from venture_lite.errors import CallSite, Span, VentureError
-from venture_lite.syntax import Expression, Form
+from venture_lite.language.syntax import Expression, Form
+from venture_lite.program.code import Code
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)

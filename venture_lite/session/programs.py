@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from venture_lite import syntax
 from venture_lite.errors import ArgumentError, ParameterError, Source, Span, VentureError
-from venture_lite.parameters import refuse_missing
-from venture_lite.parse import parse_expression, parse_program, spelling
-from venture_lite.source_files import read_source, resolved
-from venture_lite.supplied import converted
-from venture_lite.syntax import Directive, Expression
+from venture_lite.language import syntax
+from venture_lite.language.parse import parse_expression, parse_program, spelling
+from venture_lite.language.source_files import read_source, resolved
+from venture_lite.language.syntax import Directive, Expression
+from venture_lite.program.parameters import refuse_missing
+from venture_lite.program.supplied import converted
 from venture_lite.values import from_python
 from venture_lite.values import written as typed
 

@@ -10,24 +10,24 @@ from typing import Any
 
 import numpy as np
 
-from venture_lite import syntax
-from venture_lite.code import Kind
-from venture_lite.draws import Draws
+from venture_lite.draws.draws import Draws
+from venture_lite.draws.presentation import counted
 from venture_lite.errors import Span, VentureError, warn
 from venture_lite.inference.program import NOTHING_READ, InferenceProgram
 from venture_lite.inference.watch import Watch
-from venture_lite.lift import Lifter, shape
-from venture_lite.parameters import constant_index
-from venture_lite.presentation import counted
+from venture_lite.interpreter.ancestry import Sources, sources_of
+from venture_lite.interpreter.machine import NO_EVIDENCE
+from venture_lite.interpreter.model import Model
+from venture_lite.language import syntax
+from venture_lite.language.syntax import Expression, Name
+from venture_lite.program.code import Kind
+from venture_lite.program.lift import Lifter, shape
+from venture_lite.program.parameters import constant_index
 from venture_lite.session.chains import Chains, Given, Told
 from venture_lite.session.live import Directory
 from venture_lite.session.loop_data import LoopData
 from venture_lite.session.places import Shared, told_at
 from venture_lite.session.shapes import shapes_of
-from venture_lite.syntax import Expression, Name
-from venture_lite.trace.ancestry import Sources, sources_of
-from venture_lite.trace.directives import Model
-from venture_lite.trace.machine import NO_EVIDENCE
 from venture_lite.values import from_python, to_python
 
 

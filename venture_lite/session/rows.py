@@ -9,20 +9,20 @@ from typing import Any
 
 import numpy as np
 
-from venture_lite import syntax
-from venture_lite.code import Code, Global
-from venture_lite.collector import collector_paused
 from venture_lite.errors import ParameterError, VentureError
-from venture_lite.lift import Lifter, shape
-from venture_lite.parameters import constant_index, index_column
+from venture_lite.interpreter.machine import NO_EVIDENCE
+from venture_lite.interpreter.model import POLL_EVERY, Model, Rows
+from venture_lite.language import syntax
+from venture_lite.language.collector import collector_paused
+from venture_lite.language.syntax import Expression, Literal, Parameter, Quote
+from venture_lite.program.code import Code, Global
+from venture_lite.program.lift import Lifter, shape
+from venture_lite.program.parameters import constant_index, index_column
 from venture_lite.session.chains import Chains, Given
-from venture_lite.session.live import Live, Part, Passes
+from venture_lite.session.live import Live, LivePasses, LoopPart
 from venture_lite.session.origin import name_of_data
 from venture_lite.session.places import Shared, told_at
 from venture_lite.session.queries import evaluator
-from venture_lite.syntax import Expression, Literal, Parameter, Quote
-from venture_lite.trace.directives import POLL_EVERY, Model, Rows
-from venture_lite.trace.machine import NO_EVIDENCE
 from venture_lite.values import from_python, show
 
 REMEMBERED = 1_000_000
@@ -36,7 +36,7 @@ Variables = Mapping[str, np.ndarray]
 
 
 @dataclass(frozen=True, slots=True)
-class Leaf:
+class LoopLeaf:
     """An observe or a predict, with the passes of all loops around it."""
 
     directive: syntax.Observe | syntax.Predict
@@ -87,21 +87,21 @@ def load_leaf(chains: Chains, live: Live, directive: syntax.Observe | syntax.Pre
     variables = given.arrays() if given.passes else {}
     part = live.parts[0]
     if variables:
-        part.passes = Passes(tuple(variables), tuple(variables.values()), 1)
-    _load(chains, [part], [Leaf(directive, variables, 1)], given)
+        part.passes = LivePasses(tuple(variables), tuple(variables.values()), 1)
+    _load(chains, [part], [LoopLeaf(directive, variables, 1)], given)
 
 
 def load_loop(chains: Chains, live: Live, loop: syntax.Loop, given: Given) -> None:
     """A loop that only observes and predicts: one directive, its rows loaded together."""
-    leaves: list[Leaf] = []
+    leaves: list[LoopLeaf] = []
     _unroll(loop, given, given.arrays(), leaves)
     # the directives of one loop share its passes: together they make its data
-    passes: dict[int, Passes] = {}
+    passes: dict[int, LivePasses] = {}
     for leaf in leaves:
         if id(leaf.variables) not in passes:
             columns = [_compact(column) for column in leaf.variables.values()]
-            passes[id(leaf.variables)] = Passes(tuple(leaf.variables), columns, leaf.count)
-        live.parts.append(Part(leaf.directive.label, passes=passes[id(leaf.variables)]))
+            passes[id(leaf.variables)] = LivePasses(tuple(leaf.variables), columns, leaf.count)
+        live.parts.append(LoopPart(leaf.directive.label, passes=passes[id(leaf.variables)]))
     _load(chains, live.parts, leaves, given)
     # a part without a pass has no rows, and nothing to report or to forget
     live.parts[:] = [part for part in live.parts if part.rows]
@@ -140,22 +140,22 @@ def passes_of(loop: syntax.Loop, given: Given, outer: Variables) -> dict[str, np
     return inner
 
 
-def _unroll(loop: syntax.Loop, given: Given, outer: Variables, leaves: list[Leaf]) -> None:
+def _unroll(loop: syntax.Loop, given: Given, outer: Variables, leaves: list[LoopLeaf]) -> None:
     """The leaves of a loop, with all passes of the loops around them."""
     inner = passes_of(loop, given, outer)
     for directive in loop.body:
         if isinstance(directive, syntax.Loop):
             _unroll(directive, given, inner, leaves)
         elif isinstance(directive, (syntax.Observe, syntax.Predict)):
-            leaves.append(Leaf(directive, inner, len(inner[loop.variable])))
+            leaves.append(LoopLeaf(directive, inner, len(inner[loop.variable])))
 
 
 @dataclass(frozen=True, slots=True)
 class _Prepared:
     """What one chain needs to load a leaf."""
 
-    part: Part
-    leaf: Leaf
+    part: LoopPart
+    leaf: LoopLeaf
     shared: Shared
     columns: list[Any]
     evidence: Any
@@ -170,7 +170,7 @@ class _Prepared:
             yield
 
 
-def _load(chains: Chains, parts: list[Part], leaves: list[Leaf], given: Given) -> None:
+def _load(chains: Chains, parts: list[LoopPart], leaves: list[LoopLeaf], given: Given) -> None:
     """Load the leaves into every chain; the data are shared."""
     data: list[tuple[list[Any], Any]] = []
     present = [(part, leaf) for part, leaf in zip(parts, leaves, strict=True) if leaf.count]
@@ -189,7 +189,7 @@ def _load(chains: Chains, parts: list[Part], leaves: list[Leaf], given: Given) -
                 _read_predictions(model, rows)
 
 
-def _remember(part: Part, leaf: Leaf, evidence: Any) -> None:
+def _remember(part: LoopPart, leaf: LoopLeaf, evidence: Any) -> None:
     """Keep an observe's values for the origin of draws, copied: the trace may take the array over and write to it."""
     if isinstance(leaf.directive, syntax.Observe) and _size(evidence) <= REMEMBERED:
         part.data_name = name_of_data(leaf.directive)
@@ -240,7 +240,7 @@ def _load_prepared(model: Model, prepared: list[_Prepared]) -> list[Rows]:
 
 
 @contextlib.contextmanager
-def _naming_the_pass(passes: Passes | None) -> Iterator[None]:
+def _naming_the_pass(passes: LivePasses | None) -> Iterator[None]:
     """An error met in one pass of a loop says in which."""
     try:
         yield
@@ -250,7 +250,7 @@ def _naming_the_pass(passes: Passes | None) -> Iterator[None]:
         raise
 
 
-def _evidence(chains: Chains, leaf: Leaf, given: Given) -> Any:
+def _evidence(chains: Chains, leaf: LoopLeaf, given: Given) -> Any:
     """The observed value in every pass, or NO_EVIDENCE for a predict."""
     if not isinstance(leaf.directive, syntax.Observe):
         return NO_EVIDENCE

@@ -6,16 +6,22 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from venture_lite import syntax
-from venture_lite.analyze import inlinable
-from venture_lite.draws import Draws
+from venture_lite.draws.draws import Draws
 from venture_lite.errors import Source, Span, VentureError, warn
-from venture_lite.label_uses import LabelUse, LabelUses
-from venture_lite.lift import Lifter
-from venture_lite.parse import parse_program
+from venture_lite.interpreter.impossible import explain_start
+from venture_lite.interpreter.model import Model
+from venture_lite.interpreter.weights import log_density
+from venture_lite.language import syntax
+from venture_lite.language.parse import parse_program
+from venture_lite.language.source_files import read_source, resolved, unquoted_outside
+from venture_lite.language.syntax import Directive
+from venture_lite.program.compiler import inlinable
+from venture_lite.program.label_uses import LabelUse, LabelUses
+from venture_lite.program.lift import Lifter
+from venture_lite.program.supplied import Parameters
 from venture_lite.session import queries, rows
 from venture_lite.session.chains import Chains, Given
-from venture_lite.session.live import Directory, Live, Part
+from venture_lite.session.live import Directory, Live, LoopPart
 from venture_lite.session.origin import Origins
 from venture_lite.session.programs import (
     DirectiveResult,
@@ -25,14 +31,8 @@ from venture_lite.session.programs import (
     refuse_in_loop,
     result_of,
 )
-from venture_lite.source_files import read_source, resolved, unquoted_outside
-from venture_lite.supplied import Parameters
-from venture_lite.syntax import Directive
-from venture_lite.trace.directives import Model
-from venture_lite.trace.impossible import explain_start
 from venture_lite.trace.runtime import Exchangeable
 from venture_lite.trace.table import ROW_MASK
-from venture_lite.trace.weights import log_density
 from venture_lite.values import to_python
 
 
@@ -223,7 +223,12 @@ class Runner:
                 targets.append(target)
             made = rows.load_assume(self.chains, directive, given, targets)
             live = Live(
-                self.directory.next_id, directive.label, "assume", directive.span, [Part(None, made)], directive.name
+                self.directory.next_id,
+                directive.label,
+                "assume",
+                directive.span,
+                [LoopPart(None, made)],
+                directive.name,
             )
             value = self.directory.value(live)
         except BaseException:
@@ -245,7 +250,7 @@ class Runner:
         self.directory.refuse_taken([directive.label], directive.span, given.run)
         kind = "observe" if isinstance(directive, syntax.Observe) else "predict"
         live = Live(
-            self.directory.next_id, directive.label, kind, directive.span, [Part(directive.label)], run=given.run
+            self.directory.next_id, directive.label, kind, directive.span, [LoopPart(directive.label)], run=given.run
         )
         with self.directory.naming_the_first():
             rows.load_leaf(self.chains, live, directive, given)

@@ -9,10 +9,10 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 
-from venture_lite.analyze import tree_of
-from venture_lite.code import Code, Global
+from venture_lite.interpreter.model import Model
+from venture_lite.program.code import Code, Global
+from venture_lite.program.compiler import tree_of
 from venture_lite.session.places import Shared
-from venture_lite.trace.directives import Model
 
 MOST_KEPT = 256
 """Shapes that are kept though nobody holds them."""

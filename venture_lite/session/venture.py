@@ -10,15 +10,19 @@ from typing import Any, NoReturn, overload
 
 import numpy as np
 
-from venture_lite import syntax
-from venture_lite.draws import DrawsBuilder
+from venture_lite.draws.draws import DrawsBuilder
 from venture_lite.errors import ArgumentError, Source, Span, VentureWarning
+from venture_lite.inference.progress import Progress, Silent
+from venture_lite.interpreter.machine import Limits
+from venture_lite.interpreter.model import Model
+from venture_lite.language import syntax
+from venture_lite.language.source_files import read_source
 from venture_lite.procedures.predictor import LinearPredictor
-from venture_lite.procedures.registration import user_procedure
-from venture_lite.procedures.signatures import Arguments
-from venture_lite.procedures.user_makers import ExchangeableState
-from venture_lite.procedures.value_domains import ValueDomainLike
-from venture_lite.progress import Progress, Silent
+from venture_lite.procedures.registered.makers import ExchangeableState
+from venture_lite.procedures.registered.registration import user_procedure
+from venture_lite.procedures.registered.signatures import Arguments
+from venture_lite.procedures.registered.value_domains import ValueDomainLike
+from venture_lite.program.supplied import Parameters
 from venture_lite.session.chains import Chains, Given
 from venture_lite.session.door import door
 from venture_lite.session.programs import (
@@ -32,10 +36,6 @@ from venture_lite.session.programs import (
 )
 from venture_lite.session.runner import Runner
 from venture_lite.session.undo import Undo
-from venture_lite.source_files import read_source
-from venture_lite.supplied import Parameters
-from venture_lite.trace.directives import Model
-from venture_lite.trace.machine import Limits
 
 
 class Venture:

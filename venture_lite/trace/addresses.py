@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from venture_lite.code import Code
 from venture_lite.procedures.record import Deterministic, Maker, Random
+from venture_lite.program.code import Code
 from venture_lite.trace.runtime import Closure, Exchangeable, Memo
 from venture_lite.values import Symbol, key_of
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from venture_lite.code import Code, Global
+from venture_lite.program.code import Code, Global
 from venture_lite.trace.journal import Journal
 from venture_lite.trace.table import NONE
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from venture_lite.code import Code, GlobalRef, Kind, Ref, Slot, SlotRef
+from venture_lite.program.code import Code, GlobalRef, Kind, Ref, Slot, SlotRef
 from venture_lite.trace.table import ROW_MASK, Column
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from venture_lite.code import Code, Kind, Ref, Slot
+from venture_lite.program.code import Code, Kind, Ref, Slot
 from venture_lite.trace.addresses import procedures_in
 from venture_lite.trace.dependence import is_memoized, source_nodes
 from venture_lite.trace.keys import memo_key

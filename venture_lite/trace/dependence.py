@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from venture_lite.code import Code, GlobalRef, Kind, Ref, SlotRef, origin, sources
 from venture_lite.errors import ArgumentError, EvidenceError
+from venture_lite.program.code import Code, GlobalRef, Kind, Ref, SlotRef, origin, sources
 
 if TYPE_CHECKING:
     from venture_lite.trace.trace import Trace

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from venture_lite.code import Code, Constant, GlobalRef, Kind, Ref, SlotRef
 from venture_lite.errors import InternalError, NameUnknown
 from venture_lite.procedures.columns import RowByRow
 from venture_lite.procedures.record import Deterministic
+from venture_lite.program.code import Code, Constant, GlobalRef, Kind, Ref, SlotRef
 from venture_lite.trace.borrowed import BorrowedColumn
 from venture_lite.trace.runtime import Closure
 from venture_lite.trace.table import ROW_MASK, Column, NotColumnar

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from venture_lite.code import Code, Constant, GlobalRef, Kind, Ref, SlotRef
 from venture_lite.errors import InternalError, NameUnknown, VentureError
 from venture_lite.procedures.checks import check_arguments
 from venture_lite.procedures.record import Deterministic
+from venture_lite.program.code import Code, Constant, GlobalRef, Kind, Ref, SlotRef
 from venture_lite.trace.runtime import Closure
 
 if TYPE_CHECKING:

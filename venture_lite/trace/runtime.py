@@ -6,8 +6,8 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Any
 
-from venture_lite.code import Code
 from venture_lite.procedures.record import Maker, MakerState
+from venture_lite.program.code import Code
 from venture_lite.trace.keys import KeyIndex
 
 

@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from venture_lite.code import Code, Kind
 from venture_lite.errors import InternalError
+from venture_lite.program.code import Code, Kind
 from venture_lite.trace.row_order import RowOrder
 
 STAMPS = itertools.count(1)

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from venture_lite.analyze import Analyzer, StandardNames
-from venture_lite.code import VACANT, Code, Kind, Program, SlotRef
 from venture_lite.errors import CallSite, InternalError
 from venture_lite.procedures.checks import record_valid
 from venture_lite.procedures.record import Random
+from venture_lite.program.code import VACANT, Code, Kind, Program, SlotRef
+from venture_lite.program.compiler import Analyzer, StandardNames
 from venture_lite.trace.bindings import Bindings
 from venture_lite.trace.borrowed import borrow
 from venture_lite.trace.constants import Constants

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Container
 from typing import Any
 
-from venture_lite.code import Code, Program
+from venture_lite.program.code import Code, Program
 from venture_lite.trace.bags import Bag, Users
 from venture_lite.trace.journal import Journal
 from venture_lite.trace.table import NONE, ROW_MASK, Table

@@ -1,0 +1,59 @@
+"""Single coordinates of continuous choices, unconstrained: what one-dimensional methods move."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from venture_lite.blocks.distributions import transform_of
+from venture_lite.errors import InternalError
+from venture_lite.procedures.transforms import Transform
+from venture_lite.trace.table import ROW_MASK
+from venture_lite.trace.trace import Trace
+
+
+def dimensions(trace: Trace, node: int) -> int:
+    """How many free coordinates a choice has."""
+    transform, value, arguments = _continuous(trace, node)
+    return int(np.size(transform.to_free(value, arguments)))
+
+
+def _continuous(trace: Trace, node: int) -> tuple[Transform, Any, tuple[Any, ...]]:
+    """(transform, value, arguments) of a choice."""
+    operator, arguments = trace.application(node >> 32, node & ROW_MASK)
+    transform = transform_of(operator)
+    if transform is None:
+        raise InternalError("a discrete choice has no coordinates")
+    return transform, trace.value(node), arguments
+
+
+class Coordinate:
+    """One free coordinate of a choice in its present state, and the proposal that puts it at `at`.
+
+    What the choice's distribution reads stays as it is while the coordinate is moved.
+    """
+
+    counts = True
+
+    def __init__(self, trace: Trace, node: int, index: int) -> None:
+        self._transform, old, arguments = _continuous(trace, node)
+        self._log_jacobian = self._transform.log_jacobian(old, arguments)
+        self._is_one = not isinstance(old, (np.ndarray, tuple))
+        # every free coordinate of the choice
+        self._free = np.array(self._transform.to_free(old, arguments), dtype=np.float64)
+        self._index = index
+        self.start = self.at = float(self._free.flat[index])
+
+    def prepare(self, trace: Trace, principals: Iterable[int]) -> None:
+        """The old value is known."""
+
+    def propose(self, node: int, operator: Any, arguments: tuple[Any, ...], old: Any) -> tuple[Any, float]:
+        if self._is_one:
+            value = self._transform.from_free(self.at, arguments)
+        else:
+            free = self._free.copy()
+            free.flat[self._index] = self.at
+            value = self._transform.from_free(free, arguments)
+        return value, self._transform.log_jacobian(value, arguments) - self._log_jacobian

@@ -1,0 +1,73 @@
+"""Densities with gradients, for kernels that follow them: kept by block, and refused where there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from venture_lite.blocks.density import BlockDensity
+from venture_lite.blocks.distributions import refuse_discrete
+from venture_lite.errors import VentureError
+from venture_lite.interpreter.model import Model
+from venture_lite.interpreter.weights import Weight
+
+MOST = 10_000
+"""Blocks whose densities are kept."""
+
+
+class Densities:
+    """The densities of the blocks that one action moves."""
+
+    def __init__(self, model: Model, name: str, warn: Callable[[str], None]) -> None:
+        self.model = model
+        self.name = name
+        self.warn = warn
+        # evaluations of rows so far
+        self.rows = 0
+        self._told = False
+        self._kept: dict[tuple[int, ...], BlockDensity] = {}
+
+    def of(self, nodes: Sequence[int]) -> BlockDensity:
+        """Raises KernelError, with the reason, where a block's density may jump or has no derivative."""
+        block = tuple(nodes)
+        found = self._kept.get(block)
+        if found is None or not found.is_valid():
+            refuse_discrete(self.name, "gibbs, or mh")(self.model, list(nodes))
+            if len(self._kept) >= MOST:
+                self._kept.clear()
+            found = self._kept[block] = BlockDensity(self.model, block)
+        return found
+
+    def refuse(self, model: Model, nodes: list[int]) -> None:
+        """For `inspected_first`: raises where a block cannot be moved."""
+        if nodes:
+            self.of(nodes)
+
+    def here(self, density: BlockDensity) -> tuple[np.ndarray, Weight, np.ndarray]:
+        """The present free coordinates of a block, its log density and the gradient."""
+        free = density.present()
+        self.rows += density.rows
+        return free, *density.evaluate()
+
+    def at(self, density: BlockDensity, free: np.ndarray) -> tuple[Weight, np.ndarray] | None:
+        """Move a block: the log density there and its gradient; None where they are not finite.
+
+        A path that runs away leaves the domains of procedures (`exp` of a large number is infinite). That is the
+        path's doing, not the program's, and is said once. What the journal holds since takes the block back.
+        """
+        self.model.poll()
+        if not np.isfinite(free).all():
+            return None
+        self.rows += density.rows
+        try:
+            density.put(free)
+            weight, gradient = density.evaluate()
+        except VentureError as error:
+            if not self._told:
+                self.warn(f"{self.name}: a path ended where the density has no value: {error.message}")
+                self._told = True
+            return None
+        if not np.isfinite(gradient).all():
+            return None
+        return weight, gradient

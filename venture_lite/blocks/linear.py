@@ -1,0 +1,362 @@
+"""The linear predictor of a group of choices: which part of their arguments is linear in the principals.
+
+A likelihood such as `(bernoulli (logistic (dot w x)))` reads the principals through one number for each row that is an
+affine function of them: features times coefficients, plus an offset. The text says so: `dot`, sums, and products with
+what does not depend on the principals keep a value affine. This module reads the features off the slots of a Code, rows
+at once; what it cannot read so it refuses with the reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from venture_lite.blocks.affine import (
+    Affine,
+    NotLinear,
+    PrincipalRows,
+    Scores,
+    Stack,
+    Whole,
+    by_row,
+    is_affine,
+    of_all,
+    product,
+    scaled,
+)
+from venture_lite.errors import KernelError
+from venture_lite.procedures.columns import RowByRow
+from venture_lite.procedures.predictor import LinearPredictor
+from venture_lite.procedures.record import Deterministic, Random
+from venture_lite.program.code import Code, GlobalRef, Kind, Ref, SlotRef, origin
+from venture_lite.trace.dependence import named_node, reads
+from venture_lite.trace.emit import columns_reader
+from venture_lite.trace.table import ROW_MASK, NotColumnar
+
+if TYPE_CHECKING:
+    from venture_lite.trace.trace import Trace
+
+MOST_UNITS = 2**27
+"""Numbers (a gigabyte) that the features of `lookup` may take."""
+
+
+OTHERS = "mh with 'drift, hmc, or subsampled_mh without 'proxy"
+"""What moves a block that is not read linearly."""
+
+
+@dataclass(frozen=True, slots=True)
+class Linear:
+    """`eta = features @ coefficients + offset`, the coefficients being the principals one after the other.
+
+    For a vector predictor the principals are the rows of one matrix (K, F), or that matrix, and `eta = features @
+    coefficients.T + offset`.
+    """
+
+    predictor: LinearPredictor
+    # (rows, F), each row in one piece: a few of them are gathered quickly
+    features: np.ndarray
+    # (rows,), or (rows, K) for a vector predictor; one number where all rows share it
+    offset: Any
+    # values (rows, ...) of the choices
+    values: np.ndarray
+    # the other arguments of the record in their order, each (rows, ...) or one value; None in the predictor's place
+    others: tuple[Any, ...]
+
+    @property
+    def count(self) -> int:
+        return len(self.values)
+
+    def eta(self, coefficients: np.ndarray, rows: Any = slice(None)) -> np.ndarray:
+        """The predictors of some rows; `coefficients` (F,), or (K, F) for a vector predictor."""
+        # `take` gathers rows in two thirds of the time that an index needs
+        features = self.features.take(rows, axis=0) if isinstance(rows, np.ndarray) else self.features[rows]
+        found: np.ndarray = features @ coefficients.T
+        offset = self.offset
+        if isinstance(offset, np.ndarray) and offset.ndim == found.ndim:
+            found += offset[rows]
+        elif not isinstance(offset, float) or offset != 0.0:
+            found += offset
+        return found
+
+    def is_as(self, other: Linear) -> bool:
+        """Whether another reading of the trace found the same likelihoods."""
+        pairs = [(self.features, other.features), (self.offset, other.offset), (self.values, other.values)]
+        pairs.extend(zip(self.others, other.others, strict=True))
+        is_alike = self.predictor is other.predictor and self.count == other.count
+        return is_alike and all(a is None or np.array_equal(a, b) for a, b in pairs)
+
+    def given(self, eta: Any, rows: Any = slice(None)) -> tuple[Any, ...]:
+        """The arguments of the predictor's functions, the value first."""
+        taken = [self._taken(other, rows) for other in self.others]
+        taken[self.predictor.argument] = eta
+        return (self.values[rows], *taken)
+
+    def _taken(self, other: Any, rows: Any) -> Any:
+        return other[rows] if isinstance(other, np.ndarray) and len(other) == len(self.values) else other
+
+
+def linear_predictor(trace: Trace, site: int, rows: Any, principals: Sequence[int]) -> Linear:
+    """How the choices of a site read the principals, over a slice or an index array of rows.
+
+    Raises KernelError where the record has no linear predictor, or where it is no affine function of the principals.
+    """
+    code = trace.program.site_code[site]
+    slot = code.slots[trace.program.site_slot[site]]
+    record = slot.record
+    known = record.predictor if isinstance(record, Random) else None
+    if known is None or not isinstance(record, Random):
+        name = "this call" if record is None else record.name
+        raise KernelError(f"{name} has no linear predictor", slot.span, OTHERS)
+    reader = _Reader(trace, code, rows, principals)
+    try:
+        for position, argument in enumerate(slot.arguments):
+            if position != known.argument and reader.depends(code, argument):
+                raise NotLinear(f"{record.arguments[position].name} of {record.name} depends on the block too")
+        argument = _through_link(code, slot.arguments[known.argument], known.inverse_link)
+        features, offset = reader.design(reader.read(code, argument), known.is_vector)
+        others = tuple(
+            None if position == known.argument else reader.plain(code, item)
+            for position, item in enumerate(slot.arguments)
+        )
+        values = np.asarray(trace.column(site).gather(rows))
+    except NotLinear as error:
+        raise KernelError(f"{record.name} does not read the block linearly: {error}", slot.span, OTHERS) from None
+    except (NotColumnar, RowByRow):
+        raise KernelError(f"the arguments of {record.name} are no columns of numbers", slot.span, OTHERS) from None
+    return Linear(known, features, offset, values, others)
+
+
+def _through_link(code: Code, argument: Ref, inverse_link: str | None) -> Ref:
+    """The predictor inside `(exp eta)` and the like."""
+    if inverse_link is None:
+        return argument
+    match argument:
+        case SlotRef(depth=0, slot=index):
+            slot = code.slots[index]
+            if slot.record is not None and slot.record.name == inverse_link:
+                return slot.arguments[0]
+    raise NotLinear(f"the argument is not ({inverse_link} ...) of a predictor")
+
+
+class _Reader:
+    """Follows references from one group of rows; the values on the way are numbers for each row, or affine."""
+
+    def __init__(self, trace: Trace, code: Code, rows: Any, principals: Sequence[int]) -> None:
+        self.trace = trace
+        self.code = code
+        self.rows = rows
+        self.count = rows.stop - rows.start if isinstance(rows, slice) else len(rows)
+        self.principals = list(principals)
+
+    def depends(self, code: Code, ref: Ref) -> bool:
+        """Whether a value reads a principal; by the first of the rows, which all have the same shape."""
+        first = self.rows.start if isinstance(self.rows, slice) else int(self.rows[0])
+        return reads(
+            self.trace, code, first, [ref], lambda node: node in self.principals or self._family(node) is not None
+        )
+
+    def _family(self, node: int) -> int | None:
+        """The principal that a call's value is, for a call of a memoized procedure whose result is principal."""
+        code, slot, row = self.trace.decode(node)
+        if code.slots[slot].kind is not Kind.CALL:
+            return None
+        packed = self.trace.tables[code.index].edges[slot].view[row]
+        if packed < 0:
+            return None
+        result = named_node(self.trace, self.trace.program.codes[packed >> 32], packed & ROW_MASK)
+        return result if result in self.principals else None
+
+    # ------------------------------------------------------------------------------------------------ reading
+
+    def plain(self, code: Code, ref: Ref) -> Any:
+        """The values (rows, ...) of what does not depend on the principals, or one value for all."""
+        if code is not self.code:
+            raise NotLinear("it is computed elsewhere from the block and other things")
+        read, _, _ = columns_reader(self.trace, code, (ref,))
+        return read(self.rows)[0]
+
+    def read(self, code: Code, ref: Ref) -> Any:
+        """A value of `affine.py` where it depends on the principals, else plain numbers: one, one for each row, or
+        vectors (1 or rows, D)."""
+        if not self.depends(code, ref):
+            found = self.plain(code, ref)
+            # a vector that all rows share, not a number for each
+            is_shared = isinstance(found, np.ndarray) and found.ndim == 1 and self._is_one_value(code, ref)
+            return found[None] if is_shared else found
+        match ref:
+            case GlobalRef(target=target) if (place := origin(target)) is not None:
+                node = self.trace.result_node(*place)
+                return Whole(node) if node in self.principals else self.read_global(*place)
+            case SlotRef(depth=0, slot=index):
+                slot = code.slots[index]
+                if slot.kind is Kind.CALL:
+                    return self._called(code, index)
+                if slot.kind is Kind.DETERMINISTIC and isinstance(slot.record, Deterministic):
+                    return self._apply(slot.record, [self.read(code, argument) for argument in slot.arguments])
+        raise NotLinear("it is read in a way that the text does not show to be linear")
+
+    def _is_one_value(self, code: Code, ref: Ref) -> bool:
+        """Whether all rows read the same array: one row then reads no array of length 1."""
+        first = self.rows.start if isinstance(self.rows, slice) else int(self.rows[0])
+        read, _, _ = columns_reader(self.trace, code, (ref,))
+        return len(read(slice(first, first + 1))[0]) != 1
+
+    def read_global(self, code: Code, row: int) -> Any:
+        """A deterministic global of the principals, read as the text of its own directive says."""
+        match code.result:
+            case SlotRef(depth=0, slot=index) if isinstance(code.slots[index].record, Deterministic):
+                slot = code.slots[index]
+                inner = _Reader(self.trace, code, slice(row, row + 1), self.principals)
+                record = slot.record
+                assert isinstance(record, Deterministic)
+                arguments = [of_all(inner.read(code, argument)) for argument in slot.arguments]
+                return self._apply(record, arguments)
+        raise NotLinear("a name on the way is no plain expression")
+
+    def _called(self, code: Code, slot: int) -> Whole:
+        edges = self.trace.tables[code.index].edges[slot].gather(self.rows)
+        first = int(edges[0])
+        node = named_node(self.trace, self.trace.program.codes[first >> 32], first & ROW_MASK) if first >= 0 else -1
+        if node not in self.principals or (edges != first).any():
+            raise NotLinear("rows call different parts of the block")
+        return Whole(node)
+
+    # ---------------------------------------------------------------------------------------------- arithmetic
+
+    def _apply(self, record: Deterministic, arguments: list[Any]) -> Any:
+        match record.name, arguments:
+            case "dot", [one, other]:
+                return self._dot(one, other)
+            case "matmul", [Whole(node=node, scale=scale), other] if not is_affine(other) and np.ndim(scale) < 2:
+                return Scores(node, scaled(other, scale))
+            case "matrix", [PrincipalRows()]:
+                return arguments[0]
+            case (("matrix" | "list"), parts) if all(map(self._is_row, parts)):
+                return PrincipalRows(tuple(part.node for part in parts))
+            case "matmul", [PrincipalRows(nodes=nodes), other] if not is_affine(other):
+                features = np.asarray(other, dtype=np.float64)
+                return Stack(tuple(Affine({node: features}, 0.0) for node in nodes))
+            case "vector", parts:
+                return Stack(tuple(parts))
+            # a default stands last, None where none is given
+            case "lookup", [Whole(node=node, scale=scale), position, _] if not is_affine(position):
+                return Affine({node: scaled(self._units(node, position), scale)}, 0.0)
+            case "+", [first, *rest]:
+                for item in rest:
+                    first = self._plus(first, item)
+                return first
+            case "-", [only]:
+                return self._times(only, -1.0)
+            case "-", [first, other]:
+                return self._plus(first, self._times(other, -1.0))
+            case "*", [first, *rest]:
+                for item in rest:
+                    first = self._times(item, first) if is_affine(item) else self._times(first, item)
+                return first
+            case "/", [first, other] if not is_affine(other):
+                return self._times(first, 1.0 / np.asarray(other, dtype=np.float64))
+        raise NotLinear(f"{record.name} of it is not linear")
+
+    def _is_row(self, item: Any) -> bool:
+        return isinstance(item, Whole) and item.is_bare() and np.ndim(self.trace.value(item.node)) == 1
+
+    def _units(self, node: int, positions: Any) -> np.ndarray:
+        """Features (rows, D) or (D,) that choose one coordinate."""
+        value = self.trace.value(node)
+        if np.ndim(value) != 1:
+            raise NotLinear("lookup of a matrix is not linear")
+        size = np.size(value)
+        if np.size(positions) * size > MOST_UNITS:
+            raise NotLinear("as features, the positions that are looked up would take too much memory")
+        found = np.zeros((*np.shape(positions), size))
+        np.put_along_axis(found, np.asarray(positions, dtype=np.int64)[..., None], 1.0, axis=-1)
+        return found
+
+    def _dot(self, one: Any, other: Any) -> Affine:
+        if isinstance(other, Whole):
+            one, other = other, one
+        if not isinstance(one, Whole) or is_affine(other):
+            raise NotLinear("dot of it is not linear")
+        return Affine({one.node: scaled(other, one.scale)}, 0.0)
+
+    def _number(self, item: Any) -> Affine:
+        """A scalar principal as an affine number."""
+        match item:
+            case Affine():
+                return item
+            case Whole(node=node) if not self._is_wide(node):
+                return Affine({node: np.ones(1)}, 0.0)
+        raise NotLinear("a vector stands where a number is expected")
+
+    def _is_wide(self, node: int) -> bool:
+        return isinstance(self.trace.value(node), (np.ndarray, tuple))
+
+    def _plus(self, one: Any, other: Any) -> Any:
+        if not is_affine(one):
+            one, other = other, one
+        if not is_affine(one):
+            return np.add(one, other)
+        if isinstance(one, Scores) and not is_affine(other):
+            return Scores(one.node, one.features, one.offset + np.asarray(other))
+        one = self._number(one)
+        if not is_affine(other):
+            return Affine(one.terms, one.offset + np.asarray(other, dtype=np.float64))
+        other = self._number(other)
+        terms = dict(one.terms)
+        for node, coefficients in other.terms.items():
+            terms[node] = terms[node] + coefficients if node in terms else coefficients
+        return Affine(terms, one.offset + other.offset)
+
+    def _times(self, one: Any, factor: Any) -> Any:
+        if not is_affine(one):
+            return np.multiply(one, factor)
+        if is_affine(factor):
+            raise NotLinear("two parts of the block are multiplied")
+        by = np.asarray(factor, dtype=np.float64)
+        match one:
+            case Whole(node=node, scale=scale) if self._is_wide(node):
+                return Whole(node, product(scale, by))
+            case Scores(node=node, features=features, offset=offset) if by.ndim < 2:
+                return Scores(node, scaled(features, by), offset * by_row(by))
+        number = self._number(one)
+        return Affine({node: scaled(part, by) for node, part in number.terms.items()}, by * number.offset)
+
+    # ------------------------------------------------------------------------------------------------- design
+
+    def design(self, found: Any, is_vector: bool) -> tuple[np.ndarray, Any]:
+        """Features (rows, F) in the order of the principals, and the offset."""
+        if is_vector:
+            if isinstance(found, Stack):
+                return self._stacked(found)
+            if not isinstance(found, Scores) or self.principals != [found.node]:
+                raise NotLinear("scores are read as (matmul W x) of one matrix")
+            offset = found.offset
+            return self._wide(found.features), offset[0] if np.ndim(offset) == 2 and len(offset) == 1 else offset
+        number = self._number(found)
+        widths = [np.size(self.trace.value(node)) for node in self.principals]
+        parts = [
+            self._wide(number.terms.get(node, np.zeros(width)))
+            for node, width in zip(self.principals, widths, strict=True)
+        ]
+        features = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
+        offset = number.offset
+        return features, float(offset) if np.ndim(offset) == 0 else offset
+
+    def _stacked(self, found: Stack) -> tuple[np.ndarray, Any]:
+        """Scores (vector (dot w0 x) (dot w1 x) ...): each choice of the block, in order, times the same features."""
+        numbers = [self._number(part) for part in found.parts if is_affine(part)]
+        nodes = [node for number in numbers for node in number.terms]
+        if len(numbers) < len(found.parts) or nodes != self.principals:
+            raise NotLinear("each score must read one choice of the block, in their order")
+        features = [self._wide(number.terms[node]) for number, node in zip(numbers, nodes, strict=True)]
+        if any(not np.array_equal(features[0], other) for other in features[1:]):
+            raise NotLinear("the scores multiply different features")
+        offsets = [np.broadcast_to(number.offset, (self.count,)) for number in numbers]
+        return features[0], np.stack(offsets, axis=1)
+
+    def _wide(self, coefficients: Any) -> np.ndarray:
+        array = np.asarray(coefficients, dtype=np.float64)
+        return np.ascontiguousarray(np.broadcast_to(array, (self.count, array.shape[-1])))

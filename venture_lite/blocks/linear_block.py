@@ -1,0 +1,236 @@
+"""A block that likelihoods read through linear predictors: its log posterior, gradient and Hessian, and its mode.
+
+What Firefly Monte Carlo's bounds, control variates and preconditioned proposals share. The block's values stand in one
+vector, its free coordinates being the values themselves.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from venture_lite.blocks import linear_mode
+from venture_lite.blocks.curvature import hessian_by_differences, inverse_root, scaled
+from venture_lite.blocks.distributions import name_of, transform_of
+from venture_lite.blocks.linear import OTHERS, Linear, linear_predictor
+from venture_lite.blocks.sections import Sections
+from venture_lite.errors import KernelError
+from venture_lite.interpreter.model import Model
+from venture_lite.procedures.record import Random
+from venture_lite.procedures.transforms import REAL
+from venture_lite.trace.dependence import source_nodes
+from venture_lite.trace.table import ROW_MASK
+from venture_lite.values import freeze
+
+PRIOR_DRAWS = 1000
+"""By which the variance of a prior is estimated that has no curvature."""
+
+
+class LinearBlock:
+    """The posterior of one block as a function of its values in one vector (D,).
+
+    Reads the trace when it is made: the features, what the likelihoods' other arguments are, the observed values. A
+    matrix block of a vector predictor stands row by row.
+    """
+
+    def __init__(self, model: Model, sections: Sections, block: Sequence[int]) -> None:
+        self.model = model
+        self.block = list(block)
+        trace = model.trace
+        self.read_priors()
+        self.shapes = [np.shape(trace.value(node)) for node in self.block]
+        self.kinds: list[Linear] = [
+            linear_predictor(trace, kind.group.site, kind.all_rows(), self.block) for kind in sections.kinds
+        ]
+        ends = [0, *np.cumsum([int(np.prod(shape)) for shape in self.shapes]).tolist()]
+        # where each choice stands among the coordinates
+        self.parts = [slice(start, end) for start, end in itertools.pairwise(ends)]
+        self.size = ends[-1]
+        # each row counts as so many: more than one where rows are a sample
+        self.weight = 1.0
+
+    @property
+    def count(self) -> int:
+        """Rows of all kinds."""
+        return sum(kind.count for kind in self.kinds)
+
+    def reads_as(self, other: LinearBlock) -> bool:
+        """Whether another reading of the block found the same likelihoods; the priors may differ."""
+        mine, theirs = self.kinds, other.kinds
+        return self.shapes == other.shapes and len(mine) == len(theirs) and all(map(Linear.is_as, mine, theirs))
+
+    def has_rows_of(self, other: LinearBlock) -> bool:
+        """Whether another reading found as many rows with the same values; what they read besides may differ."""
+        mine, theirs = self.kinds, other.kinds
+        pairs = zip(mine, theirs, strict=False)
+        return len(mine) == len(theirs) and all(np.array_equal(one.values, two.values) for one, two in pairs)
+
+    def read_priors(self) -> None:
+        """The distributions of the block's choices as they stand in the trace."""
+        trace = self.model.trace
+        self.priors: list[tuple[Random, tuple[Any, ...]]] = []
+        for node in self.block:
+            operator, arguments = trace.application(node >> 32, node & ROW_MASK)
+            code, slot, _ = trace.decode(node)
+            if not isinstance(operator, Random) or transform_of(operator) is not REAL or operator.gradient is None:
+                raise KernelError(
+                    f"a linear block is made of unbounded continuous choices; {name_of(operator)} is none",
+                    code.slots[slot].span,
+                    OTHERS,
+                )
+            self.priors.append((operator, arguments))
+
+    # ------------------------------------------------------------------------------------------------- values
+
+    def present(self) -> np.ndarray:
+        """The block's values (D,) as they stand in the trace."""
+        return np.concatenate([np.ravel(self.model.trace.value(node)) for node in self.block]).astype(np.float64)
+
+    def values(self, theta: np.ndarray) -> list[Any]:
+        """One value for each choice, as the trace keeps it."""
+        return [
+            float(theta[part][0]) if shape == () else freeze(theta[part].reshape(shape).copy())
+            for part, shape in zip(self.parts, self.shapes, strict=True)
+        ]
+
+    def coefficients(self, theta: np.ndarray, kind: Linear) -> np.ndarray:
+        """As `Linear.eta` takes them: (F,), or (K, F) for a vector predictor."""
+        return theta.reshape(-1, kind.features.shape[1]) if kind.predictor.is_vector else theta
+
+    # -------------------------------------------------------------------------------------------------- prior
+
+    def log_prior(self, theta: np.ndarray) -> float:
+        values = self.values(theta)
+        return sum(
+            record.log_density(value, *arguments)
+            for value, (record, arguments) in zip(values, self.priors, strict=True)
+        )
+
+    def prior_gradient(self, theta: np.ndarray) -> np.ndarray:
+        """(D,)"""
+        return np.concatenate([self.prior_slope(at, theta[part]) for at, part in enumerate(self.parts)])
+
+    def prior_slope(self, choice: int, value: np.ndarray) -> np.ndarray:
+        """The gradient of one choice's log density, flat as the value given."""
+        (record, arguments), shape = self.priors[choice], self.shapes[choice]
+        assert record.gradient is not None
+        count, wanted = 1 + len(arguments), (True, *(False,) * len(arguments))
+        given = float(value[0]) if shape == () else value.reshape(shape)
+        found = record.gradient.evaluate((False,) * count, wanted, given, *arguments)[0]
+        return np.asarray(found, dtype=np.float64).ravel()
+
+    def prior_hessian(self, theta: np.ndarray) -> np.ndarray:
+        """(D, D), choice by choice: their priors are independent."""
+        found = np.zeros((self.size, self.size))
+        for at, part in enumerate(self.parts):
+            found[part, part] = hessian_by_differences(partial(self.prior_slope, at), theta[part])
+        return found
+
+    def prior_precision(self, theta: np.ndarray) -> np.ndarray:
+        """(D, D), positive definite: each choice's curvature, or its inverse variance where it has none (a Laplace
+        distribution's) or not everywhere a positive one."""
+        found = -self.prior_hessian(theta)
+        rng = np.random.default_rng(0)
+        for part, (record, arguments) in zip(self.parts, self.priors, strict=True):
+            if inverse_root(found[part, part]) is None:
+                draws = np.array([np.ravel(record.simulate(rng, *arguments)) for _ in range(PRIOR_DRAWS)])
+                found[part, part] = np.diag(1.0 / draws.var(axis=0))
+        return found
+
+    # --------------------------------------------------------------------------------------------- likelihood
+
+    def terms(self, theta: np.ndarray, kind: Linear, rows: Any = slice(None)) -> tuple[Any, Any, Any]:
+        """The Taylor terms of some rows of a kind at their predictors."""
+        with np.errstate(all="ignore"):
+            return kind.predictor.taylor(*kind.given(kind.eta(self.coefficients(theta, kind), rows), rows))
+
+    def log_density(self, theta: np.ndarray) -> float:
+        """Log posterior up to a constant."""
+        return self.log_prior(theta) + self.weight * sum(float(np.sum(self.terms(theta, k)[0])) for k in self.kinds)
+
+    def likelihood_gradient(self, theta: np.ndarray) -> np.ndarray:
+        """(D,)"""
+        found = sum(summed_gradient(kind, self.terms(theta, kind)[1]) for kind in self.kinds)
+        return np.asarray(self.weight * found)
+
+    def gradient(self, theta: np.ndarray) -> np.ndarray:
+        """(D,)"""
+        return np.asarray(self.prior_gradient(theta) + self.likelihood_gradient(theta))
+
+    def likelihood_hessian(self, theta: np.ndarray) -> np.ndarray:
+        """(D, D)"""
+        found = sum(summed_hessian(kind, self.terms(theta, kind)[2]) for kind in self.kinds)
+        return np.asarray(self.weight * found)
+
+    def hessian(self, theta: np.ndarray) -> np.ndarray:
+        """(D, D)"""
+        return np.asarray(self.prior_hessian(theta) + self.likelihood_hessian(theta))
+
+    def information(self, theta: np.ndarray) -> np.ndarray:
+        """(D, D), the likelihood's Fisher information: never negative, also where the likelihood is not log-concave."""
+        found = np.zeros((self.size, self.size))
+        for kind in self.kinds:
+            eta = kind.eta(self.coefficients(theta, kind))
+            found += summed_hessian(kind, np.asarray(kind.predictor.information(*kind.given(eta))))
+        return np.asarray(self.weight * found)
+
+    def mode(self, iterations: int = 100, start: np.ndarray | None = None) -> tuple[np.ndarray, float, int]:
+        """The block's conditional mode, searched from `start` or its present values, the gradient's norm there, and how
+        often all rows were evaluated on the way. It may be approximate; see `linear_mode.py`."""
+        return linear_mode.search(self, self.present() if start is None else start, iterations)
+
+    def preconditioner(self, theta: np.ndarray) -> tuple[np.ndarray, str]:
+        """A factor L (D, D) with L L' the inverse of minus the Hessian at a mode, and which curvature it was made from.
+
+        Where minus the Hessian is not positive definite the likelihood's Fisher information and the prior's precision
+        take its place; the condition is capped.
+        """
+        root = inverse_root(-self.hessian(theta))
+        if root is not None:
+            return root, "Hessian"
+        curvature = self.information(theta) + self.prior_precision(theta)
+        return scaled(*np.linalg.eigh(curvature)), "Fisher information"
+
+
+def summed_gradient(kind: Linear, first: Any) -> np.ndarray:
+    """The sum over rows of first (rows,) or (rows, K) times the features: (F,), or (K F,) row by row."""
+    count = len(kind.features)
+    if kind.predictor.is_vector:
+        return np.asarray(first.T @ kind.features).ravel()
+    return np.asarray(np.broadcast_to(first, (count,)) @ kind.features)
+
+
+def summed_hessian(kind: Linear, second: Any) -> np.ndarray:
+    """The sum over rows of second (rows,) or (rows, K, K) times the outer products of the features;
+    without its first axis it is the same for all."""
+    features = kind.features
+    count, width = features.shape
+    if not kind.predictor.is_vector:
+        weighted = features * np.broadcast_to(second, (count,))[:, None]
+        return np.asarray(features.T @ weighted)
+    if np.ndim(second) == 2:
+        return np.asarray(np.kron(second, features.T @ features))
+    outcomes = np.shape(second)[-1]
+    found = np.empty((outcomes, width, outcomes, width))
+    for k in range(outcomes):
+        for other in range(k, outcomes):
+            block = features.T @ (features * second[:, k, other, None])
+            found[k, :, other] = block
+            found[other, :, k] = block.T
+    return found.reshape(outcomes * width, outcomes * width)
+
+
+def refuse_dependent(model: Model, moved: set[int], block: Sequence[int]) -> None:
+    """Refuse priors that read what moves with the block: they are evaluated choice by choice."""
+    trace = model.trace
+    for node in block:
+        code, slot, row = trace.decode(node)
+        item = code.slots[slot]
+        refs = item.arguments if item.operator is None else (item.operator, *item.arguments)
+        if any(source in moved for ref in refs for source in source_nodes(trace, code, row, ref)):
+            reason = "the distribution of a choice depends on another choice of the block"
+            raise KernelError(reason, item.span, "a scope without that choice, and another kernel for it")

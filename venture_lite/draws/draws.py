@@ -1,0 +1,407 @@
+"""What `infer` returns: draws by variable, and a row of statistics for each kernel that ran.
+
+An inference program fills one `DrawsBuilder` for each chain; `Draws.merge` joins the chains. Everything here is a
+copy of what the trace held. How the draws are summed up is in `summary.py`, how they are written to a file in
+`export.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from venture_lite.errors import nearest
+from venture_lite.values import to_python
+
+if TYPE_CHECKING:
+    from os import PathLike
+
+    from matplotlib.figure import Figure
+    from xarray import DataTree
+
+    from venture_lite.draws.summary import Summary
+
+
+@dataclass(frozen=True, slots=True)
+class KernelStatistics:
+    """What one kernel of an inference program did in one chain, over the whole program."""
+
+    # the kernel as written, `(mh w all 10)`
+    kernel: str
+    # proposals made, and how many of them were accepted
+    transitions: int
+    accepted: int
+    # likelihood rows evaluated
+    rows: int
+    # time spent inside the kernel
+    seconds: float
+    # position of the chain, from 0
+    chain: int = 0
+    # what else the engine has to say, by name
+    details: Mapping[str, float] = field(default_factory=dict)
+    # the longest run of transitions that changed nothing
+    refused: int = 0
+
+
+class DrawsBuilder:
+    """Draws of one chain while its inference program runs; `add` and `add_plotted` append to one variable.
+
+    Another thread may ask for `news`, since draws are only ever added.
+    """
+
+    __slots__ = ("_adapting", "_adding", "adapting", "could_move", "plotted", "statistics", "values")
+
+    def __init__(self) -> None:
+        self.values: dict[str, list[Any]] = {}
+        # by variable how many of its first draws were made while a kernel still adapted
+        self.adapting: dict[str, int] = {}
+        # what adapts now
+        self._adapting: set[Hashable] = set()
+        # the variables that never changed though they depend on an unobserved choice, found out at the end
+        self.could_move: frozenset[str] = frozenset()
+        # whether some variables of one `collect` have their draw already, and others not yet
+        self._adding = False
+        # what `plot` keeps, apart from the draws
+        self.plotted: dict[str, list[Any]] = {}
+        self.statistics: list[KernelStatistics] = []
+
+    def add(self, name: str, value: Any) -> None:
+        """One more draw of a variable; `value` is a value of the language, and values never change in place."""
+        column = self.values.get(name)
+        if column is None:
+            column = self.values[name] = []
+        column.append(value)
+        if self._adapting:
+            self.adapting[name] = len(column)
+
+    def add_together(self, draws: Sequence[tuple[str, Any]]) -> None:
+        """One more draw of several variables, which stay equally long wherever the program is interrupted."""
+        self._adding = True
+        for name, value in draws:
+            self.add(name, value)
+        self._adding = False
+
+    def news(self, known: Mapping[str, int]) -> dict[str, list[Any]] | None:
+        """What was added to each variable beyond its known length; None in the middle of an addition: ask again."""
+        if self._adding:
+            return None
+        found = {name: column[known.get(name, 0) :] for name, column in list(self.values.items())}
+        return None if self._adding else {name: column for name, column in found.items() if column}
+
+    def mark(self, kernel: Hashable, is_adapting: bool) -> None:
+        """Whether a kernel's last transition adapted: draws are marked while one did."""
+        if is_adapting:
+            self._adapting.add(kernel)
+        else:
+            self._adapting.discard(kernel)
+
+    def mark_earlier(self) -> None:
+        """A kernel has moved the chain to where it will stay: what was drawn before counts as adaptation."""
+        for name, column in self.values.items():
+            self.adapting[name] = len(column)
+
+    def add_plotted(self, draws: Sequence[tuple[str, Any]]) -> None:
+        """One more draw of several variables for their pictures."""
+        for name, value in draws:
+            self.plotted.setdefault(name, []).append(value)
+
+    def finish(self) -> Draws:
+        """The draws so far, as a set with one chain."""
+        plotted = Draws([_arrays(self.plotted)]) if self.plotted else None
+        arrays = [_arrays(self.values)]
+        return Draws(arrays, self.statistics, plotted, adapting=[self.adapting], could_move=[self.could_move])
+
+
+def _arrays(columns: Mapping[str, list[Any]]) -> dict[str, np.ndarray]:
+    return {name: column_array(column) for name, column in columns.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where draws come from, for one who finds them later."""
+
+    seed: int
+    # the directives that were in force, as text
+    program: str
+    # the inference expression that was run
+    inference: str
+    # numbers that were observed, by name: (observations, ...), read-only
+    observed: Mapping[str, np.ndarray] = field(default_factory=dict)
+
+
+class Draws(Mapping[str, np.ndarray]):
+    """Draws of named variables from one or more chains.
+
+    `draws["mu"]` has shape (chains, draws, ...): booleans, integers, floats, or vectors and matrices of them. Values
+    of any other kind, or whose shape varies, give an object array (chains, draws); chains of different length give
+    an object array (chains,) of arrays.
+    """
+
+    def __init__(
+        self,
+        chains: Sequence[Mapping[str, np.ndarray]],
+        statistics: Iterable[KernelStatistics] = (),
+        plotted: Draws | None = None,
+        origin: Origin | None = None,
+        adapting: Sequence[Mapping[str, int]] = (),
+        could_move: Sequence[frozenset[str]] = (),
+        held: Iterable[str] = (),
+        numbers: Sequence[int] = (),
+    ) -> None:
+        self._chains = tuple(dict(chain) for chain in chains)
+        # the position of each among all chains of its program: an interruption may leave the draws of some alone
+        self.numbers: tuple[int, ...] = tuple(numbers) or tuple(range(len(self._chains)))
+        # for each chain, by variable, how many of its first draws were made while a kernel still adapted
+        self.adapting: tuple[Mapping[str, int], ...] = tuple(adapting) or ({},) * len(self._chains)
+        # for each chain, the variables that never changed there though they depend on an unobserved choice
+        self.could_move: tuple[frozenset[str], ...] = tuple(could_move) or (frozenset(),) * len(self._chains)
+        # values that `force` had set and that no kernel moved meanwhile, a line each
+        self.held: tuple[str, ...] = tuple(held)
+        self.statistics: tuple[KernelStatistics, ...] = tuple(statistics)
+        # what `(plot ...)` kept, for `plots.text` and `figure`; None where the program has no plot
+        self.plotted = plotted
+        # None for draws that no session made
+        self.origin = origin
+        self._stacked: dict[str, np.ndarray] = {}
+
+    @classmethod
+    def merge(cls, parts: Sequence[Draws], numbers: Sequence[int] = ()) -> Draws:
+        """One set of draws from sets that each hold one chain (or several), in their order.
+
+        `numbers` are the positions of their chains among all of the program; left out, there are no others.
+        """
+        chains: list[Mapping[str, np.ndarray]] = []
+        statistics: list[KernelStatistics] = []
+        numbers = numbers or range(sum(part.chain_count for part in parts))
+        for part in parts:
+            new = dict(zip(part.numbers, numbers[len(chains) :], strict=False))
+            statistics.extend(replace(row, chain=new.get(row.chain, row.chain)) for row in part.statistics)
+            chains.extend(part._chains)
+        plotted = [part.plotted or Draws([{}] * part.chain_count) for part in parts]
+        origins = [part.origin for part in parts if part.origin is not None]
+        adapting = [marks for part in parts for marks in part.adapting]
+        has_plots = any(part.plotted is not None for part in parts)
+        together = cls.merge(plotted, numbers) if has_plots else None
+        could_move = [names for part in parts for names in part.could_move]
+        held = dict.fromkeys(line for part in parts for line in part.held)
+        origin = next(iter(origins), None)
+        return cls(chains, statistics, together, origin, adapting, could_move, held, numbers)
+
+    def _like(self, chains: Sequence[Mapping[str, np.ndarray]], **changed: Any) -> Draws:
+        """Other draws of the same inference; `changed` are the arguments that differ."""
+        kept = {
+            "statistics": self.statistics,
+            "plotted": self.plotted,
+            "origin": self.origin,
+            "adapting": self.adapting,
+            "could_move": self.could_move,
+            "held": self.held,
+            "numbers": self.numbers,
+        }
+        return Draws(chains, **{**kept, **changed})
+
+    def evened(self) -> tuple[Draws, Draws]:
+        """Draws whose chains differ in length, as an interruption leaves them, as two sets: even chains, and the rest.
+
+        Each variable of the first is as long in every chain; the chains are those with which most draws are kept. The
+        rest holds, chain by chain, what stands beyond that length, and the chains that are too short.
+        """
+        longest_first = sorted(range(self.chain_count), key=lambda place: (-self._size(place), place))
+        counts = range(1, self.chain_count + 1)
+        most = max(counts, key=lambda count: (count * sum(self._shared(longest_first[:count]).values()), count))
+        even = sorted(longest_first[:most])
+        lengths = self._shared(even)
+        rest = [
+            {name: values[lengths[name] if place in even else 0 :] for name, values in chain.items()}
+            for place, chain in enumerate(self._chains)
+        ]
+        return self._only(even, lengths), self._beyond(rest)
+
+    def _size(self, place: int) -> int:
+        """How many draws a chain has of all variables; of what it plots, where nothing is collected."""
+        chain = self._chains[place]
+        if not chain and self.plotted is not None:
+            chain = self.plotted._chains[place]
+        return sum(map(len, chain.values()))
+
+    def _shared(self, places: Sequence[int]) -> dict[str, int]:
+        """How many draws of each variable all of these chains have."""
+        return {name: min(len(self._chains[place].get(name, ())) for place in places) for name in self.names}
+
+    def _only(self, places: Sequence[int], lengths: Mapping[str, int]) -> Draws:
+        """The first draws of some chains."""
+        chains = [
+            {name: self._chains[place][name][:length] for name, length in lengths.items() if length} for place in places
+        ]
+        plotted = self.plotted
+        if plotted is not None:
+            plotted = plotted._only(places, plotted._shared(places))
+        adapting = [
+            {name: min(count, lengths[name]) for name, count in self.adapting[place].items() if lengths[name]}
+            for place in places
+        ]
+        could_move = [self.could_move[place] for place in places]
+        numbers = [self.numbers[place] for place in places]
+        return self._like(chains, plotted=plotted, adapting=adapting, could_move=could_move, numbers=numbers)
+
+    def _beyond(self, rest: Sequence[Mapping[str, np.ndarray]]) -> Draws:
+        """What is left of each chain."""
+        chains, adapting = [], []
+        for before, marks, chain in zip(self._chains, self.adapting, rest, strict=True):
+            chains.append({name: values for name, values in chain.items() if len(values)})
+            late = {name: count + len(chain[name]) - len(before[name]) for name, count in marks.items()}
+            adapting.append({name: count for name, count in late.items() if count > 0})
+        return self._like(chains, statistics=(), plotted=None, adapting=adapting)
+
+    def lengths(self) -> dict[int, int]:
+        """How many draws each chain has of its longest variable, by the chain's number; chains without any left out."""
+        counts = {
+            number: max(map(len, chain.values()), default=0)
+            for number, chain in zip(self.numbers, self._chains, strict=True)
+        }
+        return {number: count for number, count in counts.items() if count}
+
+    def converted(self, convert: Callable[[Any], Any]) -> Draws:
+        """The draws with another object in place of each value of a variable that is not numeric."""
+
+        def plain(values: np.ndarray) -> np.ndarray:
+            return _object_array([convert(value) for value in values]) if values.dtype == object else values
+
+        chains = [{name: plain(values) for name, values in chain.items()} for chain in self._chains]
+        plotted = self.plotted.converted(convert) if self.plotted is not None else None
+        return self._like(chains, plotted=plotted)
+
+    def without_adaptation(self) -> Draws:
+        """The draws less those that were made while a kernel still adapted: what the summary is of."""
+        return self._apart()[1]
+
+    def adaptation(self) -> Draws:
+        """The draws that `without_adaptation` leaves out."""
+        return self._apart()[0]
+
+    def _apart(self) -> tuple[Draws, Draws]:
+        """The draws up to the last that any chain made while a kernel adapted, and those after it."""
+        if not any(map(len, self.adapting)):
+            return Draws([{}] * self.chain_count, numbers=self.numbers), self
+        adapted = {name: max(marks.get(name, 0) for marks in self.adapting) for name in self.names}
+        early = [{name: values[: adapted[name]] for name, values in chain.items()} for chain in self._chains]
+        late = [{name: values[adapted[name] :] for name, values in chain.items()} for chain in self._chains]
+        return Draws(early, numbers=self.numbers), self._like(late, adapting=())
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The variables, in the order in which they were first collected."""
+        return tuple(dict.fromkeys(name for chain in self._chains for name in chain))
+
+    @property
+    def chain_count(self) -> int:
+        return len(self._chains)
+
+    def by_chain(self, name: str) -> list[np.ndarray]:
+        """One array (draws, ...) for each chain."""
+        if name not in self.names:
+            hint = nearest(name, self.names) or (f"collected were: {', '.join(self.names)}" if self.names else None)
+            raise KeyError(f"no variable {name!r} was collected" + (f"; {hint}" if hint else ""))
+        return [chain.get(name, np.empty(0)) for chain in self._chains]
+
+    def is_numeric(self, name: str) -> bool:
+        """Whether the variable is a number, or an array of one shape, in every draw of chains of one length."""
+        return self[name].dtype != object
+
+    def summary(self) -> Summary:
+        """Mean, sd, 90% interval, effective sample sizes and R-hat of each numeric variable, and what to beware of."""
+        from venture_lite.draws.summary import summarize
+
+        return summarize(self)
+
+    def to_datatree(self) -> DataTree:
+        """An `xarray.DataTree` as ArviZ reads it; see `datatree.to_datatree`."""
+        from venture_lite.draws.datatree import to_datatree
+
+        return to_datatree(self)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the draws to a .npz, .csv or .nc file; see `export.save`."""
+        from venture_lite.draws.files import save
+
+        save(self, path)
+
+    def figure(self) -> Figure:
+        """A histogram and a trace of every variable as a matplotlib figure; see `pictures.figure`."""
+        from venture_lite.draws.pictures import figure
+
+        return figure(self)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the summary."""
+        from html import escape
+
+        return self.summary()._repr_html_() if self.names else escape(repr(self))
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        if name not in self._stacked:
+            self._stacked[name] = _stack(self.by_chain(name))
+        return self._stacked[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.names
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    __hash__ = object.__hash__
+
+    def __repr__(self) -> str:
+        shown = [f"{name} {self[name].shape}" for name in self.names[:6]]
+        more = ", ..." if len(self.names) > 6 else ""
+        return f"Draws({', '.join(shown)}{more})"
+
+
+def column_array(values: Sequence[Any]) -> np.ndarray:
+    """One variable's draws in one chain as (draws, ...), numeric wherever all of them have one numeric shape."""
+    try:
+        array = np.array(values)
+    except (ValueError, OverflowError):  # ragged
+        return _object_array(values)
+    return array if array.dtype.kind in "biuf" else _object_array(values)
+
+
+def joined_column(pieces: Sequence[np.ndarray]) -> np.ndarray:
+    """One variable's draws in one chain from arrays that follow each other: what `column_array` makes of all."""
+    if len({piece.shape[1:] for piece in pieces}) == 1 and all(piece.dtype != object for piece in pieces):
+        return np.concatenate(pieces)
+    return column_array([value for piece in pieces for value in piece.tolist()])
+
+
+def _object_array(values: Sequence[Any]) -> np.ndarray:
+    array = np.empty(len(values), dtype=object)
+    for position, value in enumerate(values):
+        array[position] = to_python(value)
+    return array
+
+
+def _stack(chains: Sequence[np.ndarray]) -> np.ndarray:
+    """(chains, draws, ...), or an object array where the chains do not fit together."""
+    shapes = {chain.shape for chain in chains}
+    if len(shapes) == 1 and len({chain.dtype == object for chain in chains}) == 1:
+        return np.stack(chains)
+    lengths = {len(chain) for chain in chains}
+    if len(lengths) == 1:
+        joined = np.empty((len(chains), *lengths), dtype=object)
+        for row, chain in enumerate(chains):
+            for column, value in enumerate(chain):
+                joined[row, column] = value
+        return joined
+    ragged = np.empty(len(chains), dtype=object)
+    for row, chain in enumerate(chains):
+        ragged[row] = chain
+    return ragged

@@ -1,0 +1,156 @@
+"""Draws in other people's formats: .npz, .csv, and netCDF of the tree that ArviZ reads (`datatree.py`)."""
+
+from __future__ import annotations
+
+import csv
+import importlib.util
+import io
+import itertools
+import json
+import zipfile
+from collections.abc import Iterator
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from venture_lite.draws.summary import coordinates, name_in_chain
+from venture_lite.draws.whole_files import replacing
+from venture_lite.errors import VentureError
+
+if TYPE_CHECKING:
+    from venture_lite.draws.draws import Draws
+
+SUFFIXES = (".npz", ".csv", ".nc")
+
+
+def save(draws: Draws, path: str | PathLike[str]) -> None:
+    """Write draws by the file's suffix.
+
+    .npz holds one array a variable, (chains, draws, ...), values that are not numbers as JSON text; .csv has one row
+    for each draw of each chain and one column for each coordinate; .nc is netCDF with ArviZ's groups. Chains of
+    different length are a variable each in .npz, `x (chain 2)`, and a group each in .nc. Where a kernel adapted while
+    draws were collected, a column `adapting` of the .csv says of each whether it did, and the .nc holds them apart.
+
+    A file that exists keeps its permissions.
+
+    Raises:
+        VentureError: another suffix, no netCDF library, or a file that cannot be written.
+    """
+    path = Path(path)
+    check_output(path)
+    try:
+        with replacing(path) as beside:
+            match path.suffix:
+                case ".npz":
+                    _save_npz(draws, beside)
+                case ".csv":
+                    _save_csv(draws, beside)
+                case _:
+                    _save_netcdf(draws, beside)
+    except OSError as error:
+        raise VentureError(f"cannot write {path}: {error.strerror or error}") from error
+
+
+def check_output(path: Path) -> None:
+    """Refuse an output file that could not be written, before anything has run."""
+    if path.suffix not in SUFFIXES:
+        raise VentureError(f"cannot tell the format of {path}", hint=f"end its name in {', '.join(SUFFIXES)}")
+    try:
+        path.exists()
+    except OSError as error:
+        raise VentureError(f"cannot write {path}: {error.strerror}") from error
+    if not path.parent.is_dir():
+        raise VentureError(f"there is no folder {path.parent} to write {path.name} into")
+    if path.is_dir():
+        raise VentureError(f"{path} is a folder, so no draws can be written to it")
+    if path.suffix == ".nc" and _netcdf_engine() is None:
+        raise VentureError(
+            "no netCDF library is installed, so .nc files cannot be written",
+            hint="pip install 'venture-lite[netcdf]', or write .npz or .csv",
+        )
+
+
+def _netcdf_engine() -> Literal["h5netcdf", "netcdf4"] | None:
+    if all(map(importlib.util.find_spec, ("h5netcdf", "h5py"))):
+        return "h5netcdf"
+    return "netcdf4" if importlib.util.find_spec("netCDF4") else None
+
+
+def _save_netcdf(draws: Draws, path: Path) -> None:
+    """Made in memory first where that is possible: the HDF5 library does not survive a disk that takes no more."""
+    from venture_lite.draws.datatree import to_datatree
+
+    tree, engine = to_datatree(draws), _netcdf_engine()
+    if engine == "netcdf4":
+        tree.to_netcdf(path, engine=engine)
+        return
+    content = io.BytesIO()
+    tree.to_netcdf(content, engine=engine)
+    path.write_bytes(content.getbuffer())
+
+
+def _save_npz(draws: Draws, path: Path) -> None:
+    """Written entry by entry: `numpy.savez` takes names as keywords, and a variable may be called `file`."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        for name, values in _arrays(draws):
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:
+                np.lib.format.write_array(entry, values, allow_pickle=False)
+
+
+def _arrays(draws: Draws) -> Iterator[tuple[str, np.ndarray]]:
+    """Each variable by name, without Python objects in it; chain by chain where chains differ in length."""
+    for name in draws.names:
+        values = draws[name]
+        if values.ndim == 1:
+            for number, chain in zip(draws.numbers, draws.by_chain(name), strict=True):
+                if len(chain):
+                    yield name_in_chain(name, number), _plain(chain)
+        else:
+            yield name, values if values.dtype != object else np.stack([_plain(chain) for chain in values])
+
+
+def _plain(chain: np.ndarray) -> np.ndarray:
+    """One chain's draws, values that are not numbers as text."""
+    return chain if chain.dtype != object else np.array([_text(value) for value in chain])
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, default=lambda other: other.tolist() if hasattr(other, "tolist") else str(other))
+
+
+def _save_csv(draws: Draws, path: Path) -> None:
+    columns = {name: list(_csv_columns(draws, name)) for name in draws.names}
+    headings = [heading for parts in columns.values() for heading, _ in parts]
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        marked = any(map(len, draws.adapting))
+        writer.writerow(["chain", "draw", *["adapting"] * marked, *headings])
+        for chain, number in enumerate(draws.numbers):
+            cells = [chains[chain] for parts in columns.values() for _, chains in parts]
+            if marked:
+                adapted = max(draws.adapting[chain].values(), default=0)
+                cells.insert(0, [str(draw < adapted).lower() for draw in range(max(map(len, cells)))])
+            rows = itertools.zip_longest(*cells, fillvalue="")
+            writer.writerows([number, draw, *row] for draw, row in enumerate(rows))
+
+
+def _csv_columns(draws: Draws, name: str) -> Iterator[tuple[str, list[list[Any]]]]:
+    """Each coordinate's heading, and its cells by chain; truth is written `true` or `false`, as JSON has it."""
+    chains = draws.by_chain(name)
+    filled = [chain for chain in chains if len(chain)] or chains
+    shapes = {chain.shape[1:] for chain in filled}
+    if len(shapes) > 1 or any(chain.dtype == object for chain in filled):
+        yield name, [[_text(value) for value in chain.tolist()] for chain in chains]
+        return
+    (shape,) = shapes
+    is_truth = all(chain.dtype == bool for chain in filled)
+    for heading, index in coordinates(name, shape):
+        place: Any = (slice(None), *index)
+        cells = [chain[place].tolist() if len(chain) else [] for chain in chains]
+        if is_truth:
+            cells = [[str(value).lower() for value in chain] for chain in cells]
+        yield heading, cells

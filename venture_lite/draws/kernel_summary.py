@@ -1,0 +1,189 @@
+"""What the kernels of an inference did: a line for each, and what is wrong with those that hardly move anything.
+
+Only what a kernel counted is looked at; what its draws show is in `summary.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from venture_lite.draws.presentation import counted, cut, number
+
+if TYPE_CHECKING:
+    from venture_lite.draws.draws import KernelStatistics
+
+SHOWN = 6
+WIDTH = 48
+
+# a kernel that never accepts in so many transitions is stuck rather than unlucky
+ENOUGH = 100
+# a step of 0.01 standard deviations is refused about 3 times in so many transitions of a walk: without a refusal
+# steps are smaller
+ENOUGH_OF_A_WALK = 1000
+LEAST_ACCEPTED = 0.01
+MOST_ACCEPTED = 0.9999
+# in standard deviations of the block
+SMALLEST_MOVE = 0.01
+MOST_REFUSED = 200
+# a run of refusals is told where so long a one comes by chance in at most so many programs
+CHANCE = 1e-3
+MOST_DIVERGENT = 0.01
+
+METROPOLIS = frozenset({"mh", "hmc", "mala", "flymc", "subsampled_mh", "subsampled_mh_report"})
+"""The actions that accept or refuse proposals; of the others a transition that changes nothing may be a draw."""
+
+
+@dataclass(frozen=True, slots=True)
+class KernelRow:
+    """One kernel as the program has it, with what it did in each chain."""
+
+    # as written, in one line
+    kernel: str
+    chains: tuple[KernelStatistics, ...]
+
+    @property
+    def transitions(self) -> int:
+        return sum(row.transitions for row in self.chains)
+
+    @property
+    def accepted(self) -> int:
+        return sum(row.accepted for row in self.chains)
+
+    @property
+    def divergences(self) -> int | None:
+        """None where the engine knows of none."""
+        counts = [row.details["divergences"] for row in self.chains if "divergences" in row.details]
+        return int(sum(counts)) if counts else None
+
+    @property
+    def action(self) -> str:
+        return self.kernel.strip("([ ").split(" ")[0]
+
+    def line(self, with_seconds: bool = False) -> str:
+        """`(mh default one 5): 2,500 transitions, 55% accepted`."""
+        text = f"{cut(self.kernel, WIDTH)}: {counted(self.transitions, 'transition')}"
+        if self.transitions:
+            text += f", {100 * self.accepted / self.transitions:.0f}% accepted"
+        if self.divergences is not None:
+            text += f", {counted(self.divergences, 'divergence')}"
+        return text + (f", {number(sum(row.seconds for row in self.chains), 2)} s" if with_seconds else "")
+
+
+def kernel_rows(statistics: Iterable[KernelStatistics]) -> tuple[KernelRow, ...]:
+    """A row for each kernel, its chains together."""
+    kernels: dict[tuple[str, int], list[KernelStatistics]] = {}
+    seen: dict[tuple[str, int], int] = {}
+    for row in statistics:
+        # the same text may stand in a program twice
+        place = seen[row.kernel, row.chain] = seen.get((row.kernel, row.chain), 0) + 1
+        kernels.setdefault((row.kernel, place), []).append(row)
+    return tuple(KernelRow(" ".join(kernel.split()), tuple(rows)) for (kernel, _), rows in kernels.items())
+
+
+def kernel_lines(rows: tuple[KernelRow, ...], with_seconds: bool = False) -> list[str]:
+    """The first kernels of a program, a line each, and how many more there are."""
+    lines = [row.line(with_seconds) for row in rows[:SHOWN]]
+    return [*lines, f"and {counted(len(rows) - SHOWN, 'more kernel')}"] if len(rows) > SHOWN else lines
+
+
+# ------------------------------------------------------------------------------------------------ what to beware of
+
+
+def kernel_warnings(rows: tuple[KernelRow, ...], chain_count: int) -> Iterator[str]:
+    """A line for each thing that is wrong with a kernel, with the chains where it is."""
+    for row in rows:
+        told: dict[str, list[KernelStatistics]] = {}
+        for one in row.chains:
+            for wrong in _wrong_with(row, one):
+                told.setdefault(wrong, []).append(one)
+        for wrong, where in told.items():
+            chains = "" if chain_count == 1 else f" in chain {', '.join(str(one.chain) for one in where)}"
+            yield f"{row.kernel} {_told(wrong, where)}{chains}: {_advice(row, wrong)}"
+
+
+def _wrong_with(row: KernelRow, one: KernelStatistics) -> Iterator[str]:
+    if one.transitions < ENOUGH:
+        return
+    share = one.accepted / one.transitions
+    if not one.accepted:
+        yield "none accepted"
+    elif row.action in METROPOLIS and share < LEAST_ACCEPTED:
+        yield "few accepted"
+    elif row.action in METROPOLIS and _stood_still(one):
+        yield "refused"
+    elif _stands_still(row, one, share):
+        yield "stands still"
+    if one.details.get("divergences", 0.0) > MOST_DIVERGENT * one.transitions:
+        yield "divergent"
+
+
+def _stood_still(one: KernelStatistics) -> bool:
+    """Whether refusals came in a row that the share accepted at other times does not explain."""
+    if one.refused < MOST_REFUSED:
+        return False
+    otherwise = one.accepted / max(one.transitions - one.refused, 1)
+    return one.accepted * (1.0 - min(otherwise, 1.0)) ** one.refused < CHANCE
+
+
+def _stands_still(row: KernelRow, one: KernelStatistics, share: float) -> bool:
+    """Whether all is accepted because hardly anything is proposed."""
+    if "mean move in sds" in one.details:
+        return (
+            one.details["mean acceptance probability"] > MOST_ACCEPTED
+            and one.details["mean move in sds"] < SMALLEST_MOVE
+        )
+    walks = row.action in METROPOLIS and ("'drift" in row.kernel or "(quote drift)" in row.kernel)
+    return walks and one.transitions >= ENOUGH_OF_A_WALK and share > MOST_ACCEPTED
+
+
+def _told(wrong: str, where: list[KernelStatistics]) -> str:
+    """What is said of the chains where something is wrong."""
+    match wrong:
+        case "none accepted":
+            return f"accepted none of its {max(one.transitions for one in where)} transitions"
+        case "few accepted":
+            worst = min(where, key=lambda one: one.accepted / one.transitions)
+            return f"accepted {worst.accepted:,} of its {worst.transitions:,} transitions"
+        case "refused":
+            return f"was refused {max(one.refused for one in where):,} times in a row"
+        case "divergent":
+            share = max(one.details["divergences"] / one.transitions for one in where)
+            return f"diverged in {100 * share:.2g}% of its transitions"
+    return "accepts all and moves its block by less than 0.01 of its standard deviation"
+
+
+def _advice(row: KernelRow, wrong: str) -> str:
+    """What it means for the draws, and what to do."""
+    scaled = "" if "'precondition" in row.kernel else ", or 'precondition"
+    match wrong, row.action:
+        case "divergent", _:
+            return f"its draws miss where the density is steep; a smaller STEP{scaled}"
+        case "stands still", "hmc" | "mala":
+            return f"a larger STEP{scaled}"
+        case "stands still", _:
+            return "a larger step"
+        case "refused", _:
+            return f"its block stood still meanwhile; {_gentler(row, scaled)}, or a start nearer to the data"
+        case "none accepted", _:
+            return "its block did not move; " + _gentler(row, scaled)
+    return "its block hardly moved; " + _gentler(row, scaled)
+
+
+def _gentler(row: KernelRow, scaled: str) -> str:
+    """What moves a block where a kernel does not."""
+    match row.action:
+        case "hmc" | "mala":
+            return f"a smaller STEP{scaled}"
+        case "flymc":
+            return "a smaller step, or 'adapt BURN"
+        case "mh" | "subsampled_mh" | "subsampled_mh_report" if "'drift" in row.kernel:
+            return f"a smaller SIGMA{scaled}"
+        case "mh" | "subsampled_mh" | "subsampled_mh_report":
+            return "'drift, gibbs, or smaller blocks"
+        case "pgibbs":
+            return "more particles, or 'ancestor"
+        case "gibbs":
+            return "its value is certain given the others, or they must move together with it, as one block"
+    return "its value is certain given the others, or another kernel must move it"

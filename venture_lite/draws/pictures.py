@@ -1,0 +1,101 @@
+"""Draws as a picture: a histogram and a trace for each number, bars for what has few values. Needs matplotlib.
+
+Figures are made without pyplot: no display is opened, and nothing is kept by matplotlib.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from venture_lite.draws.plots import BARS_SHOWN, PlottedVariable, bin_count, variables_of
+from venture_lite.errors import VentureError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from venture_lite.draws.draws import Draws
+
+ROW_INCHES = (9.0, 1.9)
+DOTS_PER_INCH = 120
+MOST_BINS = 60
+# a PNG is at most 2^16 dots high, and nobody looks at more
+ROWS_SHOWN = 50
+
+
+def is_available() -> bool:
+    """Whether matplotlib is installed; does not import it."""
+    return importlib.util.find_spec("matplotlib") is not None
+
+
+def check_available() -> None:
+    """Raises VentureError, with what to install, where matplotlib is missing."""
+    if not is_available():
+        raise VentureError("pictures need matplotlib, which is not installed", hint="pip install 'venture-lite[plots]'")
+
+
+def figure(draws: Draws) -> Figure:
+    """One row for each scalar quantity: at the left its histogram (chains together), at the right its trace, one line
+    for each chain. Values that are few or no numbers have bars.
+
+    Raises:
+        VentureError: matplotlib is not installed.
+    """
+    check_available()
+    from matplotlib.figure import Figure
+
+    variables = variables_of(draws)[0][:ROWS_SHOWN]
+    width, height = ROW_INCHES
+    made = Figure(figsize=(width, max(1, len(variables)) * height), layout="constrained")
+    axes = made.subplots(max(1, len(variables)), 2, squeeze=False, width_ratios=(1, 1.6))
+    for variable, (left, right) in zip(variables, axes, strict=False):
+        _draw(variable, left, right)
+    return made
+
+
+def write(draws: Draws, path: Path) -> None:
+    """Write the draws' figure to a file, in the format of its suffix.
+
+    Raises:
+        VentureError: matplotlib is not installed, or the file cannot be written.
+    """
+    made = figure(draws)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        made.savefig(path, dpi=DOTS_PER_INCH)
+    except OSError as error:
+        raise VentureError(f"cannot write {path}: {error.strerror or error}") from error
+
+
+def _draw(variable: PlottedVariable, left: Any, right: Any) -> None:
+    left.set_title(variable.name, loc="left", fontsize=10, parse_math=False)
+    for axis in (left, right):
+        axis.tick_params(labelsize=8)
+    if variable.is_discrete():
+        _bars(variable, left)
+    else:
+        values = variable.values[np.isfinite(variable.values)].astype(np.float64)
+        if len(values):
+            left.hist(values, bins=bin_count(values, MOST_BINS), color="C0", alpha=0.8)
+        left.set_yticks([])
+    if variable.values.dtype == object:
+        right.set_axis_off()
+        return
+    for chain in variable.chains:
+        right.plot(np.arange(1, len(chain) + 1), chain.astype(np.float64), linewidth=0.6, marker=_marker(chain))
+    right.set_xlabel("draw", fontsize=8)
+
+
+def _marker(chain: np.ndarray) -> str:
+    return "o" if len(chain) == 1 else ""
+
+
+def _bars(variable: PlottedVariable, axis: Any) -> None:
+    names, counts = zip(*variable.counts()[:BARS_SHOWN], strict=True)
+    axis.barh(range(len(names)), np.array(counts) / len(variable.values), color="C0", alpha=0.8)
+    axis.set_yticks(range(len(names)), [name.replace("$", r"\$") for name in names], fontsize=8)
+    axis.invert_yaxis()
+    axis.set_xlabel("share of draws", fontsize=8)

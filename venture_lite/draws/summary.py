@@ -1,0 +1,333 @@
+"""A summary of draws for a person: a row for each coordinate, and warnings about what not to trust."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from venture_lite.draws import diagnostics
+from venture_lite.draws.kernel_summary import KernelRow, kernel_lines, kernel_rows, kernel_warnings
+from venture_lite.draws.presentation import cut
+
+if TYPE_CHECKING:
+    from venture_lite.draws.draws import Draws
+
+# coordinates of one variable that are printed; the data and `rows` hold them all
+COORDINATES_SHOWN = 12
+# Vehtari et al. (2021) recommend both limits
+R_HAT_LIMIT = 1.01
+ESS_LIMIT = 100
+# of the effective size of the sd, as a share of the mean's
+LEAST_SHARE = 0.5
+# the ends of the central 90% interval
+INTERVAL = (0.05, 0.95)
+
+# the column of the table with which diagnostics begin, and the least that is left of a name
+DIAGNOSTICS_BEGIN = 5
+SHORTEST_NAME = 8
+HEADER = ("variable", "mean", "sd", "5%", "95%", "ess_bulk", "ess_tail", "r_hat")
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryRow:
+    """One scalar: a variable, or a coordinate of one (`w[3]`, positions count from 0).
+
+    Undefined diagnostics (a constant, fewer than 4 draws) are NaN and print as `-`.
+    """
+
+    name: str
+    variable: str
+    mean: float
+    sd: float
+    # ends of the central 90% interval
+    low: float
+    high: float
+    ess_bulk: float
+    ess_tail: float
+    # infinite where no chain moves, or no half of one, and their values differ; then it prints as `-` too
+    r_hat: float
+    ess_mean: float
+    ess_sd: float
+    # positions of the chains that hold one value throughout
+    still: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """Rows for numeric variables; `str` gives the table, what the kernels did, and the warnings."""
+
+    rows: tuple[SummaryRow, ...]
+    # chains and draws, of each numeric variable
+    sizes: dict[str, tuple[int, int]]
+    # variables without a summary: neither numbers nor arrays of one shape
+    left_out: tuple[str, ...]
+    warnings: tuple[str, ...]
+    # how many draws a chain were left out, of each variable that was drawn while a kernel adapted
+    adapting: dict[str, int] = field(default_factory=dict)
+    # values that `force` had set and no kernel moved, a line each
+    held: tuple[str, ...] = ()
+    # what each kernel of the program did, its chains together
+    kernels: tuple[KernelRow, ...] = ()
+
+    def as_dict(self) -> dict[str, dict[str, float | None]]:
+        """Plain numbers by coordinate, for JSON: `{"mu": {"mean": 9.99, ...}}`; None for what is undefined."""
+        return {row.name: {key: _or_none(value) for key, value in _columns(row).items()} for row in self.rows}
+
+    def cells(self) -> list[tuple[str, ...]]:
+        """The header and a line for each coordinate that is printed."""
+        return [HEADER, *(_cells(row) for group in self._groups() for row in group[:COORDINATES_SHOWN])]
+
+    def notes(self) -> list[str]:
+        """What the cells leave out, a line for each variable with more than twelve coordinates."""
+        return [_note(group) for group in self._groups() if len(group) > COORDINATES_SHOWN]
+
+    def made_from(self) -> list[str]:
+        """How many draws there are, what to know of them, and which variables have no summary."""
+        lines = [_size_line(self.sizes), *_rough_spread(self.rows), *self.held]
+        if self.adapting:
+            most = max(self.adapting.values())
+            lines.append(f"not counted: {most} draw{'s' * (most != 1)} a chain that were made while a kernel adapted")
+        if self.left_out:
+            lines.append(f"not summarized (not numbers of one shape): {', '.join(self.left_out)}")
+        return [line for line in lines if line]
+
+    def _groups(self) -> list[list[SummaryRow]]:
+        return [list(group) for _, group in itertools.groupby(self.rows, key=lambda row: row.variable)]
+
+    def table(self, width: int | None = None) -> str:
+        """The rows alone, aligned; a variable's coordinates beyond twelve are summed up in one line.
+
+        Where they are wider than `width`, diagnostics stand below the moments, and long names are cut.
+        """
+        if not self.rows:
+            return ""
+        text = _aligned(self.cells(), width)
+        if width is not None and max(map(len, text)) > width:
+            moments = [line[:DIAGNOSTICS_BEGIN] for line in self.cells()]
+            others = [(line[0], *line[DIAGNOSTICS_BEGIN:]) for line in self.cells()]
+            text = _aligned(moments, width) + _aligned(others, width)
+        return "\n".join(text + self.notes())
+
+    def body(self, width: int | None = None) -> str:
+        """The table and what it is made from, without the kernels and the warnings."""
+        return "\n".join(part for part in (self.table(width), *self.made_from()) if part)
+
+    def _repr_html_(self) -> str:
+        from venture_lite.draws.markup import summary_html
+
+        return summary_html(self)
+
+    def __str__(self) -> str:
+        parts = [self.body(), *kernel_lines(self.kernels), *(f"warning: {warning}" for warning in self.warnings)]
+        return "\n".join(part for part in parts if part)
+
+
+def _aligned(lines: list[tuple[str, ...]], width: int | None) -> list[str]:
+    """Lines of cells in columns; names are cut as far as the width asks for, and a name can be."""
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    if width is not None:
+        widths[0] = min(widths[0], max(SHORTEST_NAME, width - sum(widths[1:]) - 2 * len(widths[1:])))
+    return [
+        "  ".join([cut(line[0], widths[0]).ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])]).rstrip()
+        for line in lines
+    ]
+
+
+def summarize(draws: Draws) -> Summary:
+    """The summary of a set of draws, less those made while a kernel adapted."""
+    adapting = {name: count for marks in draws.adapting for name, count in marks.items() if count}
+    draws = draws.without_adaptation()
+    numeric = [name for name in draws.names if draws.is_numeric(name) and draws[name].shape[1] > 0]
+    rows = tuple(row for name in numeric for row in _rows_of(name, draws[name]))
+    kernels = kernel_rows(draws.statistics)
+    return Summary(
+        rows=rows,
+        sizes={name: (draws[name].shape[0], draws[name].shape[1]) for name in numeric},
+        left_out=tuple(name for name in draws.names if name not in numeric),
+        warnings=(
+            *kernel_warnings(kernels, draws.chain_count),
+            *_still(draws, rows),
+            *_mixing(rows, draws.chain_count),
+        ),
+        adapting=adapting,
+        held=draws.held,
+        kernels=kernels,
+    )
+
+
+def coordinates(name: str, shape: tuple[int, ...]) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """`w[3]`, `S[0, 1]` and the index that each stands for; a scalar is itself."""
+    for index in np.ndindex(*shape):
+        yield (f"{name}[{', '.join(map(str, index))}]" if index else name), index
+
+
+def name_in_chain(name: str, number: int) -> str:
+    """What a variable is called of which chain by chain is told."""
+    return f"{name} (chain {number})"
+
+
+def _rows_of(name: str, values: np.ndarray) -> Iterator[SummaryRow]:
+    for label, index in coordinates(name, values.shape[2:]):
+        place: Any = (slice(None), slice(None), *index)
+        scalar = values[place].astype(np.float64)
+        with np.errstate(all="ignore"):
+            low, high = np.quantile(scalar, INTERVAL)
+            mean, spread = _moments(scalar)
+        yield SummaryRow(
+            label,
+            name,
+            mean,
+            spread,
+            float(low),
+            float(high),
+            diagnostics.ess_bulk(scalar),
+            diagnostics.ess_tail(scalar),
+            diagnostics.r_hat(scalar),
+            diagnostics.ess_mean(scalar),
+            diagnostics.ess_sd(scalar),
+            tuple(np.flatnonzero(diagnostics.never_moves(scalar)).tolist()),
+        )
+
+
+def _moments(scalar: np.ndarray) -> tuple[float, float]:
+    """Mean and sd; of one value drawn over and over that value and 0, where sums would round."""
+    if scalar.size < 2:
+        return float(np.mean(scalar)), math.nan
+    first = float(scalar.flat[0])
+    if math.isfinite(first) and (scalar == first).all():
+        return first, 0.0
+    return float(np.mean(scalar)), float(np.std(scalar, ddof=1))
+
+
+def _still(draws: Draws, rows: tuple[SummaryRow, ...]) -> Iterator[str]:
+    """Variables that do not move, where their values could.
+
+    Of chains that agree it is asked only where the value is known to depend on an unobserved choice; a coordinate that
+    stays while others of its variable move may be a constant of the program.
+    """
+    everywhere = set(range(draws.chain_count))
+    long = [row for row in rows if draws[row.variable].shape[1] >= diagnostics.FEWEST_DRAWS]
+    apart = [row for row in long if everywhere == set(row.still) and row.r_hat == math.inf]
+    if apart:
+        yield (
+            f"{_named(apart)} never moved, at different values in different chains: their means and intervals say "
+            "nothing; move what they depend on by other kernels"
+        )
+    same = [
+        row for row in long
+        if everywhere == set(row.still) and row.r_hat != math.inf and _depend(draws, row, everywhere)
+    ]  # fmt: skip
+    if same:
+        yield f"{_named(same)}: constant: certain, or never moved?"
+    for chain in sorted(everywhere):
+        some = [row for row in long if chain in row.still and everywhere != set(row.still)]
+        some = [row for row in some if _depend(draws, row, {chain})]
+        if some:
+            yield f"{_named(some)}: constant in chain {chain}: certain, or never moved there?"
+
+
+def _depend(draws: Draws, row: SummaryRow, chains: set[int]) -> bool:
+    """Whether in these chains a variable that is constant there is known to depend on an unobserved choice."""
+    return all(row.variable in draws.could_move[chain] for chain in chains)
+
+
+def _mixing(rows: tuple[SummaryRow, ...], chain_count: int) -> Iterator[str]:
+    rows = tuple(row for row in rows if len(row.still) < chain_count)
+    unmixed = [row for row in rows if row.r_hat > R_HAT_LIMIT]
+    if unmixed:
+        worst = max(row.r_hat for row in unmixed)
+        largest = f"largest {worst:.3g}" if math.isfinite(worst) else "no half of a chain moves"
+        yield (
+            f"R-hat is above {R_HAT_LIMIT} for {_named(unmixed)} ({largest}): "
+            "the chains do not agree yet; run longer, or change the kernels"
+        )
+    short = [row for row in rows if min(row.ess_bulk, row.ess_tail) < ESS_LIMIT]
+    if short:
+        least = min(min(row.ess_bulk, row.ess_tail) for row in short)
+        yield (
+            f"the effective sample size is below {ESS_LIMIT} for {_named(short)} (smallest {least:.0f}): "
+            "means and intervals are rough; run longer"
+        )
+
+
+def _rough_spread(rows: tuple[SummaryRow, ...]) -> Iterator[str]:
+    """Say so where the sd is known from far fewer effective draws than the mean."""
+    rough = [row for row in rows if row.ess_sd < LEAST_SHARE * row.ess_mean]
+    if rough:
+        worst = min(rough, key=lambda row: row.ess_sd / row.ess_mean)
+        sizes = f"{worst.ess_sd:.0f}, of the mean {worst.ess_mean:.0f}"
+        yield f"the effective size of the sd is less than half of the mean's for {_named(rough)} (for one {sizes})"
+
+
+def _named(rows: list[SummaryRow], shown: int = 4) -> str:
+    names = [row.name for row in rows]
+    return ", ".join(names[:shown]) + (f" and {len(names) - shown} more" if len(names) > shown else "")
+
+
+def _columns(row: SummaryRow) -> dict[str, float]:
+    return {
+        "mean": row.mean,
+        "sd": row.sd,
+        "q5": row.low,
+        "q95": row.high,
+        "ess_bulk": row.ess_bulk,
+        "ess_tail": row.ess_tail,
+        "r_hat": row.r_hat,
+    }
+
+
+def _cells(row: SummaryRow) -> tuple[str, ...]:
+    numbers = [_number(value) for value in (row.mean, row.sd, row.low, row.high)]
+    return (row.name, *numbers, _count(row.ess_bulk), _count(row.ess_tail), _dash(_or_nan(row.r_hat), ".3f"))
+
+
+def _number(value: float) -> str:
+    return _dash(value, ".4g")
+
+
+def _count(value: float) -> str:
+    return _dash(value, ".0f")
+
+
+def _dash(value: float, form: str) -> str:
+    return "-" if math.isnan(value) else format(value, form)
+
+
+def _or_nan(value: float) -> float:
+    return value if math.isfinite(value) else math.nan
+
+
+def _or_none(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _note(rows: list[SummaryRow]) -> str:
+    """One line for the coordinates that are not printed; the ranges are over all of the variable's."""
+    left_out = len(rows) - COORDINATES_SHOWN
+    text = f"{rows[0].variable}: {left_out} more coordinates not shown"
+    sizes = [row.ess_bulk for row in rows if not math.isnan(row.ess_bulk)]
+    ratios = [row.r_hat for row in rows if math.isfinite(row.r_hat)]
+    if sizes:
+        text += f"; over all {len(rows)}, ess_bulk {min(sizes):.0f} to {max(sizes):.0f}"
+    if ratios:
+        text += f", r_hat at most {max(ratios):.3f}"
+    return text
+
+
+def _size_line(sizes: dict[str, tuple[int, int]]) -> str:
+    """`4 chains of 500 draws`, with the variables that have other numbers named."""
+
+    def words(chains: int, count: int) -> str:
+        return f"{chains} chain{'s' * (chains != 1)} of {count} draw{'s' * (count != 1)}"
+
+    if not sizes:
+        return ""
+    commonest, _ = Counter(sizes.values()).most_common(1)[0]
+    others = [f"{name}: {words(*size)}" for name, size in sizes.items() if size != commonest]
+    return "; ".join([words(*commonest), *others])

@@ -1,0 +1,296 @@
+"""`anneal`: subsample annealing (Obermeyer, Glidden and Jonas 2014): assignments of data, from few of them to all.
+
+A step takes random data out of the trace and puts random ones in, each with assignments drawn from their conditional
+distribution by `gibbs`, until the subsample has the size that the schedule wants. A datum that would be taken out and
+put in at once stays, and its assignments are drawn anew where they are: at full size this is a transition of `gibbs`,
+also where components have parameters of their own (Neal 2000, Algorithm 8).
+"""
+
+from __future__ import annotations
+
+import time
+from array import array
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from venture_lite.blocks.inspection import one_of_each_kind
+from venture_lite.engines.anneal.assignments import Assigning, Assignments
+from venture_lite.errors import ArgumentError, KernelError, NameUnknown, VentureError, nearest
+from venture_lite.inference.data import Data, Subsample
+from venture_lite.inference.lambdas import InferenceLambda
+from venture_lite.inference.program import Action, InferenceProgram, Kernel, located
+from venture_lite.inference.reading import is_symbol, parts_of
+from venture_lite.inference.replay import ReplayedProcedure
+from venture_lite.inference.selection import Selector
+from venture_lite.interpreter.machine import NO_EVIDENCE
+from venture_lite.interpreter.model import Model
+from venture_lite.language.syntax import Expression, Form, Name
+from venture_lite.program.forms import scope_name
+from venture_lite.trace.addresses import address
+from venture_lite.values import Symbol, equal, show
+
+WHOLE = 1.0 - 1e-9
+"""The shares of a pass add up to this, whatever their rounding."""
+
+Sizes = Callable[[int], Sequence[int]]
+"""Number of data -> size of the subsample after each step."""
+
+
+class Annealing:
+    """The runs of one `anneal` action."""
+
+    def __init__(self, model: Model, scope: Any, kernels: Sequence[Kernel], tempers: bool) -> None:
+        self.model = model
+        self.scope = scope
+        # whether the likelihood is annealed, with all data in, in place of the subsample
+        self.tempers = tempers
+        self.kernels = kernels
+        self.assigning = Assigning(model, scope)
+        self.assignments = 0
+        self.removals = 0
+        # assignments that changed the state
+        self.changed = 0
+        # times that the kernels ran, and the part of a pass through the subsample made since they last did
+        self.passes = 0
+        self._part = 0.0
+
+    def run(self, data: Data, sizes: Sequence[int], told: Callable[[int], None]) -> None:
+        """Follow the sizes, the last of which is all. After an error or Ctrl-C all data are in, with the assignments
+        that they had at the start."""
+        assignments = Assignments(self.assigning, data)
+        saved = self._saved(data, assignments)
+        subsample = Subsample(data.count)
+        move = self._heat_to if self.tempers else self._move_to
+        self._part = 0.0
+        # while data are out others are read
+        self.model.setups.extended()
+        try:
+            for step, size in enumerate(sizes):
+                move(assignments, subsample, size)
+                if not step & 63:
+                    told(step)
+            assignments.settle()
+        except BaseException:
+            self.model.rollback()
+            self.model.regenerator.power = 1.0
+            assignments.abandon()
+            self._put_back(data, assignments, saved)
+            raise
+        finally:
+            self.model.setups.extended()
+
+    # --------------------------------------------------------------------------------------- the subsample
+
+    def _move_to(self, assignments: Assignments, subsample: Subsample, size: int) -> None:
+        """One step of the schedule: single removals and additions, of which the last is an addition."""
+        if subsample.size == size:
+            self._churn(assignments, subsample)
+            return
+        while subsample.size >= size:
+            self._remove(assignments, subsample.take_out(self._draw()))
+        while subsample.size < size:
+            self._assign(assignments, subsample, subsample.take_in(self._draw()), new=True)
+
+    def _churn(self, assignments: Assignments, subsample: Subsample) -> None:
+        """Remove a random datum, and assign a random one of those that are then out."""
+        going, coming = subsample.take_out(self._draw()), subsample.take_in(self._draw())
+        if going != coming:
+            self._remove(assignments, going)
+        self._assign(assignments, subsample, coming, new=going != coming)
+
+    def _heat_to(self, assignments: Assignments, subsample: Subsample, size: int) -> None:
+        """One step with all data in: the likelihood to the power of what would be the subsample's share."""
+        self.model.regenerator.power = size / assignments.data.count
+        self._churn(assignments, subsample)
+
+    def _draw(self) -> float:
+        return self.model.trace.rng.random()
+
+    def _remove(self, assignments: Assignments, datum: int) -> None:
+        self.model.poll()
+        assignments.remove(datum)
+        self.removals += 1
+
+    def _assign(self, assignments: Assignments, subsample: Subsample, datum: int, new: bool) -> None:
+        """One more assignment, a datum's share of a pass through the subsample; after a whole pass the kernels run."""
+        self.model.poll()
+        self.changed += assignments.assign(datum, new)
+        self.assignments += 1
+        self._part += 1.0 / subsample.size
+        if self._part >= WHOLE:
+            self._part = 0.0
+            self.passes += 1
+            if self.kernels:
+                assignments.settle()
+            for kernel in self.kernels:
+                kernel()
+
+    # ------------------------------------------------------------------------------ what there was at the start
+
+    def _saved(self, data: Data, assignments: Assignments) -> dict[tuple[Any, ...], Any]:
+        """The value of every assignment, by address. Refuses what cannot be enumerated, and at first a scope without
+        any; later on the branches that make them may all be closed."""
+        trace = self.model.trace
+        nodes = dict.fromkeys(node for datum in range(data.count) for node in assignments.in_scope(datum))
+        if not nodes and not self.assignments:
+            hint = "the scope of the choices that the data's rows name, as z in (tag 'z n (crp))"
+            raise KernelError(f"no datum has a latent assignment in the scope {self.scope}", hint=hint)
+        self.assigning.gibbs.check(self.model, one_of_each_kind(self.model, list(nodes)))
+        return {address(trace, node): trace.value(node) for node in nodes}
+
+    def _put_back(self, data: Data, assignments: Assignments, saved: Mapping[tuple[Any, ...], Any]) -> None:
+        """Put all data in, with the assignments that were saved; Ctrl-C waits."""
+        model = self.model
+        poll, model.machine.poll = model.machine.poll, lambda: None
+        model.machine.choose = lambda node, *_: saved.get(address(model.trace, node), NO_EVIDENCE)
+        try:
+            for datum in filter(data.is_out, range(data.count)):
+                data.add(datum)
+            for datum in range(data.count):
+                for node in assignments.in_scope(datum):
+                    value = saved.get(address(model.trace, node), NO_EVIDENCE)
+                    if value is not NO_EVIDENCE and not equal(value, model.trace.value(node)):
+                        model.put_value(node, value)
+                        model.commit_transition()
+        finally:
+            model.machine.choose = None
+            model.machine.poll = poll
+
+    # ------------------------------------------------------------------------------------------- statistics
+
+    @property
+    def rows(self) -> int:
+        return self.assigning.rows
+
+    def details(self) -> dict[str, float]:
+        return {"assignments": self.assignments, "removals": self.removals, "passes of kernels": self.passes}
+
+
+# ------------------------------------------------------------------------------------------------------ schedules
+
+
+def _linear(count: int, churns: int) -> Sequence[int]:
+    return array("q", [1 + step // (churns + 1) for step in range(count * (churns + 1))])
+
+
+def _sequential(count: int, churns: int) -> Sequence[int]:
+    return array("q", [min(step + 1, count) for step in range(count * (churns + 1))])
+
+
+def _constant(count: int, churns: int) -> Sequence[int]:
+    return array("q", [count]) * (count * (churns + 1))
+
+
+SCHEDULES: dict[str, Callable[[int, int], Sequence[int]]] = {
+    "linear": _linear,
+    "sequential": _sequential,
+    "constant": _constant,
+}
+"""Name -> sizes after each of the COUNT (T + 1) steps, from the number of data and T (section 2.4)."""
+
+
+def _schedule(program: InferenceProgram, item: Expression, churns: int) -> Sizes:
+    name = next((name for name in SCHEDULES if is_symbol(item, name)), None)
+    try:
+        given = program.value(item) if name is None else name
+    except NameUnknown as error:
+        error.hint = nearest(item.name if isinstance(item, Name) else "", SCHEDULES) or error.hint
+        raise
+    name = given.name if isinstance(given, Symbol) else given
+    if isinstance(name, str) and name in SCHEDULES:
+        return lambda count: SCHEDULES[name](count, churns)
+    if not isinstance(given, InferenceLambda):
+        raise ArgumentError(f"SCHEDULE must be {', '.join(SCHEDULES)} or a procedure, got {show(given)}", item.span)
+    procedure = ReplayedProcedure(program, item)
+    if procedure.count != 1:
+        raise ArgumentError("a schedule takes one argument, the step", item.span)
+
+    def refuse(*_: Any) -> Any:
+        raise ArgumentError("a schedule must not be random", item.span)
+
+    def of(count: int) -> Sequence[int]:
+        steps = range(1, count * (churns + 1) + 1)
+        found = array("q", [_size(procedure((step,), refuse), step, count, item) for step in steps])
+        if found[-1] != count:
+            raise ArgumentError(
+                f"the schedule ends at {found[-1]} of {count} data, in step {len(found)}",
+                item.span,
+                "a schedule ends with all data; its steps are 1, 2, ..., N (T + 1)",
+            )
+        return found
+
+    return of
+
+
+def _size(value: Any, step: int, count: int, item: Expression) -> int:
+    if not isinstance(value, (int, float)) or value != value // 1 or not 1 <= value <= count:
+        raise ArgumentError(
+            f"a schedule's sizes are whole numbers from 1 to the {count} data that there are, got {show(value)} in "
+            f"step {step}",
+            item.span,
+        )
+    return int(value)
+
+
+# ----------------------------------------------------------------------------------------------------- the action
+
+
+def _compile_anneal(program: InferenceProgram, form: Form) -> Kernel:
+    scope, schedule, *rest = parts_of(form, 3, ANNEAL.usage[0])
+    if tempers := is_symbol(rest[0], "energy"):
+        del rest[0]
+    if not rest:
+        raise ArgumentError(f"anneal is written {ANNEAL.usage[0]}", form.span)
+    if tempers and rest[1:]:
+        raise ArgumentError(
+            "with 'energy no kernels run: they would see the whole likelihood", rest[1].span, "kernels after anneal"
+        )
+    sizes = _schedule(program, schedule, program.count(rest[0], "T"))
+    if program.annealing:
+        raise KernelError("an annealing cannot run inside another, whose data come and go", form.span)
+    program.annealing = True
+    try:
+        kernels = [program.compile(part) for part in rest[1:]]
+    finally:
+        program.annealing = False
+    engine = Annealing(program.model, scope_name(scope), kernels, tempers)
+    row = program.row(form)
+    row.details = engine.details
+    use = program.watch.use(engine.scope, Selector("all"))
+
+    def run() -> None:
+        start = time.perf_counter()
+        use.ran(program.watch.now)
+        before = engine.assignments, engine.changed, engine.rows
+        try:
+            data = program.data() if program.data is not None else None
+            if data is None or not data.count:
+                raise KernelError(
+                    "there are no data to anneal: no loop observes", form.span, "for n in 1...N: [observe ...]"
+                )
+            wanted = sizes(data.count)
+            program.progress.begin(form.span.text, len(wanted))
+            try:
+                engine.run(data, wanted, program.progress.advance)
+            finally:
+                program.progress.end()
+        except VentureError as error:
+            raise located(error, form.span) from error
+        finally:
+            row.transitions += engine.assignments - before[0]
+            row.accepted += engine.changed - before[1]
+            row.rows += engine.rows - before[2]
+            row.seconds += time.perf_counter() - start
+
+    return run
+
+
+ANNEAL = Action(
+    "anneal",
+    ("(anneal SCOPE SCHEDULE ['energy] T [KERNEL ...])",),
+    "Subsample annealing: assigns the program's data, from few to all, to what they belong to; the latent assignments "
+    "are in SCOPE, SCHEDULE is `linear`, `sequential`, `constant` or a procedure from the step to the number of data, "
+    "with T churn steps for each datum. The KERNELs run once for each pass through the data that are in. With "
+    "'energy all data stay, and their likelihood is annealed.",
+    _compile_anneal,
+)

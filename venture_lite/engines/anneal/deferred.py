@@ -1,0 +1,327 @@
+"""Assignments over statistics alone: the rows follow when somebody looks.
+
+In a collapsed mixture all that the next assignment needs to know of the others is in the statistics of exchangeable
+procedures. So while nothing but assignments changes, data go and come by their applications only: what each has is
+taken out of the statistics or put in. When kernels are to run, and at the end, `settle` makes the trace agree: the
+statistics go back to where the rows are, then data are removed, moved and added in earnest, at most once each.
+
+A datum is taken so if each of its choices in the scope is a memoized procedure's whole value, which its own rows alone
+refer to, and leads them to exchangeable procedures of components that have no choices of their own. All else raises
+Unplanned before anything is changed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from venture_lite.engines.anneal.applications import CandidateWeight, Components
+from venture_lite.engines.enumeration import MOST_CANDIDATES, draw_index, support_of
+from venture_lite.errors import InternalError
+from venture_lite.inference.data import Data
+from venture_lite.interpreter.machine import NO_EVIDENCE
+from venture_lite.interpreter.model import Model
+from venture_lite.interpreter.weights import density_of
+from venture_lite.kernels.follow import Follow, Shape
+from venture_lite.kernels.preview import Drawable, Unplanned, family_of
+from venture_lite.kernels.reassign import Reassignments
+from venture_lite.program.code import Code, Kind, Ref, SlotRef, sources
+from venture_lite.trace.borrowed import called_body
+from venture_lite.trace.keys import memo_key
+from venture_lite.trace.runtime import Exchangeable, Memo
+
+
+@dataclass(frozen=True, slots=True)
+class DatumShape:
+    """One assignment of data whose rows are of the same Codes."""
+
+    # of the choice
+    site: int
+    # (place among the datum's rows, slot) of the calls that name it
+    named: tuple[tuple[int, int], ...]
+    # (place, slots that have the value, how it is followed through that row)
+    rows: tuple[tuple[int, tuple[int, ...], Shape], ...]
+
+
+@dataclass(slots=True)
+class Assignment:
+    """One assignment of one datum."""
+
+    site: int
+    memo: Memo
+    key: Hashable
+    # (how a value is followed, row)
+    rows: tuple[tuple[Follow, int], ...]
+
+
+@dataclass(slots=True)
+class MetDatum:
+    """A datum that was met since the trace last agreed. Values are None while it is out."""
+
+    assignments: tuple[Assignment, ...]
+    in_trace: tuple[Any, ...] | None
+    now: tuple[Any, ...] | None
+
+
+class Deferred:
+    """What one run of `anneal` knows beyond the trace. Mutates statistics; `settle` and `abandon` end that."""
+
+    def __init__(
+        self,
+        model: Model,
+        data: Data,
+        plans: Reassignments,
+        scope: Any,
+        blocks: Callable[[int], list[list[int]]],
+    ) -> None:
+        self.model = model
+        self.data = data
+        # absorbing choices weighed
+        self.rows = 0
+        # a datum's choices in the scope, by block
+        self._blocks = blocks
+        self._plans = plans
+        self._draws = Drawable(True, scope)
+        self._templates: dict[tuple[Code, ...], tuple[DatumShape, ...]] = {}
+        self._entries: dict[int, MetDatum] = {}
+        self._components = Components(plans, self._draws)
+        self._weigher = CandidateWeight(self._components, model)
+        # site -> (distribution, its arguments) of the choices there, and their candidates where they stay the same
+        self._distributions: dict[int, tuple[Any, tuple[Any, ...]]] = {}
+        self._priors: dict[int, tuple[list[Any], list[float]]] = {}
+
+    # ------------------------------------------------------------------------------------------- one datum
+
+    def remove(self, datum: int) -> None:
+        entry = self._entry(datum)
+        self._take_out(entry)
+        entry.now = None
+
+    def assign(self, datum: int) -> bool:
+        """Put a datum in, or draw its assignments anew where it is in; whether the state changed. An error leaves it
+        as it was."""
+        entry = self._entry(datum)
+        before = entry.now
+        if before is not None:
+            self._take_out(entry)
+        drawn: list[Any] = []
+        try:
+            for assignment in entry.assignments:
+                drawn.append(self._draw(assignment))
+                self._apply(assignment, drawn[-1], put_in=True)
+        except BaseException:
+            for assignment, value in zip(entry.assignments, drawn, strict=False):
+                self._apply(assignment, value, put_in=False)
+            if before is not None:
+                for assignment, value in zip(entry.assignments, before, strict=True):
+                    self._apply(assignment, value, put_in=True)
+            raise
+        entry.now = tuple(drawn)
+        return entry.now != before
+
+    def _draw(self, assignment: Assignment) -> Any:
+        """A value from the conditional distribution, the datum's own applications being out."""
+        site = assignment.site
+        values, terms = self._priors.get(site) or self._prior(site)
+        weigher, rows = self._weigher, assignment.rows
+        weights = []
+        for value, term in zip(values, terms):  # noqa: B905
+            weigher.total = term
+            try:
+                for follow, row in rows:
+                    follow(weigher, row, value)
+            finally:
+                weigher.take_back()
+            weights.append(weigher.total)
+        self.rows += len(values) * len(rows)
+        if max(weights) == -math.inf:
+            raise Unplanned
+        return values[draw_index(weights, self.model.trace.rng.random())]
+
+    def _prior(self, site: int) -> tuple[list[Any], list[float]]:
+        """The candidates and their log densities."""
+        operator, arguments = self._distribution(site)
+        support = support_of(operator, arguments)
+        if support is None or len(support) > MOST_CANDIDATES:
+            raise Unplanned
+        values = list(support)
+        terms = [density_of(self.model.trace, site, 0, operator, arguments, value) for value in values]
+        if not isinstance(operator, Exchangeable):
+            self._priors[site] = values, terms
+        return values, terms
+
+    def _distribution(self, site: int) -> tuple[Any, tuple[Any, ...]]:
+        found = self._distributions.get(site)
+        if found is None:
+            # it reads globals alone, so any row will do
+            found = self._distributions[site] = self.model.trace.application(site, 0)
+        return found
+
+    def _take_out(self, entry: MetDatum) -> None:
+        if entry.now is None:
+            raise InternalError("a datum that is out was to be taken out")
+        for assignment, value in zip(entry.assignments, entry.now, strict=True):
+            self._apply(assignment, value, put_in=False)
+
+    def _apply(self, assignment: Assignment, value: Any, put_in: bool) -> None:
+        operator, arguments = self._distribution(assignment.site)
+        components = self._components
+        components.put_in = put_in
+        if isinstance(operator, Exchangeable):
+            components.made(0, 0, operator, value, False, *arguments)
+        for follow, row in assignment.rows:
+            follow(components, row, value)
+
+    # -------------------------------------------------------------------------------------- what data are like
+
+    def _templates_of(self, datum: int, rows: list[tuple[Code, int]]) -> tuple[DatumShape, ...]:
+        """Learnt from the first datum with such rows. Raises Unplanned where that is out."""
+        codes = tuple(code for code, _ in rows)
+        found = self._templates.get(codes)
+        if found is None:
+            if self.data.is_out(datum):
+                raise Unplanned
+            found = tuple(self._template(rows, block) for block in self._blocks(datum))
+            places = [place for template in found for place, _, _ in template.rows]
+            if not found or len(set(places)) < len(places):
+                raise Unplanned
+            self._templates[codes] = found
+        return found
+
+    def _template(self, rows: list[tuple[Code, int]], block: list[int]) -> DatumShape:
+        trace = self.model.trace
+        if len(block) != 1:
+            raise Unplanned
+        code, slot, _ = trace.decode(block[0])
+        item = code.slots[slot]
+        refs = item.arguments if item.operator is None else (item.operator, *item.arguments)
+        if code.kind != "lambda" or code.result_slot != slot or any(map(_reads_row, [code] * len(refs), refs)):
+            raise Unplanned
+        own, *others = self._plans.plan(block[0], self._draws).parts
+        if own.shape.terms or own.shape.calls:
+            raise Unplanned
+        places = {found: place for place, found in enumerate(rows)}
+        named: list[tuple[int, int]] = []
+        followed: list[tuple[int, tuple[int, ...], Shape]] = []
+        for part in others:
+            place = places.get((part.code, part.row))
+            if place is None or part.source != 0 or not self._plans.covers(part):
+                raise Unplanned
+            start = tuple(slot for slot in part.start if isinstance(slot, int))
+            for at in (*start, *part.shape.calls):
+                body = _memoized(part.code, at)
+                if at in part.shape.calls and any(body.slots[step].kind is not Kind.MAKER for step in body.steps):
+                    raise Unplanned
+            named.extend((place, at) for at in start)
+            followed.append((place, start, part.shape))
+        return DatumShape(block[0] >> 32, tuple(named), tuple(followed))
+
+    def _entry(self, datum: int) -> MetDatum:
+        found = self._entries.get(datum)
+        if found is None:
+            rows = self.data.rows(datum)
+            is_out = self.data.is_out(datum)
+            bound = [self._bind(template, rows, is_out) for template in self._templates_of(datum, rows)]
+            values = None if is_out else tuple(value for _, value in bound)
+            found = self._entries[datum] = MetDatum(tuple(assignment for assignment, _ in bound), values, values)
+        return found
+
+    def _bind(self, template: DatumShape, rows: list[tuple[Code, int]], is_out: bool) -> tuple[Assignment, Any]:
+        """An assignment of a datum and its value. Raises Unplanned where somebody else refers to it."""
+        trace = self.model.trace
+        found: set[tuple[Memo, Hashable]] = set()
+        for place, slot in template.named:
+            code, row = rows[place]
+            memo, *values = trace.read(code.first_site + slot, row)
+            found.add((memo, memo_key(tuple(values))))
+        if len(found) > 1:
+            raise Unplanned
+        ((memo, key),) = found
+        body, slot = trace.program.site_code[template.site], trace.program.site_slot[template.site]
+        at = memo.entries.get(key)
+        if (at is None) != is_out:
+            raise Unplanned
+        followed = tuple((shape.weigh, rows[place][1]) for place, _, shape in template.rows)
+        assignment = Assignment(template.site, memo, key, followed)
+        if at is None:
+            return assignment, None
+        alike = all(self._plans.shape(rows[place][0], start, rows[place][1]) is s for place, start, s in template.rows)
+        shared = trace.users.count(body, at) != len(template.named)
+        if shared or not alike or trace.tables[body.index].is_observed(slot, at):
+            raise Unplanned
+        return assignment, trace.value(template.site << 32 | at)
+
+    # ---------------------------------------------------------------------------------------------- settling
+
+    def abandon(self) -> None:
+        """Take the statistics back to where the rows are."""
+        entries = [entry for entry in self._entries.values() if entry.now != entry.in_trace]
+        for entry in entries:
+            if entry.now is not None:
+                self._take_out(entry)
+        for entry in entries:
+            if entry.in_trace is not None:
+                for assignment, value in zip(entry.assignments, entry.in_trace, strict=True):
+                    self._apply(assignment, value, put_in=True)
+            entry.now = entry.in_trace
+        self._entries.clear()
+        self._components.clear()
+        self._distributions.clear()
+        self._priors.clear()
+
+    def settle(self) -> None:
+        """Make the rows agree with the assignments."""
+        changed = {at: (entry, entry.now) for at, entry in self._entries.items() if entry.now != entry.in_trace}
+        self.abandon()
+        for datum, (_, now) in changed.items():
+            if now is None:
+                self.data.remove(datum)
+        for entry, now in changed.values():
+            if now is not None and entry.in_trace is not None:
+                for assignment, value in zip(entry.assignments, now, strict=True):
+                    self._move(assignment, value)
+        for datum, (entry, now) in changed.items():
+            if now is not None and entry.in_trace is None:
+                with self._given(entry.assignments, now):
+                    self.data.add(datum)
+
+    def _move(self, assignment: Assignment, value: Any) -> None:
+        row = assignment.memo.entries.get(assignment.key)
+        if row is None:
+            raise InternalError("a datum that is in has no assignment")
+        plan = self._plans.plan(assignment.site << 32 | row, self._draws)
+        if plan.old != value:
+            plan.move(value, plan.preview(value))
+            self.model.commit_transition()
+
+    @contextmanager
+    def _given(self, assignments: tuple[Assignment, ...], values: tuple[Any, ...]) -> Iterator[None]:
+        """While a datum is evaluated, its choices take these values."""
+        trace, machine = self.model.trace, self.model.machine
+        given: dict[Any, Any] = {(a.memo, a.key): value for a, value in zip(assignments, values, strict=True)}
+
+        def choose(node: int, operator: Any, arguments: tuple[Any, ...]) -> Any:
+            family, _ = family_of(trace, node)
+            return given.get(family, NO_EVIDENCE)
+
+        machine.choose = choose
+        try:
+            yield
+        finally:
+            machine.choose = None
+
+
+def _reads_row(code: Code, ref: Ref) -> bool:
+    """Whether a value differs between rows of a body."""
+    return any(isinstance(source, SlotRef) for source in sources(code, ref))
+
+
+def _memoized(code: Code, index: int) -> Code:
+    """The body of the memoized procedure that a call always runs. Raises Unplanned where the text does not show it."""
+    body = called_body(code, index)
+    if body is None:
+        raise Unplanned
+    return body

@@ -1,0 +1,184 @@
+"""The candidates of `gibbs`: every state of a block, enumerated by running regeneration again for each.
+
+A candidate is a path of decisions: one for each choice of the block in the order in which regeneration meets them,
+those that the candidate itself brings into being included. Fresh choices below a candidate come from their
+distributions (Neal 2000, Algorithm 8 with one auxiliary component); the current state is a candidate as it is, its
+families not drawn anew. The paths form a tree: what is drawn between two decisions belongs to the path up to there
+and is the same for every candidate that shares it, so that the set of candidates does not depend on which of them is
+current.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from venture_lite.blocks.distributions import name_of
+from venture_lite.errors import KernelError
+from venture_lite.interpreter.machine import NO_EVIDENCE
+from venture_lite.interpreter.model import Model
+from venture_lite.interpreter.weights import Weight, density_of
+from venture_lite.trace.addresses import address
+from venture_lite.trace.runtime import Exchangeable
+from venture_lite.trace.table import ROW_MASK
+from venture_lite.trace.trace import Trace
+from venture_lite.values import equal
+
+MOST_CANDIDATES = 100_000
+
+
+class _Decision:
+    """One choice of the block on the way to a candidate."""
+
+    __slots__ = ("at", "support")
+
+    def __init__(self, support: list[Any]) -> None:
+        # the current state's value first, where the path so far is the current state's
+        self.support = support
+        self.at = 0
+
+
+class Enumeration:
+    """Walks the tree of candidates by running regeneration again for each; `tape` is the path now followed."""
+
+    counts = True
+
+    def __init__(self, model: Model, in_block: Any, current: dict[Any, Any]) -> None:
+        self.model = model
+        # (Code, slot, row) -> whether a fresh choice belongs to the block
+        self.in_block = in_block
+        # address -> present value of every choice that the scaffold takes out
+        self.current = current
+        # decisions, and the values drawn between them
+        self.tape: list[_Decision | tuple[Any]] = []
+        self.position = 0
+        # whether all decisions so far are the current state's
+        self.on_current = True
+        self.fresh_weight = Weight()
+
+    def restart(self) -> None:
+        self.position = 0
+        self.on_current = True
+        self.fresh_weight = Weight()
+
+    def advance(self) -> bool:
+        """Go to the next candidate; False where all have been."""
+        while self.tape:
+            last = self.tape[-1]
+            if isinstance(last, _Decision) and last.at + 1 < len(last.support):
+                last.at += 1
+                return True
+            self.tape.pop()
+        return False
+
+    def path(self) -> list[Any]:
+        """The decisions and draws that lead to the candidate at hand, to be followed again."""
+        return [(entry.at, entry) if isinstance(entry, _Decision) else entry for entry in self.tape]
+
+    def follow(self, path: list[Any]) -> None:
+        self.tape = []
+        for entry in path:
+            if len(entry) == 2:
+                at, decision = entry
+                decision.at = at
+                self.tape.append(decision)
+            else:
+                self.tape.append(entry)
+        self.restart()
+
+    # what regeneration calls: for principals, then for fresh choices
+
+    def prepare(self, trace: Trace, principals: Iterable[int]) -> None:
+        """The old values were noted before."""
+
+    def propose(self, node: int, operator: Any, arguments: tuple[Any, ...], old: Any) -> tuple[Any, float]:
+        return self._decide(operator, arguments, old, node), 0.0
+
+    def choose(self, node: int, operator: Any, arguments: tuple[Any, ...]) -> Any:
+        """A fresh choice: decided on if it belongs to the block, else drawn, once for each path."""
+        where = self.model.trace.decode(node)
+        old = self.current.get(address(self.model.trace, node), NO_EVIDENCE) if self.on_current else NO_EVIDENCE
+        if self.in_block(*where):
+            value = self._decide(operator, arguments, old, node)
+            self.fresh_weight.add(density_of(self.model.trace, node >> 32, node & ROW_MASK, operator, arguments, value))
+            return value
+        if self.position < len(self.tape):
+            drawn = self.tape[self.position]
+            assert isinstance(drawn, tuple)
+            value = drawn[0]
+        else:
+            value = self.model.machine.simulate(node, operator, arguments) if old is NO_EVIDENCE else old
+            self.tape.append((value,))
+        self.position += 1
+        return value
+
+    def _decide(self, operator: Any, arguments: tuple[Any, ...], old: Any, node: int) -> Any:
+        if self.position == len(self.tape):
+            self.tape.append(_Decision(self._support(operator, arguments, old, node)))
+        decision = self.tape[self.position]
+        assert isinstance(decision, _Decision)
+        self.position += 1
+        value = decision.support[decision.at]
+        if self.on_current and (old is NO_EVIDENCE or not equal(value, old)):
+            self.on_current = False
+        return value
+
+    def _support(self, operator: Any, arguments: tuple[Any, ...], old: Any, node: int) -> list[Any]:
+        support = support_of(operator, arguments)
+        if support is None:
+            raise refuse_support(self.model, node, operator)
+        if len(support) > MOST_CANDIDATES:
+            raise too_many_candidates()
+        return list(support) if not self.on_current or old is NO_EVIDENCE else present_first(operator, support, old)
+
+
+def present_first(operator: Any, support: Sequence[Any], old: Any) -> list[Any]:
+    """The candidates for a choice that has a value, which comes first."""
+    others = [value for value in support if not equal(value, old)]
+    if len(others) == len(support) and isinstance(operator, Exchangeable):
+        # the only member of a table stands for the fresh one, which comes last
+        others.pop()
+    return [old, *others]
+
+
+def too_many_candidates() -> KernelError:
+    return KernelError(f"the block has more than {MOST_CANDIDATES:,} candidates", None, "mh, or a smaller block")
+
+
+def support_of(operator: Any, arguments: tuple[Any, ...]) -> Sequence[Any] | None:
+    if isinstance(operator, Exchangeable):
+        return operator.state.support(*arguments)
+    return None if operator.support is None else operator.support(*arguments)
+
+
+def refuse_support(model: Model, node: int, operator: Any) -> KernelError:
+    code, slot, row = model.trace.decode(node)
+    return KernelError(
+        f"gibbs enumerates finite supports; {name_of(operator)} has none",
+        code.slots[slot].span,
+        "mh, or mh with 'drift",
+        model.trace.call_chain(code, slot, row),
+    )
+
+
+def draw_candidate(weights: list[Weight], u: float) -> int:
+    """An index drawn in proportion to the weights, among those with the fewest impossible terms."""
+    fewest = min(weight.impossible for weight in weights)
+    best = max(weight.total for weight in weights if weight.impossible == fewest)
+    return _draw([math.exp(w.total - best) if w.impossible == fewest else 0.0 for w in weights], u)
+
+
+def draw_index(log_weights: list[float], u: float) -> int:
+    """An index drawn in proportion to weights of which at least one is above zero."""
+    best = max(log_weights)
+    return _draw([math.exp(weight - best) for weight in log_weights], u)
+
+
+def _draw(shares: list[float], u: float) -> int:
+    target = u * math.fsum(shares)
+    for index, share in enumerate(shares):
+        target -= share
+        if target < 0.0:
+            return index
+    return max(index for index, share in enumerate(shares) if share > 0.0)

@@ -1,0 +1,357 @@
+"""`flymc`: Firefly Monte Carlo (Maclaurin and Adams 2014), exact transitions that look at the bright rows.
+
+A transition resamples the brightness given the block (`firefly.py`), then moves the block given the brightness: by a
+walk, a Langevin step or a slice. Blocks are those whose rows read them through linear predictors (`linear_block.py`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import Any, Protocol
+
+import numpy as np
+
+from venture_lite.blocks.inspection import inspected_first
+from venture_lite.blocks.precondition import MOVED
+from venture_lite.engines.firefly.firefly import Firefly, FireflyPoint, FireflySettings
+from venture_lite.engines.mh import Resimulation
+from venture_lite.engines.transitions import from_within
+from venture_lite.errors import ArgumentError
+from venture_lite.inference.program import Action, InferenceProgram, Kernel
+from venture_lite.inference.reading import is_symbol, options_of, parts_of
+from venture_lite.interpreter.model import Model
+from venture_lite.language.syntax import Expression, Form
+from venture_lite.program.forms import scope_name
+
+
+class StepSize:
+    """The size of a block's steps; while it adapts, raised and lowered towards an acceptance rate by steps that fade
+    (Robbins and Monro 1951; Andrieu and Thoms 2008, section 5.1)."""
+
+    def __init__(self, size: float, target: float, adapting: int) -> None:
+        self.size = size
+        self.target = target
+        # transitions for which it still adapts
+        self.adapting = adapting
+        self._made = 0
+
+    def learn(self, probability: float) -> None:
+        """What one transition was accepted with."""
+        if self.adapting:
+            self._made += 1
+            self.adapting -= 1
+            # as long as rates are far off the steps are large: 0.6 is the slow end of the exponents that converge
+            self.size *= math.exp((probability - self.target) / self._made**0.6)
+
+
+class Move(Protocol):
+    """One transition of a block given its brightness; whether it moved."""
+
+    # the acceptance rate to which 'adapt tunes; None where there is no step to tune
+    target: float | None
+
+    def __call__(self, firefly: Firefly, step: StepSize, /) -> bool: ...
+
+
+class BrightDensity(Protocol):
+    """A density with a present value, in which a slice moves: Firefly's given the brightness, or one over all rows."""
+
+    rng: np.random.Generator
+
+    # the present value (D,)
+    @property
+    def theta(self) -> np.ndarray: ...
+
+    # points have a `log_density`; what else they carry comes back with `move`, which is False and changes nothing where
+    # the trace says that the point has density zero after all
+    def here(self) -> Any: ...
+
+    def at(self, theta: np.ndarray) -> Any: ...
+
+    def move(self, point: Any) -> bool: ...
+
+    def poll(self) -> None: ...
+
+
+class Walk:
+    """A Gaussian step. Accepting 0.234 is best (Roberts, Gelman and Gilks 1997)."""
+
+    target: float | None = 0.234
+
+    def __call__(self, firefly: Firefly, step: StepSize) -> bool:
+        noise = _scaled(firefly, firefly.rng.standard_normal(len(firefly.theta)))
+        u = firefly.rng.random()
+        here, there = firefly.here(), firefly.at(firefly.theta + step.size * noise)
+        return _decided(firefly, step, u, there, there.log_density - here.log_density)
+
+
+class Langevin:
+    """A Gaussian step of sd h about a drift of h^2 / 2 times the gradient, Metropolis-adjusted. Accepting 0.57 is best
+    (Roberts and Rosenthal 1998).
+
+    With M = L L' and noise z the step is h L (z + h/2 L' gradient); the noise that leads back is minus (z + h/2 L' (sum
+    of the gradients at both ends)).
+    """
+
+    target: float | None = 0.57
+
+    def __call__(self, firefly: Firefly, step: StepSize) -> bool:
+        noise = firefly.rng.standard_normal(len(firefly.theta))
+        u = firefly.rng.random()
+        here = firefly.here(steep=True)
+        assert here.gradient is not None
+        uphill = 0.5 * step.size * _pulled(firefly, here.gradient)
+        there = firefly.at(firefly.theta + step.size * _scaled(firefly, noise + uphill), steep=True)
+        assert there.gradient is not None
+        change = there.log_density - here.log_density
+        # where a bright row would be dark there is no gradient either
+        if math.isfinite(change):
+            back = noise + uphill + 0.5 * step.size * _pulled(firefly, there.gradient)
+            change += 0.5 * float(noise @ noise - back @ back)
+        return _decided(firefly, step, u, there, change)
+
+
+class SliceMove:
+    """A slice along a uniformly drawn direction, stepping out and shrinking (Neal 2003, figures 3 and 5).
+
+    A point that the trace rejects has density zero and lies outside the slice: the interval shrinks to it. Stepping out
+    does not ask the trace. That is right, since it would make the same intervals from every point of the slice.
+    """
+
+    target: float | None = None
+
+    def __call__(self, density: BrightDensity, step: StepSize) -> bool:
+        rng, poll = density.rng, density.poll
+        direction = rng.standard_normal(len(density.theta))
+        direction /= np.linalg.norm(direction)
+        start, level = density.theta, density.here().log_density - rng.standard_exponential()
+        left = -step.size * rng.random()
+        right = left + step.size
+        while density.at(start + left * direction).log_density > level:
+            poll()
+            left -= step.size
+        while density.at(start + right * direction).log_density > level:
+            poll()
+            right += step.size
+        while True:
+            poll()
+            distance = left + rng.random() * (right - left)
+            if not left < distance < right or distance == 0.0:
+                # the interval has shrunk to the present value, but for rounding
+                return False
+            there = density.at(start + distance * direction)
+            if there.log_density > level and density.move(there):
+                return True
+            if distance < 0.0:
+                left = distance
+            else:
+                right = distance
+
+
+def _scaled(firefly: Firefly, noise: np.ndarray) -> np.ndarray:
+    return noise if firefly.scale is None else firefly.scale.root @ noise
+
+
+def _pulled(firefly: Firefly, gradient: np.ndarray) -> np.ndarray:
+    """A gradient in the coordinates of the noise."""
+    return gradient if firefly.scale is None else firefly.scale.root.T @ gradient
+
+
+def _decided(firefly: Firefly, step: StepSize, u: float, there: FireflyPoint, change: float) -> bool:
+    """Move by the change of the log density; whether it moved. The trace is asked last, where u lets the point pass: a
+    point that it rejects has density zero."""
+    probability = _probability(change)
+    passes = u < probability
+    moved = passes and firefly.move(there)
+    step.learn(probability if moved or not passes else 0.0)
+    return moved
+
+
+def _probability(change: float) -> float:
+    """Of accepting a change of the log density; 0 for one that is no number."""
+    return 1.0 if change >= 0.0 else math.exp(change) if change == change else 0.0
+
+
+MOVES: dict[str, tuple[type[Walk] | type[Langevin] | type[SliceMove], str]] = {
+    "drift": (Walk, "the drift's SIGMA"), "mala": (Langevin, "STEP"), "slice": (SliceMove, "WIDTH"),
+}  # fmt: skip
+"""What a kernel is named, the move, and what its number is named."""
+
+
+class FireflyMonteCarlo:
+    """Transitions of one `flymc` action. The blocks' states live with the trace, for all actions whose bounds are made
+    alike."""
+
+    def __init__(
+        self, program: InferenceProgram, settings: FireflySettings, move: Move, size: float, adapting: int
+    ) -> None:
+        self.program = program
+        self.settings = settings
+        self.move = move
+        self.size = size
+        self.adapting = adapting
+        self._states: dict[tuple[int, ...], tuple[Firefly, StepSize]] = {}
+        self._transitions = 0
+        self._accepted = 0
+        self._bright = 0
+        # evaluations of rows by purpose, those of transitions that adapted apart
+        self._queries: Counter[str] = Counter({"set-up": 0})
+        # what became of set-ups, by name
+        self._counts: Counter[str] = Counter()
+        # choices that stood when the action began, and blocks whose new scale this action has not looked at yet
+        self._stood: frozenset[int] = frozenset()
+        self._new: set[tuple[int, ...]] = set()
+
+    @property
+    def rows(self) -> int:
+        """Evaluations of rows, all told."""
+        return self._queries.total()
+
+    def begin(self, nodes: list[int]) -> None:
+        """The action runs for the first time; these are the choices that it may move."""
+        self._stood = frozenset(nodes)
+
+    def prepare(self, model: Model, nodes: list[int]) -> tuple[Firefly, StepSize]:
+        """The state of a block; raises KernelError where there can be none."""
+        block = tuple(nodes)
+        found = self._states.get(block)
+        if found is None:
+            step = StepSize(self.size, self.move.target or 0.0, self.adapting)
+            found = self._states[block] = self._kept_or_made(model, block), step
+        return found
+
+    def _key(self, block: tuple[int, ...]) -> tuple[Any, ...]:
+        return ("firefly", *block, *self.settings.made_from)
+
+    def _kept_or_made(self, model: Model, block: tuple[int, ...]) -> Firefly:
+        setups = model.setups
+        kept: Firefly | None = setups.find(self._key(block))
+        if kept is not None and kept.follows(self.program.warn):
+            self._counts["set-ups kept"] += 1
+            return kept
+        made = Firefly(model, block, self.settings, self.program.warn)
+        setups.keep(self._key(block), made)
+        self._counts["set-ups made"] += 1
+        if made.is_scale_new:
+            self._new.add(block)
+        return made
+
+    def step(self, nodes: list[int], key: Any) -> bool:
+        """One transition; whether the block moved."""
+        firefly, step = self.prepare(self.program.model, nodes)
+        is_adapting = step.adapting > 0
+        try:
+            firefly.refresh()
+            self._settle(firefly, tuple(nodes))
+            firefly.resample(self.settings)
+            moved = self.move(firefly, step)
+        except BaseException:
+            # it may be in the middle of a change
+            self.program.model.setups.drop(self._key(tuple(nodes)))
+            raise
+        finally:
+            self._count(firefly, is_adapting)
+        if self.adapting:
+            self.program.draws.mark((self, *nodes), is_adapting)
+        if not is_adapting:
+            self._transitions += 1
+            self._accepted += moved
+            self._bright += firefly.brightness.bright_count
+        return moved
+
+    def _settle(self, firefly: Firefly, block: tuple[int, ...]) -> None:
+        """Where this action made the scale, move the block once to where it holds."""
+        if block not in self._new:
+            return
+        self._new.discard(block)
+        if self._stood.issuperset(block) and firefly.settle():
+            self._counts[MOVED] += 1
+            self.program.draws.mark_earlier()
+
+    def _count(self, firefly: Firefly, is_adapting: bool) -> None:
+        for purpose, count in firefly.queries.items():
+            self._queries["adaptation" if is_adapting and purpose != "set-up" else purpose] += count
+        firefly.queries.clear()
+
+    def details(self) -> dict[str, float]:
+        """By name, for the statistics of the kernel; means are over the transitions that did not adapt."""
+        found: dict[str, float] = {f"queries of {purpose}": count for purpose, count in self._queries.items()}
+        if self._transitions:
+            found |= {
+                "queries a transition": (self._queries["proposals"] + self._queries["brightening"]) / self._transitions,
+                "mean bright rows": self._bright / self._transitions,
+                "acceptance": self._accepted / self._transitions,
+            }
+        for firefly, step in self._states.values():
+            found["step"] = step.size
+            if firefly.scale is not None:
+                found[f"preconditioned by the {firefly.scale.curvature}"] = 1
+        return found | dict(self._counts)
+
+
+def _compile_flymc(program: InferenceProgram, form: Form) -> Kernel:
+    usage = " or ".join(FLYMC.usage)
+    parts = parts_of(form, 8, usage)
+    scope, selector = scope_name(parts[0]), program.selector(parts[1])
+    known = {**dict.fromkeys(MOVES, 1), "precondition": 0, "explicit": 1, "adapt": 1}
+    options = options_of(form, parts[5:-1], known, usage)
+    named = [name for name in MOVES if name in options]
+    if len(named) != 1:
+        raise ArgumentError(f"flymc is written {usage}", form.span)
+    kind, meaning = MOVES[named[0]]
+    size = program.positive(options[named[0]][0], meaning)
+    if kind is SliceMove and ("precondition" in options or "adapt" in options):
+        raise ArgumentError("a slice has no step for 'precondition or 'adapt", form.span, "'drift or 'mala")
+    adapting = program.count(options["adapt"][0], "BURN") if "adapt" in options else 0
+    explicit = _fraction(program, options["explicit"][0], "FRACTION") if "explicit" in options else None
+    settings = FireflySettings(
+        _bound_name(parts[2]),
+        _is_at_mode(parts[3]),
+        _fraction(program, parts[4], "Q"),
+        explicit,
+        "precondition" in options,
+    )
+    engine = FireflyMonteCarlo(program, settings, kind(), size, adapting)
+
+    def refuse(model: Model, nodes: list[int]) -> None:
+        engine.prepare(model, nodes)
+
+    step = from_within(program.model, engine.step, Resimulation(program.model))
+    run = program.kernel(form, scope, selector, program.count(parts[-1], "T"), step, engine)
+    return inspected_first(program, scope, selector, form, run, refuse, by_block=True, begin=engine.begin)
+
+
+def _bound_name(part: Expression) -> str | None:
+    name = scope_name(part)
+    if not isinstance(name, str):
+        raise ArgumentError("BOUND must be auto or the name of a bound", part.span)
+    return None if name == "auto" else name
+
+
+def _is_at_mode(part: Expression) -> bool:
+    for name in ("map", "untuned"):
+        if is_symbol(part, name):
+            return name == "map"
+    raise ArgumentError("TUNING must be 'map or 'untuned", part.span)
+
+
+def _fraction(program: InferenceProgram, part: Expression, what: str) -> float:
+    value = program.probability(part, what)
+    if not value:
+        raise ArgumentError(f"{what} must be above 0", part.span)
+    return value
+
+
+FLYMC = Action(
+    "flymc",
+    (
+        "(flymc SCOPE BLOCK BOUND TUNING Q 'drift SIGMA ['precondition] ['explicit FRACTION] ['adapt BURN] T)",
+        "(flymc SCOPE BLOCK BOUND TUNING Q 'mala STEP ['precondition] ['explicit FRACTION] ['adapt BURN] T)",
+        "(flymc SCOPE BLOCK BOUND TUNING Q 'slice WIDTH ['explicit FRACTION] T)",
+    ),
+    "T transitions of Firefly Monte Carlo. BOUND is auto or a bound's name, TUNING 'map or 'untuned, Q the probability "
+    "with which a dark row is proposed to brighten. 'explicit draws a FRACTION of the brightness anew instead; 'adapt "
+    "tunes the step for BURN transitions.",
+    _compile_flymc,
+)

@@ -1,0 +1,217 @@
+"""`gibbs`: enumerate a block's joint support and draw exactly from it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from venture_lite.blocks.inspection import inspected_first
+from venture_lite.engines.enumeration import (
+    MOST_CANDIDATES,
+    Enumeration,
+    draw_candidate,
+    refuse_support,
+    support_of,
+    too_many_candidates,
+)
+from venture_lite.engines.single_gibbs import SingleGibbs
+from venture_lite.errors import ArgumentError, VentureError
+from venture_lite.inference.program import Action, InferenceProgram, Kernel
+from venture_lite.inference.reading import parts_of
+from venture_lite.interpreter.impossible import rejects
+from venture_lite.interpreter.model import Model
+from venture_lite.interpreter.scaffold import Builder, Scaffold, absorbing_count
+from venture_lite.interpreter.weights import NEVER, Weight, density_of
+from venture_lite.language.syntax import Form
+from venture_lite.program.forms import scope_name
+from venture_lite.trace.addresses import address
+from venture_lite.trace.runtime import Exchangeable
+from venture_lite.trace.table import ROW_MASK
+from venture_lite.values import equal
+
+
+class Gibbs:
+    """Transitions of one `gibbs` action."""
+
+    def __init__(self, model: Model, scope: Any, block_count: Any) -> None:
+        self.model = model
+        self.scope = scope
+        self.block_count = block_count
+        self.rows = 0
+        # whether other choices may have come or gone with the last step
+        self.restructured = False
+        self.single = SingleGibbs(model, scope, block_count)
+
+    def step(self, principals: Sequence[int], key: Any) -> bool:
+        """Draw the block from its conditional distribution; whether the state changed."""
+        if len(principals) == 1:
+            weighed = self.single.rows
+            moved = self.single.step(principals[0], key)
+            self.rows += self.single.rows - weighed
+            if moved is not None:
+                self.restructured = moved and not self.single.quiet
+                return moved
+        model = self.model
+        journal = model.trace.journal
+        mark = journal.mark()
+        try:
+            changed = self._step(principals, key)
+        except BaseException:
+            model.rollback(mark)
+            raise
+        self.restructured = changed
+        if changed:
+            model.commit_transition()
+        model.fill_again()
+        return changed
+
+    def _step(self, principals: Sequence[int], key: Any) -> bool:
+        model = self.model
+        journal = model.trace.journal
+        self.check(self.model, list(principals))
+        mark = journal.mark()
+        scaffold = Builder(model.trace).build(principals)
+        enumeration = Enumeration(model, self._membership(key), self._current(scaffold))
+        weighed = absorbing_count(model.trace, scaffold)
+        current, alone = self._present_weight(scaffold, key)
+        mark_detached = journal.mark()
+        weights: list[Weight] = []
+        paths: list[list[Any]] = []
+        more = True
+        while more:
+            weight = self._weigh(scaffold, enumeration, alone)
+            self._count_blocks(weight)
+            self.rows += weighed
+            # the path on which every decision is the current state's: the state as it is, nothing drawn anew
+            weights.append(current if enumeration.on_current else weight)
+            paths.append([] if enumeration.on_current else enumeration.path())
+            model.trace.constants.keep_fresh()
+            journal.rollback(mark_detached)
+            if len(weights) > MOST_CANDIDATES:
+                raise too_many_candidates()
+            more = enumeration.advance()
+        chosen = draw_candidate(weights, model.trace.rng.random())
+        if not paths[chosen]:
+            journal.rollback(mark)
+            return False
+        enumeration.follow(paths[chosen])
+        self._regenerate(scaffold, enumeration)
+        return True
+
+    def _weigh(self, scaffold: Scaffold, enumeration: Enumeration, alone: bool) -> Weight:
+        """The weight of the enumeration's candidate (of the present state it is known, and means nothing here); what
+        it changed is in the journal. `alone`: the present state can be enumerated without regenerating it."""
+        model = self.model
+        mark = model.trace.journal.mark()
+        enumeration.restart()
+        try:
+            if alone and not enumeration.tape:
+                (node,) = scaffold.principals
+                application = model.trace.application(node >> 32, node & ROW_MASK)
+                enumeration.propose(node, *application, model.trace.value(node))
+                return Weight()
+            return self._regenerate(scaffold, enumeration)
+        except VentureError as error:
+            model.rollback(mark)
+            if not rejects(model, error, model.regenerator.touched(scaffold)):
+                raise
+            # a candidate of probability zero
+            return Weight(NEVER)
+
+    def _regenerate(self, scaffold: Scaffold, enumeration: Enumeration) -> Weight:
+        """Regenerate along the enumeration's path."""
+        machine = self.model.machine
+        machine.choose = enumeration.choose
+        try:
+            weight = self.model.regenerator.regenerate(scaffold, enumeration)
+        finally:
+            machine.choose = None
+        weight.plus(enumeration.fresh_weight)
+        return weight
+
+    def _count_blocks(self, weight: Weight) -> None:
+        if self.block_count is not None:
+            weight.total -= math.log(max(self.block_count(), 1))
+
+    def _present_weight(self, scaffold: Scaffold, key: Any) -> tuple[Weight, bool]:
+        """Detach, and the weight of the state that was: its principals, its block's choices in the brush, what
+        absorbed. Whether the block is one choice, and nothing goes that regeneration would decide or draw."""
+        model = self.model
+        blocks = Weight()
+        self._count_blocks(blocks)
+        in_block = self._membership(key)
+        fresh = [node for node in reversed(model.regenerator.choices_that_go(scaffold)) if self._is_free(node)]
+        known = [
+            (node, *model.trace.application(node >> 32, node & ROW_MASK), model.trace.value(node)) for node in fresh
+        ]
+        weight = model.regenerator.detach(scaffold, counts=True)
+        mark = model.trace.journal.mark()
+        for node, operator, arguments, value in known:
+            if in_block(*model.trace.decode(node)):
+                weight.add(density_of(model.trace, node >> 32, node & ROW_MASK, operator, arguments, value))
+            if isinstance(operator, Exchangeable):
+                model.trace.statistics.incorporate(operator, value, arguments)
+        model.trace.journal.rollback(mark)
+        weight.plus(blocks)
+        drawn = fresh if self.scope == "default" else [node for node in fresh if in_block(*model.trace.decode(node))]
+        return weight, len(scaffold.principals) == 1 and not drawn
+
+    def _is_free(self, node: int) -> bool:
+        code, slot, row = self.model.trace.decode(node)
+        return not self.model.trace.tables[code.index].is_observed(slot, row)
+
+    def _membership(self, key: Any) -> Any:
+        """Whether a choice has the tag of the block that is moved."""
+        trace, scope = self.model.trace, self.scope
+        # a block's own key may be an array
+        is_all = isinstance(key, str) and key == "all"
+        if scope == "default" and not is_all:
+            return lambda code, slot, row: False
+        if is_all:
+            if scope == "default":
+                return lambda code, slot, row: True
+            return lambda code, slot, row: any(name == scope for name, _ in trace.tags(code, slot, row))
+        return lambda code, slot, row: any(
+            name == scope and equal(block, key) for name, block in trace.tags(code, slot, row)
+        )
+
+    def check(self, model: Model, principals: list[int]) -> None:
+        """Refuse a choice whose support cannot be enumerated."""
+        for node in principals:
+            operator, arguments = model.trace.application(node >> 32, node & ROW_MASK)
+            if support_of(operator, arguments) is None:
+                raise refuse_support(self.model, node, operator)
+
+    def _current(self, scaffold: Scaffold) -> dict[Any, Any]:
+        """Present values of the choices in the brush, by address; needed where a candidate meets more than one
+        decision."""
+        if not scaffold.structural:
+            return {}
+        trace = self.model.trace
+        found: dict[Any, Any] = {}
+        if len(scaffold.principals) == 1 and self.scope == "default":
+            return found
+        for code, row in scaffold.brush:
+            for step in code.steps:
+                if trace.is_choice(code, step, row):
+                    node = (code.first_site + step) << 32 | row
+                    found[address(trace, node)] = trace.value(node)
+        return found
+
+
+def _compile_gibbs(program: InferenceProgram, form: Form) -> Kernel:
+    parts = parts_of(form, 3, GIBBS.usage[0])
+    if len(parts) != 3:
+        raise ArgumentError(f"gibbs is written {GIBBS.usage[0]}", form.span)
+    scope, selector = scope_name(parts[0]), program.selector(parts[1])
+    engine = Gibbs(program.model, scope, program.block_counter(scope, selector))
+    run = program.kernel(form, scope, selector, program.count(parts[2], "T"), engine.step, engine)
+    return inspected_first(program, scope, selector, form, run, engine.check)
+
+
+GIBBS = Action(
+    "gibbs", ("(gibbs SCOPE BLOCK T)",),
+    "T exact draws of a block from its conditional distribution, by enumerating the block's joint support.",
+    _compile_gibbs,
+)  # fmt: skip

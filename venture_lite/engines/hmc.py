@@ -1,0 +1,226 @@
+"""`hmc`: Hamiltonian Monte Carlo on a block of continuous choices (Neal 2011, MCMC using Hamiltonian dynamics).
+
+Positions are the block's free coordinates, momenta are standard normal, in the coordinates that a preconditioner makes
+if there is one. A path of leapfrog steps is its own inverse when the momentum is turned round, and keeps volume, so
+that the Metropolis test of the total energy makes the transition exact.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from venture_lite.blocks.density import BlockDensity
+from venture_lite.blocks.gradients import Densities
+from venture_lite.blocks.inspection import inspected_first
+from venture_lite.blocks.precondition import Preconditioner
+from venture_lite.engines.mh import Resimulation
+from venture_lite.engines.transitions import from_within
+from venture_lite.errors import ArgumentError
+from venture_lite.inference.program import Action, InferenceProgram, Kernel
+from venture_lite.inference.reading import is_symbol, options_of, parts_of
+from venture_lite.interpreter.model import Model
+from venture_lite.interpreter.weights import Weight
+from venture_lite.language.syntax import Expression, Form
+from venture_lite.program.forms import scope_name
+
+
+@dataclass(frozen=True, slots=True)
+class PathPoint:
+    """A state of a block on a path."""
+
+    # free coordinates (D,)
+    free: np.ndarray
+    # log density in free coordinates
+    weight: Weight
+    # its gradient (D,)
+    gradient: np.ndarray
+
+
+@dataclass(frozen=True, slots=True)
+class Leapfrogs:
+    """How many steps a path takes."""
+
+    count: int
+    # whether always so many, else 1 to 2 count - 1, all as likely: a fixed length may resonate with the density, as a
+    # path of half a period, which ends where it began but for the sign
+    fixed: bool
+
+    def draw(self, rng: np.random.Generator) -> int:
+        return self.count if self.fixed or self.count == 1 else int(rng.integers(1, 2 * self.count))
+
+
+class PathEnd:
+    """Where the last path of a program's actions ended."""
+
+    def __init__(self) -> None:
+        # the block, the version of the trace that the path left, and the state
+        self._last: tuple[tuple[int, ...], int, PathPoint] | None = None
+
+    def put(self, nodes: list[int], version: int, point: PathPoint) -> None:
+        self._last = tuple(nodes), version, point
+
+    def at(self, nodes: list[int], version: int) -> PathPoint | None:
+        """The state of a block in a version of the trace, if the last path ended there."""
+        if self._last is None or self._last[:2] != (tuple(nodes), version):
+            return None
+        return self._last[2]
+
+
+class Hamiltonian:
+    """Transitions of one action: paths of `leapfrogs` steps of length `step`."""
+
+    def __init__(
+        self,
+        model: Model,
+        densities: Densities,
+        step: float,
+        leapfrogs: Leapfrogs,
+        preconditioner: Preconditioner | None,
+        end: PathEnd,
+    ) -> None:
+        self.model = model
+        self.densities = densities
+        self.size = step
+        self.leapfrogs = leapfrogs
+        self.preconditioner = preconditioner
+        self._transitions = 0
+        self._divergences = 0
+        self._acceptance = 0.0
+        # squared changes of the log density over paths, one path's divided by its block's coordinates
+        self._changes = 0.0
+        self._end = end
+
+    @property
+    def rows(self) -> int:
+        return self.densities.rows
+
+    def details(self) -> dict[str, float]:
+        """By name, for the statistics of the kernel."""
+        if not self._transitions:
+            return {}
+        found = {
+            "mean acceptance probability": self._acceptance / self._transitions,
+            "divergences": float(self._divergences),
+        }
+        if self._transitions > self._divergences:
+            # a step of h standard deviations in each of D coordinates of a normal changes its log density by a number
+            # of variance h^2 D, up to independent draws, whose difference has a variance of D
+            found["mean move in sds"] = math.sqrt(self._changes / (self._transitions - self._divergences))
+        return found | (self.preconditioner.details() if self.preconditioner is not None else {})
+
+    def step(self, nodes: list[int], key: Any) -> bool:
+        """One transition; whether it was accepted."""
+        if self.preconditioner is not None:
+            self.preconditioner.settle(nodes)
+        model, density = self.model, self.densities.of(nodes)
+        root = self.preconditioner.root(nodes) if self.preconditioner is not None else None
+        mark = model.trace.journal.mark()
+        try:
+            start = self._start(nodes, density)
+            end = self._moved(density, start, root, mark)
+        except BaseException:
+            model.rollback(mark)
+            raise
+        if end is not None:
+            model.commit_transition()
+        else:
+            model.trace.journal.rollback(mark)
+        self._end.put(nodes, model.trace.journal.version, end or start)
+        return end is not None
+
+    def _start(self, nodes: list[int], density: BlockDensity) -> PathPoint:
+        """Where the block stands: known where a path, also one of another action, has ended there."""
+        known = self._end.at(nodes, self.model.trace.journal.version)
+        return known or PathPoint(*self.densities.here(density))
+
+    def _moved(self, density: BlockDensity, start: PathPoint, root: np.ndarray | None, mark: int) -> PathPoint | None:
+        """The end of a path, if it is accepted; the block then stands there."""
+        rng = self.model.trace.rng
+        leapfrogs = self.leapfrogs.draw(rng)
+        momentum = rng.standard_normal(density.size)
+        kinetic = 0.5 * float(momentum @ momentum)
+        self._transitions += 1
+        end = self._path(density, start, momentum, leapfrogs, root, mark)
+        u = rng.random()
+        if end is None:
+            self._divergences += 1
+            return None
+        fewer = start.weight.impossible - end.weight.impossible
+        change = end.weight.total - start.weight.total
+        # a distribution over shares of one entry has no free coordinate
+        self._changes += change * change / max(density.size, 1)
+        log_accept = change + kinetic - 0.5 * float(momentum @ momentum)
+        probability = 1.0 if fewer > 0 or log_accept >= 0.0 else math.exp(log_accept)
+        self._acceptance += probability
+        return end if u < probability else None
+
+    def _path(
+        self,
+        density: BlockDensity,
+        start: PathPoint,
+        momentum: np.ndarray,
+        leapfrogs: int,
+        root: np.ndarray | None,
+        mark: int,
+    ) -> PathPoint | None:
+        """Where a path ends, `momentum` then being the one there; None where an energy on the way is not finite."""
+        step, point = self.size, start
+        free = start.free.copy()
+        momentum += 0.5 * step * _pulled(root, start.gradient)
+        with np.errstate(over="ignore", invalid="ignore"):
+            for done in range(1, leapfrogs + 1):
+                free += step * (momentum if root is None else root @ momentum)
+                self.model.trace.journal.rollback(mark)
+                found = self.densities.at(density, free)
+                if found is None or found[0].impossible > start.weight.impossible:
+                    return None
+                point = PathPoint(free, *found)
+                momentum += (step if done < leapfrogs else 0.5 * step) * _pulled(root, point.gradient)
+            return point if math.isfinite(momentum @ momentum) else None
+
+
+def _pulled(root: np.ndarray | None, gradient: np.ndarray) -> np.ndarray:
+    """The gradient in the preconditioner's coordinates z, with free coordinates `root @ z`."""
+    return gradient if root is None else root.T @ gradient
+
+
+def compile_paths(
+    program: InferenceProgram, form: Form, action: Action, step: Expression, leapfrogs: Leapfrogs,
+    options: tuple[Expression, ...],
+) -> Kernel:  # fmt: skip
+    """The kernel of an action whose transitions are paths: `(ACTION SCOPE BLOCK ... options T)`."""
+    scope, selector = scope_name(form.items[1]), program.selector(form.items[2])
+    densities = Densities(program.model, action.name, program.warn)
+    chosen = options_of(form, options, {"precondition": 0}, action.usage[0])
+    preconditioner = Preconditioner(densities, program.draws) if "precondition" in chosen else None
+    size = program.positive(step, "STEP")
+    end = program.shared.setdefault(PathEnd, PathEnd())
+    engine = Hamiltonian(program.model, densities, size, leapfrogs, preconditioner, end)
+    moved = from_within(program.model, engine.step, Resimulation(program.model))
+    run = program.kernel(form, scope, selector, program.count(form.items[-1], "T"), moved, engine)
+    if preconditioner is None:
+        return inspected_first(program, scope, selector, form, run, densities.refuse, by_block=True)
+    refuse, begin = preconditioner.refuse, preconditioner.begin
+    return inspected_first(program, scope, selector, form, run, refuse, by_block=True, begin=begin)
+
+
+def _compile_hmc(program: InferenceProgram, form: Form) -> Kernel:
+    parts = parts_of(form, 5, HMC.usage[0])
+    leapfrogs = program.count(parts[3], "LEAPFROGS")
+    if not leapfrogs:
+        raise ArgumentError("LEAPFROGS must be 1 or more", parts[3].span)
+    fixed = len(parts) > 5 and is_symbol(parts[4], "fixed")
+    return compile_paths(program, form, HMC, parts[2], Leapfrogs(leapfrogs, fixed), parts[4 + fixed : -1])
+
+
+HMC = Action(
+    "hmc", ("(hmc SCOPE BLOCK STEP LEAPFROGS ['fixed] ['precondition] T)",),
+    "T transitions of Hamiltonian Monte Carlo on continuous choices, in unconstrained coordinates: paths of 1 to 2 "
+    "LEAPFROGS - 1 steps, drawn anew for each, with 'fixed of LEAPFROGS, of length STEP along the gradient, with "
+    "'precondition in the coordinates of the block's curvature.",
+    _compile_hmc,
+)  # fmt: skip

@@ -1,0 +1,27 @@
+"""`mala`: the Metropolis-adjusted Langevin algorithm (Roberts and Tweedie 1996).
+
+The proposal is a normal step of standard deviation STEP about the present point shifted by STEP^2 / 2 times the
+gradient. That is a Hamiltonian path of one leapfrog step (Neal 2011, section 5.5.2): with z standard normal the new
+point is x + STEP^2 / 2 grad(x) + STEP z, and the change of the total energy is the logarithm of Metropolis and
+Hastings' ratio, the densities of the step there and of the step back among it.
+"""
+
+from __future__ import annotations
+
+from venture_lite.engines.hmc import Leapfrogs, compile_paths
+from venture_lite.inference.program import Action, InferenceProgram, Kernel
+from venture_lite.inference.reading import parts_of
+from venture_lite.language.syntax import Form
+
+
+def _compile_mala(program: InferenceProgram, form: Form) -> Kernel:
+    parts = parts_of(form, 4, MALA.usage[0])
+    return compile_paths(program, form, MALA, parts[2], Leapfrogs(1, fixed=True), parts[3:-1])
+
+
+MALA = Action(
+    "mala", ("(mala SCOPE BLOCK STEP ['precondition] T)",),
+    "T Langevin transitions on continuous choices, in unconstrained coordinates: a normal step of standard deviation "
+    "STEP about a drift of STEP^2/2 times the gradient, with 'precondition in the coordinates of the block's "
+    "curvature.", _compile_mala,
+)  # fmt: skip

@@ -1,0 +1,368 @@
+"""`(mh SCOPE BLOCK PROPOSAL T)`: Metropolis-Hastings by a procedure of the user's, from a block's values to new ones.
+
+The procedure takes the values x of the block's choices as arguments, in the order of their addresses, and gives one
+value, or a list of as many: y. It is evaluated as `sample` evaluates, in the state at hand, and for the way back in the
+proposed state: so it may read anything in the model.
+
+The density of a proposal is taken from the random choices that the procedure makes. Entries of y that are its own
+random choices have their densities; an entry that is computed has the probability of the choices that lead to it. Of
+all other choices on the way, those of finite support are summed over: so the forward density is q(y | x) in the state
+at hand, the reverse one q(x | y) in the proposed state. Those without finite support, s, are drawn, and kept for the
+reverse move: its ratio is p(s) q(x | y, s) at y over p(s) q(y | x, s) at x, which is exact, for s is drawn anew from
+its distribution given x before each move (an auxiliary variable; Storvik 2011, On the flexibility of
+Metropolis-Hastings acceptance probabilities in auxiliary variable proposal generation). A run that makes other choices
+than s has density 0.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from venture_lite.blocks.distributions import has_mass, name_of
+from venture_lite.engines.enumeration import support_of
+from venture_lite.engines.transitions import Transitions, metropolis
+from venture_lite.errors import KernelError
+from venture_lite.inference.replay import WHOLE, ReplayedProcedure
+from venture_lite.inference.selection import in_order, members_now
+from venture_lite.interpreter.model import Model
+from venture_lite.interpreter.weights import Weight, density_of
+from venture_lite.procedures.record import Maker, Random
+from venture_lite.trace.runtime import Exchangeable
+from venture_lite.trace.table import ROW_MASK
+from venture_lite.trace.trace import Trace
+from venture_lite.values import equal, freeze, show
+
+ENOUGH = 100
+"""After so many proposals, none of which could have proposed the way back, the user is told."""
+
+
+RANDOM_VALUES = "(normal x 1) for (+ x (normal 0 1)), (if (flip) (+ k 1) (- k 1)) where values are discrete"
+
+
+class _Outside(Exception):
+    """A proposed value lies outside the support of its choice."""
+
+
+class OwnProposal:
+    """Transitions of one `mh` action with the user's proposal."""
+
+    counts = True
+
+    def __init__(
+        self,
+        density: ProposalDensity,
+        scope: Any,
+        block_count: Callable[[], int] | None,
+        warn: Callable[[str], None],
+    ) -> None:
+        self.density = density
+        self.model = density.model
+        self.scope = scope
+        self.warn = warn
+        self.transitions = Transitions(self.model, block_count, self._decide)
+        self._metropolis = metropolis(self.model)
+        # of the transition under way
+        self._block: list[int] = []
+        self._key: Any = None
+        self._start: tuple[Any, ...] = ()
+        self._discrete: frozenset[int] = frozenset()
+        self._drawn = ProposalDraw((), 0.0, (), frozenset(), False)
+        self._proposed: dict[int, Any] = {}
+        # proposals that could not have proposed the way back; None once one could
+        self._one_way: int | None = 0
+
+    @property
+    def rows(self) -> int:
+        return self.transitions.rows
+
+    def step(self, nodes: list[int], key: Any) -> bool:
+        self._block, self._key = in_order(self.model, nodes), key
+        try:
+            return self.transitions.step(self._block, self)
+        except _Outside:
+            return False
+
+    # what a transition calls, in this order
+
+    def prepare(self, trace: Trace, principals: Iterable[int]) -> None:
+        """Apply the procedure in the old state."""
+        if list(principals) != self._block:
+            raise self._refusal("takes away choices of its block by what it does to others")
+        applications = [trace.application(node >> 32, node & ROW_MASK)[0] for node in self._block]
+        self._start = tuple(map(trace.value, self._block))
+        self._discrete = frozenset(
+            i for i, (operator, value) in enumerate(zip(applications, self._start, strict=True))
+            if has_mass(operator, value)
+        )  # fmt: skip
+        self._drawn = drawn = self.density.draw(self._start, self._discrete)
+        for i in drawn.computed - self._discrete:
+            if not equal(drawn.values[i], self._start[i]):
+                raise self._computed()
+        self._proposed = dict(zip(self._block, drawn.values, strict=True))
+
+    def propose(self, node: int, operator: Any, arguments: tuple[Any, ...], old: Any) -> tuple[Any, float]:
+        value = self._proposed[node]
+        if density_of(self.model.trace, node >> 32, node & ROW_MASK, operator, arguments, value) == float("-inf"):
+            raise _Outside
+        return value, 0.0
+
+    def _decide(self, weight: Weight) -> bool:
+        """Weigh the way back in the new state."""
+        if self.model.trace.journal.restructured:
+            now = members_now(self.model, self.scope, self._key)
+            if set(now) != set(self._block):
+                raise self._refusal("brings choices into its block by what it does to others")
+        if weight.impossible <= 0:
+            drawn = self._drawn
+            back = self.density.log_density(drawn.values, self._start, drawn, self._discrete)
+            self._count_way_back(back > float("-inf"))
+            if back == float("-inf"):
+                return False
+            weight.total += back - drawn.log_density
+        return self._metropolis(weight)
+
+    def _count_way_back(self, exists: bool) -> None:
+        """Say so where a proposal never proposes back."""
+        if exists:
+            self._one_way = None
+            return
+        if not self._drawn.is_random or (self._drawn.kept and len(self._drawn.computed) == len(self._block)):
+            raise self._computed()
+        if self._one_way is not None:
+            self._one_way += 1
+            if self._one_way == ENOUGH:
+                place = self.density.procedure.span.place()
+                self.warn(f"{place}: none of {ENOUGH} moves by the proposal {self.density.text} could be proposed back")
+
+    def _computed(self) -> KernelError:
+        if not self._drawn.is_random:
+            hint = "a random choice around the value, as (normal x 1)"
+            return self.density.error("never proposes back: it makes no random choice", hint)
+        what = "computes its value from random choices, so that its density is not known"
+        return self.density.error(what, RANDOM_VALUES)
+
+    def _refusal(self, what: str) -> KernelError:
+        return self.density.error(what, "mh without a proposal, or tags that keep what it moves in a block of its own")
+
+
+def refuse_labels(model: Model, nodes: list[int]) -> None:
+    """Raises KernelError, before anything moves, where a choice's values are labels without a density of their own."""
+    for node in nodes:
+        operator, _ = model.trace.application(node >> 32, node & ROW_MASK)
+        if isinstance(operator, Exchangeable) and operator.record.labels:
+            code, slot, row = model.trace.decode(node)
+            raise KernelError(
+                f"the labels of {operator.record.name} mean nothing but equality: there is no density to propose by",
+                code.slots[slot].span,
+                "gibbs, or mh without a proposal",
+                model.trace.call_chain(code, slot, row),
+            )
+
+
+MOST_BRANCHES = 1000
+"""Auxiliary choices of more values are kept, not summed over."""
+LONGEST_TEXT = 60
+"""Characters of a proposal's text in a message."""
+MOST_PATHS = 10_000
+"""Runs of a procedure, one for each combination of auxiliary choices, that a density may take."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProposalDraw:
+    """What a procedure made of a block's values."""
+
+    values: tuple[Any, ...]
+    # of the values and what was kept; -inf where they could not come about
+    log_density: float
+    # auxiliary choices without finite support: (what drew it, value)
+    kept: tuple[tuple[Any, Any], ...]
+    # positions of values that are no random choices of the procedure's own
+    computed: frozenset[int]
+    # whether the procedure made any random choice
+    is_random: bool
+
+
+class _DeadEnd(Exception):
+    """The run cannot end in the values that are wanted."""
+
+
+class ProposalDensity:
+    """How probable it is that a procedure gives certain values."""
+
+    def __init__(self, procedure: ReplayedProcedure) -> None:
+        self.procedure = procedure
+        self.model = procedure.model
+        text = " ".join(procedure.span.text.split())
+        self.text = text if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]} ..."
+
+    def error(self, what: str, hint: str | None = None) -> KernelError:
+        return KernelError(f"the proposal {self.text} {what}", self.procedure.span, hint)
+
+    def draw(self, start: tuple[Any, ...], discrete: frozenset[int]) -> ProposalDraw:
+        """Apply the procedure. `discrete` are the positions at which a computed value has a probability."""
+        if self.procedure.count not in (None, len(start)):
+            many = "1 choice" if len(start) == 1 else f"{len(start)} choices"
+            raise self.error(f"takes {self.procedure.count} values, but the block has {many}")
+        total, is_random, branches = 0.0, False, False
+        kept: list[tuple[Any, Any]] = []
+        chosen: set[int] = set()
+
+        def choose(node: int, operator: Any, arguments: tuple[Any, ...]) -> Any:
+            nonlocal total, is_random, branches
+            is_random = True
+            value = self.model.machine.simulate(node, operator, arguments)
+            positions = self._positions(node, operator, len(start))
+            chosen.update(positions)
+            self._check_kind(operator, value, positions, discrete)
+            if not positions and _finite(operator, arguments) is not None:
+                branches = True
+                return value
+            if not positions:
+                kept.append((_space(operator), value))
+            total += self._density(node, operator, arguments, value)
+            return value
+
+        values = self._spread(self.procedure(start, choose), start)
+        drawn = ProposalDraw(values, total, tuple(kept), frozenset(range(len(start))) - chosen, is_random)
+        if not branches:
+            return drawn
+        return replace(drawn, log_density=self.log_density(start, values, drawn, discrete))
+
+    def log_density(
+        self, start: tuple[Any, ...], target: tuple[Any, ...], like: ProposalDraw, discrete: frozenset[int]
+    ) -> float:
+        """That the procedure makes `target` of `start`, with the choices kept in `like` and the same values computed,
+        over all auxiliary choices of finite support."""
+        tape: list[list[Any]] = []
+        terms: list[float] = []
+        while True:
+            terms.append(self._path(start, target, like, discrete, tape))
+            while tape and tape[-1][1] + 1 == len(tape[-1][0]):
+                tape.pop()
+            if not tape:
+                return _log_sum(terms)
+            tape[-1][1] += 1
+            if len(terms) >= MOST_PATHS:
+                raise self.error(
+                    f"makes more than {MOST_PATHS:,} combinations of choices on the way to its value",
+                    "fewer choices that are no part of the value",
+                )
+
+    def _path(
+        self,
+        start: tuple[Any, ...],
+        target: tuple[Any, ...],
+        like: ProposalDraw,
+        discrete: frozenset[int],
+        tape: list[list[Any]],
+    ) -> float:
+        """Log density along one path of auxiliary choices. `tape` holds (support, index) of each; it grows."""
+        kept = iter(like.kept)
+        total, at = 0.0, 0
+        chosen: set[int] = set()
+
+        def choose(node: int, operator: Any, arguments: tuple[Any, ...]) -> Any:
+            nonlocal total, at
+            if positions := self._positions(node, operator, len(start)):
+                chosen.update(positions)
+                value = _part(target, positions)
+                self._check_kind(operator, value, positions, discrete)
+            elif (support := _finite(operator, arguments)) is not None:
+                if at == len(tape):
+                    tape.append([support, 0])
+                value = tape[at][0][tape[at][1]]
+                at += 1
+            else:
+                space, value = next(kept, (None, None))
+                if space is not _space(operator):
+                    raise _DeadEnd
+            term = self._density(node, operator, arguments, value)
+            if term == -math.inf:
+                raise _DeadEnd
+            total += term
+            return value
+
+        try:
+            values = self._spread(self.procedure(start, choose), start)
+        except _DeadEnd:
+            return -math.inf
+        computed = frozenset(range(len(start))) - chosen
+        complete = next(kept, None) is None and computed - discrete == like.computed - discrete
+        return total if complete and all(equal(values[i], target[i]) for i in computed) else -math.inf
+
+    def _positions(self, node: int, operator: Any, count: int) -> Sequence[int]:
+        positions = self.procedure.positions(node)
+        if positions and isinstance(operator, Exchangeable) and operator.record.labels:
+            raise self.error(
+                f"takes its value from {operator.record.name}: a label means nothing but equality, and has no density"
+            )
+        return range(count) if positions is WHOLE else positions
+
+    def _check_kind(self, operator: Any, value: Any, positions: Sequence[int], discrete: frozenset[int]) -> None:
+        """A value with a probability cannot stand in for one with a density, nor the other way round."""
+        is_discrete = has_mass(operator, value)
+        if any((position in discrete) != is_discrete for position in positions):
+            mine, theirs = ("discrete", "continuous") if is_discrete else ("continuous", "discrete")
+            raise self.error(f"takes its value from {name_of(operator)}, which is {mine}, for a {theirs} choice")
+
+    def _density(self, node: int, operator: Any, arguments: tuple[Any, ...], value: Any) -> float:
+        return density_of(self.model.trace, node >> 32, node & ROW_MASK, operator, arguments, value)
+
+    def _spread(self, result: Any, start: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The procedure's result as one value for each choice of the block, of the kinds that these have."""
+        if len(start) == 1:
+            values: tuple[Any, ...] = (result,)
+        else:
+            values = tuple(result.tolist()) if isinstance(result, np.ndarray) and result.ndim == 1 else result
+            if not isinstance(values, tuple) or len(values) != len(start):
+                raise self.error(f"gave {show(result)}, which is no list of {len(start)} values", "one for each choice")
+        return tuple(map(self._fitted, values, start))
+
+    def _fitted(self, value: Any, old: Any) -> Any:
+        if isinstance(old, np.ndarray) and isinstance(value, tuple):
+            try:
+                value = freeze(np.array(value, dtype=np.float64))
+            except (TypeError, ValueError):
+                raise self.error(f"gave {show(value)}, where the choice is {show(old)}") from None
+        if _kind(value) != _kind(old):
+            raise self.error(f"gave {show(value)}, where the choice is {show(old)}")
+        if isinstance(value, (float, np.ndarray)) and np.isnan(value).any():
+            raise self.error("gave NaN")
+        return value
+
+
+def _kind(value: Any) -> Any:
+    """What a choice's value and the one proposed for it have in common."""
+    if isinstance(value, np.ndarray):
+        return value.shape
+    return "number" if isinstance(value, (int, float)) else "no number" if value is not None else "nothing"
+
+
+def _finite(operator: Random | Exchangeable, arguments: tuple[Any, ...]) -> Sequence[Any] | None:
+    support = support_of(operator, arguments)
+    return support if support is not None and len(support) <= MOST_BRANCHES else None
+
+
+def _space(operator: Random | Exchangeable) -> Random | Maker:
+    """Choices of one space have densities that can be compared."""
+    return operator if isinstance(operator, Random) else operator.record
+
+
+def _part(target: tuple[Any, ...], positions: Sequence[int]) -> Any:
+    if isinstance(positions, range):
+        # one choice for all
+        return target[0] if len(target) == 1 else freeze(np.array(target, dtype=np.float64))
+    first, *others = (target[position] for position in positions)
+    if not all(equal(first, other) for other in others):
+        raise _DeadEnd
+    return first
+
+
+def _log_sum(terms: list[float]) -> float:
+    largest = max(terms)
+    return largest if largest == -math.inf else largest + math.log(math.fsum(math.exp(t - largest) for t in terms))

@@ -1,0 +1,108 @@
+"""`rejection`: exact draws of a block from its conditional distribution, by rejection from the prior.
+
+A proposal draws the block and what hangs on it anew; it is kept with probability exp(w - m), where w is the log weight
+of all that absorbs the change and m an upper bound of it, whatever the block is (`weight_bounds.py`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from venture_lite.blocks.inspection import inspected_first
+from venture_lite.blocks.weight_bounds import refuse_unbounded_evidence, weight_bound
+from venture_lite.engines.mh import Resimulation
+from venture_lite.errors import ArgumentError, InternalError, VentureError
+from venture_lite.inference.program import Action, InferenceProgram, Kernel
+from venture_lite.inference.reading import parts_of
+from venture_lite.interpreter.impossible import rejects
+from venture_lite.interpreter.model import Model
+from venture_lite.interpreter.scaffold import Builder, Scaffold, absorbing_count
+from venture_lite.language.syntax import Form
+from venture_lite.program.forms import scope_name
+
+MANY = 100_000
+"""Tries for one draw after which the user is told."""
+
+
+class Rejection:
+    """Transitions of one `rejection` action."""
+
+    def __init__(
+        self, model: Model, block_count: Callable[[], int] | None, warn: Callable[[str], None] = lambda text: None
+    ) -> None:
+        self.model = model
+        self.warn = warn
+        self.block_count = block_count
+        self.proposal = Resimulation(model)
+        self.rows = 0
+
+    def step(self, nodes: list[int], key: Any) -> bool:
+        """Draw the block from its conditional distribution."""
+        model, journal = self.model, self.model.trace.journal
+        mark = journal.mark()
+        try:
+            scaffold = Builder(model.trace).build(nodes)
+            bound = weight_bound(model, scaffold)
+            model.regenerator.detach(scaffold, counts=False)
+            # a state with more blocks than these leaves less of its weight to each
+            fewest = self._blocks()
+            detached = journal.mark()
+            tries = 1
+            while not self._try(scaffold, bound, fewest):
+                journal.rollback(detached)
+                model.poll()
+                tries += 1
+                if tries == MANY:
+                    self.warn(f"rejection: {MANY:,} tries for one draw, and no end; Ctrl-C stops it")
+        except BaseException:
+            model.rollback(mark)
+            raise
+        model.commit_transition()
+        return True
+
+    def _try(self, scaffold: Scaffold, bound: float, fewest: int) -> bool:
+        mark = self.model.trace.journal.mark()
+        try:
+            weight = self.model.regenerator.regenerate(scaffold, self.proposal)
+        except VentureError as error:
+            self.model.rollback(mark)
+            if not rejects(self.model, error, self.model.regenerator.touched(scaffold)):
+                raise
+            return False
+        self.rows += absorbing_count(self.model.trace, scaffold)
+        if scaffold.structural:
+            # the branches taken may hold other evidence than those before
+            refuse_unbounded_evidence(self.model, Builder(self.model.trace).build(scaffold.principals))
+        if weight.impossible:
+            return False
+        excess = weight.total - bound
+        if excess > 0.0:
+            raise InternalError(f"a log weight of {weight.total} exceeds its bound {bound}")
+        excess += math.log(fewest) - math.log(self._blocks())
+        return excess > -self.model.trace.rng.standard_exponential()
+
+    def _blocks(self) -> int:
+        return max(self.block_count(), 1) if self.block_count is not None else 1
+
+    def refuse(self, model: Model, nodes: list[int]) -> None:
+        """Raises KernelError where a block has no bound for what depends on it."""
+        weight_bound(model, Builder(model.trace).build(nodes))
+
+
+def _compile_rejection(program: InferenceProgram, form: Form) -> Kernel:
+    parts = parts_of(form, 3, REJECTION.usage[0])
+    if len(parts) != 3:
+        raise ArgumentError(f"rejection is written {REJECTION.usage[0]}", form.span)
+    scope, selector = scope_name(parts[0]), program.selector(parts[1])
+    engine = Rejection(program.model, program.block_counter(scope, selector), program.warn)
+    run = program.kernel(form, scope, selector, program.count(parts[2], "T"), engine.step, engine)
+    return inspected_first(program, scope, selector, form, run, engine.refuse, by_block=True)
+
+
+REJECTION = Action(
+    "rejection", ("(rejection SCOPE BLOCK T)",),
+    "T exact draws of a block from its conditional distribution: from the prior until one is kept, which takes as many "
+    "tries as the data are improbable.", _compile_rejection,
+)  # fmt: skip

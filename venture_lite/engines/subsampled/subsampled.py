@@ -1,0 +1,423 @@
+"""`subsampled_mh`: Metropolis-Hastings that decides from some of the rows (Chen et al. 2014, Algorithms 2 and 3).
+
+The proposal and the uniform number come first, then the rows, a minibatch at a time, until a sequential test is sure of
+the decision. With a tolerance of 0 it is `mh`, draw for draw.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from venture_lite.blocks.distributions import refuse_discrete
+from venture_lite.blocks.inspection import inspected_first
+from venture_lite.blocks.linear_block import LinearBlock
+from venture_lite.blocks.sections import Inputs, NoBorder, Sections
+from venture_lite.engines.mh import Drift, PreconditionedDrift, Resimulation, preconditioned
+from venture_lite.engines.subsampled.control_variates import Expansion
+from venture_lite.engines.subsampled.decision_record import DecisionRecord
+from venture_lite.engines.subsampled.reach import Reach
+from venture_lite.engines.subsampled.sequential_test import Decision, NotFinite, RowTerms, SequentialTest, exact
+from venture_lite.engines.transitions import Transitions, from_within
+from venture_lite.errors import ArgumentError, VentureError
+from venture_lite.inference.program import Action, InferenceProgram, Kernel
+from venture_lite.inference.reading import options_of, parts_of
+from venture_lite.interpreter.impossible import REJECTING
+from venture_lite.interpreter.model import Model
+from venture_lite.interpreter.regenerate import Proposal
+from venture_lite.interpreter.weights import Weight
+from venture_lite.language.syntax import Form
+from venture_lite.program.forms import scope_name
+from venture_lite.trace.dependence import readers_come_and_go
+from venture_lite.trace.row_order import AnySampler, LooseSampler, order_of
+from venture_lite.trace.trace import Trace
+
+
+@dataclass(frozen=True, slots=True)
+class SubsampledSettings:
+    """How an action decides."""
+
+    # rows of a minibatch, at least 2
+    batch: int
+    # probability of a wrong decision at which the test stops, 0 to 0.5
+    tolerance: float
+    # whether control variates are used
+    proxy: bool = False
+    # whether the test's stopping rule holds for terms of any distribution
+    bernstein: bool = False
+    # the fraction of transitions on which the exact decision is made as well
+    audit: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """What the transitions of one block know of its rows, kept with the trace while these stay."""
+
+    sections: Sections
+    expansion: Expansion | None
+    # the linear predictors, where control variates or bounds are made of them, and what they were read from
+    linear: LinearBlock | None
+    inputs: Inputs | None
+    # bounds on the terms, for the rule that holds for any distribution
+    reach: Reach | None
+
+    def are_as_they_were(self) -> bool:
+        return self.inputs is None or self.inputs.are_as_they_were()
+
+    def bytes_used(self) -> int:
+        """Of what is kept by rows, and of features that are no view of the trace's columns."""
+        features = [] if self.linear is None else [kind.features for kind in self.linear.kinds]
+        owned = sum(array.nbytes for array in features if array.base is None)
+        return owned + (0 if self.expansion is None else self.expansion.bytes_used())
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What one action keeps of one block."""
+
+    read: Read
+    # the kinds that the test draws from: all but those that an expansion knows exactly
+    tested: list[int]
+    test: SequentialTest
+
+
+class Subsampled:
+    """Transitions of one `subsampled_mh` action."""
+
+    def __init__(
+        self,
+        model: Model,
+        proposal: Proposal,
+        settings: SubsampledSettings,
+        block_count: Callable[[], int] | None = None,
+        warn: Callable[[str], None] = lambda text: None,
+    ) -> None:
+        self.model = model
+        self.proposal = proposal
+        self.settings = settings
+        self.warn = warn
+        self.record = DecisionRecord()
+        # evaluations of rows for decisions that tests made, and for expansions
+        self._decided = 0
+        self._expanded = 0
+        self._exact = Transitions(model, block_count)
+        self._prepared: dict[tuple[int, ...], Prepared] = {}
+        # what became of expansions, by name
+        self._counts: Counter[str] = Counter()
+
+    @property
+    def rows(self) -> int:
+        """Evaluations of rows, those of the exact decisions that an audit makes aside."""
+        walk = self.proposal
+        spent = walk.preconditioner.densities.rows if isinstance(walk, PreconditionedDrift) else 0
+        return self._decided + self._expanded + self._exact.rows + spent
+
+    def details(self) -> dict[str, float]:
+        found = self.record.details()
+        if self._expanded:
+            found["rows of expansions"] = self._expanded
+        scales = self.proposal.preconditioner.details() if isinstance(self.proposal, PreconditionedDrift) else {}
+        return found | dict(self._counts + Counter(scales))
+
+    def step(self, nodes: list[int], key: Any) -> bool:
+        """One transition; whether it was accepted."""
+        if isinstance(self.proposal, PreconditionedDrift):
+            self.proposal.preconditioner.settle(nodes)
+        if not self.settings.tolerance and not self.settings.proxy:
+            return self._exact.step(nodes, self.proposal)
+        model = self.model
+        prepared = self.prepare(nodes)
+        if prepared is None:
+            return self._exact.step(nodes, self.proposal)
+        read = prepared.read
+        mark = model.trace.journal.mark()
+        try:
+            decision = Transition(self, prepared).decide()
+        except VentureError as error:
+            model.rollback(mark)
+            if not read.sections.plan.rejects(error):
+                raise
+            return False
+        except BaseException:
+            model.rollback(mark)
+            raise
+        if decision.above:
+            read.sections.stand_at_new()
+            model.commit_transition()
+        else:
+            model.trace.journal.rollback(mark)
+        self._decided += decision.rows + decision.ahead
+        self.record.add(decision, read.sections.count)
+        if read.expansion is not None:
+            before = read.expansion.rows
+            try:
+                read.expansion.watch(decision.rows, self.settings.batch)
+            except BaseException:
+                model.setups.drop(self._key(nodes))
+                raise
+            self._expanded += read.expansion.rows - before
+        if self.record.is_skewed():
+            self.warn("subsampled_mh: the means of minibatches are far from normal; larger ones make the test safer")
+        return decision.above
+
+    def _key(self, nodes: Sequence[int]) -> tuple[Any, ...]:
+        settings = self.settings
+        return ("rows", *nodes, settings.proxy, settings.bernstein and settings.tolerance > 0.0)
+
+    def prepare(self, nodes: Sequence[int]) -> Prepared | None:
+        """The sections of a block; None where too few others read it now and inference may make them more. Raises
+        KernelError where a block has none."""
+        block = tuple(nodes)
+        found = self._prepared.get(block)
+        if found is not None and found.read.sections.plan.is_valid() and found.read.are_as_they_were():
+            return found
+        try:
+            read = self._read(block)
+        except BaseException:
+            # it may be in the middle of a change
+            self.model.setups.drop(self._key(block))
+            raise
+        if read is None:
+            return None
+        if found is None or found.read is not read:
+            found = self._prepared[block] = self._prepare(read)
+        return found
+
+    def _prepare(self, read: Read) -> Prepared:
+        settings, trace = self.settings, self.model.trace
+        tested = list(range(len(read.sections.kinds))) if read.expansion is None else read.expansion.inexact
+        samplers = samplers_of(trace, read.sections, tested)
+        test = SequentialTest(samplers, settings.batch, settings.tolerance, trace.rng, settings.proxy)
+        return Prepared(read, tested, test)
+
+    def _read(self, block: tuple[int, ...]) -> Read | None:
+        """What is kept of a block's rows, brought up to date."""
+        setups = self.model.setups
+        kept: Read | None = setups.find(self._key(block))
+        if kept is None or not kept.sections.plan.is_valid():
+            try:
+                sections = Sections.of(self.model, block)
+            except NoBorder:
+                code, _, row = self.model.trace.decode(block[0])
+                if readers_come_and_go(self.model.trace, code, row):
+                    return None
+                raise
+        elif kept.are_as_they_were():
+            self._count_kept(kept.expansion, block)
+            return kept
+        else:
+            sections = kept.sections
+        made = self._made(sections, block, kept)
+        setups.keep(self._key(block), made)
+        return made
+
+    def _count_kept(self, expansion: Expansion | None, block: tuple[int, ...]) -> None:
+        """Where an action meets an expansion for the first time."""
+        if expansion is not None and block not in self._prepared:
+            self._counts["set-ups kept"] += 1
+
+    def _made(self, sections: Sections, block: tuple[int, ...], before: Read | None) -> Read:
+        settings = self.settings
+        linear = inputs = expansion = reach = None
+        if settings.proxy or settings.bernstein:
+            linear, inputs = LinearBlock(self.model, sections, block), Inputs(sections)
+            expansion = self._expansion(linear, block, before) if settings.proxy else None
+        if linear is not None and settings.bernstein and settings.tolerance:
+            reach = Reach(linear, linear.present())
+            reach.refuse_unbounded(sections, of_residuals=settings.proxy)
+        return Read(sections, expansion, linear, inputs, reach)
+
+    def _expansion(self, linear: LinearBlock, block: tuple[int, ...], before: Read | None) -> Expansion:
+        found = None if before is None else before.expansion
+        if found is None or not found.follows(linear):
+            found, already = Expansion(linear), 0
+            self._counts["set-ups made"] += 1
+        else:
+            already = found.rows
+            found.follow(linear)
+            self._count_kept(found, block)
+        self._expanded += found.rows - already
+        return found
+
+
+def samplers_of(trace: Trace, sections: Sections, kinds: Sequence[int]) -> list[AnySampler]:
+    """For each of some kinds what draws positions among its sections; where all rows of a table are sections, by their
+    random order, which stays with the table."""
+    found: list[AnySampler] = []
+    whole = set(sections.plan.sites)
+    for kind in (sections.kinds[at] for at in kinds):
+        if kind.group.site not in whole:
+            found.append(LooseSampler(kind.count))
+            continue
+        sampler = order_of(trace.table(kind.group.code), trace.rng).sampler(kind.group.site)
+        rows = kind.all_rows()
+        sampler.among = None if isinstance(rows, slice) else rows
+        found.append(sampler)
+    return found
+
+
+class Transition:
+    """One proposal and its decision."""
+
+    def __init__(self, engine: Subsampled, prepared: Prepared) -> None:
+        self.engine = engine
+        self.sections = prepared.read.sections
+        self.tested = prepared.tested
+        self.test = prepared.test
+        self.expansion = prepared.read.expansion
+        self.linear = prepared.read.linear
+        self.reach = prepared.read.reach
+
+    def decide(self) -> Decision:
+        """Propose, draw u, and read rows until the decision is sure. The trace is left at either value."""
+        engine, sections, expansion = self.engine, self.sections, self.expansion
+        old = self.linear.present() if self.linear is not None else np.empty(0)
+        ratio, weight = sections.propose(engine.proposal)
+        u = engine.model.trace.rng.random()
+        if weight.impossible:
+            return self._by_all(u, ratio, weight)
+        threshold = (math.log(u) if u else -math.inf) - ratio - weight.total
+        terms: RowTerms = self._differences
+        new = self.linear.present() if self.linear is not None else old
+        if expansion is not None:
+            total = expansion.total(old, new)
+            if not self.tested or not engine.settings.tolerance:
+                return self._first_stage(total > threshold, total)
+            threshold -= total
+
+            def terms(kind: int, positions: np.ndarray) -> np.ndarray:
+                return _finite(expansion.residuals(self.tested[kind], positions, old, new))
+
+        try:
+            decision = self.test.decide(threshold, terms, self._largest(old, new), engine.record.looks())
+        except NotFinite:
+            return self._by_all(u, ratio, weight)
+        if engine.record.is_to_compare(engine.settings.audit):
+            engine.record.compare(decision, self._exactly(threshold, terms, u, ratio, weight))
+        return decision
+
+    def _exactly(self, threshold: float, terms: RowTerms, u: float, ratio: float, weight: Weight) -> Decision:
+        """The decision from every row; the test may not have met one that is impossible."""
+        try:
+            return exact(self.test.counts, threshold, terms)
+        except NotFinite:
+            return self._by_all(u, ratio, weight)
+
+    def _differences(self, kind: int, positions: np.ndarray) -> np.ndarray:
+        try:
+            new, old = self.sections.differences(self.sections.kinds[self.tested[kind]], positions)
+        except REJECTING:
+            raise NotFinite from None
+        with np.errstate(invalid="ignore"):
+            return _finite(new - old)
+
+    def _first_stage(self, passed: bool, total: float) -> Decision:
+        """Delayed acceptance (Christen and Fox 2005): what the expansion lets pass is decided by what it left out, all
+        of it; an expansion that is exact decides alone."""
+        if not passed or not self.tested:
+            return Decision(passed, 0, 0.0)
+        change = self.sections.change_of_all()
+        change.total -= total
+        accepted = accepts(self.engine.model.trace.rng.random(), change)
+        return Decision(accepted, self.sections.count, 0.0)
+
+    def _by_all(self, u: float, ratio: float, weight: Weight) -> Decision:
+        """Decided by every row, impossible ones counted."""
+        change = self.sections.change_of_all()
+        change.plus(weight)
+        change.total += ratio
+        return Decision(accepts(u, change), self.sections.count, 0.0)
+
+    def _largest(self, old: np.ndarray, new: np.ndarray) -> float | None:
+        """A bound on the distance between any two terms, where the stopping rule asks for one."""
+        if self.reach is None:
+            return None
+        if self.expansion is None:
+            return self.reach.of_differences(old, new)
+        return self.reach.of_residuals(old, new, self.expansion.center)
+
+
+def _finite(change: np.ndarray) -> np.ndarray:
+    if not math.isfinite(change.sum()):
+        raise NotFinite
+    return change
+
+
+def accepts(u: float, weight: Weight) -> bool:
+    """Accept with the probability that the weight gives, by a uniform number that was drawn already."""
+    if weight.impossible:
+        return weight.impossible < 0
+    return weight.total >= 0.0 or u < math.exp(weight.total)
+
+
+def _engine(program: InferenceProgram, form: Form, always_audited: bool) -> tuple[Subsampled, Kernel]:
+    parts = parts_of(form, 5, SUBSAMPLED_MH.usage[0])
+    scope, selector = scope_name(parts[0]), program.selector(parts[1])
+    batch, tolerance = program.count(parts[2], "NBATCH", least=2), program.value(parts[3])
+    if not isinstance(tolerance, (int, float)) or not 0 <= tolerance <= 0.5:
+        raise ArgumentError(f"EPS must be between 0 and 0.5, got {tolerance}", parts[3].span)
+    known = {"drift": 1, "precondition": 0, "proxy": 0, "bernstein": 0, "audit": 1}
+    options = options_of(form, parts[4:-1], known, SUBSAMPLED_MH.usage[0])
+    audit = 1.0 if always_audited else 0.0
+    if "audit" in options:
+        audit = program.probability(options["audit"][0], "the audited fraction F")
+    model = program.model
+    proposal: Proposal = Resimulation(model)
+    if "drift" in options:
+        sigma = program.positive(options["drift"][0], "the drift's SIGMA")
+        is_scaled = "precondition" in options
+        proposal = preconditioned(program, sigma) if is_scaled else Drift(model.trace.rng, sigma)
+    elif "precondition" in options:
+        raise ArgumentError("'precondition scales the steps of 'drift, which is missing", form.span)
+    settings = SubsampledSettings(batch, float(tolerance), "proxy" in options, "bernstein" in options, audit)
+    engine = Subsampled(model, proposal, settings, program.block_counter(scope, selector), program.warn)
+
+    def refuse(model: Model, nodes: list[int]) -> None:
+        if "drift" in options:
+            refuse_discrete("'drift", "mh or gibbs")(model, nodes)
+        if isinstance(proposal, PreconditionedDrift):
+            proposal.preconditioner.refuse(model, nodes)
+        if tolerance or settings.proxy:
+            engine.prepare(nodes)
+
+    step = from_within(model, engine.step, Resimulation(model)) if "drift" in options else engine.step
+    run = program.kernel(form, scope, selector, program.count(parts[-1], "T"), step, engine)
+    begin = proposal.preconditioner.begin if isinstance(proposal, PreconditionedDrift) else None
+    return engine, inspected_first(program, scope, selector, form, run, refuse, by_block=True, begin=begin)
+
+
+def _compile_subsampled_mh(program: InferenceProgram, form: Form) -> Kernel:
+    return _engine(program, form, always_audited=False)[1]
+
+
+def _compile_report(program: InferenceProgram, form: Form) -> Kernel:
+    engine, run = _engine(program, form, always_audited=True)
+
+    def report() -> None:
+        run()
+        if not engine.record.tests:
+            print("no decision was tested: with EPS 0 and no 'proxy, and where nothing moves, there is no test")
+        for name, value in engine.record.details().items():
+            print(f"{name:>30}  {value:.4g}")
+
+    return report
+
+
+_WRITTEN = "SCOPE BLOCK NBATCH EPS ['drift SIGMA ['precondition]] ['proxy] ['bernstein] ['audit F] T)"
+SUBSAMPLED_MH = Action(
+    "subsampled_mh", (f"(subsampled_mh {_WRITTEN}",),
+    "T transitions as mh makes them, each decided from as many minibatches of NBATCH rows as a sequential test needs "
+    "to be wrong with probability about EPS; with 'proxy on what second-order expansions at the mode leave over, with "
+    "'bernstein by a rule for terms of any distribution; with 'audit the exact decision is made too, on a fraction F.",
+    _compile_subsampled_mh,
+)  # fmt: skip
+SUBSAMPLED_MH_REPORT = Action(
+    "subsampled_mh_report", (f"(subsampled_mh_report {_WRITTEN}",),
+    "Runs subsampled_mh, makes the exact decision each time as well, and prints what the tests read and how often they "
+    "differed.", _compile_report,
+)  # fmt: skip

@@ -1,0 +1,250 @@
+"""Evidence: on its way down, from an observed expression to the random choice that takes it, and where it went.
+
+What must never change is which application takes the evidence, not its distribution; a way on which it could move to
+another choice is refused, and so is what no parameters could have given.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from venture_lite.errors import EvidenceError, VentureError
+from venture_lite.interpreter.limits import within
+from venture_lite.interpreter.weights import log_density
+from venture_lite.procedures.record import Random
+from venture_lite.program.code import Code, GlobalRef, Kind, SlotRef
+from venture_lite.trace.borrowed import called_body
+from venture_lite.trace.dependence import (
+    MADE_ELSEWHERE,
+    OBSERVE_THE_CHOICE,
+    depends_on_choice,
+    named_node,
+    refuse_random_way,
+)
+from venture_lite.trace.runtime import Exchangeable
+from venture_lite.trace.table import NO_EDGE, NONE, ROW_MASK
+from venture_lite.trace.trace import Trace
+from venture_lite.values import show
+
+if TYPE_CHECKING:
+    from venture_lite.trace.trace import Trace
+
+
+DETERMINISTIC = "a deterministic value cannot be observed"
+OBSERVE_A_CHOICE = "observe a random choice, for example (normal VALUE 0.1)"
+
+
+class Carrier:
+    """Follows evidence through a trace; appends to `found` where it leads to a choice that exists already."""
+
+    def __init__(self, trace: Trace, found: list[tuple[int, Any, list[int]]]) -> None:
+        self.trace = trace
+        self.found = found
+
+    def leave(self, code: Code, row: int, value: Any) -> None:
+        """The row's result is no node of the row: evidence goes on to the node that it names."""
+        match code.result:
+            case SlotRef(depth=0, slot=slot):
+                raise deterministic_evidence(self.trace, code, slot, row)
+        self.to_family(code, row, value, [])
+
+    def to_family(self, code: Code, row: int, value: Any, path: list[int]) -> None:
+        """Carry evidence from an existing family to the choice that its result is."""
+        trace = self.trace
+        while True:
+            node = trace.result_node(code, row)
+            if node < 0:
+                node = self._named_elsewhere(code, row)
+            code, slot, row = trace.decode(node)
+            kind = code.slots[slot].kind
+            if trace.is_choice(code, slot, row):
+                self.found.append((node, value, [*path, node]))
+                return
+            packed = trace.tables[code.index].edges[slot].view[row] if kind in (Kind.CALL, Kind.IF) else NO_EDGE
+            if packed < 0:
+                raise deterministic_evidence(trace, code, slot, row)
+            if kind is Kind.IF:
+                self.refuse_alternatives(code, slot, row)
+            path.append(node)
+            inner = trace.program.codes[packed >> 32]
+            memoized = trace.tables[inner.index].memos
+            if memoized is not None and memoized[packed & ROW_MASK] is not None:
+                self.refuse_moving(code, slot, row, "a memoized procedure whose key is random")
+            code, row = inner, packed & ROW_MASK
+
+    def _named_elsewhere(self, code: Code, row: int) -> int:
+        """The node that a row's result names outside the row, reached by no random way."""
+        refuse_random_way(self.trace, code, row)
+        node = named_node(self.trace, code, row)
+        if node < 0:
+            raise deterministic_evidence(self.trace, code, -1, row)
+        return node
+
+    def refuse_random_way(self, code: Code, row: int) -> None:
+        """Refuse evidence that reached a family by a random predicate and goes on to a memoized procedure's value."""
+        refuse_random_way(self.trace, code, row)
+
+    def refuse_alternatives(self, code: Code, slot: int, row: int) -> None:
+        """Refuse an `if` whose predicate is random where an alternative, taken now or not, ends in a deterministic
+        value, or by its text leads to a choice made elsewhere."""
+        item = code.slots[slot]
+        for branch in item.branches:
+            wrong = _wrong_end(branch)
+            if wrong is not None and depends_on_choice(self.trace, code, row, [item.operator]):
+                raise EvidenceError(wrong[0], branch.span, wrong[1], self.trace.call_chain(code, slot, row))
+
+    def refuse_moving(self, code: Code, slot: int, row: int, what: str) -> None:
+        item = code.slots[slot]
+        refs = [item.operator, *item.arguments] if item.operator is not None else list(item.arguments)
+        if depends_on_choice(self.trace, code, row, refs):
+            raise EvidenceError(
+                f"evidence cannot go through {what}: it could move to another choice",
+                item.span,
+                "observe the choice itself, with a key that is fixed",
+                self.trace.call_chain(code, slot, row),
+            )
+
+
+def _wrong_end(branch: Code) -> tuple[str, str] | None:
+    """Why evidence may not come to a branch by a random predicate, and what to do; None where, as far as the text
+    shows, a choice takes it that is made in the branch."""
+    match branch.result:
+        case SlotRef(depth=0, slot=index) if branch.slots[index].kind is Kind.CALL:
+            return None if called_body(branch, index) is None else (MADE_ELSEWHERE, OBSERVE_THE_CHOICE)
+        case SlotRef(depth=0, slot=index):
+            makes_a_choice = branch.slots[index].kind in (Kind.RANDOM, Kind.IF)
+            return None if makes_a_choice else (DETERMINISTIC, OBSERVE_A_CHOICE)
+        case SlotRef() | GlobalRef():
+            return MADE_ELSEWHERE, OBSERVE_THE_CHOICE
+    return DETERMINISTIC, OBSERVE_A_CHOICE
+
+
+def deterministic_evidence(trace: Trace, code: Code, slot: int, row: int) -> EvidenceError:
+    span = code.slots[slot].span if slot >= 0 else code.span
+    return EvidenceError(
+        DETERMINISTIC,
+        span,
+        OBSERVE_A_CHOICE,
+        trace.call_chain(code, slot, row),
+    )
+
+
+def evidence_path(trace: Trace, code: Code, row: int) -> list[int]:
+    """The nodes that an observe row's evidence passes, from its result to the choice that takes it."""
+    path: list[int] = []
+    while True:
+        node = named_node(trace, code, row)
+        if node < 0:
+            raise deterministic_evidence(trace, code, -1, row)
+        path.append(node)
+        code, slot, row = trace.decode(node)
+        if trace.is_choice(code, slot, row):
+            return path
+        edge = trace.tables[code.index].edges.get(slot)
+        packed = edge.view[row] if edge is not None else NONE
+        if packed < 0:
+            raise deterministic_evidence(trace, code, slot, row)
+        code, row = trace.program.codes[packed >> 32], packed & ROW_MASK
+
+
+def refuse_impossible(trace: Trace, code: Code, row: int) -> None:
+    """An observed value outside the support whatever the parameters are is an error of the directive."""
+    node = evidence_path(trace, code, row)[-1]
+    site, at = node >> 32, node & ROW_MASK
+    operator, arguments = trace.application(site, at)
+    value = trace.value(node)
+    if log_density(trace, site, at) != -np.inf:
+        return
+    if never_possible(operator, arguments, value, _moving(trace, node, len(arguments))):
+        raise _impossible(trace, node, operator, value)
+
+
+def _impossible(trace: Trace, node: int, operator: Random | Exchangeable, value: Any) -> EvidenceError:
+    name = operator.name if isinstance(operator, Random) else operator.record.name
+    where = trace.decode(node)
+    return EvidenceError(
+        f"{show(value)} is impossible for {name}, whatever its parameters are",
+        where[0].slots[where[1]].span,
+        None,
+        trace.call_chain(*where),
+    )
+
+
+def take_in(
+    trace: Trace, node: int, operator: Exchangeable, value: Any, arguments: tuple[Any, ...], term: float
+) -> None:
+    """Enter an application, whose log density is `term`, into the statistics of its maker.
+
+    Raises EvidenceError for a value that is impossible whatever the parameters are: statistics know no such value.
+    """
+    if term == -np.inf and never_possible(operator, arguments, value):
+        raise _impossible(trace, node, operator, value)
+    trace.statistics.incorporate(operator, value, arguments)
+
+
+PROBES: dict[str, tuple[Any, ...]] = {
+    "real": (0.0,),
+    "positive": (1.0,),
+    "non-negative": (1.0,),
+    "probability": (0.5,),
+    "positive probability": (0.5,),
+    "integer": (0, 1),
+    "count": (1, 2**31),
+    "positive integer": (1, 2**31),
+}
+"""Arguments to try, by domain, where a value is impossible for the arguments at hand."""
+
+
+def _moving(trace: Trace, node: int, count: int) -> tuple[bool, ...]:
+    """Which arguments of a choice depend on random choices."""
+    code, slot, row = trace.decode(node)
+    given = [depends_on_choice(trace, code, row, [ref]) for ref in code.slots[slot].arguments]
+    return (*given, *[False] * (count - len(given)))
+
+
+def _elsewhere(domain: str, given: Any, value: Any) -> tuple[Any, ...]:
+    """What an argument that moves may be in another state in which the value is possible, where no number is."""
+    if domain == "list":
+        return ((value,) * len(given),)
+    if domain == "count":
+        return (int(np.sum(value)),) if isinstance(value, np.ndarray) else ()
+    size = value + 1 if isinstance(value, int) and 0 <= value < MOST_OUTCOMES else np.size(value)
+    sizes = {len(given), size} if domain in ("probability vector", "positive vector", "scores") else ()
+    return tuple(np.full(size, 1.0 / size) for size in sizes if size)
+
+
+MOST_OUTCOMES = 2**20
+"""A position beyond this is not taken for one of a longer vector of probabilities."""
+
+
+def never_possible(
+    operator: Random | Exchangeable, arguments: tuple[Any, ...], value: Any, moving: tuple[bool, ...] = ()
+) -> bool:
+    """Whether no parameters give the value positive density: it has none for any of a few typical ones.
+
+    `moving` says which of the arguments depend on random choices: their lists and vectors may be others, too.
+    """
+    if isinstance(operator, Exchangeable):
+        fresh = operator.record.make(*operator.state.arguments)
+        return bool(fresh.log_predictive(value, *arguments) == -np.inf)
+    choices: list[tuple[Any, ...]] = []
+    for given, argument, moves in zip(arguments, operator.arguments, moving or (False,) * len(arguments), strict=True):
+        domain = argument.domain.name
+        if moves and domain == "any":
+            return False
+        given = within(argument.domain, given)
+        choices.append((given, *PROBES.get(domain, ()), *(_elsewhere(domain, given, value) if moves else ())))
+    if isinstance(value, (int, float)):
+        # bounds: supports that are an interval between arguments
+        around = (value - 1, value + 1)
+        choices = [(*tried, *around) if len(tried) > 1 else tried for tried in choices]
+    for tried in itertools.islice(itertools.product(*choices), 200):
+        try:
+            if operator.log_density(value, *tried) > -np.inf:
+                return False
+        except (VentureError, ArithmeticError, LookupError, TypeError, ValueError):
+            continue
+    return True

@@ -1,0 +1,120 @@
+"""Errors met while a state is made: whether the state has probability zero, so that nobody will ever be in it.
+
+A choice keeps its value where its support shrinks: its density is then zero and the proposal lost, but what reads the
+choice is evaluated all the same, and may be an error (`(lookup xs k)` where `k` is beyond the new end of `xs`). Such an
+error says nothing against the program. So what can be made of the state is made, what can be weighed is weighed, and if
+any choice that stands in it has density zero the error is an `ImpossibleState`, which rejects a transition.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from venture_lite.errors import ImpossibleState, KernelError, Undrawable, VentureError
+from venture_lite.interpreter.score import impossible_choices
+from venture_lite.interpreter.weights import log_density
+from venture_lite.trace.dependence import source_nodes
+from venture_lite.trace.table import ROW_MASK
+from venture_lite.values import show
+
+if TYPE_CHECKING:
+    from venture_lite.interpreter.model import Model
+    from venture_lite.interpreter.scaffold import UserGroup
+    from venture_lite.trace.trace import Trace
+
+REJECTING = (ImpossibleState, Undrawable)
+"""Errors that reject the transition that met them."""
+
+HINT = "an observation before what depends on its choice, or [force ...] values that are possible together before it"
+
+
+class Standing:
+    """What stands in a state that is made: principals with their new values, and what absorbs."""
+
+    def __init__(
+        self, trace: Trace, single: Iterable[int], sites: Iterable[int], users: Iterable[UserGroup] = ()
+    ) -> None:
+        self.trace = trace
+        self.single = list(single)
+        # sites all of whose rows absorb, and the users of families
+        self.sites = list(sites)
+        self.users = list(users)
+
+    def __iter__(self) -> Iterator[int]:
+        yield from self.single
+        for site in self.sites:
+            table = self.trace.tables[self.trace.program.site_code[site].index]
+            yield from (site << 32 | row for row in range(table.count) if table.live[row])
+        for group in self.users:
+            yield from (group.site << 32 | row for row in group.rows.array().tolist())
+
+    def judged(self, error: VentureError, waiting: Collection[int]) -> VentureError:
+        """The error, or what it is where some choice has density zero; `waiting` nodes do not have their new values."""
+        if isinstance(error, (*REJECTING, KernelError)):
+            return error
+        users = [group for group in self.users if not self._is_waited_for(group, waiting)]
+        for node in Standing(self.trace, self.single, self.sites, users):
+            if self._is_ready(node, waiting) and self._is_impossible(node):
+                return impossible_state(self.trace, error, node)
+        return error
+
+    def _is_waited_for(self, group: UserGroup, waiting: Collection[int]) -> bool:
+        """Whether a family's result is computed from nodes without their new values."""
+        code = self.trace.program.site_code[group.site]
+        edges = self.trace.tables[code.index].edges[group.call]
+        body = self.trace.program.codes[edges.view[int(group.rows.array()[0])] >> 32]
+        return not set(waiting).isdisjoint(source_nodes(self.trace, body, group.family, body.result))
+
+    def _is_ready(self, node: int, waiting: Collection[int]) -> bool:
+        """Whether a choice and all that it reads have their new values."""
+        if not waiting:
+            return True
+        code, slot, row = self.trace.decode(node)
+        item = code.slots[slot]
+        refs = item.arguments if item.operator is None else (item.operator, *item.arguments)
+        read = (source for ref in refs for source in source_nodes(self.trace, code, row, ref))
+        return node not in waiting and not any(source in waiting for source in read)
+
+    def _is_impossible(self, node: int) -> bool:
+        try:
+            return log_density(self.trace, node >> 32, node & ROW_MASK) == -math.inf
+        except VentureError:
+            return False
+
+
+def impossible_state(trace: Trace, error: VentureError, node: int) -> ImpossibleState:
+    """The error of a state that has probability zero because of a choice."""
+    why = f"the state has probability zero: {told(trace, node)}"
+    return ImpossibleState(f"{error.message} ({why})", error.span, HINT, error.chain)
+
+
+def told(trace: Trace, node: int) -> str:
+    """Which choice has density zero."""
+    code, slot, _ = trace.decode(node)
+    span = code.slots[slot].span
+    where = f"{span.place()}: {span.text}" if span is not None else code.name
+    return f"{where} cannot be {show(trace.value(node))}"
+
+
+def explain_start(model: Model, error: VentureError) -> None:
+    """Say of an error met while loading if the state was one of probability zero before, and since when."""
+    if (
+        isinstance(error, ImpossibleState)
+        or not model.maybe_impossible
+        or not (found := impossible_choices(model.trace))
+    ):
+        return
+    since = model.impossible_since
+    when = f" since the observation at {since.place()}: {since.text}" if since is not None else ""
+    error.message += f" (the state has probability zero{when}: {told(model.trace, found[0])})"
+    error.hint = error.hint or HINT
+
+
+def rejects(model: Model, error: VentureError, touched: Iterable[int]) -> bool:
+    """Whether an error met on the way to a proposed state rejects it; asked when that was taken back. A choice of
+    density zero that the transition does not touch stands in the proposed state as well."""
+    if isinstance(error, (*REJECTING, KernelError)):
+        return not isinstance(error, KernelError)
+    return model.maybe_impossible and bool(impossible_choices(model.trace, set(touched)))

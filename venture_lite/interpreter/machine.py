@@ -1,0 +1,274 @@
+"""The machine: an explicit stack of frames, worked off in the order in which values are needed.
+
+A frame works through the steps of one row. A new family is a new frame on top; a node that regeneration is to renew
+(`pending`) and that somebody needs first is a frame of one step. So nothing recurses, however deep the model, and
+evaluation can stop between any two steps. What a step does is in `evaluate.py`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from venture_lite.errors import LimitError, VentureError
+from venture_lite.interpreter.evidence import Carrier, deterministic_evidence
+from venture_lite.program.code import Code, GlobalRef, Kind, Ref, Slot, SlotRef, sources
+from venture_lite.trace.dependence import source_nodes
+from venture_lite.trace.explain import explain_refs
+from venture_lite.trace.table import NONE, ROW_MASK
+from venture_lite.trace.trace import Trace
+
+NO_EVIDENCE: Any = object()
+
+
+class Frame:
+    """One row being evaluated, or one existing node being renewed (`renews`)."""
+
+    __slots__ = ("code", "evidence", "position", "renews", "row", "steps")
+
+    def __init__(self, code: Code, row: int, steps: Any, evidence: Any = NO_EVIDENCE, renews: int = NONE) -> None:
+        self.code = code
+        self.row = row
+        self.steps = steps
+        self.position = 0
+        # the value that the row's result must take
+        self.evidence = evidence
+        # the pending node, or NONE for a new row
+        self.renews = renews
+
+
+class Limits:
+    """What stops a program that would never end."""
+
+    def __init__(self, nested_calls: int = 400_000, memory_mb: float | None = None) -> None:
+        self.nested_calls = nested_calls
+        self.memory_mb = memory_mb
+
+
+class Machine:
+    """Evaluates on behalf of one trace. Mutates the trace through its operations and its own stack."""
+
+    def __init__(self, trace: Trace, limits: Limits | None = None) -> None:
+        self.trace = trace
+        self.limits = limits or Limits()
+        self.stack: list[Frame] = []
+        # nodes that regeneration still has to renew, and those of them whose edges are made anew
+        self.pending: set[int] = set()
+        self.structural: set[int] = set()
+        # rows of memoized procedures being evaluated
+        self.unfinished: set[tuple[int, int]] = set()
+        # constrained choices made since the list was last taken; their densities are still to be counted
+        self.constrained: list[int] = []
+        # (choice, value, nodes on the way) for evidence that leads to a choice that exists already
+        self.to_constrain: list[tuple[int, Any, list[int]]] = []
+        # value of a principal node: (node, distribution, arguments) -> value
+        self.renew_choice: Callable[[int, Any, tuple[Any, ...]], Any] | None = None
+        # value of a new choice, or NO_EVIDENCE to draw it from its distribution
+        self.choose: Callable[[int, Any, tuple[Any, ...]], Any] | None = None
+        # puts in place the value of a pending node that is known already; whether it was
+        self.recall: Callable[[int], bool] | None = None
+        # called between steps now and then: raises to interrupt
+        self.poll: Callable[[], None] = lambda: None
+        # steps between two polls
+        self.poll_every = 1024
+        self._ticks = self.poll_every
+        self._parents: dict[int, list[Any]] = {}
+        self._result_parents: dict[Code, list[Any]] = {}
+        trace.derived.extend((self._parents, self._result_parents))
+        # what a step of each kind does; set by the evaluator
+        self.steps: dict[Kind, Callable[[Frame, int, Slot], None]] = {}
+        self.carrier = Carrier(trace, self.to_constrain)
+
+    # ------------------------------------------------------------------------------------------------- running
+
+    def reset(self) -> None:
+        """Forget what was begun; the journal takes back what was done."""
+        self.stack.clear()
+        self.pending.clear()
+        self.structural.clear()
+        self.unfinished.clear()
+        self.constrained.clear()
+        self.to_constrain.clear()
+        self.renew_choice = None
+        self.choose = None
+        self.recall = None
+
+    def run(self) -> None:
+        """Work until the stack is empty."""
+        stack = self.stack
+        self._ticks = min(self._ticks, self.poll_every)
+        while stack:
+            frame = stack[-1]
+            if frame.position == len(frame.steps):
+                if self.pending and frame.renews == NONE and self._blocked_result(frame.code, frame.row):
+                    continue
+                stack.pop()
+                self._finish(frame)
+                continue
+            self._ticks -= 1
+            if self._ticks <= 0:
+                self._tick()
+            index = frame.steps[frame.position]
+            if self.pending and self._blocked(frame.code, index, frame.row, frame.renews):
+                continue
+            frame.position += 1
+            slot = frame.code.slots[index]
+            self.steps[slot.kind](frame, index, slot)
+
+    def _tick(self) -> None:
+        self._ticks = self.poll_every
+        self.poll()
+        self.refuse_excess()
+
+    def refuse_excess(self) -> None:
+        """Raises LimitError when the process holds more memory than the limit, where there is one."""
+        if self.limits.memory_mb is not None:
+            refuse_excess_memory(self.limits.memory_mb)
+
+    def _push(self, frame: Frame) -> None:
+        if len(self.stack) >= self.limits.nested_calls:
+            code = frame.code
+            raise LimitError(
+                f"more than {self.limits.nested_calls:,} nested calls: does the recursion end?",
+                code.span,
+                "give the recursion a base case, or raise the limit (nested_calls)",
+                self.trace.call_chain(code, -1, frame.row, 8),
+            )
+        self.stack.append(frame)
+
+    def evaluate(self, code: Code, row: int, evidence: Any = NO_EVIDENCE) -> None:
+        """Evaluate a row that has its arguments."""
+        self._push(Frame(code, row, code.steps, evidence))
+        self.run()
+
+    def renew(self, node: int) -> None:
+        """Renew a node, if it is still pending, after all that it needs."""
+        if node in self.pending:
+            self._push_node(node)
+            self.run()
+
+    # -------------------------------------------------------------------------------------- order on demand
+
+    def _push_node(self, node: int) -> None:
+        code, slot, row = self.trace.decode(node)
+        self._push(Frame(code, row, (slot,), renews=node))
+
+    def _blocked(self, code: Code, slot: int, row: int, renews: int) -> bool:
+        """Whether a value that the slot reads is pending; if so, its frame is now on top."""
+        site = code.first_site + slot
+        parents = self._parents.get(site)
+        if parents is None:
+            item = code.slots[slot]
+            refs = [*item.arguments, *(region.block for region in item.regions)]
+            parents = self._parents[site] = self._resolve(code, [*refs, item.operator] if item.operator else refs)
+        return self._push_if_pending(parents, row, renews)
+
+    def _blocked_result(self, code: Code, row: int) -> bool:
+        parents = self._result_parents.get(code)
+        if parents is None:
+            parents = self._result_parents[code] = self._resolve(code, [code.result])
+        return self._push_if_pending(parents, row, NONE)
+
+    def _resolve(self, code: Code, refs: list[Ref]) -> list[Any]:
+        """Stored parents as fixed nodes, or as (tables of environments to climb, site)."""
+        found: list[Any] = []
+        for ref in refs:
+            for source in sources(code, ref):
+                if isinstance(source, GlobalRef):
+                    found.extend(source_nodes(self.trace, code, NONE, source))
+                elif isinstance(source, SlotRef):
+                    climb = [self.trace.tables[code.ancestor(d).index] for d in range(source.depth)]
+                    found.append((climb, code.ancestor(source.depth).first_site + source.slot))
+        return found
+
+    def _push_if_pending(self, parents: list[Any], row: int, renews: int) -> bool:
+        pending = self.pending
+        for parent in parents:
+            if isinstance(parent, int):
+                node = parent
+            else:
+                climb, site = parent
+                at = row
+                for table in climb:
+                    at = table.environment.view[at]
+                node = site << 32 | at
+            if node in pending and node != renews:
+                if self.recall is not None and self.recall(node):
+                    continue
+                if any(frame.renews == node for frame in self.stack):
+                    code, slot, at = self.trace.decode(node)
+                    raise self._needs_itself(code, slot, at)
+                self._push_node(node)
+                return True
+        return False
+
+    def _needs_itself(self, code: Code, slot: int, row: int) -> VentureError:
+        span = code.slots[slot].span if slot >= 0 else code.span
+        chain = self.trace.call_chain(code, slot, row, 8)
+        return LimitError("the value is needed to compute itself", span, "give the recursion a base case", chain)
+
+    # ------------------------------------------------------------------------------------------ storing values
+
+    def _store(self, frame: Frame, index: int, value: Any) -> None:
+        column = self.trace.tables[frame.code.index].columns[index]
+        assert column is not None
+        if frame.renews == NONE:
+            column.fill(frame.row, value)
+        else:
+            self.trace.journal.put(column, frame.row, value)
+
+    def _finish(self, frame: Frame) -> None:
+        if frame.renews != NONE:
+            self.pending.discard(frame.renews)
+            self.structural.discard(frame.renews)
+            return
+        code, row = frame.code, frame.row
+        trace = self.trace
+        if frame.evidence is not NO_EVIDENCE:
+            if code.result_slot < 0:
+                self.carrier.leave(code, row, frame.evidence)
+            elif code.slots[code.result_slot].kind not in (Kind.RANDOM, Kind.CALL, Kind.IF):
+                raise deterministic_evidence(trace, code, code.result_slot, row)
+        if code.kind == "directive":
+            return
+        if code.kind == "branch":
+            assert code.parent is not None
+            table = trace.tables[code.index]
+            assert table.environment is not None
+            user = (code.parent.first_site + code.if_slot, table.environment.view[row])
+        else:
+            packed = trace.tables[code.index].user.view[row]
+            self.unfinished.discard((code.index, row))
+            if packed == NONE:
+                return
+            user = (packed >> 32, packed & ROW_MASK)
+        below = self.stack[-1] if self.stack else None
+        fresh = (
+            below is not None
+            and below.renews == NONE
+            and below.row == user[1]
+            and below.code is self.trace.program.site_code[user[0]]
+        )
+        self._copy_result(code, row, *user, fresh=fresh)
+
+    def _copy_result(self, code: Code, row: int, site: int, user_row: int, fresh: bool = False) -> None:
+        """Give the user of a family its result; the cells of a fresh row need no journal."""
+        try:
+            value = self.trace.result(code, row)
+        except Exception as error:
+            raise explain_refs(self.trace, code, (code.result,), -1, row, error) from error
+        if fresh:
+            self.trace.column(site).fill(user_row, value)
+        else:
+            self.trace.journal.put(self.trace.column(site), user_row, value)
+
+
+def refuse_excess_memory(limit_mb: float) -> None:
+    """Raises LimitError when the process holds more memory than the limit."""
+    import resource
+    import sys
+
+    used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1024**2 if sys.platform == "darwin" else 1024)
+    if used > limit_mb and not math.isinf(limit_mb):
+        raise LimitError(f"the process uses {used:,.0f} MB, more than the limit of {limit_mb:,.0f} MB (memory_mb)")

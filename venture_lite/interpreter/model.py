@@ -1,0 +1,415 @@
+"""Directives on a live trace: assume, observe, predict, force, forget, each undone exactly if it fails."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from venture_lite.errors import EvidenceError, ImpossibleState, InternalError, ObservedAlready, Span, VentureError
+from venture_lite.interpreter.evaluate import Evaluator
+from venture_lite.interpreter.evidence import evidence_path, refuse_impossible
+from venture_lite.interpreter.machine import NO_EVIDENCE, Limits
+from venture_lite.interpreter.regenerate import Regenerator
+from venture_lite.interpreter.scaffold import Builder, families_of, families_without_users
+from venture_lite.interpreter.score import impossible_choices, log_score
+from venture_lite.interpreter.weights import Group, KeptWeights, Weight, log_density
+from venture_lite.program.code import Code, Global, Kind
+from venture_lite.trace.explain import explain_refs
+from venture_lite.trace.setups import SetUps
+from venture_lite.trace.table import Table
+from venture_lite.trace.trace import Trace
+from venture_lite.values import freeze, show
+
+RECOUNT_EVERY = 100_000
+"""Changes of statistics after which they are recomputed: a rank-one step leaves about 1e-16 of what it moves, so that
+this many leave less than 1e-9."""
+
+
+@dataclass(slots=True)
+class Rows:
+    """The rows that one directive made in one Code: `first`, `first + 1`, ... or a list of them."""
+
+    code: Code
+    # row of each pass; NONE for a forgotten one
+    rows: Any
+    # observations have evidence
+    observed: bool
+    bound: Global | None = None
+    # nodes on which evidence was put outside the rows, by pass
+    elsewhere: dict[int, list[int]] = field(default_factory=dict)
+
+
+POLL_EVERY = 1024
+"""Rows between two points at which an interruption can come; evaluation has points of its own, but not every row needs
+an evaluation."""
+
+LONG_LOAD = 1000
+"""From this many rows on, statistics are saved once for a load and not at every step."""
+
+
+class FixedValue:
+    """A proposal that puts one given value in place."""
+
+    counts = True
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def prepare(self, trace: Trace, principals: Iterable[int]) -> None:
+        """Nothing depends on the old state."""
+
+    def propose(self, node: int, operator: Any, arguments: tuple[Any, ...], old: Any) -> tuple[Any, float]:
+        return self.value, 0.0
+
+
+class Model:
+    """A trace with the machinery that changes it; what directives and inference call."""
+
+    def __init__(self, rng: np.random.Generator, library: Any = None, limits: Limits | None = None) -> None:
+        self.trace = Trace(rng, library)
+        if library is not None:
+            library.model = self
+        self.machine = Evaluator(self.trace, limits)
+        self.kept = KeptWeights(self.trace)
+        self.regenerator = Regenerator(self.trace, self.machine, self.kept)
+
+        # Codes of directives, by the shape of their expression
+        self.codes: dict[Any, Any] = {}
+        # asked between transitions and now and then within: whether to stop
+        self.interrupted: Callable[[], bool] = lambda: False
+        # for tests: an interruption at the n-th point from now at which one can come
+        self.interrupt_after: int | None = None
+        self.machine.poll = self.poll
+        # whether some observation had probability zero when it was loaded
+        self.maybe_impossible = False
+        # the observation that made it so
+        self.impossible_since: Span | None = None
+        # what `reassign.plans_of` and `session.shapes` keep here
+        self.reassignments: Any = None
+        self.shapes: Any = None
+        # what engines have made ready
+        self.setups = SetUps(self.trace.bytes_used)
+
+    def poll(self) -> None:
+        """A point at which an interruption can come: raises KeyboardInterrupt if one has."""
+        if self.interrupt_after is not None:
+            self.interrupt_after -= 1
+            if self.interrupt_after <= 0:
+                self.interrupt_after = None
+                raise KeyboardInterrupt
+        if self.interrupted():
+            raise KeyboardInterrupt
+
+    # -------------------------------------------------------------------------------------------- bookkeeping
+
+    def commit(self) -> None:
+        self.trace.statistics.loading = None
+        self.trace.journal.commit()
+        self._thin_out()
+
+    def commit_transition(self) -> None:
+        """Make a transition final; now and then statistics are recomputed from their applications."""
+        self.trace.journal.commit()
+        self._thin_out()
+        if self.trace.statistics.updates >= RECOUNT_EVERY:
+            self.trace.recount()
+
+    def _thin_out(self) -> None:
+        """Let go of constant families of which a procedure keeps too many."""
+        constants = self.trace.constants
+        if constants.fresh:
+            constants.fresh.clear()
+        if constants.crowded:
+            self.regenerator.detach(families_without_users(self.trace, constants.surplus()), counts=False)
+            self.trace.journal.commit()
+
+    def reject(self, mark: int) -> None:
+        """Take a proposal back, but for the constant families that were filled for it."""
+        self.trace.constants.keep_fresh()
+        self.trace.journal.rollback(mark)
+        self.fill_again()
+
+    def fill_again(self) -> None:
+        """Fill the constant families that went when a proposal was taken back: the next one would fill them anew."""
+        constants = self.trace.constants
+        while constants.lost and not self.trace.journal.entries:
+            (memo, key), values = constants.lost.popitem()
+            if constants.is_alive(memo):
+                try:
+                    self.machine.fill(memo, values)
+                except BaseException:
+                    self.rollback()
+                    raise
+                constants.stays(memo.procedure.code, memo.entries[key])
+                self.commit_transition()
+
+    def rollback(self, mark: int = 0) -> None:
+        """Take back what the journal holds since the mark, and whatever evaluation was in the middle of."""
+        self.machine.reset()
+        self.trace.constants.forget_fresh()
+        if mark == 0:
+            self.trace.statistics.loading = None
+        self.trace.journal.rollback(mark)
+
+    # ----------------------------------------------------------------------------------------------- evaluating
+
+    def load(self, code: Code, columns: list[Any], count: int, evidence: Any, bound: Global | None = None) -> Rows:
+        """Evaluate `count` rows of a directive's Code, one argument column each, with evidence or without.
+
+        `evidence` is NO_EVIDENCE or one value a row.
+        """
+        if evidence is not NO_EVIDENCE and count > 1 and self.is_flat(code):
+            made = self._load_together(code, columns, count, evidence)
+            self.machine.refuse_excess()
+            return made
+        made = self.begin_load(code, columns, count, evidence, bound)
+        for position in range(count):
+            self.load_one(made, evidence, position)
+            if position % POLL_EVERY == POLL_EVERY - 1:
+                self.poll()
+                self.machine.refuse_excess()
+        return made
+
+    def begin_load(
+        self, code: Code, columns: list[Any], count: int, evidence: Any, bound: Global | None = None
+    ) -> Rows:
+        """Rows with their arguments, not evaluated yet."""
+        trace = self.trace
+        table = trace.table(code)
+        if trace.statistics.loading is None and count >= LONG_LOAD and not trace.journal.entries:
+            trace.statistics.loading = set()
+        observed = evidence is not NO_EVIDENCE
+        if count == 1:
+            row = trace.journal.allocate(table)
+            for index, column in enumerate(columns):
+                table.columns[index].fill(row, _plain(column[0]))  # type: ignore[union-attr]
+            rows: Any = np.array([row])
+        else:
+            first = self._new_block(table, columns, count, live=False)
+            rows = range(first, first + count)
+            if observed and code.result_slot >= 0 and isinstance(evidence, np.ndarray) and evidence.ndim > 1:
+                # vectors stand in one matrix; each row is written again when its choice is constrained
+                table.columns[code.result_slot].adopt(first, evidence)  # type: ignore[union-attr]
+            table.reserve_cells()
+        return Rows(code, rows, observed, bound)
+
+    def _new_block(self, table: Table, columns: list[Any], count: int, live: bool) -> int:
+        first = table.allocate_block(count, live)
+        self.trace.journal.restructured = True
+        self.trace.journal.note(Table.truncate, table, first)
+        for index, column in enumerate(columns):
+            table.columns[index].adopt(first, column)  # type: ignore[union-attr]
+        return first
+
+    def load_one(self, made: Rows, evidence: Any, position: int) -> None:
+        """Evaluate one of the rows of a directive."""
+        wanted = NO_EVIDENCE if evidence is NO_EVIDENCE else _plain(evidence[position])
+        try:
+            self._load_row(made.code, int(made.rows[position]), wanted, made, position)
+        except VentureError as error:
+            error.position = position
+            if isinstance(error, ImpossibleState) and evidence is not NO_EVIDENCE and made.code.span is not None:
+                error.message += f", since the observation at {made.code.span.place()}: {made.code.span.text}"
+            raise
+
+    def sample(self, code: Code, values: tuple[Any, ...] = ()) -> Any:
+        """Evaluate a Code against the trace with these arguments, and keep nothing."""
+        journal = self.trace.journal
+        mark = journal.mark()
+        try:
+            table = self.trace.table(code)
+            row = journal.allocate(table)
+            for index, value in enumerate(values):
+                table.columns[index].fill(row, value)  # type: ignore[union-attr]
+            self.machine.evaluate(code, row)
+            return self.read_result(code, row)
+        finally:
+            self.rollback(mark)
+
+    def read_result(self, code: Code, row: int) -> Any:
+        """The present value of a directive's row."""
+        try:
+            return self.trace.result(code, row)
+        except Exception as error:
+            raise explain_refs(self.trace, code, (code.result,), -1, row, error) from error
+
+    def _load_row(self, code: Code, row: int, evidence: Any, made: Rows, position: int) -> None:
+        trace, machine = self.trace, self.machine
+        trace.table(code).awake(row)
+        trace.table(code).set_context(row, 0)
+        if made.bound is not None:
+            # the name is bound before its value is there, so that a procedure can call itself
+            trace.bindings.bind(made.bound, code, row)
+        machine.evaluate(code, row, evidence)
+        weight = Weight()
+        self.regenerator.weigh_constrained(weight)
+        if evidence is not NO_EVIDENCE:
+            self._settle_evidence(code, row, made, position, weight)
+
+    def _settle_evidence(self, code: Code, row: int, made: Rows, position: int, weight: Weight) -> None:
+        """Constrain the choices, made earlier, that the evidence leads to; refuse what no parameter could explain."""
+        waiting = list(self.machine.to_constrain)
+        self.machine.to_constrain.clear()
+        for node, value, path in waiting:
+            weight.plus(self.constrain(node, value, path, code.span))
+            made.elsewhere[position] = path
+        if weight.impossible or waiting:
+            refuse_impossible(self.trace, code, row)
+        if weight.impossible > 0:
+            self.note_impossible(code.span)
+
+    def note_impossible(self, span: Span | None) -> None:
+        """The state has probability zero, at the latest from an observation on."""
+        if not self.maybe_impossible:
+            self.maybe_impossible, self.impossible_since = True, span
+
+    def constrain(self, node: int, value: Any, path: list[int], span: Span | None) -> Weight:
+        """Fix an existing choice to a value: it leaves its scopes, what depends on it follows. Returns the change of
+        the log weight.
+
+        Raises ObservedAlready at `span`, the place that asks for it.
+        """
+        trace = self.trace
+        code, slot, row = trace.decode(node)
+        if trace.tables[code.index].is_observed(slot, row):
+            raise ObservedAlready(self, node, span)
+        change = self.put_value(node, value)
+        trace.unregister(code, slot, row)
+        for step in path:
+            at, index, inner = trace.decode(step)
+            trace.set_observed(at, index, inner, True)
+        return change
+
+    def put_value(self, node: int, value: Any) -> Weight:
+        """Give a choice a value and bring what depends on it up to date; returns the change of the log weight."""
+        scaffold = Builder(self.trace).build([node])
+        if node not in scaffold.principals:
+            raise InternalError("a choice cannot lie in its own brush")
+        before = self.regenerator.detach(scaffold, counts=True)
+        after = self.regenerator.regenerate(scaffold, FixedValue(_alike(value, self.trace.value(node))))
+        return after.minus(before)
+
+    def is_flat(self, code: Code) -> bool:
+        """Whether a row is nothing but its arguments and one random choice that takes the evidence."""
+        stored = [slot for slot in code.slots if slot.stored and slot.kind is not Kind.ARGUMENT]
+        return len(stored) == 1 and stored[0].kind is Kind.RANDOM and code.result_slot >= 0
+
+    def _load_together(self, code: Code, columns: list[Any], count: int, evidence: Any) -> Rows:
+        trace = self.trace
+        table = trace.table(code)
+        first = self._new_block(table, columns, count, live=True)
+        table.columns[code.result_slot].adopt(first, evidence)  # type: ignore[union-attr]
+        flags = table.observed.setdefault(code.result_slot, bytearray())
+        flags.extend(bytes(len(table.live) - len(flags)))
+        flags[first : first + count] = b"\x01" * count
+        site = code.first_site + code.result_slot
+        group = self.kept.group(site)
+        try:
+            weight = group.weigh(slice(first, first + count))
+        except VentureError as error:
+            error.position = _first_refused(group, first, count)
+            raise
+        if weight.impossible:
+            self.note_impossible(code.span)
+            self._find_impossible(code, first, count)
+        if first == 0 and table.dead == 0:
+            self.kept.keep(site, weight)
+        return Rows(code, range(first, first + count), True)
+
+    def _find_impossible(self, code: Code, first: int, count: int) -> None:
+        for row in range(first, first + count):
+            if row % POLL_EVERY == POLL_EVERY - 1:
+                self.poll()
+            try:
+                refuse_impossible(self.trace, code, row)
+            except VentureError as error:
+                error.position = row - first
+                raise
+
+    def evidence_node(self, code: Code, row: int) -> int:
+        """The choice that an observe row's evidence fixes."""
+        return evidence_path(self.trace, code, row)[-1]
+
+    # -------------------------------------------------------------------------------------------------- forget
+
+    def remove_row(self, made: Rows, position: int) -> None:
+        """Undo one row of a directive."""
+        if made.observed:
+            self._unconstrain(made.code, int(made.rows[position]), made, position)
+        going = families_of(self.trace, made.code, int(made.rows[position]))
+        self.regenerator.detach(going, counts=False)
+        if made.bound is not None:
+            self.trace.bindings.unbind(made.bound)
+
+    def _unconstrain(self, code: Code, row: int, made: Rows, position: int) -> None:
+        """Evidence goes; a choice that is still used elsewhere stays with its value, back in its scopes."""
+        trace = self.trace
+        node = self.evidence_node(code, row)
+        for step in evidence_path(trace, code, row):
+            at, index, inner = trace.decode(step)
+            trace.set_observed(at, index, inner, False)
+        at, index, inner = trace.decode(node)
+        # rows that were loaded together have no place for their positions in scopes
+        trace.tables[at.index].reserve_cells()
+        trace.register(at, index, inner)
+
+    # --------------------------------------------------------------------------------------------------- force
+
+    def force(self, code: Code, row: int, value: Any) -> None:
+        """Set the choice that a row's result is, without constraining it."""
+        node = self.evidence_node(code, row)
+        at, slot, inner = self.trace.decode(node)
+        if self.trace.tables[at.index].is_observed(slot, inner):
+            raise EvidenceError("an observed choice cannot be forced", code.span)
+        if self.put_value(node, value).impossible > 0:
+            self.note_impossible(None)
+        if log_density(self.trace, node >> 32, inner) == -np.inf:
+            raise EvidenceError(f"{show(value)} has probability zero here", at.slots[slot].span)
+        self.trace.journal.note(_put_forced, self.trace.default.forced, node, self.trace.default.forced.get(node))
+        self.trace.default.forced[node] = value
+
+    # --------------------------------------------------------------------------------------------------- score
+
+    def impossible_choices(self) -> list[int]:
+        """Live choices whose density is zero."""
+        return impossible_choices(self.trace)
+
+    def log_score(self) -> Weight:
+        """Log joint density of all live choices."""
+        return log_score(self.trace, self.kept)
+
+
+def _put_forced(forced: dict[int, Any], node: int, before: Any) -> None:
+    """Undo of an entry of what is forced; no value of the language is None."""
+    if before is None:
+        forced.pop(node, None)
+    else:
+        forced[node] = before
+
+
+def _first_refused(group: Group, first: int, count: int) -> int | None:
+    """Which of the rows that were loaded together cannot be weighed."""
+    for row in range(first, first + count):
+        try:
+            group.weigh(slice(row, row + 1))
+        except VentureError:
+            return row - first
+    return None
+
+
+def _alike(value: Any, present: Any) -> Any:
+    """A list of numbers as an array, where the choice that takes it holds one: kernels go on from there."""
+    if not isinstance(present, np.ndarray) or not isinstance(value, tuple):
+        return value
+    try:
+        return freeze(np.array(value, dtype=np.float64))
+    except (TypeError, ValueError):
+        return value
+
+
+def _plain(value: Any) -> Any:
+    """A column's entry as a value: NumPy scalars become Python numbers."""
+    return value.item() if isinstance(value, np.generic) else value

@@ -1,0 +1,264 @@
+"""Detach and regenerate: the two mirrored halves of every transition on a scaffold.
+
+`detach` takes out what the scaffold holds and returns the weight of the state that it leaves; `regenerate` puts new
+values in and returns the weight of the state that it makes. Fresh choices come from their distributions, so that they
+cancel and carry no weight; what counts is what absorbs: choices with evidence or with a parent that moved, and the
+joint densities of makers' statistics.
+
+The order keeps exchangeable procedures exact. Detach: first the applications that absorb, then the brush, then the
+principals, last the makers' joint densities. Regenerate: the mirror image. So each predictive density is taken with the
+same other applications present, whichever way a transition goes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Protocol
+
+from venture_lite.errors import InternalError, KernelError, LimitError, VentureError
+from venture_lite.interpreter.evidence import take_in
+from venture_lite.interpreter.impossible import REJECTING, Standing
+from venture_lite.interpreter.machine import Machine
+from venture_lite.interpreter.scaffold import Scaffold
+from venture_lite.interpreter.weights import KeptWeights, Weight, density_of, log_density
+from venture_lite.program.code import Code, Kind
+from venture_lite.trace.keys import KeyIndex
+from venture_lite.trace.runtime import Exchangeable
+from venture_lite.trace.table import MAKER_EDGE, ROW_MASK
+from venture_lite.trace.trace import Trace
+
+
+class Proposal(Protocol):
+    """Where a principal's new value comes from."""
+
+    # whether the principal's own density counts: false where the proposal is its own distribution, which cancels
+    counts: bool
+
+    def prepare(self, trace: Trace, principals: Iterable[int]) -> None:
+        """Look at the old state before it is detached."""
+
+    def propose(self, node: int, operator: Any, arguments: tuple[Any, ...], old: Any) -> tuple[Any, float]:
+        """(new value, log of the ratio of proposal densities, reverse over forward; Jacobians included)."""
+
+
+class Regenerator:
+    """Works on one trace with its machine and its kept weights."""
+
+    def __init__(self, trace: Trace, machine: Machine, kept: KeptWeights) -> None:
+        self.trace = trace
+        self.machine = machine
+        self.kept = kept
+        # the power of observed choices' densities: other than 1 while their likelihood is tempered
+        self.power = 1.0
+        self._weight = Weight()
+
+    # ------------------------------------------------------------------------------------------------- detach
+
+    def detach(self, scaffold: Scaffold, counts: bool) -> Weight:
+        """Take the scaffold out of the trace; `counts` says whether the principals' densities are weighed."""
+        trace = self.trace
+        weight = Weight()
+        if self.power != 1.0 and scaffold.makers:
+            code, slot, _ = trace.decode(next(iter(scaffold.makers)))
+            raise KernelError("single draws are tempered, not the joint density of these", code.slots[slot].span)
+        for node in scaffold.absorbing:
+            self._take_out(node)
+            self._weigh(node, log_density(trace, node >> 32, node & ROW_MASK), weight)
+        for site in scaffold.groups:
+            self._weigh_group(site, weight)
+        choices = self.choices_that_go(scaffold)
+        for node in choices:
+            code, slot, row = trace.decode(node)
+            if trace.tables[code.index].is_observed(slot, row):
+                self._take_out(node)
+                self._weigh(node, log_density(trace, node >> 32, row), weight)
+        for node in choices:
+            code, slot, row = trace.decode(node)
+            if not trace.tables[code.index].is_observed(slot, row):
+                trace.unregister(code, slot, row)
+                self._take_out(node)
+        if scaffold.edges or scaffold.brush:
+            self._release(scaffold)
+        for node in reversed(scaffold.principals):
+            self._take_out(node)
+            if counts:
+                weight.add(log_density(trace, node >> 32, node & ROW_MASK))
+        for node in scaffold.makers:
+            weight.add(trace.value(node).state.log_joint())
+        return weight
+
+    def touched(self, scaffold: Scaffold) -> Iterator[int]:
+        """Choices whose density a change of the scaffold may change, or that go with it."""
+        yield from Standing(self.trace, [*scaffold.principals, *scaffold.absorbing], scaffold.groups)
+        yield from self.choices_that_go(scaffold)
+
+    def choices_that_go(self, scaffold: Scaffold) -> list[int]:
+        """Choices of the brush, and structural nodes that are choices themselves, in the reverse order of making."""
+        trace = self.trace
+        found: list[int] = []
+        for node in scaffold.structural:
+            code, slot, row = trace.decode(node)
+            if code.slots[slot].kind is Kind.CALL and trace.is_choice(code, slot, row):
+                found.append(node)
+        for code, row in scaffold.brush:
+            found.extend(
+                (code.first_site + step) << 32 | row for step in code.steps if trace.is_choice(code, step, row)
+            )
+        found.reverse()
+        return found
+
+    def _take_out(self, node: int) -> None:
+        """Remove an application from the statistics of its maker."""
+        trace = self.trace
+        code, slot, row = trace.decode(node)
+        if code.slots[slot].kind is Kind.CALL and trace.tables[code.index].edges[slot].view[row] == MAKER_EDGE:
+            operator, *inputs = trace.read(node >> 32, row)
+            trace.statistics.unincorporate(operator, trace.value(node), tuple(inputs))
+
+    def _release(self, scaffold: Scaffold) -> None:
+        """Let go of families: users leave memoized ones, and what nobody uses any more dies."""
+        trace = self.trace
+        for node in scaffold.edges:
+            code, slot, row = trace.decode(node)
+            edges = trace.tables[code.index].edges
+            if slot not in edges:
+                continue
+            packed = edges[slot].view[row]
+            if packed < 0:
+                continue
+            inner = trace.program.codes[packed >> 32]
+            if inner.kind == "lambda":
+                memos = trace.tables[inner.index].memos
+                if memos is not None and memos[packed & ROW_MASK] is not None:
+                    trace.users.remove(inner, packed & ROW_MASK, node >> 32, row)
+        for code, row in reversed(scaffold.brush):
+            self._kill(code, row)
+
+    def _kill(self, code: Code, row: int) -> None:
+        trace = self.trace
+        table = trace.tables[code.index]
+        for step in code.steps:
+            if code.slots[step].kind is Kind.MAKER:
+                trace.statistics.drop(table.columns[step].view[row])  # type: ignore[union-attr]
+        if table.memos is not None and table.memos[row] is not None:
+            memo, key = table.memos[row], trace.memo_key(code, row)
+            memo.entries.remove(key)
+            trace.journal.note(KeyIndex.add, memo.entries, key, row)
+            trace.journal.note(table.memos.__setitem__, row, memo)
+            table.memos[row] = None
+        if table.child_position is not None:
+            assert table.environment is not None
+            environment = table.environment.view[row]
+            bag = table.children[environment]
+            bag.remove(row, trace.journal)
+            if not bag.count:
+                del table.children[environment]
+                trace.journal.note(table.children.__setitem__, environment, bag)
+        trace.journal.kill(table, row)
+
+    # ---------------------------------------------------------------------------------------------- regenerate
+
+    def regenerate(self, scaffold: Scaffold, proposal: Proposal) -> Weight:
+        """Put new values in. The machine is left clean; an error leaves it to the caller to roll back."""
+        machine = self.machine
+        self._weight = weight = Weight()
+        machine.renew_choice = self.renewing(scaffold, proposal, weight)
+        machine.pending.update(scaffold.principals)
+        machine.pending.update(scaffold.pending)
+        machine.structural.update(scaffold.structural)
+        try:
+            for node in scaffold.principals:
+                machine.renew(node)
+            for node in scaffold.pending:
+                machine.renew(node)
+            self.weigh_constrained(weight)
+            for node in reversed(scaffold.absorbing):
+                self._absorb(node, weight)
+            for site in scaffold.groups:
+                self._weigh_group(site, weight)
+        except VentureError as error:
+            raise self._judged(scaffold, error) from error
+        finally:
+            machine.renew_choice = None
+        return weight
+
+    def _judged(self, scaffold: Scaffold, error: VentureError) -> VentureError:
+        """An error met on the way to a new state, or an ImpossibleState: first all else that needs no more decisions is
+        renewed, in so far as it can be."""
+        machine = self.machine
+        # a proposal has nothing to say about a state without a value for each of its choices
+        machine.renew_choice, machine.choose = _refuse, None
+        machine.stack.clear()
+        if not isinstance(error, (*REJECTING, KernelError, LimitError)):
+            for node in scaffold.pending:
+                try:
+                    machine.renew(node)
+                except VentureError as another:
+                    machine.stack.clear()
+                    if isinstance(another, REJECTING):
+                        return another
+        waiting = machine.pending
+        single = [*scaffold.principals, *machine.constrained, *scaffold.absorbing]
+        return Standing(self.trace, single, scaffold.groups).judged(error, waiting)
+
+    def renewing(
+        self, scaffold: Scaffold, proposal: Proposal, weight: Weight
+    ) -> Callable[[int, Any, tuple[Any, ...]], Any]:
+        """What gives principals their values and makers their arguments, and weighs both."""
+        trace = self.trace
+
+        def renew(node: int, operator: Any, arguments: tuple[Any, ...]) -> Any:
+            if node in scaffold.makers:
+                trace.statistics.set_arguments(operator, arguments)
+                weight.add(operator.state.log_joint())
+                return operator
+            if node not in scaffold.principals:
+                raise InternalError("a choice outside the principals was renewed")
+            value, ratio = proposal.propose(node, operator, arguments, trace.value(node))
+            weight.total += ratio
+            term = 0.0
+            if proposal.counts:
+                term = density_of(trace, node >> 32, node & ROW_MASK, operator, arguments, value)
+                weight.add(term)
+            if isinstance(operator, Exchangeable):
+                take_in(trace, node, operator, value, arguments, term)
+            return value
+
+        return renew
+
+    def weigh_constrained(self, weight: Weight) -> None:
+        """Count and incorporate the constrained choices that evaluation made."""
+        for node in self.machine.constrained:
+            self._absorb(node, weight)
+        self.machine.constrained.clear()
+
+    def _absorb(self, node: int, weight: Weight) -> None:
+        """Weigh a choice whose value stays; an application enters the statistics of its maker."""
+        trace = self.trace
+        operator, arguments = trace.application(node >> 32, node & ROW_MASK)
+        value = trace.value(node)
+        term = density_of(trace, node >> 32, node & ROW_MASK, operator, arguments, value)
+        self._weigh(node, term, weight)
+        if isinstance(operator, Exchangeable):
+            take_in(trace, node, operator, value, arguments, term)
+
+    def _weigh(self, node: int, term: float, weight: Weight) -> None:
+        """Count a choice that stays, tempered where it is observed."""
+        if self.power != 1.0:
+            code, slot, row = self.trace.decode(node)
+            if self.trace.tables[code.index].is_observed(slot, row):
+                term *= self.power
+        weight.add_choice(self.trace, node, term)
+
+    def _weigh_group(self, site: int, weight: Weight) -> None:
+        if self.power == 1.0:
+            weight.plus(self.kept.all_rows(site))
+            return
+        table = self.trace.tables[self.trace.program.site_code[site].index]
+        for row in range(table.count):
+            if table.live[row]:
+                self._weigh(site << 32 | row, log_density(self.trace, site, row), weight)
+
+
+def _refuse(node: int, operator: Any, arguments: tuple[Any, ...]) -> Any:
+    raise VentureError("a choice that has no value yet")

@@ -1,0 +1,375 @@
+"""Scaffolds: what a change of some choices touches (Mansinghka et al. 2014; Chen et al. 2014, definitions 2 to 5).
+
+From the principal nodes the walk follows readers. What is computed from them is *renewed* (the target set D); a choice
+that reads them *absorbs*; a predicate, an operator or a memo key that reads them changes structure, and what only it
+keeps alive is *brush* (the transient set T). A group of absorbing choices that all read one global is kept as a site,
+whatever its width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from venture_lite.errors import KernelError
+from venture_lite.program.code import KEY, OPERATOR, RESULT, Code, Kind
+from venture_lite.trace.bags import Bag
+from venture_lite.trace.borrowed import BorrowedColumn
+from venture_lite.trace.constants import families_of_memo
+from venture_lite.trace.table import MAKER_EDGE, PRIMITIVE_EDGE, RANDOM_EDGE, ROW_MASK
+from venture_lite.trace.trace import Trace
+
+WIDE = 8
+"""From this many rows on, the absorbing readers of a global, or of one family, are kept as one group."""
+
+
+@dataclass(frozen=True, slots=True)
+class UserGroup:
+    """The choices of one site that absorb because they read the result of one memoized family, each in a row whose
+    call leads to it."""
+
+    site: int
+    # slot of the call, in the same rows
+    call: int
+    # row of the family
+    family: int
+    rows: Bag
+
+
+class Scaffold:
+    """Ordered: dictionaries serve as ordered sets."""
+
+    __slots__ = ("absorbing", "brush", "edges", "groups", "makers", "pending", "principals", "structural", "users")
+
+    def __init__(self) -> None:
+        self.principals: dict[int, None] = {}
+        # D: nodes to be computed anew, principals not included
+        self.pending: dict[int, None] = {}
+        # those of D whose operator, predicate or key may change
+        self.structural: dict[int, None] = {}
+        # A, node by node
+        self.absorbing: dict[int, None] = {}
+        # A, sites all of whose live rows absorb
+        self.groups: dict[int, None] = {}
+        # A, those that read one family; only where asked for
+        self.users: dict[UserGroup, None] = {}
+        # makers whose parameters change; their statistics absorb
+        self.makers: dict[int, None] = {}
+        # T: (Code, row) of the families that go, outer ones first
+        self.brush: dict[tuple[Code, int], None] = {}
+        # nodes whose edge is taken away: the structural ones, and those inside the brush
+        self.edges: dict[int, None] = {}
+
+    def is_plain(self) -> bool:
+        """Whether nothing but the principals changes, and all that absorbs is known by site."""
+        return not (self.pending or self.structural or self.makers or self.brush)
+
+
+class Builder:
+    """Builds one scaffold. With `by_family` the users of a family may be kept as one group."""
+
+    def __init__(self, trace: Trace, by_family: bool = False) -> None:
+        self.trace = trace
+        self.by_family = by_family
+        self.scaffold = Scaffold()
+        self._todo: list[int] = []
+        # how each node was found: (node that it reads, hop, nodes); None where some hop depends on more than sites
+        self.route: list[tuple[int, str, list[int]]] | None = []
+        self._from = -1
+
+    def build(self, principals: Iterable[int]) -> Scaffold:
+        scaffold = self.scaffold
+        for node in principals:
+            scaffold.principals[node] = None
+        self._todo.extend(reversed(list(scaffold.principals)))
+        self._walk()
+        if scaffold.users and not self._keep_groups_apart():
+            for group in scaffold.users:
+                for row in group.rows:
+                    self._renew((self.trace.program.site_code[group.site].first_site + group.call) << 32 | row)
+            scaffold.users.clear()
+            self._walk()
+        if scaffold.structural:
+            self.grow_brush()
+            self._leave_brush_out()
+        if scaffold.groups:
+            self._count_once()
+        return scaffold
+
+    # --------------------------------------------------------------------------------------------- following
+
+    def _walk(self) -> None:
+        while self._todo:
+            self._visit(self._todo.pop())
+
+    def _visit(self, node: int) -> None:
+        code, slot, row = self.trace.decode(node)
+        self._from = node
+        for reader, role in code.readers.get(slot, ()):
+            self._read_by(code, reader, row, role)
+        for path, reader, role in code.env_readers.get(slot, ()):
+            self.route = None
+            for inner in self._rows_below(code, path, row):
+                self._read_by(path[-1], reader, inner, role)
+        if slot == code.result_slot:
+            self._result_changed(code, row)
+
+    def _rows_below(self, code: Code, path: tuple[Code, ...], row: int) -> list[int]:
+        """Live rows of the innermost Code of the path whose environment, level by level, is `row`."""
+        rows = [row]
+        tables = self.trace.tables
+        for inner in path:
+            if inner.kind == "branch":
+                edge = tables[code.index].edges[inner.if_slot]
+                packed = [edge.view[at] for at in rows]
+                rows = [target & ROW_MASK for target in packed if target >> 32 == inner.index]
+            else:
+                children = tables[inner.index].children
+                rows = [child for at in rows if at in children for child in children[at]]
+            code = inner
+        return rows
+
+    def _result_changed(self, code: Code, row: int) -> None:
+        if code.kind == "directive":
+            bound = self.trace.bindings.by_row.get((code.index, row))
+            self.route = None
+            if bound is not None:
+                for reader_code, reader, role in bound.readers:
+                    self._all_rows_read(reader_code, reader, role)
+        elif code.kind == "branch":
+            assert code.parent is not None
+            environment = self.trace.tables[code.index].environment
+            assert environment is not None
+            node = (code.parent.first_site + code.if_slot) << 32 | environment.view[row]
+            self._note("environment", [node])
+            self._renew(node)
+        else:
+            grouped = self._grouped_users(code, row) if self.by_family else set()
+            users = self.trace.users.nodes(code, row, grouped)
+            self._note("users", users)
+            for user in users:
+                self._renew(user)
+
+    def _grouped_users(self, code: Code, row: int) -> set[int]:
+        """Sites of calls whose rows are kept as groups: nothing in them is renewed."""
+        found: set[int] = set()
+        for site, bag in self.trace.users.bags(code, row):
+            readers = self._choices_that_read(site) if bag.count > WIDE else ()
+            if readers:
+                self.route = None
+                found.add(site)
+                slot = self.trace.program.site_slot[site]
+                self.scaffold.users.update((UserGroup(reader, slot, row, bag), None) for reader in readers)
+        return found
+
+    def _choices_that_read(self, site: int) -> list[int]:
+        """The sites of all that reads a call's value, where these are choices of the same rows and the value is
+        borrowed; else none."""
+        code, slot = self.trace.program.site_code[site], self.trace.program.site_slot[site]
+        column = self.trace.tables[code.index].columns[slot]
+        if not isinstance(column, BorrowedColumn) or code.env_readers.get(slot) or slot == code.result_slot:
+            return []
+        readers = code.readers.get(slot, [])
+        if any(reader < 0 or role < 0 or code.slots[reader].kind is not Kind.RANDOM for reader, role in readers):
+            return []
+        return [code.first_site + reader for reader in dict.fromkeys(reader for reader, _ in readers)]
+
+    def _keep_groups_apart(self) -> bool:
+        """Whether no choice absorbs twice; groups of sites that absorb as a whole are left out."""
+        scaffold = self.scaffold
+        if scaffold.structural or scaffold.makers:
+            return False
+        scaffold.users = {group: None for group in scaffold.users if group.site not in scaffold.groups}
+        families: dict[int, set[int]] = {}
+        for group in scaffold.users:
+            families.setdefault(group.site, set()).add(group.family)
+        calls = {group.site: group.call for group in scaffold.users}
+        single = [*scaffold.absorbing, *scaffold.principals]
+        return all(calls[group.site] == group.call for group in scaffold.users) and not any(
+            node >> 32 in families and self._leads_to(node, calls[node >> 32], families[node >> 32]) for node in single
+        )
+
+    def _leads_to(self, node: int, call: int, families: set[int]) -> bool:
+        """Whether the call in a choice's row leads to one of some families."""
+        code, _, row = self.trace.decode(node)
+        return self.trace.tables[code.index].edges[call].view[row] & ROW_MASK in families
+
+    def _note(self, hop: str, nodes: list[int]) -> None:
+        if self.route is not None:
+            self.route.append((self._from, hop, nodes))
+
+    def _all_rows_read(self, code: Code, slot: int, role: int) -> None:
+        if code.index < 0 or code.index >= len(self.trace.tables):
+            return
+        table = self.trace.tables[code.index]
+        rows = table.rows()
+        count = table.count - table.dead
+        if slot >= 0 and role >= 0 and code.slots[slot].kind is Kind.RANDOM and count > WIDE:
+            self.scaffold.groups[code.first_site + slot] = None
+            return
+        for row in range(table.count) if isinstance(rows, slice) else rows.tolist():
+            self._read_by(code, slot, row, role)
+
+    def _read_by(self, code: Code, slot: int, row: int, role: int) -> None:
+        if role == RESULT:
+            self._result_changed(code, row)
+            return
+        item = code.slots[slot]
+        node = (code.first_site + slot) << 32 | row
+        if role == KEY:
+            raise KernelError("a block's key would change: it depends on a random choice", item.span)
+        match item.kind:
+            case Kind.RANDOM:
+                self._note("row", [node])
+                if node not in self.scaffold.principals:
+                    self.scaffold.absorbing[node] = None
+            case Kind.DETERMINISTIC:
+                self._note("row", [node])
+                self._renew(node)
+            case Kind.MAKER:
+                if node not in self.scaffold.makers:
+                    self.scaffold.makers[node] = None
+                    self.scaffold.pending[node] = None
+            case Kind.MEM:
+                self._restructure(node, code, slot, row)
+            case Kind.IF:
+                self._restructure(node, code, slot, row)
+            case Kind.CALL:
+                self._call_reads(node, code, slot, row, role)
+
+    def _call_reads(self, node: int, code: Code, slot: int, row: int, role: int) -> None:
+        packed = self.trace.tables[code.index].edges[slot].view[row]
+        self.route = None
+        if role == OPERATOR:
+            self._restructure(node, code, slot, row)
+        elif packed in (RANDOM_EDGE, MAKER_EDGE):
+            # an application whose operator changes is made anew: it does not absorb
+            if node not in self.scaffold.principals and node not in self.scaffold.structural:
+                self.scaffold.absorbing[node] = None
+        elif packed == PRIMITIVE_EDGE:
+            self._renew(node)
+        elif packed >= 0:
+            inner = self.trace.program.codes[packed >> 32]
+            memos = self.trace.tables[inner.index].memos
+            if memos is not None and memos[packed & ROW_MASK] is not None:
+                self._restructure(node, code, slot, row)
+            else:
+                self._renew((inner.first_site + role) << 32 | packed & ROW_MASK)
+
+    def _renew(self, node: int) -> None:
+        """A node of D; what reads it is followed, unless evidence fixes its value."""
+        if node not in self.scaffold.pending and node not in self.scaffold.principals:
+            self.scaffold.pending[node] = None
+            code, slot, row = self.trace.decode(node)
+            if not self.trace.tables[code.index].is_observed(slot, row):
+                self._todo.append(node)
+
+    def _restructure(self, node: int, code: Code, slot: int, row: int) -> None:
+        if node in self.scaffold.structural:
+            return
+        self.scaffold.structural[node] = None
+        self.scaffold.principals.pop(node, None)
+        self.scaffold.absorbing.pop(node, None)
+        self._renew(node)
+
+    # -------------------------------------------------------------------------------------------------- brush
+
+    def grow_brush(self, *going: tuple[Code, int]) -> None:
+        """Families that nothing outside keeps alive once the structural nodes and the families that are `going` let go
+        of theirs."""
+        trace, scaffold = self.trace, self.scaffold
+        released: dict[tuple[Code, int], int] = {}
+        todo = list(reversed(scaffold.structural))
+        # memoized procedures that go: what stayed for their next call goes with them
+        procedures = [trace.value(node) for node in todo if trace.is_memo(node)]
+
+        def goes(family: tuple[Code, int]) -> None:
+            scaffold.brush[family] = None
+            first = family[0].first_site
+            for step in reversed(family[0].steps):
+                kind = family[0].slots[step].kind
+                if kind in (Kind.CALL, Kind.IF):
+                    todo.append((first + step) << 32 | family[1])
+                elif kind is Kind.MEM:
+                    procedures.append(trace.value((first + step) << 32 | family[1]))
+
+        for family in going:
+            goes(family)
+        while todo or procedures:
+            if not todo:
+                for family in families_of_memo(procedures.pop()):
+                    if family not in scaffold.brush and released.get(family, 0) == trace.users.count(*family):
+                        goes(family)
+                continue
+            node = todo.pop()
+            if node in scaffold.edges:
+                continue
+            scaffold.edges[node] = None
+            code, slot, row = trace.decode(node)
+            edges = trace.tables[code.index].edges
+            if slot not in edges or (packed := edges[slot].view[row]) < 0:
+                continue
+            inner = trace.program.codes[packed >> 32]
+            family = (inner, packed & ROW_MASK)
+            if inner.kind != "branch":
+                released[family] = released.get(family, 0) + 1
+                if released[family] < trace.users.count(*family) or trace.constants.stays(*family):
+                    continue
+            goes(family)
+
+    def _count_once(self) -> None:
+        """A choice of a whole site is not weighed again as one that absorbs alone, nor at all where it is principal."""
+        scaffold = self.scaffold
+        for node in [node for node in scaffold.absorbing if node >> 32 in scaffold.groups]:
+            del scaffold.absorbing[node]
+        for site in {node >> 32 for node in scaffold.principals if node >> 32 in scaffold.groups}:
+            del scaffold.groups[site]
+            for row in self._live_rows(site):
+                if (site << 32 | row) not in scaffold.principals:
+                    scaffold.absorbing[site << 32 | row] = None
+
+    def _live_rows(self, site: int) -> Iterable[int]:
+        rows = self.trace.tables[self.trace.program.site_code[site].index].rows()
+        return range(rows.start, rows.stop) if isinstance(rows, slice) else rows.tolist()
+
+    def _leave_brush_out(self) -> None:
+        """Nodes in the brush go as a whole; they are no longer principal, renewed or absorbing."""
+        scaffold, decode = self.scaffold, self.trace.decode
+
+        def stays(node: int) -> bool:
+            code, _, row = decode(node)
+            return (code, row) not in scaffold.brush
+
+        for nodes in ("principals", "pending", "structural", "absorbing", "makers"):
+            setattr(scaffold, nodes, {node: None for node in getattr(scaffold, nodes) if stays(node)})
+        gone = {code for code, _ in scaffold.brush}
+        for site in [site for site in scaffold.groups if self.trace.program.site_code[site] in gone]:
+            del scaffold.groups[site]
+            code = self.trace.program.site_code[site]
+            for row in self._live_rows(site):
+                if (code, row) not in scaffold.brush:
+                    scaffold.absorbing[site << 32 | row] = None
+
+
+def absorbing_count(trace: Trace, scaffold: Scaffold) -> int:
+    """Choices that a transition on a scaffold weighs because they absorb."""
+    tables = (trace.tables[trace.program.site_code[site].index] for site in scaffold.groups)
+    users = sum(group.rows.count for group in scaffold.users)
+    return len(scaffold.absorbing) + sum(table.count - table.dead for table in tables) + users
+
+
+def is_maker_application(trace: Trace, node: int) -> bool:
+    code, slot, row = trace.decode(node)
+    return code.slots[slot].kind is Kind.CALL and trace.tables[code.index].edges[slot].view[row] == MAKER_EDGE
+
+
+def families_of(trace: Trace, code: Code, row: int) -> Scaffold:
+    """A row of a directive with the families that nothing else keeps alive, all of it brush."""
+    return families_without_users(trace, [(code, row)])
+
+
+def families_without_users(trace: Trace, families: list[tuple[Code, int]]) -> Scaffold:
+    """Families that nobody uses, with those that nothing else keeps alive, all of it brush."""
+    builder = Builder(trace)
+    builder.grow_brush(*families)
+    return builder.scaffold

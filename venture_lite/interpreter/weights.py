@@ -1,0 +1,442 @@
+"""Weights: log densities of single nodes and of groups of rows, and what is kept of them between transitions.
+
+A log weight is a pair: the number of impossible terms and the sum of the others. Of two states the one with fewer
+impossible terms wins whatever the sums are, which is the limit of giving an impossible term probability eps. An
+unobserved choice outside its support counts more than all observations together, for kernels move choices within their
+supports: evidence that is impossible is never exchanged for one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from operator import is_
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+
+from venture_lite.errors import InternalError, VentureError
+from venture_lite.interpreter.limits import at_limit, is_extreme
+from venture_lite.procedures.checks import application_of, check_arguments
+from venture_lite.procedures.columns import RowByRow
+from venture_lite.procedures.domains import ANY, REAL, VECTOR
+from venture_lite.procedures.record import Procedure, Random
+from venture_lite.program.code import Code, Kind, Ref, SlotRef
+from venture_lite.trace.dependence import depends_on_choice
+from venture_lite.trace.emit import columns_reader
+from venture_lite.trace.runtime import Exchangeable
+from venture_lite.trace.table import Column, NotColumnar
+from venture_lite.values import show
+
+if TYPE_CHECKING:
+    from venture_lite.interpreter.scaffold import UserGroup
+    from venture_lite.trace.trace import Trace
+
+CHUNK = 32768
+"""Rows evaluated in one call: few enough that the temporaries stay in a core's cache."""
+
+NARROW = 20
+"""Groups of at most this many rows are evaluated row by row: below it NumPy's calls cost more than they save."""
+
+
+OUTSIDE = 1 << 31
+"""What the impossible term of an unobserved choice counts, that of an observation being 1."""
+
+
+ALL = -1
+
+
+class Weight:
+    """A log weight; mutable, added to term by term."""
+
+    __slots__ = ("impossible", "total")
+
+    def __init__(self, impossible: int = 0, total: float = 0.0) -> None:
+        self.impossible = impossible
+        self.total = total
+
+    def add(self, term: float, count: int = OUTSIDE) -> None:
+        """A term, which where it is impossible counts `count`."""
+        if term == -math.inf:
+            self.impossible += count
+        else:
+            self.total += term
+
+    def add_choice(self, trace: Trace, node: int, term: float) -> None:
+        """The density of a choice."""
+        if term == -math.inf:
+            self.impossible += count_if_impossible(trace, node)
+        else:
+            self.total += term
+
+    def plus(self, other: Weight) -> None:
+        self.impossible += other.impossible
+        self.total += other.total
+
+    def negative(self) -> Weight:
+        return Weight(-self.impossible, -self.total)
+
+    def minus_also(self, other: Weight) -> None:
+        self.impossible -= other.impossible
+        self.total -= other.total
+
+    def minus(self, other: Weight) -> Weight:
+        return Weight(self.impossible - other.impossible, self.total - other.total)
+
+    def value(self) -> float:
+        """As one number: -inf where a term is impossible."""
+        return -math.inf if self.impossible else self.total
+
+    def __repr__(self) -> str:
+        return f"Weight({self.impossible}, {self.total})"
+
+
+NEVER = 1 << 62
+"""Impossible terms of a state that cannot be: more than any other has."""
+
+
+def count_if_impossible(trace: Trace, node: int) -> int:
+    """What the density of a choice counts where it is zero."""
+    code, slot, row = trace.decode(node)
+    return 1 if trace.tables[code.index].is_observed(slot, row) else OUTSIDE
+
+
+def log_density(trace: Trace, site: int, row: int) -> float:
+    """Log density of a choice at its value, given all else (for an exchangeable procedure: its predictive density)."""
+    operator, values = trace.application(site, row)
+    value = trace.column(site).view[row]
+    return density_of(trace, site, row, operator, values, value)
+
+
+def density_of(
+    trace: Trace, site: int, row: int, operator: Random | Exchangeable, values: tuple[Any, ...], value: Any
+) -> float:
+    if isinstance(operator, Exchangeable):
+        if values and not trace.valid(application_of(operator.record))(*values):
+            if at_limit(trace, site, row, application_of(operator.record), values):
+                return -math.inf
+            refuse_arguments(trace, site, row, application_of(operator.record), values)
+        term = operator.state.log_predictive(value, *values)
+    else:
+        if not _fits(trace, operator, values):
+            if at_limit(trace, site, row, operator, values):
+                return -math.inf
+            refuse_arguments(trace, site, row, operator, values)
+        try:
+            term = operator.log_density(value, *values)
+        except VentureError as error:
+            raise error.at(*_place(trace, site, row)) from error
+    if term != term or term == math.inf:
+        raise not_a_density(trace, site, row, operator, term)
+    return term
+
+
+def _fits(trace: Trace, record: Random, values: tuple[Any, ...]) -> bool:
+    # the very arguments that were checked last, as those of a prior are, need no second look: values never change
+    last = trace.checked.get(record, ())
+    if len(last) == len(values) and all(map(is_, last, values)):
+        return True
+    try:
+        fits = bool(trace.valid(record)(*values))
+    except TypeError:
+        return False
+    if fits:
+        trace.checked[record] = values
+    return fits
+
+
+def refuse_arguments(trace: Trace, site: int, row: int, record: Procedure, values: tuple[Any, ...]) -> NoReturn:
+    """Raise the located error for arguments outside their domains."""
+    span, chain = _place(trace, site, row)
+    try:
+        check_arguments(record, values, span)
+    except VentureError as error:
+        raise error.at(span, chain) from None
+    raise InternalError(f"the two checks of {record.name} disagree on {values}")
+
+
+def not_a_density(trace: Trace, site: int, row: int, operator: Random | Exchangeable, term: float) -> VentureError:
+    name = operator.name if isinstance(operator, Random) else operator.record.name
+    value = trace.column(site).view[row]
+    span, chain = _place(trace, site, row)
+    found = "is not a number (NaN)" if term != term else "is infinite"
+    return VentureError(f"the log density of {name} at {show(value)} {found}", span, None, chain)
+
+
+def _place(trace: Trace, site: int, row: int) -> tuple[Any, Any]:
+    code = trace.program.site_code[site]
+    slot = trace.program.site_slot[site]
+    return code.slots[slot].span, trace.call_chain(code, slot, row)
+
+
+class AtLimit(Exception):
+    """An argument that all rows share is at the limit of its domain: none of them is possible."""
+
+
+class Group:
+    """The absorbing choices of one site: their summed log density over any group of rows."""
+
+    __slots__ = (
+        "_columns",
+        "_plain",
+        "_read",
+        "_within",
+        "checked",
+        "code",
+        "family",
+        "lifted",
+        "record",
+        "site",
+        "slot",
+        "trace",
+        "values",
+    )
+
+    def __init__(self, trace: Trace, site: int, call: int = -1) -> None:
+        self.trace = trace
+        self.site = site
+        # with `call`, the row of the family to which that call leads from all rows weighed; set before they are
+        self.family = [-1]
+        self.code: Code = trace.program.site_code[site]
+        self.slot = trace.program.site_slot[site]
+        item = self.code.slots[self.slot]
+        if item.kind is not Kind.RANDOM:
+            raise InternalError("a group of choices whose distribution the text does not name")
+        assert isinstance(item.record, Random)
+        self.record = item.record
+        self._read, self.lifted, self._columns = columns_reader(trace, self.code, item.arguments, call, self.family)
+        self.values = trace.column(site)
+        # positions of the arguments whose domain a density does not check by itself
+        domains = [argument.domain for argument in self.record.arguments]
+        self.checked = [i for i, domain in enumerate(domains) if domain not in (ANY, REAL, VECTOR)]
+        # of these, the arguments that are a column of the rows' own table
+        plain = [(position, self._plain_column(ref)) for position, ref in enumerate(item.arguments)]
+        self._plain = {position: column for position, column in plain if column is not None}
+        # position -> (the column's stamp, how many of its rows were found in the domain as of it; ALL: that all are)
+        self._within: dict[int, tuple[int, int]] = {}
+
+    def _plain_column(self, ref: Ref) -> Column | None:
+        match ref:
+            case SlotRef(depth=0, slot=slot) if self.code.slots[slot].stored:
+                column = self.trace.tables[self.code.index].columns[slot]
+                return column if type(column) is Column else None
+        return None
+
+    def columns_read(self) -> list[Column]:
+        return [*self._columns, self.values]
+
+    def stamp(self) -> tuple[int, ...]:
+        """Equal stamps mean an equal weight over all rows."""
+        table = self.trace.tables[self.code.index]
+        return (table.shape_stamp, self.values.stamp, *[column.stamp for column in self._columns])
+
+    def weigh(self, rows: Any) -> Weight:
+        """Over a slice or an index array of rows."""
+        count = rows.stop - rows.start if isinstance(rows, slice) else len(rows)
+        if count > NARROW and self.record.log_density_columns is not None:
+            try:
+                return self._weigh_together(rows, count)
+            except AtLimit:
+                return self.impossible(rows)
+            except (NotColumnar, RowByRow):
+                pass
+        return self._weigh_rows(range(rows.start, rows.stop) if isinstance(rows, slice) else rows.tolist())
+
+    def terms(self, rows: np.ndarray) -> np.ndarray:
+        """The log density of each of some rows, -inf where one is impossible."""
+        try:
+            return np.broadcast_to(self._columns_of_terms(rows), (len(rows),))
+        except AtLimit:
+            return np.full(len(rows), -math.inf)
+        except (NotColumnar, RowByRow, TypeError):
+            single = (self._weigh_rows((row,)) for row in rows.tolist())
+            return np.array([weight.value() for weight in single])
+
+    def _weigh_together(self, rows: Any, count: int) -> Weight:
+        if count <= 2 * CHUNK:
+            return self._weigh_chunk(rows)
+        weight = Weight()
+        first = rows.start if isinstance(rows, slice) else 0
+        for start in range(0, count, CHUNK):
+            stop = min(start + CHUNK, count)
+            weight.plus(
+                self._weigh_chunk(slice(first + start, first + stop) if isinstance(rows, slice) else rows[start:stop])
+            )
+        return weight
+
+    def _columns_of_terms(self, rows: Any) -> np.ndarray:
+        columns = self.record.log_density_columns
+        if columns is None:
+            raise RowByRow
+        arguments = self._arguments(rows)
+        return columns((True, *self.lifted), self.values_of(rows), *arguments)
+
+    def values_of(self, rows: Any) -> np.ndarray:
+        """The values of some rows; those of a discrete procedure in a type that says whether they are whole."""
+        return self.values.gather(rows) if self.record.transform is not None else self.values.gather_narrow(rows)
+
+    def _arguments(self, rows: Any) -> tuple[Any, ...]:
+        try:
+            arguments = self._read(rows)
+        except (NotColumnar, RowByRow):
+            raise
+        except Exception:
+            raise RowByRow from None  # row by row the call that fails is found
+        self.check(rows, self.lifted, arguments)
+        return arguments
+
+    def check(self, rows: Any, lifted: tuple[bool, ...], arguments: Sequence[Any]) -> None:
+        """Raises AtLimit where an argument that all rows share makes each of them impossible, and RowByRow where some
+        argument of some row is outside its domain otherwise."""
+        impossible = False
+        for position in self.checked:
+            domain = self.record.arguments[position].domain
+            value = arguments[position]
+            if self._lie_within(position, value) if lifted[position] else domain.contains(value):
+                continue
+            if lifted[position] or not self._is_at_limit(rows, position, value):
+                raise RowByRow
+            impossible = True
+        if impossible:
+            raise AtLimit
+
+    def _lie_within(self, position: int, value: np.ndarray) -> bool:
+        """Whether an argument is in its domain in these rows. A column is looked at as a whole once as many of its rows
+        have been as it has, and not again until it changes."""
+        inside = self.record.arguments[position].domain.contains_all
+        column = self._plain.get(position)
+        if column is None or column.array is None or len(value) <= NARROW:
+            return inside(value)
+        stamp, found = self._within.get(position, (0, 0))
+        if stamp != column.stamp:
+            found = 0
+        if found == ALL:
+            return True
+        if not inside(value):
+            return False
+        found += len(value)
+        self._within[position] = (column.stamp, ALL if found > len(column.array) and inside(column.array) else found)
+        return True
+
+    def _is_at_limit(self, rows: Any, position: int, value: Any) -> bool:
+        """Whether one argument, the same in all rows, is at the limit of its domain."""
+        first = rows.start if isinstance(rows, slice) else int(rows[0])
+        ref = self.code.slots[self.slot].arguments[position]
+        domain = self.record.arguments[position].domain
+        return is_extreme(domain, value) and depends_on_choice(self.trace, self.code, first, [ref])
+
+    def impossible(self, rows: Any, where: np.ndarray | None = None) -> Weight:
+        """The weight of some rows, a slice or an index array, of which none is possible, or none at `where`."""
+        places = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
+        if where is not None:
+            places = places[np.broadcast_to(where, len(places))]
+        flags = self.trace.tables[self.code.index].observed.get(self.slot)
+        observed = 0 if flags is None else int(np.count_nonzero(np.frombuffer(flags, np.uint8)[places]))
+        return Weight(observed + OUTSIDE * (len(places) - observed))
+
+    def _weigh_chunk(self, rows: Any) -> Weight:
+        arguments = self._arguments(rows)
+        values = self.values_of(rows)
+        if self.record.log_density_total is not None:
+            total = self.record.log_density_total((True, *self.lifted), values, *arguments)
+            if math.isfinite(total):
+                return Weight(0, total)
+        columns = self.record.log_density_columns
+        assert columns is not None
+        terms = columns((True, *self.lifted), values, *arguments)
+        total = float(terms.sum()) if terms.ndim else float(terms)
+        if math.isfinite(total):
+            return Weight(0, total)
+        impossible = terms == -math.inf
+        rest = float(terms[~impossible].sum())
+        if not math.isfinite(rest):
+            raise RowByRow
+        weight = self.impossible(rows, impossible)
+        weight.total = rest
+        return weight
+
+    def _weigh_rows(self, rows: Any) -> Weight:
+        impossible, total = 0, 0.0
+        trace, site, record, values = self.trace, self.site, self.record, self.values
+        read = trace.reader_of(site)
+        valid, density = trace.valid(record), record.log_density
+        view = values.view
+        for row in rows:
+            try:
+                arguments = read(row)
+                if valid(*arguments):
+                    term = density(view[row], *arguments)
+                elif at_limit(trace, site, row, record, arguments):
+                    term = -math.inf
+                else:
+                    refuse_arguments(trace, site, row, record, arguments)
+            except VentureError as error:
+                raise error.at(*_place(trace, site, row)) from error
+            except Exception:
+                trace.read(site, row)  # raises the located error, if the arguments failed
+                raise
+            if term == -math.inf:
+                impossible += count_if_impossible(trace, site << 32 | row)
+            elif term - term == 0.0:
+                total += term
+            else:
+                raise not_a_density(trace, site, row, record, term)
+        return Weight(impossible, total)
+
+
+class KeptWeights:
+    """Weights of whole groups at the current state, each valid while nothing that it read has changed."""
+
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+        self.groups: dict[int, Group] = {}
+        # (site, slot of a call) -> its choices as users of one family
+        self._by_call: dict[tuple[int, int], Group] = {}
+        # site -> (stamp, weight) of the last two states weighed, the latest used first: the current state and the
+        # proposed one
+        self._kept: dict[int, list[tuple[tuple[int, ...], Weight]]] = {}
+        trace.derived.extend((self.groups, self._by_call, self._kept))
+
+    def group(self, site: int) -> Group:
+        found = self.groups.get(site)
+        if found is None:
+            found = self.groups[site] = Group(self.trace, site)
+        return found
+
+    def users(self, users: UserGroup) -> Group:
+        """The group of a site for the users of one family, until it is asked for those of another."""
+        place = (users.site, users.call)
+        found = self._by_call.get(place)
+        if found is None:
+            found = self._by_call[place] = Group(self.trace, *place)
+        found.family[0] = users.family
+        return found
+
+    def all_rows(self, site: int) -> Weight:
+        """The weight of all live rows of a site."""
+        group = self.group(site)
+        stamp = group.stamp()
+        kept = self._kept.get(site, ())
+        if kept and kept[0][0] == stamp:
+            return kept[0][1]
+        if len(kept) > 1 and kept[1][0] == stamp:
+            self._kept[site] = [kept[1], kept[0]]
+            return kept[1][1]
+        weight = group.weigh(self.trace.tables[group.code.index].rows())
+        self.keep(site, weight)
+        return weight
+
+    def keep(self, site: int, weight: Weight) -> None:
+        """A weight that was computed at what is now the current state."""
+        self._kept[site] = [(self.group(site).stamp(), weight), *self._kept.get(site, ())[:1]]
+
+    def check(self) -> list[str]:
+        """For the invariants: kept weights that differ from a recomputation."""
+        wrong = []
+        for site, (stamp, weight) in [(site, entry) for site, kept in self._kept.items() for entry in kept]:
+            group = self.groups[site]
+            if stamp == group.stamp():
+                fresh = group.weigh(self.trace.tables[group.code.index].rows())
+                if fresh.impossible != weight.impossible or not np.isclose(fresh.total, weight.total, 1e-9, 1e-9):
+                    wrong.append(f"kept weight of {group.code} {weight} is {fresh}")
+        return wrong

@@ -1,0 +1,200 @@
+"""Following a value through one row: generated functions for what depends on some of its slots.
+
+The text says which slots depend on others (`Reach`); what the row's calls lead to decides what that means (`Shape`).
+For each shape two functions are written that keep the slots that move in variables and read all else from the tables:
+one asks what a value leads to and has what absorbs weighed, the other redirects edges and makes the value stay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from venture_lite.kernels.preview import Unplanned
+from venture_lite.procedures.record import Deterministic
+from venture_lite.program.code import KEY, OPERATOR, RESULT, Code, Global, GlobalRef, Kind, Ref
+from venture_lite.trace.emit import _Emitter
+from venture_lite.trace.table import MAKER_EDGE, RANDOM_EDGE
+from venture_lite.trace.trace import Trace
+
+MEMO_EDGE = 0
+"""In a shape: the call leads to a memoized family."""
+
+StartSource = int | Global
+Start = tuple[StartSource, ...]
+"""What in a row has the value at the start: slots, or one name that its text reads."""
+
+Follow = Callable[[Any, int, Any], Any]
+"""(weigher or mover, row, value at the start) -> the row's result, if it depends on that."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dependents:
+    """What depends on some slots of a row by the text alone."""
+
+    # slots in order, with what among the start and these each reads, by role
+    slots: tuple[tuple[int, frozenset[StartSource], frozenset[StartSource]], ...]
+    # those whose edge and evidence decide what happens
+    applied: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """How a value is followed through a row of one kind."""
+
+    weigh: Follow
+    move: Follow
+    # slots that apply exchangeable procedures
+    made: tuple[int, ...]
+    # slots that call memoized procedures
+    calls: tuple[int, ...]
+    # number of choices that absorb
+    terms: int
+    # whether the row's result depends on the value
+    goes_on: bool
+
+
+def reach_of(code: Code, start: Start) -> Dependents:
+    moved, slots, applied = set(start), [], []
+    own = [source for source in start if isinstance(source, int)]
+    for slot in sorted({*own, *code.steps}):
+        read = [(source, role) for source in moved for reader, role in _readers(code, source) if reader == slot]
+        kind = code.slots[slot].kind
+        if read:
+            fit = kind in (Kind.RANDOM, Kind.DETERMINISTIC, Kind.CALL) and slot not in start
+            if not fit or any(role == KEY for _, role in read):
+                raise Unplanned
+            operators = frozenset(source for source, role in read if role == OPERATOR)
+            slots.append((slot, operators, frozenset(source for source, role in read if role != OPERATOR)))
+            if kind is not Kind.DETERMINISTIC:
+                applied.append(slot)
+            if kind is not Kind.RANDOM:
+                moved.add(slot)
+        if slot in moved and code.env_readers.get(slot):
+            raise Unplanned
+    return Dependents(tuple(slots), tuple(applied))
+
+
+def _readers(code: Code, source: StartSource) -> list[tuple[int, int]]:
+    """(slot, role) of what reads a source in a row."""
+    if isinstance(source, Global):
+        return [(slot, role) for reader, slot, role in source.readers if reader is code]
+    return code.readers.get(source, [])
+
+
+class ShapeWriter:
+    """Writes the functions of one shape of row."""
+
+    def __init__(
+        self, trace: Trace, code: Code, start: Start, reach: Dependents, kinds: dict[int, tuple[int, bool]]
+    ) -> None:
+        self.trace, self.code, self.start, self.reach, self.kinds = trace, code, start, reach, kinds
+
+    def shape(self) -> Shape:
+        """Raises Unplanned."""
+        weigh, emitter = self._function(moving=False)
+        move, _ = self._function(moving=True)
+        return Shape(weigh, move, tuple(emitter.made), tuple(emitter.calls), emitter.terms, emitter.goes_on)
+
+    def _function(self, moving: bool) -> tuple[Follow, _FollowEmitter]:
+        emitter = _FollowEmitter(self.trace, self.code, self.start, moving)
+        for slot, operators, arguments in self.reach.slots:
+            emitter.follow(slot, operators, arguments, *self.kinds.get(slot, (MEMO_EDGE, False)))
+        return emitter.written(), emitter
+
+
+class _FollowEmitter(_Emitter):
+    """Keeps what depends on the value in variables, and reads all else from the tables."""
+
+    def __init__(self, trace: Trace, code: Code, start: Start, moving: bool) -> None:
+        super().__init__(trace, code)
+        self.start = start
+        self.moving = moving
+        self.moved: set[StartSource] = set(start)
+        self.made: list[int] = []
+        self.calls: list[int] = []
+        self.terms = 0
+        self.goes_on = False
+        for slot in start:
+            if isinstance(slot, int):
+                self.lines.append(f"s{slot} = x")
+                if moving:
+                    self._store(slot)
+
+    def read(self, ref: Ref, level: int = 0) -> tuple[str, bool]:
+        if isinstance(ref, GlobalRef) and ref.target in self.moved:
+            return "x", False
+        return super().read(ref, level)
+
+    def read_slot(self, level: int, index: int) -> tuple[str, bool]:
+        if level == 0 and index in self.moved:
+            return f"s{index}", False
+        return super().read_slot(level, index)
+
+    def follow(
+        self,
+        slot: int,
+        operators: frozenset[StartSource],
+        arguments: frozenset[StartSource],
+        kind: int,
+        observed: bool,
+    ) -> None:
+        """One slot that may depend on the value."""
+        other = bool(operators & self.moved)
+        if not other and not arguments & self.moved:
+            return
+        item = self.code.slots[slot]
+        if item.kind is Kind.DETERMINISTIC:
+            assert isinstance(item.record, Deterministic)
+            text, _ = self.apply(item.record, [self.read(argument) for argument in item.arguments])
+            self.lines.append(f"s{slot} = {text}")
+            self.moved.add(slot)
+            if self.moving:
+                self._store(slot)
+        elif kind in (RANDOM_EDGE, MAKER_EDGE):
+            # an operator that moves makes a free choice anew
+            if other and not observed:
+                raise Unplanned
+            self._term(slot, item.record if item.kind is Kind.RANDOM else None, kind, observed)
+        elif kind == MEMO_EDGE and not other and not observed:
+            self.calls.append(slot)
+            self.moved.add(slot)
+            assert item.operator is not None
+            called = f"{self.code.first_site + slot}, r0, {self.read(item.operator)[0]}{self._texts(item.arguments)}"
+            self.lines.append(f"s{slot} = p.call({called})")
+        else:
+            raise Unplanned
+
+    def _term(self, slot: int, record: Any, kind: int, observed: bool) -> None:
+        item, site = self.code.slots[slot], self.code.first_site + slot
+        self.terms += 1
+        operator = self.bind("k", record) if record is not None else self.read(item.operator)[0]  # type: ignore[arg-type]
+        value = self.read_column(self.trace.column(site), "r0")
+        arguments = self._texts(item.arguments)
+        if kind == MAKER_EDGE:
+            self.made.append(slot)
+            self.lines.append(f"p.made({site}, r0, {operator}, {value}, {observed}{arguments})")
+        elif not self.moving:
+            self.lines.append(f"p.absorb({site}, r0, {operator}, {value}, {observed}{arguments})")
+
+    def _store(self, slot: int) -> None:
+        column = self.trace.tables[self.code.index].columns[slot]
+        self.lines.append(f"p.store({self.bind('c', column)}, r0, s{slot})")
+
+    def _texts(self, refs: tuple[Ref, ...]) -> str:
+        return "".join(f", {self.read(ref)[0]}" for ref in refs)
+
+    def written(self) -> Follow:
+        result = "None"
+        read = {slot for slot, readers in self.code.readers.items() if any(role == RESULT for _, role in readers)}
+        if self.moved & (read | {self.code.result_slot}):
+            self.goes_on = True
+            if self.code.kind != "directive":
+                result, _ = self.read(self.code.result)
+            elif self.code.result_slot in self.moved:
+                result = f"s{self.code.result_slot}"
+        body = "".join(f"    {line}\n" for line in self.lines)
+        exec(f"def follow(p, r0, x):\n{body}    return {result}\n", self.namespace)
+        found: Follow = self.namespace["follow"]
+        return found

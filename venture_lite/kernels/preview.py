@@ -1,0 +1,227 @@
+"""Previews: what a memoized procedure would give for a new key, without making its rows.
+
+`gibbs` weighs a component that does not exist yet against those that do. Where the body only draws choices, makes
+exchangeable procedures and calls memoized procedures, one generated function gives the result. What it drew is kept,
+so that the component, if it is chosen, is made of the same values. Any other body is left to the interpreter.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from venture_lite.errors import InternalError, VentureError
+from venture_lite.procedures.checks import check_arguments
+from venture_lite.procedures.record import Deterministic, Maker, Random
+from venture_lite.program.code import Code, Kind, Ref
+from venture_lite.trace.emit import _Emitter
+from venture_lite.trace.keys import memo_key
+from venture_lite.trace.runtime import Exchangeable, Memo
+from venture_lite.trace.table import NONE
+
+if TYPE_CHECKING:
+    from venture_lite.trace.trace import Trace
+
+PreviewFamily = tuple[Memo, Hashable]
+"""Which memoized family: whose, and its key."""
+
+MOST_KEPT = 1000
+"""Exchangeable procedures without applications that are kept, to stand for those of new components."""
+
+
+class Unplanned(Exception):
+    """The transition is left to the interpreter."""
+
+
+@dataclass(frozen=True, slots=True)
+class Drawable:
+    """Which new choices may be drawn, because they can neither belong to the block that moves nor change how many
+    blocks there are to choose from: none, or those without a tag of the scope."""
+
+    none: bool
+    scope: Any
+
+    def refuse(self, code: Code, slot: int) -> None:
+        """Raises Unplanned for a choice that may not."""
+        if self.none or any(region.scope == self.scope for region in code.slots[slot].regions):
+            raise Unplanned
+
+
+class Previews:
+    """The generated functions of one trace, and the procedures that they made."""
+
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+        self._functions: dict[int, Callable[..., Any] | None] = {}
+        self._makers: dict[Any, tuple[Any, Exchangeable]] = {}
+        trace.derived.append(self._functions)
+
+    def apart(self) -> Previews:
+        """With exchangeable procedures of its own, which may keep what is added to them."""
+        found = copy.copy(self)
+        found._makers = {}
+        return found
+
+    def function(self, code: Code) -> Callable[..., Any]:
+        """(preview, family, row of the environment, arguments ...) -> result of the body."""
+        if code.index not in self._functions:
+            try:
+                self._functions[code.index] = _PreviewEmitter(self.trace, code).preview()
+            except Unplanned:
+                self._functions[code.index] = None
+        found = self._functions[code.index]
+        if found is None:
+            raise Unplanned
+        return found
+
+    def maker(self, record: Maker, number: int, arguments: tuple[Any, ...]) -> Exchangeable:
+        """A procedure without applications, the same one for equal arguments: what is added to it must be taken back.
+
+        The families of one candidate have their own, by number.
+        """
+        key = (record, number, *(x if isinstance(x, (int, float)) else id(x) for x in arguments))
+        found = self._makers.get(key)
+        if found is None:
+            if len(self._makers) >= MOST_KEPT:
+                self._makers.clear()
+            try:
+                made = Exchangeable(record, record.make(*check_arguments(record, arguments)), NONE)
+            except VentureError:
+                raise Unplanned from None
+            # the arguments are held, so that no other value can take over the identity of one
+            found = self._makers[key] = (arguments, made)
+        return found[1]
+
+
+class Preview:
+    """The new families of one candidate: each is looked at once."""
+
+    def __init__(
+        self, previews: Previews, draws: Drawable, added: list[tuple[Exchangeable, Any]] | None = None
+    ) -> None:
+        self._previews = previews
+        self._trace = previews.trace
+        self._draws = draws
+        # where draws of exchangeable procedures are entered, for the caller to restore; without it none are made
+        self._added = added
+        self._results: dict[PreviewFamily, Any] = {}
+        self._made = 0
+        # (family, slot) -> value drawn
+        self.drawn: dict[tuple[PreviewFamily, int], Any] = {}
+
+    def result(self, memo: Memo, key: Hashable, values: tuple[Any, ...]) -> Any:
+        """What a memoized procedure gives for a key that it does not have."""
+        closure = memo.procedure
+        if closure.code.arity != len(values):
+            raise Unplanned
+        family = (memo, key)
+        if family not in self._results:
+            # while it is being looked at it has no result, so that one which needs itself is not looked at for ever
+            self._results[family] = Unplanned
+            self._results[family] = self._previews.function(closure.code)(self, family, closure.row, *values)
+        found = self._results[family]
+        if found is Unplanned:
+            raise Unplanned
+        return found
+
+    def call(self, family: PreviewFamily, slot: int, operator: Any, *values: Any) -> Any:
+        """A call in the text of a new family."""
+        if isinstance(operator, Exchangeable) and not values:
+            return self._apply(family, slot, operator)
+        return self.found(operator, *values)
+
+    def _apply(self, family: PreviewFamily, slot: int, operator: Exchangeable) -> Any:
+        """A draw of an exchangeable procedure, which the next ones are drawn after."""
+        if self._added is None:
+            raise Unplanned
+        self._draws.refuse(family[0].procedure.code, slot)
+        try:
+            value = operator.state.simulate(self._trace.rng)
+        except VentureError:
+            raise Unplanned from None
+        self._added.append((operator, operator.state.add(value)))
+        self.drawn[family, slot] = value
+        return value
+
+    def found(self, operator: Any, *values: Any) -> Any:
+        """What a memoized procedure gives, whether it has the key or not."""
+        if not isinstance(operator, Memo):
+            raise Unplanned
+        key = memo_key(values)
+        row = operator.entries.get(key)
+        if row is None:
+            return self.result(operator, key, values)
+        return self._trace.result(operator.procedure.code, row)
+
+    def draw(self, family: PreviewFamily, slot: int, record: Random, *values: Any) -> Any:
+        self._draws.refuse(family[0].procedure.code, slot)
+        if len(values) < len(record.arguments):
+            values += tuple(argument.default for argument in record.arguments[len(values) :])
+        try:
+            if not self._trace.valid(record)(*values):
+                raise Unplanned
+            value = record.simulate(self._trace.rng, *values)
+        except (TypeError, VentureError):
+            raise Unplanned from None
+        self.drawn[family, slot] = value
+        return value
+
+    def make(self, record: Maker, *values: Any) -> Any:
+        self._made += 1
+        return self._previews.maker(record, self._made, values)
+
+
+def family_of(trace: Trace, node: int) -> tuple[PreviewFamily | None, int]:
+    """The memoized family in whose own text a node stands, if it does, and the node's slot."""
+    code, slot, row = trace.decode(node)
+    memos = trace.tables[code.index].memos
+    memo = None if memos is None else memos[row]
+    return (None if memo is None else (memo, trace.memo_key(code, row))), slot
+
+
+class _PreviewEmitter(_Emitter):
+    """Writes a body that keeps its slots in variables. The row of its environment exists, its own does not."""
+
+    def __init__(self, trace: Trace, code: Code) -> None:
+        super().__init__(trace, code)
+        self.rows.append("r1")
+
+    def read_slot(self, level: int, index: int) -> tuple[str, bool]:
+        if level == 0 and self.code.slots[index].stored:
+            return f"s{index}", False
+        return super().read_slot(level, index)
+
+    def closure(self, body: Code, level: int) -> tuple[str, bool]:
+        if level == 0:
+            raise Unplanned
+        return super().closure(body, level)
+
+    def preview(self) -> Callable[..., Any]:
+        for index in self.code.steps:
+            self.lines.append(f"s{index} = {self._step(index)}")
+        result, _ = self.read(self.code.result)
+        arguments = "".join(f", s{index}" for index in range(self.code.arity))
+        body = "".join(f"    {line}\n" for line in self.lines)
+        exec(f"def preview(p, f, r1{arguments}):\n{body}    return {result}\n", self.namespace)
+        found: Callable[..., Any] = self.namespace["preview"]
+        return found
+
+    def _step(self, index: int) -> str:
+        slot = self.code.slots[index]
+        match slot.kind:
+            case Kind.RANDOM:
+                return f"p.draw(f, {index}, {self.bind('k', slot.record)}{self._texts(slot.arguments)})"
+            case Kind.MAKER:
+                return f"p.make({self.bind('k', slot.record)}{self._texts(slot.arguments)})"
+            case Kind.CALL if slot.operator is not None:
+                return f"p.call(f, {index}, {self.read(slot.operator)[0]}{self._texts(slot.arguments)})"
+            case Kind.DETERMINISTIC if isinstance(slot.record, Deterministic):
+                return self.apply(slot.record, [self.read(argument) for argument in slot.arguments])[0]
+            case Kind.IF | Kind.MEM:
+                raise Unplanned
+        raise InternalError("a step of a body that is none")
+
+    def _texts(self, refs: tuple[Ref, ...]) -> str:
+        return "".join(f", {self.read(ref)[0]}" for ref in refs)

@@ -1,0 +1,394 @@
+"""Plans for choices whose value names memoized families: a datum's assignment to a component, a column's to a view.
+
+Given such a choice, what depends on it lies in the rows that its own family's result goes to: few where a datum is
+assigned, all rows of an observation where the result has a name that it reads. For each shape of a row one function is
+generated that follows a candidate through it, in local variables: memoized calls that find other families, and what
+absorbs. Nothing in the trace moves until a candidate is chosen; then users and edges are redirected. Where a family
+would come or go, the interpreter makes that one move. What has no plan at all it does from the start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from venture_lite.interpreter.machine import NO_EVIDENCE
+from venture_lite.interpreter.model import FixedValue, Model
+from venture_lite.interpreter.scaffold import WIDE, Builder
+from venture_lite.interpreter.weights import Weight, density_of
+from venture_lite.kernels.follow import MEMO_EDGE, Dependents, Shape, ShapeWriter, Start, reach_of
+from venture_lite.kernels.followers import Finder, JointWeigher, Mover, Weigher
+from venture_lite.kernels.preview import Drawable, Preview, Previews, Unplanned, family_of
+from venture_lite.program.code import Code, Global, GlobalRef, Kind
+from venture_lite.trace.runtime import Exchangeable
+from venture_lite.trace.table import RANDOM_EDGE, ROW_MASK, Table
+
+CHOOSING = (Kind.RANDOM, Kind.CALL, Kind.IF)
+"""What can make a choice, or lead to one."""
+
+MOST_RESULTS = 500_000
+"""So many results of memoized procedures are kept for further plans, some 200 bytes each."""
+
+
+@dataclass(frozen=True, slots=True)
+class FollowedRow:
+    """A row through which a value is followed."""
+
+    code: Code
+    row: int
+    # slots that have the value, or the name that it has
+    start: Start
+    shape: Shape
+    # index of the part whose result the value is; -1 for the choice's own
+    source: int
+
+
+def plans_of(model: Model) -> Reassignments:
+    """The model's plans: made once, since their functions take a millisecond each to write."""
+    if model.reassignments is None:
+        model.reassignments = Reassignments(model)
+    found: Reassignments = model.reassignments
+    return found
+
+
+class Reassignments:
+    """The plans of one model."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self.previews = Previews(model.trace)
+        self._reaches: dict[tuple[int, Start], Dependents | None] = {}
+        self._shapes: dict[Any, Shape | None] = {}
+        # what memoized procedures gave, and as of which version of the trace
+        self._results: dict[tuple[Any, tuple[Any, ...]], Any] = {}
+        self._version = -1
+        # the plan made last, and of what: it is the next one, too, where the move was rejected
+        self._latest: tuple[Any, Reassignment] | None = None
+        model.trace.derived.extend((self._reaches, self._shapes))
+
+    def plan(self, node: int, draws: Drawable) -> Reassignment:
+        """Raises Unplanned where the interpreter is to do it."""
+        model = self.model
+        journal = model.trace.journal
+        stamp = (node, draws, journal.version, model.trace.program.version, model.regenerator.power)
+        if self._latest is None or self._latest[0] != stamp or journal.entries:
+            self._latest = (stamp, Reassignment(self, node, draws))
+        return self._latest[1]
+
+    def known_results(self) -> dict[tuple[Any, tuple[Any, ...]], Any]:
+        """(memoized procedure, arguments) -> result, of families that exist as long as the trace stays as it is."""
+        journal = self.model.trace.journal
+        if journal.version != self._version or journal.entries or len(self._results) > MOST_RESULTS:
+            self._results = {}
+            self._version = -1 if journal.entries else journal.version
+        return self._results
+
+    def shape(self, code: Code, start: Start, row: int) -> Shape:
+        """Raises Unplanned."""
+        reach = self._reach(code, start)
+        table = self.model.trace.tables[code.index]
+        kinds = []
+        for slot in reach.applied:
+            kind, edges = RANDOM_EDGE, table.edges.get(slot)
+            if edges is not None:
+                kind = edges.view[row]
+                if kind >= 0:
+                    memos = self.model.trace.tables[kind >> 32].memos
+                    if memos is None or memos[kind & ROW_MASK] is None:
+                        raise Unplanned
+                    kind = MEMO_EDGE
+            kinds.append((kind, table.is_observed(slot, row)))
+        key = (code.index, start, *kinds)
+        if key not in self._shapes:
+            try:
+                kind_of = dict(zip(reach.applied, kinds, strict=True))
+                self._shapes[key] = ShapeWriter(self.model.trace, code, start, reach, kind_of).shape()
+            except Unplanned:
+                self._shapes[key] = None
+        found = self._shapes[key]
+        if found is None:
+            raise Unplanned
+        return found
+
+    def covers(self, part: FollowedRow) -> bool:
+        """Whether all that is computed in a row is followed, so that its arguments are all that its cells are read
+        for."""
+        followed = {slot for slot, _, _ in self._reach(part.code, part.start).slots}
+        return followed.issuperset(step for step in part.code.steps if step not in part.start)
+
+    def _reach(self, code: Code, start: Start) -> Dependents:
+        key = (code.index, start)
+        if key not in self._reaches:
+            try:
+                self._reaches[key] = reach_of(code, start)
+            except Unplanned:
+                self._reaches[key] = None
+        found = self._reaches[key]
+        if found is None:
+            raise Unplanned
+        return found
+
+
+class Reassignment:
+    """One choice, and the rows that depend on it. While entered, what they apply is out of its makers' statistics."""
+
+    def __init__(self, plans: Reassignments, node: int, draws: Drawable) -> None:
+        self._plans = plans
+        self._trace = trace = plans.model.trace
+        self.draws = draws
+        self.node = node
+        # the choice's own row first
+        self.parts: list[FollowedRow] = []
+        self._entered: set[tuple[Code, int]] = set()
+        code, slot, row = trace.decode(node)
+        self._enter_row(code, (slot,), row, -1)
+        self.operator, self.arguments = trace.application(node >> 32, row)
+        self.old = trace.value(node)
+        # procedures that something is taken out of, and how it goes back
+        self._tokens: list[Any] = []
+        self._weigher: Weigher | None = None
+        # families that go with the present value, and those of them that made choices, as packed rows
+        self._going: list[tuple[Code, int]] | None = None
+        # the weight of the present value, its own density left aside
+        self._present: Weight | None = None
+        self._is_checked = False
+        self._forgets: set[int] | None = None
+        self.terms = sum(part.shape.terms for part in self.parts)
+
+    def _enter_row(self, code: Code, start: Start, row: int, source: int) -> None:
+        trace = self._trace
+        if (code, row) in self._entered:
+            raise Unplanned
+        self._entered.add((code, row))
+        shape = self._plans.shape(code, start, row)
+        self.parts.append(FollowedRow(code, row, start, shape, source))
+        if not shape.goes_on:
+            return
+        at = len(self.parts) - 1
+        if code.kind == "directive":
+            bound = trace.bindings.by_row.get((code.index, row))
+            if bound is not None:
+                self._enter_readers(bound, at)
+            return
+        if code.kind != "lambda":
+            raise Unplanned
+        users: dict[tuple[Code, int], list[int]] = {}
+        for user in trace.users.nodes(code, row):
+            reader, slot, its_row = trace.decode(user)
+            if trace.tables[reader.index].is_observed(slot, its_row):
+                raise Unplanned
+            users.setdefault((reader, its_row), []).append(slot)
+        for (reader, its_row), slots in users.items():
+            self._enter_row(reader, tuple(sorted(slots)), its_row, at)
+
+    def _enter_readers(self, name: Global, source: int) -> None:
+        """The rows of all text that reads a name, or a name for it."""
+        tables = self._trace.tables
+        found: dict[Code, tuple[Global, list[int]]] = {}
+        for as_name, code, slot in self._readers(name):
+            table = tables[code.index]
+            # choices that all read it are weighed together, by columns
+            wide = table.count - table.dead > WIDE and code.slots[slot].kind is Kind.RANDOM
+            if slot < 0 or wide or code.kind == "branch":
+                raise Unplanned
+            if code not in found:
+                found[code] = as_name, _live_rows(table)
+            elif found[code][0] is not as_name:
+                raise Unplanned
+        for code, (as_name, its_rows) in found.items():
+            for row in its_rows:
+                self._enter_row(code, (as_name,), row, source)
+
+    def _readers(self, name: Global) -> Iterator[tuple[Global, Code, int]]:
+        """(name that it reads, body, slot) of what reads a name or a name for it, in bodies that have rows."""
+        tables, by_row = self._trace.tables, self._trace.bindings.by_row
+        for code, slot, _ in name.readers:
+            table = tables[code.index] if 0 <= code.index < len(tables) else None
+            if table is None or table.count == table.dead:
+                continue
+            names = [by_row.get((code.index, row)) for row in _live_rows(table)] if slot < 0 else []
+            if names and isinstance(code.result, GlobalRef) and None not in names:
+                for other in names:
+                    assert other is not None
+                    yield from self._readers(other)
+            else:
+                yield name, code, slot
+
+    # ---------------------------------------------------------------------------------------------- weighing
+
+    def __enter__(self) -> Reassignment:
+        for operator, value, inputs in self._applications():
+            self._tokens.append((operator, operator.state.remove(value, *inputs)))
+        return self
+
+    def _applications(self) -> list[tuple[Exchangeable, Any, tuple[Any, ...]]]:
+        """(procedure, value, inputs) of the choice and of what depends on it. Raises Unplanned."""
+        trace = self._trace
+        found: list[tuple[Exchangeable, Any, tuple[Any, ...]]] = []
+        if isinstance(self.operator, Exchangeable):
+            found.append((self.operator, self.old, self.arguments))
+        for part in self.parts:
+            for slot in part.shape.made:
+                site = part.code.first_site + slot
+                operator, *inputs = trace.read(site, part.row)
+                if operator is self.operator:
+                    raise Unplanned
+                found.append((operator, trace.column(site).view[part.row], tuple(inputs)))
+        return found
+
+    def __exit__(self, *_: object) -> None:
+        for operator, token in reversed(self._tokens):
+            operator.restore(token)
+        self._tokens.clear()
+
+    def weigh(self, value: Any, counts: bool = True) -> tuple[Weight, Preview | None]:
+        """Log weight of a candidate, with the families that it would bring about, if any; `counts` says whether its
+        own density is part of it. Raises Unplanned."""
+        site, row = self.node >> 32, self.node & ROW_MASK
+        weigher = self._weigher
+        if weigher is None:
+            together = self.terms > WIDE and self._plans.model.regenerator.power == 1.0
+            weigher = self._weigher = (JointWeigher if together else Weigher)(self._plans, self.draws)
+        weight = weigher.begin(() if value is self.old else self._forgotten())
+        if counts:
+            weight.add(density_of(self._trace, site, row, self.operator, self.arguments, value))
+        try:
+            self._follow(weigher, value, moving=False)
+            weigher.end()
+        finally:
+            weigher.take_back()
+        return weight, weigher.preview
+
+    def simulate(self) -> Any:
+        """A value from the choice's own distribution, whose arguments are checked once."""
+        machine = self._plans.model.machine
+        if self._is_checked:
+            return machine.simulate(self.node, self.operator, self.arguments)
+        value = machine.simulate_anew(self.node, self.operator, self.arguments)
+        self._is_checked = True
+        return value
+
+    def present(self) -> Weight:
+        """Log weight of the present value, its own density left aside. Raises Unplanned."""
+        if self._present is None:
+            self._present, _ = self.weigh(self.old, counts=False)
+        return self._present
+
+    def preview(self, value: Any) -> Preview | None:
+        """The families that a candidate would bring about, if any. Raises Unplanned."""
+        finder = Finder(self._plans, self.draws)
+        try:
+            self._follow(finder, value, moving=False)
+        finally:
+            finder.take_back()
+        return finder.preview
+
+    def _follow(self, follower: Any, value: Any, moving: bool) -> None:
+        results: list[Any] = []
+        for part in self.parts:
+            x = value if part.source < 0 else results[part.source]
+            results.append((part.shape.move if moving else part.shape.weigh)(follower, part.row, x))
+
+    def _forgotten(self) -> set[int]:
+        """Packed rows of the families that go with the present value and made choices: another value that led to them
+        would find other ones."""
+        if self._forgets is None:
+            self._forgets = {
+                code.index << 32 | row
+                for code, row in self.dying()
+                if any(slot.kind in CHOOSING for slot in code.slots)
+            }
+        return self._forgets
+
+    def refuse_draws_that_go(self) -> None:
+        """Raises Unplanned where a family goes with the present value whose choices may not be drawn along with it."""
+        for code, _ in self.dying():
+            for slot in code.steps:
+                if code.slots[slot].kind in CHOOSING:
+                    self.draws.refuse(code, slot)
+
+    def dying(self) -> list[tuple[Code, int]]:
+        """Families that only these rows keep alive, and those that only such families do."""
+        if self._going is None:
+            self._going = self._found_dying()
+        return self._going
+
+    def _found_dying(self) -> list[tuple[Code, int]]:
+        trace = self._trace
+        codes = trace.program.codes
+        held: dict[tuple[int, int], int] = {}
+        found: list[tuple[Code, int]] = []
+        todo = [(part.code, part.row, part.shape.calls) for part in self.parts]
+        while todo:
+            code, row, calls = todo.pop()
+            edges = trace.tables[code.index].edges
+            for slot in calls:
+                packed = edges[slot].view[row]
+                if packed < 0:
+                    continue
+                family = (packed >> 32, packed & ROW_MASK)
+                inner = codes[family[0]]
+                held[family] = held.get(family, 0) + 1
+                is_held = inner.kind != "branch" and held[family] < trace.users.count(inner, family[1])
+                if not is_held and not trace.constants.stays(inner, family[1]):
+                    found.append((inner, family[1]))
+                    todo.append((inner, family[1], tuple(trace.tables[inner.index].edges)))
+        return found
+
+    # ------------------------------------------------------------------------------------------------ moving
+
+    def is_quiet(self) -> bool:
+        """Whether the families that calls lead to make no choices and no calls: a move brings and takes none."""
+        trace = self._trace
+        tables, codes = trace.tables, trace.program.codes
+        return not any(
+            item.kind in CHOOSING
+            for part in self.parts
+            for call in part.shape.calls
+            for item in codes[tables[part.code.index].edges[call].view[part.row] >> 32].slots
+        )
+
+    def apply(self, value: Any, preview: Preview | None) -> None:
+        """Move for good; an error leaves all as it was."""
+        model = self._plans.model
+        mark = model.trace.journal.mark()
+        try:
+            self.move(value, preview)
+        except BaseException:
+            model.rollback(mark)
+            raise
+        model.commit_transition()
+
+    def move(self, value: Any, preview: Preview | None) -> None:
+        """Give the choice its new value, through the journal; what must be made is made as previewed."""
+        trace, model = self._trace, self._plans.model
+        if preview is not None or self.dying():
+            self._interpreted(value, preview)
+            return
+        for operator, its_value, inputs in self._applications():
+            trace.statistics.unincorporate(operator, its_value, inputs)
+        if isinstance(self.operator, Exchangeable):
+            trace.statistics.incorporate(self.operator, value, self.arguments)
+        self._follow(Mover(model), value, moving=True)
+
+    def _interpreted(self, value: Any, preview: Preview | None) -> None:
+        model, trace = self._plans.model, self._trace
+        drawn: dict[Any, Any] = {} if preview is None else dict(preview.drawn)
+
+        def as_previewed(node: int, *_: Any) -> Any:
+            family, slot = family_of(trace, node)
+            return drawn.get((family, slot), NO_EVIDENCE)
+
+        scaffold = Builder(trace).build([self.node])
+        model.regenerator.detach(scaffold, counts=False)
+        model.machine.choose = as_previewed
+        try:
+            model.regenerator.regenerate(scaffold, FixedValue(value))
+        finally:
+            model.machine.choose = None
+
+
+def _live_rows(table: Table) -> list[int]:
+    rows = table.rows()
+    return list(range(rows.start, rows.stop)) if isinstance(rows, slice) else rows.tolist()

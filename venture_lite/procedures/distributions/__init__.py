@@ -1,0 +1,1 @@
+"""Random procedures, a module for each kind of value that they draw."""

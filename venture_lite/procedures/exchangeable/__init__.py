@@ -1,0 +1,1 @@
+"""Makers of exchangeable random procedures, whose parameters are integrated out."""

@@ -1,0 +1,154 @@
+"""The Chinese restaurant process and its two-parameter form, the Pitman-Yor process.
+
+Tables are positive integers that mean nothing but equality. All labels that no live draw has share one probability,
+that of a fresh table, and a simulated fresh table takes the smallest of them.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left, insort
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from venture_lite.procedures.domains import POSITIVE, Domain, numbers
+from venture_lite.procedures.exchangeable import maker_gradients
+from venture_lite.procedures.numeric import log_rising
+from venture_lite.procedures.record import Argument, Maker
+
+
+class CrpState:
+    """The tables of one process; every change keeps `tables` sorted, so that draws depend on the seating alone."""
+
+    __slots__ = ("_alpha", "_discount", "_log_factorials", "arguments", "count", "seated", "sizes", "tables")
+
+    def __init__(self, alpha: float, discount: float = 0.0) -> None:
+        self.count = 0
+        # occupied labels in increasing order
+        self.tables: list[int] = []
+        # label -> number of draws that have it
+        self.seated: dict[int, int] = {}
+        # number of draws at a table -> number of such tables
+        self.sizes: dict[int, int] = {}
+        self._log_factorials: float | None = 0.0
+        self.set_arguments((alpha, discount))
+
+    def set_arguments(self, arguments: tuple[Any, ...]) -> None:
+        self.arguments = arguments
+        self._alpha = float(arguments[0])
+        self._discount = float(arguments[1]) if len(arguments) > 1 else 0.0
+
+    def fresh(self) -> int:
+        """The smallest unused label: occupied ones are sorted and distinct, so those up to the gap stand at label -
+        1."""
+        tables = self.tables
+        low, high = 0, len(tables)
+        while low < high:
+            middle = (low + high) // 2
+            if tables[middle] == middle + 1:
+                low = middle + 1
+            else:
+                high = middle
+        return low + 1
+
+    def simulate(self, rng: np.random.Generator) -> int:
+        left = rng.random() * (self.count + self._alpha)
+        seated, discount = self.seated, self._discount
+        for table in self.tables:
+            left -= seated[table] - discount
+            if left < 0.0:
+                return table
+        return self.fresh()
+
+    def log_predictive(self, value: Any) -> float:
+        if not isinstance(value, (int, float)):
+            return -math.inf
+        seated = self.seated.get(value)  # type: ignore[arg-type]
+        if seated is not None:
+            return math.log((seated - self._discount) / (self.count + self._alpha))
+        if not (value > 0 and value % 1 == 0):
+            return -math.inf
+        return math.log((self._alpha + self._discount * len(self.tables)) / (self.count + self._alpha))
+
+    def log_joint(self) -> float:
+        alpha, discount, tables = self._alpha, self._discount, len(self.tables)
+        if not tables:
+            return 0.0
+        if discount == 0.0:
+            opened = tables * math.log(alpha)
+            if self._log_factorials is None:
+                self._log_factorials = math.fsum(many * math.lgamma(size) for size, many in self.sizes.items())
+            joined = self._log_factorials
+        else:
+            opened = math.fsum(math.log(alpha + discount * i) for i in range(tables))
+            joined = math.fsum(many * log_rising(1.0 - discount, size - 1) for size, many in self.sizes.items())
+        return opened + joined - log_rising(alpha, self.count)
+
+    def support(self) -> Sequence[int]:
+        return [*self.tables, self.fresh()]
+
+    def add(self, value: Any) -> tuple[int, int]:
+        label = int(value)
+        self._move(label, 1)
+        return (-1, label)
+
+    def remove(self, value: Any) -> tuple[int, int]:
+        label = int(value)
+        self._move(label, -1)
+        return (1, label)
+
+    def restore(self, token: tuple[int, int]) -> None:
+        change, label = token
+        self._move(label, change)
+
+    def _move(self, label: int, change: int) -> None:
+        before = self.seated.get(label, 0)
+        after = before + change
+        if not before:
+            insort(self.tables, label)
+        else:
+            self._resize(before, -1)
+        if after:
+            self.seated[label] = after
+            self._resize(after, 1)
+        else:
+            del self.seated[label]
+            del self.tables[bisect_left(self.tables, label)]
+        self.count += change
+        self._log_factorials = None
+
+    def _resize(self, size: int, change: int) -> None:
+        many = self.sizes.get(size, 0) + change
+        if many:
+            self.sizes[size] = many
+        else:
+            del self.sizes[size]
+
+    def recount(self, applications: Iterable[tuple[Any, ...]]) -> None:
+        self.count, self.tables, self.seated, self.sizes = 0, [], {}, {}
+        self._log_factorials = None
+        for (value,) in applications:
+            self.add(value)
+
+    def statistics(self) -> dict[int, int]:
+        return dict(self.seated)
+
+
+DISCOUNT: Domain = numbers(
+    "discount", "a number from 0 up to, not including, 1", "0.0 <= {x} < 1.0",
+    lambda c: bool(c.min() >= 0.0 and c.max() < 1.0),
+)  # fmt: skip
+
+MAKE_CRP = Maker(
+    "make_crp", (Argument("alpha", POSITIVE), Argument("discount", DISCOUNT, 0.0)),
+    "A Chinese restaurant process: each draw is a table, a positive integer; with a discount, a Pitman-Yor process.",
+    CrpState,
+    source="an occupied table of n: (n - discount) / (N + alpha); a fresh one: (alpha + discount K) / (N + alpha), "
+    "with K tables and N applications so far (Pitman and Yor 1997)",
+    gradient=maker_gradients.CRP,
+    labels=True,
+)  # fmt: skip
+
+RECORDS = (MAKE_CRP,)

@@ -1,0 +1,1 @@
+"""Deterministic procedures, a module for each kind of value."""

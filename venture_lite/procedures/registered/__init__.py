@@ -1,0 +1,1 @@
+"""Procedures that a user registers from Python."""

@@ -1,0 +1,535 @@
+"""From expressions to `Code`: the names of one model, and the Code tree of each directive.
+
+The analysis never looks at data. `Analyzer` keeps the names and makes the Code tree of one directive, which the program
+numbers; `Compiler` resolves names, undoes sugar and inlines calls of small global procedures. Special forms live in
+`forms.py`, as functions from (compiler, form, scope) to a reference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterable, Mapping
+from typing import Any, Protocol
+
+from venture_lite.errors import ArgumentError, CallSite, LimitError, NameUnknown, Span, VentureError
+from venture_lite.language.suggestions import DRAWN_IN_A_LIST, OVER_SEVERAL_LISTS, suggestion
+from venture_lite.language.syntax import Expression, Form, Literal, Name, Parameter, Quote
+from venture_lite.procedures import registry
+from venture_lite.procedures.checks import check_count
+from venture_lite.procedures.record import Deterministic, Maker, Procedure, Random
+from venture_lite.program.code import (
+    Code,
+    Constant,
+    Global,
+    GlobalRef,
+    Kind,
+    Program,
+    Ref,
+    Region,
+    Slot,
+    SlotRef,
+    named,
+)
+from venture_lite.program.lift import ARGUMENT_PREFIX
+from venture_lite.values import from_python
+
+
+class StandardNames(Protocol):
+    """The standard library: defines a name in a model when it is first used."""
+
+    names: tuple[str, ...]
+
+    def define(self, analyzer: Analyzer, name: str) -> Global | None: ...
+
+
+class Analyzer:
+    """Makes Codes; knows the globals of one model."""
+
+    def __init__(self, program: Program, library: StandardNames | None) -> None:
+        self.program = program
+        self.globals: dict[str, Global] = {}
+        self.library = library
+        # definitions of the standard library, which is loaded as it is used
+        self.standard: dict[str, Global] = {}
+        # names that bodies of procedures refer to and that nothing binds, or nothing any more
+        self.forward: dict[str, Global] = {}
+        # while an assume is analysed: what it binds, and the names that may be bound later (None: any)
+        self.defining: str | None = None
+        self._may_come: frozenset[str] | None = frozenset()
+        self._awaited: list[Global] = []
+        self._order = 0
+        # procedures registered from Python
+        self.registered: dict[str, Procedure] = {}
+        # what `define` binds: no expression of the model sees it
+        self.defined: Mapping[str, Any] = {}
+
+    # ------------------------------------------------------------------------------------------------- names
+
+    def refuse_binding(self, name: str, span: Span | None) -> None:
+        """Raises VentureError where an assume cannot bind the name.
+
+        The name of a procedure of the language may be bound; text that stands before keeps the procedure.
+        """
+        from venture_lite.program.forms import refuse_as_name
+
+        refuse_as_name(name, span)
+        if name in self.globals:
+            raise VentureError(f"{name} is already assumed; names are never rebound", span, "choose another name")
+
+    def refuse_registration(self, name: str) -> None:
+        """Raises ArgumentError where a procedure from Python cannot take the name.
+
+        One that is registered again is the new one in text that follows.
+        """
+        from venture_lite.program.forms import SPECIAL_FORMS
+
+        library = self.library.names if self.library is not None else ()
+        if name in registry.PROCEDURES or name in SPECIAL_FORMS or name in library:
+            raise ArgumentError(f"{name} is a procedure of the language already", hint="register it under another name")
+        if name in self.globals:
+            hint = "register it under another name, or forget the assume"
+            raise ArgumentError(f"{name} is assumed already; names are never rebound", hint=hint)
+        if name in self.forward:
+            where = self.forward[name].span
+            at = f" at {where.place()}" if where else ""
+            hint = "register procedures before the text that uses them (clear and run it again)"
+            raise ArgumentError(f"text that was run{at} waits for an assume of {name}", hint=hint)
+
+    def new_global(self, name: str, span: Span | None) -> Global:
+        self.refuse_binding(name, span)
+        self._order += 1
+        made = self.forward.pop(name, None) or Global(name, self._order, span)
+        made.order, made.span = self._order, span
+        self.globals[name] = made
+        return made
+
+    def unbind(self, name: str) -> Global:
+        """A name is free again; text that awaited it awaits it still."""
+        target = self.globals.pop(name)
+        target.lambda_form = None
+        if target.awaited:
+            target.order = 0
+            self.forward[name] = target
+        return target
+
+    def memory(self) -> Callable[[], None]:
+        """A function that puts back which names are bound now."""
+        bound, forward = dict(self.globals), dict(self.forward)
+        targets = [(target, target.order, target.lambda_form) for target in (*bound.values(), *forward.values())]
+
+        def restore() -> None:
+            self.globals.clear()
+            self.globals.update(bound)
+            self.forward.clear()
+            self.forward.update(forward)
+            for target, order, lambda_form in targets:
+                target.order, target.lambda_form = order, lambda_form
+
+        return restore
+
+    def begin_assume(self, name: str, may_come: frozenset[str] | None) -> None:
+        """Until `end_of_assume`, bodies of procedures may name what `may_come` holds; None stands for any name."""
+        self.defining, self._may_come = name, may_come
+
+    def end_of_assume(self) -> list[Global]:
+        """The names that the last assume refers to and that nothing binds yet, but for those told before."""
+        awaited, self._awaited = self._awaited, []
+        self.defining, self._may_come = None, frozenset()
+        return [target for target in awaited if target.name in self.forward]
+
+    def await_name(self, item: Name, hint: str | None) -> Global | None:
+        """A global for a name that a later assume may bind, or None."""
+        target = self.forward.get(item.name)
+        if target is not None or (self._may_come is not None and item.name not in self._may_come):
+            return target
+        target = self.forward[item.name] = Global(item.name, 0, item.span, awaited=True, hint=hint)
+        self._awaited.append(target)
+        return target
+
+    def directive(
+        self,
+        name: str,
+        expression: Expression,
+        arity: int,
+        stored_result: bool,
+        horizon: int | None = None,
+        passing: bool = False,
+    ) -> Code:
+        """The Code of one directive: `arity` argument slots, then what the expression needs. Numbers the whole tree;
+        one that is `passing`, of which no row lasts, by numbers that were in use before."""
+        if horizon is None:
+            horizon = self._order
+        code = Code("directive", name, None, arity, expression.span)
+        for _ in range(arity):
+            code.add(Slot(Kind.ARGUMENT, expression.span, stored=True))
+        names: dict[str, Ref] = {f"{ARGUMENT_PREFIX}{i}": SlotRef(0, i) for i in range(arity)}
+        compiler = Compiler(self)
+        try:
+            code.result = compiler.compile(expression, LexicalScope(code, None, names, horizon))
+        except RecursionError:
+            raise LimitError("the expression is nested too deeply", expression.span) from None
+        code.uses = frozenset(compiler.used)
+        if stored_result or name in self.standard:
+            _name_procedure(code, name)
+        match code.result:
+            case SlotRef(depth=0, slot=slot) if stored_result and code.slots[slot].kind is Kind.DETERMINISTIC:
+                code.slots[slot].stored = True
+        tree = tree_of(code)
+        for part in tree:
+            _store_what_lambdas_read(part)
+        for part in tree:
+            self.program.finish(part, passing)
+        return code
+
+    def procedure(self, name: str) -> Procedure | None:
+        """A procedure of the language, or one registered from Python."""
+        return self.registered.get(name) or registry.PROCEDURES.get(name)
+
+    def meaning(self, expression: Expression) -> frozenset[tuple[str, int]]:
+        """What the names of an expression are bound to now: with its shape it decides which Code it shares."""
+        found = set()
+        todo = [expression]
+        while todo:
+            item = todo.pop()
+            if isinstance(item, Name):
+                bound = self.globals.get(item.name) or self.forward.get(item.name) or self.registered.get(item.name)
+                if bound is not None:
+                    found.add((item.name, id(bound)))
+            elif isinstance(item, Form):
+                todo.extend(item.items)
+        return frozenset(found)
+
+    def find_global(self, name: str, horizon: int) -> Global | None:
+        found = self.globals.get(name)
+        if found is not None and found.order <= horizon:
+            return found
+        if self.procedure(name) is not None:
+            return None
+        if name in self.standard:
+            return self.standard[name]
+        if self.library is not None and name in self.library.names:
+            return self.library.define(self, name)
+        # text that stood before the name was bound
+        return found
+
+
+def _name_procedure(code: Code, name: str) -> None:
+    """A lambda, memoized or not, that is a directive's value goes by the directive's name."""
+    match code.result:
+        case SlotRef(depth=0, slot=index):
+            slot = code.slots[index]
+            if slot.kind is Kind.MEM and isinstance(slot.operator, SlotRef):
+                slot = code.slots[slot.operator.slot]
+            if slot.kind is Kind.LAMBDA and slot.body is not None:
+                slot.body.name = name
+
+
+def tree_of(code: Code) -> list[Code]:
+    """A Code and all inside it, outer ones first."""
+    found = [code]
+    for part in found:
+        found.extend(part.inner)
+    return found
+
+
+def _store_what_lambdas_read(code: Code) -> None:
+    """A deterministic slot that the rows of an inner lambda read would be computed anew for each of them: store it."""
+    for slot in code.slots:
+        refs = [*slot.arguments, *(region.block for region in slot.regions)]
+        for ref in refs if slot.operator is None else [slot.operator, *refs]:
+            _mark(code, ref)
+    _mark(code, code.result)
+
+
+def _mark(code: Code, ref: Ref) -> None:
+    if not isinstance(ref, SlotRef):
+        return
+    crosses_lambda = False
+    for _ in range(ref.depth):
+        crosses_lambda = crosses_lambda or code.kind == "lambda"
+        assert code.parent is not None
+        code = code.parent
+    target = code.slots[ref.slot]
+    if crosses_lambda and target.kind is Kind.DETERMINISTIC:
+        target.stored = True
+
+
+def mentions(item: Expression, name: str) -> bool:
+    """Whether the text names `name` anywhere."""
+    todo = [item]
+    while todo:
+        part = todo.pop()
+        if isinstance(part, Name) and part.name == name:
+            return True
+        if isinstance(part, Form):
+            todo.extend(part.items)
+    return False
+
+
+def inlinable(expression: Expression, name: str) -> Any:
+    """(parameters, body) where the expression is a lambda that does not call itself, else None."""
+    match expression:
+        case Form(items=(Name(name="lambda"), Form(items=names), *body)) if body and not mentions(expression, name):
+            return names, tuple(body)
+    return None
+
+
+INLINE_LIMIT = 400
+"""A body with more slots than this takes no further inlined calls, so that nested inlining cannot explode."""
+
+
+class LexicalScope:
+    """The names that a piece of text sees, and the Code in which it is evaluated."""
+
+    __slots__ = ("code", "horizon", "names", "parent")
+
+    def __init__(self, code: Code, parent: LexicalScope | None, names: dict[str, Ref], horizon: int) -> None:
+        self.code = code
+        self.parent = parent
+        # references as seen from a row of `code`
+        self.names = names
+        # globals defined later than this are not seen: an inlined body means what it meant where it was written
+        self.horizon = horizon
+
+    def inner(self, names: dict[str, Ref]) -> LexicalScope:
+        return LexicalScope(self.code, self, names, self.horizon)
+
+    def find(self, name: str) -> Ref | None:
+        depth = 0
+        scope: LexicalScope | None = self
+        while scope is not None:
+            if name in scope.names:
+                return deeper(scope.names[name], depth)
+            if scope.parent is not None and scope.parent.code is not scope.code:
+                depth += 1
+            scope = scope.parent
+        return None
+
+    def in_procedure(self) -> bool:
+        """Whether the text is evaluated when a procedure is called, and not at once."""
+        code: Code | None = self.code
+        while code is not None and code.kind != "lambda":
+            code = code.parent
+        return code is not None
+
+    def all_names(self) -> list[str]:
+        found: list[str] = []
+        scope: LexicalScope | None = self
+        while scope is not None:
+            found.extend(name for name in scope.names if not name.startswith(ARGUMENT_PREFIX))
+            scope = scope.parent
+        return found
+
+
+def deeper(ref: Ref, depth: int) -> Ref:
+    """The same slot as seen from `depth` environments further down."""
+    if depth and isinstance(ref, SlotRef):
+        return SlotRef(ref.depth + depth, ref.slot)
+    return ref
+
+
+class Compiler:
+    """Compiles the text of one directive. Holds what changes on the way down: the regions and the inlined calls."""
+
+    def __init__(self, analyzer: Analyzer) -> None:
+        self.analyzer = analyzer
+        self.regions: tuple[Region, ...] = ()
+        self.inlined: tuple[CallSite, ...] = ()
+        self.inlining: tuple[Global, ...] = ()
+        # whether the text is part of a primitive procedure's argument: its value is all that matters
+        self.in_argument = False
+        # every global that the text refers to, inlined text included
+        self.used: set[Global] = set()
+
+    # ------------------------------------------------------------------------------------------- expressions
+
+    def compile(self, item: Expression, scope: LexicalScope) -> Ref:
+        """A reference to the item's value; slots that it needs are added to the scope's Code."""
+        match item:
+            case Literal(value=value):
+                return Constant(from_python(value))
+            case Quote(value=value):
+                return Constant(value)
+            case Name():
+                return self.name(item, scope)
+            case Form(items=()):
+                raise ArgumentError("an empty form calls nothing", item.span, "write (procedure argument ...)")
+            case Form(items=(Name(name=head), *_)) if scope.find(head) is None:
+                special = self._special_form(head)
+                return special(self, item, scope) if special else self.application(item, scope)
+            case Form():
+                return self.application(item, scope)
+            case Parameter():
+                raise VentureError("a parameter cannot stand here", item.span)
+        raise VentureError("not an expression")
+
+    def _special_form(self, head: str) -> Callable[[Compiler, Form, LexicalScope], Ref] | None:
+        from venture_lite.program.forms import SPECIAL_FORMS
+
+        return SPECIAL_FORMS.get(head)
+
+    def body(self, items: tuple[Expression, ...], scope: LexicalScope, span: Span) -> Ref:
+        """Several expressions in order; the value is the last one's."""
+        if not items:
+            raise ArgumentError("there is nothing to evaluate here", span)
+        refs = [self.compile(item, scope) for item in items]
+        return refs[-1]
+
+    def name(self, item: Name, scope: LexicalScope) -> Ref:
+        local = scope.find(item.name)
+        if local is not None:
+            return local
+        found = self.analyzer.find_global(item.name, scope.horizon)
+        if found is not None:
+            if item.name == self.analyzer.defining and not self.inlining and not scope.in_procedure():
+                raise VentureError(f"{item.name} is used before it has a value", item.span)
+            self.used.add(found)
+            return GlobalRef(found)
+        procedure = self.analyzer.procedure(item.name)
+        if procedure is not None:
+            return Constant(procedure)
+        error = self.unknown(item, scope)
+        if self.inlining or scope.in_procedure():
+            awaited = self.analyzer.await_name(item, error.hint)
+            if awaited is not None:
+                self.used.add(awaited)
+                return GlobalRef(awaited)
+        raise error
+
+    def unknown(self, item: Name, scope: LexicalScope) -> VentureError:
+        analyzer = self.analyzer
+        library = analyzer.library.names if analyzer.library is not None else ()
+        visible = [*scope.all_names(), *analyzer.globals, *analyzer.registered, *library]
+        return unknown_name(item, visible, analyzer.defined)
+
+    # ------------------------------------------------------------------------------------------ applications
+
+    def application(self, form: Form, scope: LexicalScope) -> Ref:
+        head = form.items[0]
+        match head:
+            case Form(items=(Name(name="lambda"), Form(items=names), *body)) if scope.find("lambda") is None:
+                return self._inline(names, tuple(body), form, scope, scope, "lambda")
+            case Name() if scope.find(head.name) is None:
+                target = self.analyzer.find_global(head.name, scope.horizon)
+                if target is not None and self._may_inline(meant := named(target), scope):
+                    self.used.add(target)
+                    return self._inline_global(meant, form, scope)
+                procedure = self.analyzer.procedure(head.name)
+                if target is None and procedure is not None:
+                    return self._primitive(procedure, form, scope)
+        operator = self.compile(head, scope)
+        arguments = tuple(self.compile(part, scope) for part in form.items[1:])
+        return self.add(scope, Slot(Kind.CALL, form.span, operator=operator, arguments=arguments, stored=True))
+
+    def add(self, scope: LexicalScope, slot: Slot) -> SlotRef:
+        slot.regions = self.regions
+        slot.inlined = self.inlined
+        return scope.code.add(slot)
+
+    def _primitive(self, record: Procedure, form: Form, scope: LexicalScope) -> Ref:
+        outer, self.in_argument = self.in_argument, True
+        try:
+            arguments = tuple(self.compile(part, scope) for part in form.items[1:])
+        finally:
+            self.in_argument = outer
+        check_count(record, len(arguments), form.span)
+        arguments += tuple(Constant(a.default) for a in record.arguments[len(arguments) :])
+        match record:
+            case Deterministic():
+                return self.add(scope, Slot(Kind.DETERMINISTIC, form.span, record, arguments=arguments))
+            case Random():
+                record, arguments = self._in_logits(record, arguments, scope, form.span)
+                return self.add(scope, Slot(Kind.RANDOM, form.span, record, arguments=arguments, stored=True))
+            case Maker():
+                return self.add(scope, Slot(Kind.MAKER, form.span, record, arguments=arguments, stored=True))
+
+    def _in_logits(
+        self, record: Random, arguments: tuple[Ref, ...], scope: LexicalScope, span: Span
+    ) -> tuple[Random, tuple[Ref, ...]]:
+        """`(bernoulli (logistic x))` and `(bernoulli (linear_logistic w x))` keep the logit, which loses no digits."""
+        match arguments:
+            case (SlotRef(depth=0, slot=index),) if record.logit_form is not None:
+                slot = scope.code.slots[index]
+                name = slot.record.name if slot.record is not None else ""
+                if slot.kind is Kind.DETERMINISTIC and name == "logistic":
+                    return record.logit_form, slot.arguments
+                if slot.kind is Kind.DETERMINISTIC and name == "linear_logistic":
+                    dot = registry.PROCEDURES["dot"]
+                    return record.logit_form, (
+                        self.add(scope, Slot(Kind.DETERMINISTIC, span, dot, arguments=slot.arguments)),
+                    )
+        return record, arguments
+
+    # ---------------------------------------------------------------------------------------------- inlining
+
+    def _may_inline(self, target: Global, scope: LexicalScope) -> bool:
+        return (
+            target.lambda_form is not None
+            and target not in self.inlining
+            and len(scope.code.slots) < INLINE_LIMIT
+            and len(self.inlining) < 50
+        )
+
+    def _inline_global(self, target: Global, form: Form, scope: LexicalScope) -> Ref:
+        self.used.add(target)
+        names, body = target.lambda_form
+        outer = self.inlining
+        self.inlining = (*outer, target)
+        try:
+            defined_in = LexicalScope(scope.code, None, {}, target.order)
+            return self._inline(names, body, form, scope, defined_in, target.name)
+        finally:
+            self.inlining = outer
+
+    def _inline(
+        self,
+        names: tuple[Expression, ...],
+        body: tuple[Expression, ...],
+        form: Form,
+        scope: LexicalScope,
+        defined_in: LexicalScope,
+        name: str,
+    ) -> Ref:
+        """The body's slots become slots of the caller, its parameters the references of the arguments."""
+        if len(names) != len(form.items) - 1:
+            raise wrong_count(name, len(names), len(form.items) - 1, form.span)
+        arguments = [self.compile(part, scope) for part in form.items[1:]]
+        bound = dict(zip(parameter_names(names), arguments, strict=True))
+        outer = self.inlined
+        self.inlined = (CallSite(name, form.span), *outer)
+        try:
+            return self.body(body, defined_in.inner(bound), form.span)
+        finally:
+            self.inlined = outer
+
+
+def wrong_count(name: str, wanted: int, given: int, span: Span | None) -> ArgumentError:
+    plural = "" if wanted == 1 else "s"
+    hint = OVER_SEVERAL_LISTS if name == "map" and given > wanted else None
+    return ArgumentError(f"{name} takes {wanted} argument{plural}, got {given}", span, hint)
+
+
+def parameter_names(items: tuple[Expression, ...]) -> list[str]:
+    found: list[str] = []
+    for item in items:
+        if not isinstance(item, Name):
+            raise ArgumentError("a parameter of a lambda is a name", item.span)
+        if item.name in found:
+            raise ArgumentError(f"the parameter {item.name} is named twice", item.span)
+        found.append(item.name)
+    return found
+
+
+def unknown_name(item: Name, visible: Iterable[str], defined: Container[str]) -> VentureError:
+    """The error of a name that nothing binds, where the program could name what is `visible`."""
+    from venture_lite.language.directives import EXAMPLES
+    from venture_lite.program.forms import SPECIAL_FORMS
+
+    if item.name in SPECIAL_FORMS:
+        return ArgumentError(f"{item.name} is a special form, not a value", item.span)
+    hint = None
+    if item.name in defined:
+        hint = "[define ...] binds a name for inference expressions only; the model's names are bound by assume"
+    if item.name == "repeat":
+        hint = DRAWN_IN_A_LIST
+    known = [*visible, *registry.PROCEDURES, *SPECIAL_FORMS, *EXAMPLES]
+    return NameUnknown(f"unknown name {item.name}", item.span, hint or suggestion(item.name, known, EXAMPLES))

@@ -1,0 +1,411 @@
+"""The special forms: each a function from (compiler, form, scope) to a reference.
+
+Core forms are `lambda`, `if`, `let`, `letrec`, `begin`, `quote`, `mem` and `scope_include`; `cond`, `and` and `or` are
+rewritten into them. An `if` between two values that are cheap and cannot fail is a select: no branch, no row. What a
+form must look like is said by the functions `..._parts`, which the checker of programs reads too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from venture_lite.errors import ArgumentError, Span, VentureError
+from venture_lite.language.syntax import Expression, Form, Literal, Name, Quote
+from venture_lite.procedures import registry
+from venture_lite.procedures.columns import RowByRow
+from venture_lite.procedures.domains import ANY
+from venture_lite.procedures.pullbacks import gathered
+from venture_lite.procedures.record import Argument, Deterministic
+from venture_lite.program.code import Code, Constant, Global, GlobalRef, Kind, Ref, Region, Slot, SlotRef, origin
+from venture_lite.program.compiler import Compiler, LexicalScope, parameter_names
+from venture_lite.values import Symbol, show
+
+
+def _wrong(form: Form, usage: str) -> ArgumentError:
+    head = form.items[0]
+    name = head.name if isinstance(head, Name) else "form"
+    return ArgumentError(f"{name} is written {usage}", form.span)
+
+
+# ------------------------------------------------------------------------------------------------- procedures
+
+
+def compile_lambda(compiler: Compiler, form: Form, scope: LexicalScope) -> Ref:
+    slot = Slot(Kind.LAMBDA, form.span)
+    ref = compiler.add(scope, slot)
+    slot.body = lambda_code(compiler, form, scope, "lambda")
+    return ref
+
+
+def lambda_parts(form: Form) -> tuple[tuple[Expression, ...], list[str], tuple[Expression, ...]]:
+    """A lambda's parameters, their names, and its body."""
+    match form.items:
+        case (_, Form(items=parameters), *body) if body:
+            return parameters, parameter_names(parameters), tuple(body)
+    raise _wrong(form, "(lambda (parameter ...) body)")
+
+
+def lambda_code(compiler: Compiler, form: Form, scope: LexicalScope, name: str) -> Code:
+    outer, compiler.in_argument = compiler.in_argument, False
+    try:
+        return _lambda_code(compiler, form, scope, name)
+    finally:
+        compiler.in_argument = outer
+
+
+def _lambda_code(compiler: Compiler, form: Form, scope: LexicalScope, name: str) -> Code:
+    parameters, names, body = lambda_parts(form)
+    code = Code("lambda", name, scope.code, len(names), form.span)
+    scope.code.inner.append(code)
+    for parameter in parameters:
+        code.add(Slot(Kind.ARGUMENT, parameter.span, stored=True))
+    bound: dict[str, Ref] = {name: SlotRef(0, i) for i, name in enumerate(names)}
+    code.result = _inside(compiler, code, body, LexicalScope(code, scope, bound, scope.horizon), form.span)
+    return code
+
+
+def _inside(compiler: Compiler, code: Code, body: tuple[Expression, ...], scope: LexicalScope, span: Span) -> Ref:
+    """Compile a body of its own: tags and inlined calls around it are a matter of its rows, not of its text."""
+    regions, inlined = compiler.regions, compiler.inlined
+    compiler.regions, compiler.inlined = (), ()
+    try:
+        return compiler.body(body, scope, span)
+    finally:
+        compiler.regions, compiler.inlined = regions, inlined
+
+
+def mem_part(form: Form) -> Expression:
+    if len(form.items) != 2:
+        raise _wrong(form, "(mem procedure)")
+    return form.items[1]
+
+
+def compile_mem(compiler: Compiler, form: Form, scope: LexicalScope) -> Ref:
+    operator = compiler.compile(mem_part(form), scope)
+    return compiler.add(scope, Slot(Kind.MEM, form.span, operator=operator, stored=True))
+
+
+# -------------------------------------------------------------------------------------------------- branching
+
+
+def truth(value: Any) -> bool:
+    """A predicate's value: a boolean, 0 or 1."""
+    if value is True or value is False:
+        return bool(value)
+    if isinstance(value, (int, float)) and (value == 0 or value == 1):
+        return bool(value)
+    raise ArgumentError(f"a predicate must be true, false, 0 or 1, got {show(value)}")
+
+
+def _select_columns(lifted: tuple[bool, ...], predicate: Any, consequent: Any, alternative: Any) -> np.ndarray:
+    if any(
+        getattr(v, "ndim", 0) > bool(flag) for v, flag in zip((predicate, consequent, alternative), lifted, strict=True)
+    ):
+        raise RowByRow
+    selected: np.ndarray = np.where(np.asarray(predicate) == 1, consequent, alternative)
+    return selected
+
+
+def _pull_selected(
+    lifted: tuple[bool, ...], wanted: tuple[bool, ...], cotangent: Any, result: Any, predicate: Any, *values: Any
+) -> tuple[Any, ...]:
+    """The cotangent goes to the value that was taken; the predicate has none, since procedures that decide have no
+    derivatives."""
+    shares: list[Any] = [None]
+    for position, (value, holds) in enumerate(zip(values, (True, False), strict=True), 1):
+        is_taken = np.asarray(predicate) == 1 if lifted[0] else truth(predicate)
+        if not wanted[position] or (not lifted[0] and is_taken != holds):
+            shares.append(None)
+            continue
+        share = np.where(is_taken == holds, cotangent, 0.0) if lifted[0] else cotangent
+        shares.append(gathered(share, lifted, position, value))
+    return tuple(shares)
+
+
+SELECT = Deterministic(
+    name="if",
+    arguments=(Argument("predicate", ANY), Argument("consequent", ANY), Argument("alternative", ANY)),
+    summary="One of two values that are both at hand.",
+    scalar=lambda predicate, consequent, alternative: consequent if truth(predicate) else alternative,
+    columns=_select_columns,
+    total=True,
+    pullback=_pull_selected,
+)
+
+
+def if_parts(form: Form) -> tuple[Expression, Expression, Expression]:
+    match form.items:
+        case (_, predicate, consequent, alternative):
+            return predicate, consequent, alternative
+    raise _wrong(form, "(if predicate consequent alternative)")
+
+
+def compile_if(compiler: Compiler, form: Form, scope: LexicalScope) -> Ref:
+    condition, consequent, alternative = if_parts(form)
+    predicate = compiler.compile(condition, scope)
+    if _is_at_hand(compiler, consequent, scope) and _is_at_hand(compiler, alternative, scope):
+        arguments = (predicate, compiler.compile(consequent, scope), compiler.compile(alternative, scope))
+        return compiler.add(scope, Slot(Kind.DETERMINISTIC, form.span, SELECT, arguments=arguments))
+    slot = Slot(Kind.IF, form.span, operator=predicate, stored=True)
+    codes = []
+    for name, part in (("consequent", consequent), ("alternative", alternative)):
+        code = Code("branch", name, scope.code, 0, part.span)
+        scope.code.inner.append(code)
+        code.result = _inside(compiler, code, (part,), LexicalScope(code, scope, {}, scope.horizon), part.span)
+        codes.append(code)
+    slot.branches = (codes[0], codes[1])
+    ref = compiler.add(scope, slot)
+    for code in codes:
+        code.if_slot = ref.slot
+    return ref
+
+
+def _is_at_hand(compiler: Compiler, item: Expression, scope: LexicalScope) -> bool:
+    """Whether evaluating the text in any case costs next to nothing and cannot fail: a number that is there already.
+
+    A global counts in an argument only: elsewhere evidence may be on its way to the choice that it names.
+    """
+    match item:
+        case Literal() | Quote():
+            return not isinstance(item.value, Symbol)
+        case Name(name=name):
+            found = scope.find(name)
+            if isinstance(found, SlotRef):
+                return found.depth == 0 and _is_number_slot(scope.code.slots[found.slot])
+            return compiler.in_argument and _is_number_global(compiler.analyzer.globals.get(name), scope.horizon)
+    return False
+
+
+def _is_number_global(target: Global | None, horizon: int) -> bool:
+    if target is None or target.order > horizon or (place := origin(target)) is None:
+        return False
+    code, _ = place
+    match code.result:
+        case Constant(value=value):
+            return isinstance(value, (int, float))
+        case SlotRef(depth=0, slot=index):
+            return _is_number_slot(code.slots[index])
+    return False
+
+
+def _is_number_slot(slot: Slot) -> bool:
+    return slot.kind in (Kind.RANDOM, Kind.ARGUMENT) or (
+        slot.kind is Kind.DETERMINISTIC and isinstance(slot.record, Deterministic) and slot.record.total
+    )
+
+
+def cond_as_if(form: Form) -> Expression:
+    clauses = form.items[1:]
+    if not clauses:
+        raise _wrong(form, "(cond (predicate value) ... (else value))")
+    result: Expression = Quote(None, form.span)
+    for position, clause in reversed(list(enumerate(clauses))):
+        match clause:
+            case Form(items=(Name(name="else"), *body)) if body and position == len(clauses) - 1:
+                result = _begin(tuple(body), clause.span)
+            case Form(items=(predicate, *body)) if body:
+                result = Form(
+                    (Name("if", clause.span), predicate, _begin(tuple(body), clause.span), result), clause.span
+                )
+            case _:
+                raise _wrong(form, "(cond (predicate value) ... (else value))")
+    return result
+
+
+def _begin(body: tuple[Expression, ...], span: Span) -> Expression:
+    return body[0] if len(body) == 1 else Form((Name("begin", span), *body), span)
+
+
+def and_as_if(form: Form) -> Expression:
+    result: Expression = Literal(True, form.span) if len(form.items) == 1 else form.items[-1]
+    for part in reversed(form.items[1:-1]):
+        result = Form((Name("if", part.span), part, result, Literal(False, part.span)), form.span)
+    return result
+
+
+def or_as_if(form: Form) -> Expression:
+    result: Expression = Literal(False, form.span) if len(form.items) == 1 else form.items[-1]
+    for part in reversed(form.items[1:-1]):
+        result = Form((Name("if", part.span), part, Literal(True, part.span), result), form.span)
+    return result
+
+
+SUGAR: dict[str, Callable[[Form], Expression]] = {"cond": cond_as_if, "and": and_as_if, "or": or_as_if}
+"""Forms that are written as others."""
+
+
+def compile_sugar(compiler: Compiler, form: Form, scope: LexicalScope) -> Ref:
+    head = form.items[0]
+    assert isinstance(head, Name)
+    return compiler.compile(SUGAR[head.name](form), scope)
+
+
+# ---------------------------------------------------------------------------------------------------- binding
+
+
+def compile_begin(compiler: Compiler, form: Form, scope: LexicalScope) -> Ref:
+    return compiler.body(form.items[1:], scope, form.span)
+
+
+def let_parts(form: Form) -> tuple[list[tuple[Name, Expression]], tuple[Expression, ...]]:
+    """The names and values that `let` or `letrec` binds, and the body."""
+    usage = "((name value) ...) and a body"
+    match form.items:
+        case (_, Form(items=bindings), *body) if body:
+            pairs: list[tuple[Name, Expression]] = []
+            for binding in bindings:
+                match binding:
+                    case Form(items=(Name() as name, value)):
+                        pairs.append((name, value))
+                    case _:
+                        raise _wrong(form, f"with {usage}")
+            return pairs, tuple(body)
+    raise _wrong(form, f"with {usage}")
+
+
+def compile_let(compiler: Compiler, form: Form, scope: LexicalScope) -> Ref:
+    pairs, body = let_parts(form)
+    for name, value in pairs:
+        scope = scope.inner({name.name: compiler.compile(value, scope)})
+    return compiler.body(body, scope, form.span)
+
+
+def compile_letrec(compiler: Compiler, form: Form, scope: LexicalScope) -> Ref:
+    """Lambdas, memoized or not, see themselves and each other; other values see what was bound before them."""
+    pairs, body = let_parts(form)
+    inner = scope.inner({})
+    waiting: list[tuple[Slot, Form, str]] = []
+    for name, value in pairs:
+        text = procedure_text(value)
+        if text is None:
+            continue
+        slot = Slot(Kind.LAMBDA, text.span)
+        ref: Ref = compiler.add(scope, slot)
+        waiting.append((slot, text, name.name))
+        if text is not value:
+            ref = compiler.add(scope, Slot(Kind.MEM, value.span, operator=ref, stored=True))
+        inner.names[name.name] = ref
+    for name, value in pairs:
+        if name.name not in inner.names:
+            inner.names[name.name] = compiler.compile(value, inner)
+    for slot, text, name_of in waiting:
+        slot.body = lambda_code(compiler, text, inner, name_of)
+    return compiler.body(body, inner, form.span)
+
+
+def procedure_text(value: Expression) -> Form | None:
+    """The lambda that the text of a value is, memoized or not."""
+    match value:
+        case Form(items=(Name(name="mem"), Form(items=(Name(name="lambda"), *_)) as text)):
+            return text
+        case Form(items=(Name(name="lambda"), *_)):
+            return value
+    return None
+
+
+# ----------------------------------------------------------------------------------------------- other forms
+
+
+def quoted(form: Form) -> Any:
+    """The value of a quoted datum."""
+    if len(form.items) != 2:
+        raise _wrong(form, "(quote datum)")
+    return _datum(form.items[1])
+
+
+def compile_quote(compiler: Compiler, form: Form, scope: LexicalScope) -> Ref:
+    return Constant(quoted(form))
+
+
+def _datum(item: Expression) -> Any:
+    match item:
+        case Name(name=name):
+            return Symbol(name)
+        case Form(items=items):
+            return tuple(map(_datum, items))
+        case Literal(value=value) | Quote(value=value):
+            return value
+    raise ArgumentError("a parameter cannot be quoted", item.span)
+
+
+def scope_include_parts(form: Form) -> tuple[Expression, Expression, Expression]:
+    match form.items:
+        case (_, scope, block, expression):
+            return scope, block, expression
+    raise _wrong(form, "(scope_include scope block expression)")
+
+
+def compile_scope_include(compiler: Compiler, form: Form, scope: LexicalScope) -> Ref:
+    named, key, expression = scope_include_parts(form)
+    name = scope_name(named)
+    block = compiler.compile(key, scope)
+    span = key.span
+    outer = compiler.regions
+    compiler.regions = (*outer, Region(name, block, span, _is_fixed_key(block, scope.code, span)))
+    try:
+        return compiler.compile(expression, scope)
+    finally:
+        compiler.regions = outer
+
+
+def scope_name(item: Expression) -> Any:
+    """A scope's name: a symbol (bare or quoted), a string or a number. Symbols are kept as their text."""
+    match item:
+        case Name(name=name):
+            return name
+        case Quote(value=Symbol(name=name)):
+            return name
+        case Literal(value=value) if not isinstance(value, bool):
+            return value
+        case Quote(value=value) if isinstance(value, (str, int, float)) and not isinstance(value, bool):
+            return value
+        case Form(items=(Name(name="quote"), inner)):
+            return scope_name(inner)
+    raise ArgumentError("a scope's name is a constant symbol, string or number", item.span)
+
+
+def _is_fixed_key(block: Ref, code: Code, span: Span) -> bool:
+    """Whether the text shows that a block's key is fixed. A random choice is refused; the rest is left to the trace."""
+    todo = [(0, block)]
+    fixed = True
+    while todo:
+        base, ref = todo.pop()
+        match ref:
+            case SlotRef(depth=depth, slot=index):
+                owner = code.ancestor(base + depth)
+                slot = owner.slots[index]
+                if slot.kind is Kind.RANDOM:
+                    hint = "make it an argument of a memoized procedure"
+                    raise ArgumentError("a block's key may not depend on a random choice", span, hint)
+                if slot.kind is Kind.DETERMINISTIC:
+                    todo.extend((base + depth, argument) for argument in slot.arguments)
+                else:
+                    fixed = fixed and slot.kind is Kind.ARGUMENT and owner.kind == "directive"
+            case GlobalRef():
+                fixed = False
+    return fixed
+
+
+SPECIAL_FORMS: dict[str, Callable[[Compiler, Form, LexicalScope], Ref]] = {
+    "lambda": compile_lambda,
+    "mem": compile_mem,
+    "if": compile_if,
+    **dict.fromkeys(SUGAR, compile_sugar),
+    "begin": compile_begin,
+    "let": compile_let,
+    "letrec": compile_letrec,
+    "quote": compile_quote,
+    "scope_include": compile_scope_include,
+    "tag": compile_scope_include,
+}
+
+assert not SPECIAL_FORMS.keys() & registry.PROCEDURES.keys()
+
+
+def refuse_as_name(name: str, span: Span | None) -> None:
+    """Raises VentureError for what can be no name of the program's own."""
+    if name in SPECIAL_FORMS or name == "else":
+        raise VentureError(f"{name} is a special form and cannot be assumed", span, "choose another name")

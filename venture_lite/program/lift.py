@@ -1,0 +1,141 @@
+"""Before the analysis: what of an expression is data, and what is its shape.
+
+Literals, loop variables and `{parameters}` that vary over the passes of a loop become argument slots of the directive's
+Code, so that expressions of one shape share one Code: ten hand-written observations are ten rows of one table. Inside a
+`lambda`, whose text may be inlined elsewhere, and in the branches of an `if`, literals stay part of the shape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from venture_lite.errors import VentureError
+from venture_lite.language.syntax import Expression, Form, Index, IndexName, Literal, Name, Parameter, Quote
+from venture_lite.program.parameters import constant_index, index_names
+
+ARGUMENT_PREFIX = "\0"
+"""Names of lifted arguments start with a character that no program text can hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lifted:
+    """An expression whose data stand apart."""
+
+    expression: Expression
+    # what each argument slot holds: a literal, or an index expression over loop variables and parameters
+    arguments: tuple[Literal | Parameter, ...]
+
+
+class Lifter:
+    def __init__(self, loop_variables: tuple[str, ...], parameters: Mapping[str, Any], lift_literals: bool) -> None:
+        self.loop_variables = frozenset(loop_variables)
+        self.parameters = parameters
+        self.lift_literals = lift_literals
+        self.arguments: list[Literal | Parameter] = []
+        self._known: dict[Hashable, int] = {}
+
+    def lift(self, expression: Expression) -> Lifted:
+        lifted = self._visit(expression, literals=self.lift_literals, bound=frozenset())
+        return Lifted(lifted, tuple(self.arguments))
+
+    def _argument(self, item: Literal | Parameter) -> Name:
+        # the same parameter twice is one column; every literal is its own, or `(normal 0 1)` and `(normal 1 1)` would
+        # differ in shape
+        key = shape(item) if isinstance(item, Parameter) else len(self.arguments)
+        position = self._known.setdefault(key, len(self.arguments))
+        if position == len(self.arguments):
+            self.arguments.append(item)
+        return Name(f"{ARGUMENT_PREFIX}{position}", item.span)
+
+    def _visit(self, item: Expression, literals: bool, bound: frozenset[str]) -> Expression:
+        match item:
+            case Literal() if literals:
+                return self._argument(item)
+            case Name(name=name) if name in self.loop_variables and name not in bound:
+                return self._argument(Parameter(IndexName(name, item.span), item.span))
+            case Parameter(index=index):
+                if self.loop_variables & index_names(index):
+                    return self._argument(item)
+                return Quote(constant_index(index, self.parameters), item.span)
+            case Form(items=(Name(name=head), *rest)) if head == "lambda" and rest:
+                names = frozenset(_parameter_names(rest[0]))
+                inner = [self._visit(part, False, bound | names) for part in rest[1:]]
+                return replace(item, items=(item.items[0], rest[0], *inner))
+            case Form(items=(Name(name=head), *rest)) if head == "if" and rest:
+                first = self._visit(rest[0], literals, bound)
+                return replace(item, items=(item.items[0], first, *(self._visit(p, False, bound) for p in rest[1:])))
+            case Form(items=(Name(name=head), *rest)) if head in ("cond", "and", "or", "case"):
+                return replace(item, items=(item.items[0], *(self._visit(p, False, bound) for p in rest)))
+            case Form(items=(Name(name=head), *rest)) if head in ("scope_include", "tag") and len(rest) == 3:
+                block = self._visit(rest[1], False, bound)
+                return replace(item, items=(item.items[0], rest[0], block, self._visit(rest[2], literals, bound)))
+            case Form(items=(Name(name=head), Form(items=bindings), *body)) if head in ("let", "letrec"):
+                return self._visit_let(item, bindings, tuple(body), literals, bound)
+            case Form(items=items):
+                return replace(item, items=tuple(self._visit(part, literals, bound) for part in items))
+        return item
+
+    def _visit_let(
+        self,
+        form: Form,
+        bindings: tuple[Expression, ...],
+        body: tuple[Expression, ...],
+        literals: bool,
+        bound: frozenset[str],
+    ) -> Form:
+        visited: list[Expression] = []
+        for binding in bindings:
+            match binding:
+                case Form(items=(Name(name=name) as target, value)):
+                    visited.append(replace(binding, items=(target, self._visit(value, literals, bound))))
+                    bound = bound | {name}
+                case _:
+                    visited.append(binding)
+        inner = tuple(self._visit(part, literals, bound) for part in body)
+        return replace(form, items=(form.items[0], replace(form.items[1], items=tuple(visited)), *inner))  # type: ignore[arg-type]
+
+
+def _parameter_names(item: Expression) -> list[str]:
+    match item:
+        case Form(items=items):
+            return [part.name for part in items if isinstance(part, Name)]
+        case Name(name=name):
+            return [name]
+    return []
+
+
+def shape(item: Expression | Index) -> Hashable:
+    """A key that two expressions share when they differ in nothing but their places."""
+    match item:
+        case Name(name=name):
+            return name
+        case Form(items=items):
+            return tuple(map(shape, items))
+        case Literal(value=value):
+            return ("literal", type(value).__name__, value)
+        case Quote(value=value):
+            return ("quote", _hashable(value))
+        case Parameter(index=index):
+            return ("parameter", _index_shape(index))
+    raise VentureError("not an expression")
+
+
+def _hashable(value: Any) -> Hashable:
+    try:
+        hash(value)
+    except TypeError:
+        return ("object", id(value))
+    return (type(value).__name__, value)
+
+
+def _index_shape(index: Index) -> Hashable:
+    match index:
+        case IndexName(name=name):
+            return name
+        case _:
+            return tuple(
+                _index_shape(part) if hasattr(part, "span") else _hashable(part)
+                for part in (getattr(index, field) for field in index.__slots__ if field not in ("span", "positions"))
+            ) + tuple(map(_index_shape, getattr(index, "positions", ())))

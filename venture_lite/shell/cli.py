@@ -1,0 +1,289 @@
+"""The command `venture`.
+
+Standard output carries values, standard error everything else. The exit status is 0 where all went well, 1 for an
+error in the program or its data, 2 for wrong usage, and after a signal 128 and its number: 130 after Ctrl-C. What is
+heavy is imported where it is used: the command's help must not wait for NumPy. A signal waits until it is: an import
+that is broken off may say something else (NumPy, that it is installed badly).
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from venture_lite.errors import Source, VentureError
+from venture_lite.inference.signals import Stop
+from venture_lite.shell.streams import say, write_line
+
+if TYPE_CHECKING:
+    from venture_lite.shell.data import Options
+    from venture_lite.shell.printer import Printer
+
+# columns of data files that are named as left out
+NOTES_SHOWN = 5
+
+FAILED = 1
+USAGE = 2
+SIGNALLED = 128
+# what is said at the end, by signal (Windows has no SIGHUP)
+ENDED_BY = {signal.SIGTERM: "terminated", getattr(signal, "SIGHUP", None): "the terminal has hung up"}
+
+EXAMPLES = """\
+examples:
+  venture run model.vnt --seed 1
+  venture run model.vnt -p sigma=0.5 -d data.csv --chains 4 --out draws.npz
+  echo '[sample (normal 0 1)]' | venture run -
+  venture check model.vnt
+  venture repl model.vnt
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command with its arguments (those of the process by default); returns the exit status."""
+    try:
+        options = _parser().parse_args(argv)
+    except SystemExit as ended:
+        return int(ended.code or 0)
+    with Stop().listening() as stop:
+        try:
+            return COMMANDS[options.command](options, stop)
+        except BrokenPipeError:
+            return FAILED
+        except KeyboardInterrupt:
+            number = stop.number or signal.SIGINT
+            say(ENDED_BY.get(number, "interrupted"))
+            return SIGNALLED + number
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="venture", description="Run probabilistic programs.", epilog=EXAMPLES, formatter_class=_Formatter
+    )
+    parser.add_argument("--version", action=_Version, nargs=0, help="print the version and end")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    run = commands.add_parser("run", help="run a program", epilog=EXAMPLES, formatter_class=_Formatter)
+    run.add_argument("file", metavar="FILE", help="the program; - is standard input")
+    _add_common(run)
+    run.add_argument("--chains", type=_positive, metavar="K", default=1, help="independent runs, in K processes")
+    run.add_argument("--out", type=Path, metavar="FILE", help="write draws to a .npz, .csv or .nc file")
+    run.add_argument("--json", action="store_true", help="print one JSON object a line")
+    check = commands.add_parser(
+        "check",
+        help="find what is wrong with a program without running it",
+        epilog=EXAMPLES,
+        formatter_class=_Formatter,
+    )
+    check.add_argument("file", metavar="FILE", help="the program; - is standard input")
+    _add_parameters(check)
+    check.add_argument("--json", action="store_true", help="print one JSON object a line, for editors")
+    repl = commands.add_parser("repl", help="a prompt for directives", epilog=EXAMPLES, formatter_class=_Formatter)
+    repl.add_argument("file", metavar="FILE", nargs="?", type=Path, help="a program to run first")
+    _add_common(repl)
+    repl.add_argument("--chains", type=_positive, metavar="K", default=1, help="independent traces of the program")
+    return parser
+
+
+def _add_parameters(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "-p", dest="values", metavar="NAME=VALUE", action="append", default=[], help="a parameter, its value as JSON"
+    )
+    parser.add_argument(
+        "-d",
+        dest="data",
+        metavar="[NAME=]PATH[:KEY]",
+        action="append",
+        default=[],
+        help="a parameter read from a .npy, .npz, .csv, .tsv or .parquet file; FILE alone binds every column or array",
+    )
+
+
+def _add_common(parser: argparse.ArgumentParser) -> None:
+    """The options of every command that runs directives."""
+    _add_parameters(parser)
+    parser.add_argument(
+        "--seed", type=_natural, metavar="N", help="seed of the random numbers; the default is a fresh one"
+    )
+    parser.add_argument(
+        "--plots", type=Path, metavar="DIR", help="write what (plot ...) shows as pictures into a folder"
+    )
+    parser.add_argument(
+        "--nested-calls", type=_positive, metavar="N", default=400_000, help="stop a deeper recursion (400000)"
+    )
+    parser.add_argument("--memory-mb", type=_positive, metavar="M", help="stop a process that takes more memory")
+
+
+class _Formatter(argparse.RawDescriptionHelpFormatter):
+    """Keeps the examples' lines."""
+
+
+class _Version(argparse.Action):
+    """Looks the version up only when it is asked for."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any, **__: Any) -> NoReturn:
+        from importlib.metadata import version
+
+        print(f"venture {version('venture-lite')}")
+        parser.exit()
+
+
+def _natural(text: str) -> int:
+    if not text.isascii() or not text.isdigit():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0")
+    return int(text)
+
+
+def _positive(text: str) -> int:
+    number = _natural(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError("at least 1 is needed")
+    return number
+
+
+def _seed(options: argparse.Namespace) -> int:
+    """The seed asked for, or a fresh one."""
+    return int.from_bytes(os.urandom(4), "little") if options.seed is None else int(options.seed)
+
+
+def _repl(options: argparse.Namespace, stop: Stop) -> int:
+    with stop.held():
+        from venture_lite import repl
+        from venture_lite.shell.data import UsageError
+
+    settings = repl.PromptSettings(
+        _seed(options),
+        options.chains,
+        options.nested_calls,
+        options.memory_mb,
+        tuple(options.values),
+        tuple(options.data),
+        options.plots,
+        repl.is_terminal(),
+    )
+    try:
+        return repl.start(settings, options.file, stop)
+    except VentureError as error:
+        say(str(error) if error.span or isinstance(error, UsageError) else f"error: {error}")
+        return USAGE if isinstance(error, UsageError) else FAILED
+
+
+def _run(options: argparse.Namespace, stop: Stop) -> int:
+    with stop.held():
+        from venture_lite.shell.data import UsageError
+        from venture_lite.shell.printer import Printer
+        from venture_lite.shell.workers import ProgramFailed
+
+    printer = Printer(options.json, options.out, options.plots, options.chains)
+    try:
+        _execute(options, printer, stop)
+    except UsageError as error:
+        say(str(error))
+        return USAGE
+    except VentureError as error:
+        printer.finish()
+        return _failed(error)
+    except ProgramFailed as error:
+        printer.finish()
+        say(str(error))
+        return FAILED
+    except MemoryError:
+        printer.finish()
+        say("error: out of memory")
+        return FAILED
+    finally:
+        printer.finish()
+    return 0
+
+
+def _failed(error: VentureError) -> int:
+    say(str(error) if error.span else f"error: {error}")
+    return FAILED
+
+
+def _execute(options: argparse.Namespace, printer: Printer, stop: Stop) -> None:
+    from venture_lite.shell.workers import Job, run
+
+    if options.out is not None:
+        from venture_lite.draws.files import check_output
+
+        check_output(options.out)
+    if options.plots is not None:
+        from venture_lite.draws.pictures import check_available
+
+        check_available()
+    seed = _seed(options)
+    job = Job(
+        _read_program(options.file),
+        _parameters(options),
+        seed,
+        options.chains,
+        options.nested_calls,
+        options.memory_mb,
+        printer.is_watched,
+    )
+    if options.seed is None:
+        say(f"seed: {seed}")
+    run(job, printer, stop)
+
+
+def _read_program(file: str) -> Source:
+    """The program's text.
+
+    Raises:
+        VentureError: no such file, nothing in it, or something other than text.
+    """
+    from venture_lite.language.source_files import read_source, read_standard_input
+
+    source = read_standard_input() if file == "-" else read_source(Path(file), None)
+    if not source.text.strip():
+        raise VentureError(f"{source.name} is empty: there is no directive in it")
+    return source
+
+
+def _check(options: argparse.Namespace, stop: Stop) -> int:
+    """What is wrong with a program, on standard output: that is what was asked for."""
+    with stop.held():
+        import json
+
+        from venture_lite.checker import check_source
+        from venture_lite.shell.data import UsageError
+
+    try:
+        parameters = _parameters(options).parameters or None
+        checked = check_source(_read_program(options.file), parameters)
+        if options.json:
+            lines = [json.dumps(found) for found in checked.as_dicts()]
+            write_line("\n".join(lines), sys.stdout)
+        else:
+            write_line(str(checked), sys.stdout)
+    except UsageError as error:
+        say(str(error))
+        return USAGE
+    except VentureError as error:
+        return _failed(error)
+    return 0 if checked.ok else FAILED
+
+
+def _parameters(options: argparse.Namespace) -> Options:
+    """The values of all `-p` and `-d`; what is left out of a file is said."""
+    from venture_lite.shell.data import read_options
+
+    memory = getattr(options, "memory_mb", None)
+    found = read_options(options.values, options.data, None if memory is None else memory * 2**20)
+    notes = list(found.left_out.values())
+    for note in notes[:NOTES_SHOWN]:
+        say(f"note: {note}")
+    if len(notes) > NOTES_SHOWN:
+        say(f"note: and {len(notes) - NOTES_SHOWN} more columns")
+    return found
+
+
+COMMANDS: dict[str, Callable[[argparse.Namespace, Stop], int]] = {"run": _run, "check": _check, "repl": _repl}
+
+
+if __name__ == "__main__":
+    sys.exit(main())

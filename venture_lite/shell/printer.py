@@ -1,0 +1,167 @@
+"""Writes what a program gives while it runs: values to standard output, all else to standard error."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TextIO
+
+from venture_lite.draws.draws import Draws
+from venture_lite.draws.presentation import counted
+from venture_lite.errors import VentureError
+from venture_lite.inference.progress import Display, Snapshot, is_watched
+from venture_lite.shell.report import RunReport, as_json, as_text
+from venture_lite.shell.streams import say, write_line
+
+
+class Printer:
+    """Writes values as they come. Mutable: it counts the sets of draws and remembers the warnings it has given."""
+
+    def __init__(self, as_json: bool, out: Path | None, plots: Path | None, chains: int = 1) -> None:
+        self._as_json = as_json
+        self._out = out
+        self._plots = plots
+        self._chains = chains
+        # what the program prints goes another way than its values: the streams as they are now
+        self._stream: TextIO | None = sys.stdout
+        self._display = Display(sys.stderr, chains) if not as_json and is_watched(sys.stderr) else None
+        self._draws_written = 0
+        self._pictures_written = 0
+        self._tables_shown = 0
+        self._warned: set[str] = set()
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether it shows how far the chains are."""
+        return self._display is not None
+
+    def progressed(self, chain: int, snapshot: Snapshot | None) -> None:
+        if self._display is not None:
+            self._display.update(chain, snapshot)
+
+    def warn(self, text: str) -> None:
+        if text not in self._warned:
+            self._warned.add(text)
+            self._say(f"warning: {text}")
+
+    def printed(self, line: str) -> None:
+        """A line of the program's own: among the values, or, where a machine reads those, for the person."""
+        if self._as_json:
+            self._say(line)
+        else:
+            self._write(line)
+
+    def report(self, report: RunReport) -> None:
+        """Write and show what a directive gave."""
+        draws = report.value if isinstance(report.value, Draws) else None
+        if report.partial is not None and draws is not None:
+            self._say(_partial(report, draws, self._chains))
+        file, rest, failure = self._save(draws, report.rest) if draws else (None, None, None)
+        picture = self._draw(draws) if draws is not None else None
+        self._show(report, file, rest, picture)
+        if draws is not None:
+            for warning in draws.summary().warnings:
+                self.warn(warning)
+        if failure is not None:
+            raise failure
+
+    def finish(self) -> None:
+        """Leave the terminal as it was."""
+        if self._display is not None:
+            self._display.clear()
+
+    def _say(self, text: str) -> None:
+        self.finish()
+        say(text)
+
+    def _write(self, text: str) -> None:
+        self.finish()
+        write_line(text, self._stream)
+
+    def _show(self, report: RunReport, file: Path | None, rest: Path | None, picture: Path | None) -> None:
+        """One directive's value on standard output."""
+        if self._as_json:
+            text = as_json(report, file, picture, rest)
+        else:
+            text = as_text(report, encoding=getattr(self._stream, "encoding", None))
+            if isinstance(report.value, Draws) and text:
+                text = "\n" * (self._tables_shown > 0) + text
+                self._tables_shown += 1
+        if text is not None:
+            self._write(text)
+
+    def _draw(self, draws: Draws) -> Path | None:
+        """Write what was plotted to a picture in `--plots`."""
+        if self._plots is None or draws.plotted is None:
+            return None
+        from venture_lite.draws.pictures import write
+
+        self._pictures_written += 1
+        path = self._plots / f"plot-{self._pictures_written}.png"
+        write(draws.plotted, path)
+        self._say(f"picture written to {path}")
+        return path
+
+    def _save(self, draws: Draws, rest: Draws | None) -> tuple[Path | None, Path | None, VentureError | None]:
+        """Write draws to `--out`, the second set to FILE-2 and so on, and what is left of uneven chains to FILE-rest.
+
+        What cannot stand there is written to a folder for temporary files. An error is handed back: what the draws say
+        can still be shown before it ends the program.
+        """
+        if self._out is None:
+            return None, None, None
+        self._draws_written += 1
+        number = f"-{self._draws_written}" if self._draws_written > 1 else ""
+        path = self._out.with_name(f"{self._out.stem}{number}{self._out.suffix}")
+        try:
+            return *self._written(draws, rest, path), None
+        except VentureError as error:
+            return *self._rescued(draws, rest, path.name), error
+
+    def _written(self, draws: Draws, rest: Draws | None, path: Path) -> tuple[Path, Path | None]:
+        draws.save(path)
+        self._say(f"draws written to {path}")
+        if rest is None:
+            return path, None
+        path_of_rest = path.with_name(f"{path.stem}-rest{path.suffix}")
+        rest.save(path_of_rest)
+        self._say(f"the rest written to {path_of_rest}, chain by chain")
+        return path, path_of_rest
+
+    def _rescued(self, draws: Draws, rest: Draws | None, name: str) -> tuple[Path | None, Path | None]:
+        """Draws that the disk of `--out` does not take, on that of temporary files if it does."""
+        import tempfile
+
+        with contextlib.suppress(OSError):
+            folder = Path(tempfile.mkdtemp(prefix="venture-draws-"))
+            try:
+                return self._written(draws, rest, folder / name)
+            except VentureError:
+                # a folder with draws in it stays
+                folder.rmdir()
+        return None, None
+
+
+def _partial(report: RunReport, draws: Draws, chains: int) -> str:
+    """What there is of an inference that did not come to its end."""
+    counts = draws.lengths()
+    if chains == 1:
+        held = counted(max(counts.values(), default=0), "draw")
+    else:
+        each = " each" * (draws.chain_count > 1)
+        held = f"{_listed(draws.numbers)} of {chains}, {counted(max(counts.values(), default=0), 'draw')}{each}"
+    if report.rest is not None:
+        held += "; the rest: " + ", ".join(
+            f"chain {number}: {counted(count, 'draw')}" for number, count in report.rest.lengths().items()
+        )
+    return f"partial draws ({report.partial}): {held}"
+
+
+def _listed(numbers: Sequence[int]) -> str:
+    """`chain 2`, `chains 0, 1 and 3`."""
+    if len(numbers) == 1:
+        return f"chain {numbers[0]}"
+    *first, last = map(str, numbers)
+    return f"chains {', '.join(first)} and {last}"

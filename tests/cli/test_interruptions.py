@@ -59,8 +59,15 @@ def run_with_signal(folder: Path, text: str, number: int, after: int) -> int:
     """`venture run` in this process, which sends itself a signal after so many draws; the exit status."""
     path = folder / "main.vnt"
     path.write_text(text)
-    with heeding_ctrl_c(), raised_at_draws(number, {after}):
-        return main(["run", str(path), "--seed", "1", "--out", str(folder / "x.npz")])
+    # whoever started the tests may have had it ignored, as nohup does
+    before = signal.getsignal(number)
+    if number != signal.SIGINT:
+        signal.signal(number, signal.SIG_DFL)
+    try:
+        with heeding_ctrl_c(), raised_at_draws(number, {after}):
+            return main(["run", str(path), "--seed", "1", "--out", str(folder / "x.npz")])
+    finally:
+        signal.signal(number, before)
 
 
 @contextlib.contextmanager

@@ -2,7 +2,7 @@
 
 An inference program fills one `DrawsBuilder` for each chain; `Draws.merge` joins the chains. Everything here is a
 copy of what the trace held. How the draws are summed up is in `summary.py`, how they are written to a file in
-`export.py`.
+`files.py`.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ CASES = {
     "an unknown action": (X + "\n(mhh default one 1)", ["2 unknown inference action mhh | did you mean mh?"]),
     "an action in an action": (X + "\n(repeat 5 (do (mh default one 1) (colect x)))", ["2 unknown inference action colect | collect"]),
     "an action as it is not written": (X + "\n(mh default one)", ["2 mh is written (mh SCOPE BLOCK T) | "]),
-    "a word misspelt": (X + "\n(mh default one 'drfit 0.1 10)", ["2 mh is written (mh SCOPE BLOCK T) | "]),
+    "a word misspelt": (X + "\n(mh default one 'drfit 0.1 10)", ["2 mh knows no such option | did you mean 'drift?"]),
     "a walk of Firefly Monte Carlo": (X + "\n(flymc default all auto 'map 0.1 'drift 0.1 'precondition 'adapt 9 5)", []),
     "gradients of Firefly Monte Carlo": (X + "\n(flymc default all auto 'untuned 0.1 'mala 0.1 'explicit 0.2 5)", []),
     "slices of Firefly Monte Carlo": (X + "\n(flymc default all auto 'map 0.1 'slice 2 5)", []),

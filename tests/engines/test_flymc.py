@@ -359,7 +359,7 @@ def test_a_search_that_does_not_converge_is_told(monkeypatch: pytest.MonkeyPatch
         (LINE, "'drift -1 1", "SIGMA must be a positive number"),
         (LINE, "'walk 1 1", "knows no such option"),
         (LINE, "'drift 1 'mala 1 1", "flymc is written"),
-        (LINE, "'slice 1 'adapt 10 1", "no step for"),
+        (LINE, "'slice 1 'adapt 10 1", "flymc takes 'adapt with 'drift or 'mala only"),
         (LINE, "'drift 1 'explicit 0 1", "FRACTION must be above 0"),
     ],
 )

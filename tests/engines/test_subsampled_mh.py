@@ -192,7 +192,7 @@ for n in 1...N: [observe (uniform_continuous 0 top) {Y[n]}]"""
         (NORMAL, "mu all 10 0.6 'drift 1 1", "EPS must be between 0 and 0.5"),
         (NORMAL, "mu all 10 0.1 'drift -1 1", "SIGMA must be a positive number"),
         (NORMAL, "mu all 10 0.1 'walk 1 1", "knows no such option"),
-        (NORMAL, "mu all 10 0.1 'precondition 1", "scales the steps of 'drift"),
+        (NORMAL, "mu all 10 0.1 'precondition 1", "takes 'precondition with 'drift only"),
         (NORMAL.replace("normal mu 2", "normal 0 (exp mu)"), "mu all 10 0.1 'drift 1 'proxy 1", "depends on the block"),
         (
             NORMAL.replace("normal mu 2", "gamma (exp mu) 2"),

@@ -2,7 +2,7 @@
 
 `program.py` goes through the directives, `expressions.py` through what the model evaluates, `inference.py` through what
 `infer` runs; `known.py` says what can be known of a value, `names.py` and `labels.py` what the text binds,
-`parameters.py` what it asks for, `usage.py` reads the usage of actions. Nothing is evaluated but constants, and one
+`parameters.py` what it asks for. Nothing is evaluated but constants, and one
 mistake does not hide the next.
 """
 

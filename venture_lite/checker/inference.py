@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 from venture_lite.checker.expressions import CheckedScope, Expressions
 from venture_lite.checker.known import Certain, Computed, Known, Primitive, RandomValue, refuse_count, value_of_call
-from venture_lite.checker.usage import matched
 from venture_lite.errors import ArgumentError, NameUnknown, VentureError, nearest
 from venture_lite.inference.actions import ACTIONS
+from venture_lite.inference.given import label_of
 from venture_lite.inference.program import no_value, not_constant
-from venture_lite.inference.reading import is_symbol
+from venture_lite.inference.usage import is_symbol
 from venture_lite.language.directives import EXAMPLES
 from venture_lite.language.suggestions import suggestion
 from venture_lite.language.syntax import Expression, Form, Literal, Name, Parameter, Quote
@@ -131,16 +131,17 @@ class Inference:
             hint = suggestion(head.name, [*ACTIONS, *EXAMPLES], EXAMPLES)
             self._tell(NameUnknown(f"unknown inference action {head.name}", hint=hint), head)
             return
-        found = matched(action.usage, tuple(arguments))
-        if found is None:
-            self._tell(ArgumentError(f"{head.name} is written {' or '.join(action.usage)}"), item)
+        try:
+            found = action.read(item)
+        except ArgumentError as error:
+            self._tell(error, item)
             self._inner_actions(arguments)
             return
-        for role, argument in found:
+        for role, argument in found.arguments:
             check = ROLES.get(role)
             if check is not None:
                 check(self, argument)
-        self._block_of_default(dict(found))
+        self._block_of_default(dict(found.arguments))
 
     def _inner_actions(self, arguments: list[Expression]) -> None:
         """Of an action that is written wrong: what stands in it may be wrong too."""
@@ -235,10 +236,8 @@ class Inference:
         return CheckedScope(dict.fromkeys(self.parameters.variables, Computed()))
 
     def label(self, item: Expression) -> None:
-        match item:
-            case Name() | Literal(value=str()) | Quote(value=Symbol()):
-                return
-        self._tell(ArgumentError("labelled is written (labelled EXPR NAME)"), item)
+        with self.findings.told(item.span):
+            label_of(item)
 
 
 ROLES: dict[str, Callable[[Inference, Expression], object]] = {

@@ -16,15 +16,13 @@ from venture_lite.engines.enumeration import (
     too_many_candidates,
 )
 from venture_lite.engines.single_gibbs import SingleGibbs
-from venture_lite.errors import ArgumentError, VentureError
+from venture_lite.errors import VentureError
+from venture_lite.inference.given import ActionForm
 from venture_lite.inference.program import Action, InferenceProgram, Kernel
-from venture_lite.inference.reading import parts_of
 from venture_lite.interpreter.impossible import rejects
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.scaffold import Builder, Scaffold, absorbing_count
 from venture_lite.interpreter.weights import NEVER, Weight, density_of
-from venture_lite.language.syntax import Form
-from venture_lite.program.forms import scope_name
 from venture_lite.trace.addresses import address
 from venture_lite.trace.runtime import Exchangeable
 from venture_lite.trace.table import ROW_MASK
@@ -200,14 +198,11 @@ class Gibbs:
         return found
 
 
-def _compile_gibbs(program: InferenceProgram, form: Form) -> Kernel:
-    parts = parts_of(form, 3, GIBBS.usage[0])
-    if len(parts) != 3:
-        raise ArgumentError(f"gibbs is written {GIBBS.usage[0]}", form.span)
-    scope, selector = scope_name(parts[0]), program.selector(parts[1])
+def _compile_gibbs(program: InferenceProgram, given: ActionForm) -> Kernel:
+    scope, selector = given.scope, given.selector
     engine = Gibbs(program.model, scope, program.block_counter(scope, selector))
-    run = program.kernel(form, scope, selector, program.count(parts[2], "T"), engine.step, engine)
-    return inspected_first(program, scope, selector, form, run, engine.check)
+    run = program.kernel(given.form, scope, selector, given.count("T"), engine.step, engine)
+    return inspected_first(program, scope, selector, given.form, run, engine.check)
 
 
 GIBBS = Action(

@@ -20,12 +20,10 @@ from venture_lite.blocks.precondition import Preconditioner
 from venture_lite.engines.mh import Resimulation
 from venture_lite.engines.transitions import from_within
 from venture_lite.errors import ArgumentError
+from venture_lite.inference.given import ActionForm
 from venture_lite.inference.program import Action, InferenceProgram, Kernel
-from venture_lite.inference.reading import is_symbol, options_of, parts_of
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.weights import Weight
-from venture_lite.language.syntax import Expression, Form
-from venture_lite.program.forms import scope_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,33 +186,27 @@ def _pulled(root: np.ndarray | None, gradient: np.ndarray) -> np.ndarray:
     return gradient if root is None else root.T @ gradient
 
 
-def compile_paths(
-    program: InferenceProgram, form: Form, action: Action, step: Expression, leapfrogs: Leapfrogs,
-    options: tuple[Expression, ...],
-) -> Kernel:  # fmt: skip
-    """The kernel of an action whose transitions are paths: `(ACTION SCOPE BLOCK ... options T)`."""
-    scope, selector = scope_name(form.items[1]), program.selector(form.items[2])
-    densities = Densities(program.model, action.name, program.warn)
-    chosen = options_of(form, options, {"precondition": 0}, action.usage[0])
-    preconditioner = Preconditioner(densities, program.draws) if "precondition" in chosen else None
-    size = program.positive(step, "STEP")
+def compile_paths(program: InferenceProgram, given: ActionForm, name: str, leapfrogs: Leapfrogs) -> Kernel:
+    """The kernel of an action of that name whose transitions are paths, steps of STEP long."""
+    scope, selector = given.scope, given.selector
+    densities = Densities(program.model, name, program.warn)
+    preconditioner = Preconditioner(densities, program.draws) if "precondition" in given else None
+    size = given.positive("STEP")
     end = program.shared.setdefault(PathEnd, PathEnd())
     engine = Hamiltonian(program.model, densities, size, leapfrogs, preconditioner, end)
     moved = from_within(program.model, engine.step, Resimulation(program.model))
-    run = program.kernel(form, scope, selector, program.count(form.items[-1], "T"), moved, engine)
+    run = program.kernel(given.form, scope, selector, given.count("T"), moved, engine)
     if preconditioner is None:
-        return inspected_first(program, scope, selector, form, run, densities.refuse, by_block=True)
+        return inspected_first(program, scope, selector, given.form, run, densities.refuse, by_block=True)
     refuse, begin = preconditioner.refuse, preconditioner.begin
-    return inspected_first(program, scope, selector, form, run, refuse, by_block=True, begin=begin)
+    return inspected_first(program, scope, selector, given.form, run, refuse, by_block=True, begin=begin)
 
 
-def _compile_hmc(program: InferenceProgram, form: Form) -> Kernel:
-    parts = parts_of(form, 5, HMC.usage[0])
-    leapfrogs = program.count(parts[3], "LEAPFROGS")
+def _compile_hmc(program: InferenceProgram, given: ActionForm) -> Kernel:
+    leapfrogs = given.count("LEAPFROGS")
     if not leapfrogs:
-        raise ArgumentError("LEAPFROGS must be 1 or more", parts[3].span)
-    fixed = len(parts) > 5 and is_symbol(parts[4], "fixed")
-    return compile_paths(program, form, HMC, parts[2], Leapfrogs(leapfrogs, fixed), parts[4 + fixed : -1])
+        raise ArgumentError("LEAPFROGS must be 1 or more", given["LEAPFROGS"].span)
+    return compile_paths(program, given, "hmc", Leapfrogs(leapfrogs, "fixed" in given))
 
 
 HMC = Action(

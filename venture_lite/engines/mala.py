@@ -9,14 +9,12 @@ Hastings' ratio, the densities of the step there and of the step back among it.
 from __future__ import annotations
 
 from venture_lite.engines.hmc import Leapfrogs, compile_paths
+from venture_lite.inference.given import ActionForm
 from venture_lite.inference.program import Action, InferenceProgram, Kernel
-from venture_lite.inference.reading import parts_of
-from venture_lite.language.syntax import Form
 
 
-def _compile_mala(program: InferenceProgram, form: Form) -> Kernel:
-    parts = parts_of(form, 4, MALA.usage[0])
-    return compile_paths(program, form, MALA, parts[2], Leapfrogs(1, fixed=True), parts[3:-1])
+def _compile_mala(program: InferenceProgram, given: ActionForm) -> Kernel:
+    return compile_paths(program, given, "mala", Leapfrogs(1, fixed=True))
 
 
 MALA = Action(

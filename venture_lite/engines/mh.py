@@ -16,15 +16,14 @@ from venture_lite.blocks.distributions import name_of, reads_arguments, refuse_d
 from venture_lite.blocks.inspection import inspected_first
 from venture_lite.engines.single_mh import SingleMH
 from venture_lite.engines.transitions import Transitions, from_within
-from venture_lite.errors import ArgumentError, KernelError
+from venture_lite.errors import KernelError
+from venture_lite.inference.given import ActionForm
 from venture_lite.inference.program import Action, InferenceProgram, Kernel
-from venture_lite.inference.reading import is_symbol, parts_of
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.regenerate import Proposal
-from venture_lite.language.syntax import Expression, Form, Quote
+from venture_lite.language.syntax import Expression
 from venture_lite.procedures.record import Random
 from venture_lite.procedures.transforms import REAL
-from venture_lite.program.forms import scope_name
 from venture_lite.trace.trace import Trace
 from venture_lite.values import freeze
 
@@ -171,36 +170,34 @@ def own_proposal(
     return OwnProposal(density, scope, block_count, program.warn), refuse_labels
 
 
-def _compile_mh(program: InferenceProgram, form: Form) -> Kernel:
-    usage = " or ".join(MH.usage)
-    parts = parts_of(form, 3, usage)
-    scope, selector = scope_name(parts[0]), program.selector(parts[1])
+def _compile_mh(program: InferenceProgram, given: ActionForm) -> Kernel:
+    scope, selector = given.scope, given.selector
     block_count = program.block_counter(scope, selector)
-    model, count = program.model, program.count(parts[-1], "T")
+    model, count = program.model, given.count("T")
     engine: Moves | OwnProposal
     refuse: Callable[[Model, list[int]], None] | None = None
     begin: Callable[[list[int]], None] | None = None
     by_block = False
-    if len(parts) == 3:
+    if "precondition" in given:
+        walk = preconditioned(program, given.positive("SIGMA", "the drift's SIGMA"))
+        engine = Moves(model, block_count, walk)
+        refuse, by_block, begin = walk.preconditioner.refuse, True, walk.preconditioner.begin
+    elif "drift" in given:
+        sigma = given.positive("SIGMA", "the drift's SIGMA")
+        engine = Moves(model, block_count, Drift(model.trace.rng, sigma))
+        refuse = refuse_discrete("'drift", "gibbs, or mh without 'drift")
+    elif "PROPOSAL" in given:
+        engine, refuse = own_proposal(program, scope, given["PROPOSAL"], block_count)
+    else:
         engine = Moves(model, block_count, Resimulation(model))
         transitions = engine.transitions
         transitions.single = SingleMH(model, scope, block_count is not None, transitions.decide)
-    elif len(parts) == 5 and is_symbol(parts[2], "drift"):
-        sigma = program.positive(parts[3], "the drift's SIGMA")
-        engine = Moves(model, block_count, Drift(model.trace.rng, sigma))
-        refuse = refuse_discrete("'drift", "gibbs, or mh without 'drift")
-    elif len(parts) == 6 and is_symbol(parts[2], "drift") and is_symbol(parts[4], "precondition"):
-        walk = preconditioned(program, program.positive(parts[3], "the drift's SIGMA"))
-        engine = Moves(model, block_count, walk)
-        refuse, by_block, begin = walk.preconditioner.refuse, True, walk.preconditioner.begin
-    elif len(parts) == 4 and not isinstance(parts[2], Quote) and not is_symbol(parts[2], "drift"):
-        engine, refuse = own_proposal(program, scope, parts[2], block_count)
-    else:
-        raise ArgumentError(f"mh is written {usage}", form.span)
     is_walk = isinstance(engine, Moves) and isinstance(engine.proposal, Drift)
     step = from_within(model, engine.step, Resimulation(model)) if is_walk else engine.step
-    run = program.kernel(form, scope, selector, count, step, engine)
-    return run if refuse is None else inspected_first(program, scope, selector, form, run, refuse, by_block, begin)
+    run = program.kernel(given.form, scope, selector, count, step, engine)
+    if refuse is None:
+        return run
+    return inspected_first(program, scope, selector, given.form, run, refuse, by_block, begin)
 
 
 MH = Action(

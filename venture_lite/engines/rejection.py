@@ -13,14 +13,12 @@ from typing import Any
 from venture_lite.blocks.inspection import inspected_first
 from venture_lite.blocks.weight_bounds import refuse_unbounded_evidence, weight_bound
 from venture_lite.engines.mh import Resimulation
-from venture_lite.errors import ArgumentError, InternalError, VentureError
+from venture_lite.errors import InternalError, VentureError
+from venture_lite.inference.given import ActionForm
 from venture_lite.inference.program import Action, InferenceProgram, Kernel
-from venture_lite.inference.reading import parts_of
 from venture_lite.interpreter.impossible import rejects
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.scaffold import Builder, Scaffold, absorbing_count
-from venture_lite.language.syntax import Form
-from venture_lite.program.forms import scope_name
 
 MANY = 100_000
 """Tries for one draw after which the user is told."""
@@ -91,14 +89,11 @@ class Rejection:
         weight_bound(model, Builder(model.trace).build(nodes))
 
 
-def _compile_rejection(program: InferenceProgram, form: Form) -> Kernel:
-    parts = parts_of(form, 3, REJECTION.usage[0])
-    if len(parts) != 3:
-        raise ArgumentError(f"rejection is written {REJECTION.usage[0]}", form.span)
-    scope, selector = scope_name(parts[0]), program.selector(parts[1])
+def _compile_rejection(program: InferenceProgram, given: ActionForm) -> Kernel:
+    scope, selector = given.scope, given.selector
     engine = Rejection(program.model, program.block_counter(scope, selector), program.warn)
-    run = program.kernel(form, scope, selector, program.count(parts[2], "T"), engine.step, engine)
-    return inspected_first(program, scope, selector, form, run, engine.refuse, by_block=True)
+    run = program.kernel(given.form, scope, selector, given.count("T"), engine.step, engine)
+    return inspected_first(program, scope, selector, given.form, run, engine.refuse, by_block=True)
 
 
 REJECTION = Action(

@@ -19,13 +19,11 @@ from venture_lite.blocks.inspection import inspected_first
 from venture_lite.engines.mh import Resimulation
 from venture_lite.engines.transitions import Transitions, from_within
 from venture_lite.errors import ArgumentError
+from venture_lite.inference.given import ActionForm
 from venture_lite.inference.program import Action, InferenceProgram, Kernel
-from venture_lite.inference.reading import parts_of
 from venture_lite.inference.selection import in_order, members_now, order_of
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.weights import Weight
-from venture_lite.language.syntax import Form
-from venture_lite.program.forms import scope_name
 
 
 class Slice:
@@ -107,18 +105,15 @@ class Slice:
         return self._inside and self._moves
 
 
-def _compile_slice(program: InferenceProgram, form: Form) -> Kernel:
-    parts = parts_of(form, 5, SLICE.usage[0])
-    if len(parts) != 5:
-        raise ArgumentError(f"slice is written {SLICE.usage[0]}", form.span)
-    scope, selector = scope_name(parts[0]), program.selector(parts[1])
-    width, most_steps = program.positive(parts[2], "WIDTH"), program.count(parts[3], "MAX-STEPS")
+def _compile_slice(program: InferenceProgram, given: ActionForm) -> Kernel:
+    scope, selector = given.scope, given.selector
+    width, most_steps = given.positive("WIDTH"), given.count("MAX-STEPS")
     if not most_steps:
-        raise ArgumentError("MAX-STEPS must be 1 or more", parts[3].span)
+        raise ArgumentError("MAX-STEPS must be 1 or more", given["MAX-STEPS"].span)
     engine = Slice(program.model, scope, program.block_counter(scope, selector), width, most_steps)
     step = from_within(program.model, engine.step, Resimulation(program.model))
-    run = program.kernel(form, scope, selector, program.count(parts[4], "T"), step, engine)
-    return inspected_first(program, scope, selector, form, run, refuse_discrete("slice", "gibbs, or mh"))
+    run = program.kernel(given.form, scope, selector, given.count("T"), step, engine)
+    return inspected_first(program, scope, selector, given.form, run, refuse_discrete("slice", "gibbs, or mh"))
 
 
 SLICE = Action(

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from venture_lite.errors import ArgumentError
+from venture_lite.inference.given import ActionForm
 from venture_lite.inference.program import Action, InferenceProgram, Kernel
-from venture_lite.inference.reading import parts_of
-from venture_lite.language.syntax import Form
 
 
-def _compile_do(program: InferenceProgram, form: Form) -> Kernel:
-    kernels = [program.compile(part) for part in form.items[1:]]
+def _compile_do(program: InferenceProgram, given: ActionForm) -> Kernel:
+    kernels = given.kernels()
 
     def run() -> None:
         for kernel in kernels:
@@ -18,22 +17,18 @@ def _compile_do(program: InferenceProgram, form: Form) -> Kernel:
     return run
 
 
-def _compile_repeat(program: InferenceProgram, form: Form) -> Kernel:
-    parts = parts_of(form, 2, "(repeat T KERNEL ...)")
-    return _repeated(program, form, program.count(parts[0], "T"), [program.compile(part) for part in parts[1:]])
+def _compile_repeat(program: InferenceProgram, given: ActionForm) -> Kernel:
+    return _repeated(program, "repeat", given.count("T"), given.kernels())
 
 
-def _compile_cycle(program: InferenceProgram, form: Form) -> Kernel:
-    parts = parts_of(form, 2, "(cycle (KERNEL ...) T)")
-    if len(parts) != 2 or not isinstance(parts[0], Form):
-        raise ArgumentError("cycle is written (cycle (KERNEL ...) T)", form.span)
-    kernels = [program.compile(part) for part in parts[0].items]
-    return _repeated(program, form, program.count(parts[1], "T"), kernels)
+def _compile_cycle(program: InferenceProgram, given: ActionForm) -> Kernel:
+    kernels = given.kernels()
+    return _repeated(program, "cycle", given.count("T"), kernels)
 
 
-def _repeated(program: InferenceProgram, form: Form, times: int, kernels: list[Kernel]) -> Kernel:
+def _repeated(program: InferenceProgram, name: str, times: int, kernels: list[Kernel]) -> Kernel:
     def run() -> None:
-        program.progress.begin(form.items[0].span.text, times)
+        program.progress.begin(name, times)
         try:
             for done in range(times):
                 program.model.poll()
@@ -46,19 +41,16 @@ def _repeated(program: InferenceProgram, form: Form, times: int, kernels: list[K
     return run
 
 
-def _compile_mixture(program: InferenceProgram, form: Form) -> Kernel:
-    usage = "(mixture (WEIGHT KERNEL ...) T)"
-    parts = parts_of(form, 2, usage)
-    if len(parts) != 2 or not isinstance(parts[0], Form) or not parts[0].items or len(parts[0].items) % 2:
-        raise ArgumentError(f"mixture is written {usage}", form.span)
-    weights = [program.value(item) for item in parts[0].items[::2]]
-    for item, weight in zip(parts[0].items[::2], weights, strict=True):
+def _compile_mixture(program: InferenceProgram, given: ActionForm) -> Kernel:
+    items = given.all("WEIGHT")
+    weights = [program.value(item) for item in items]
+    for item, weight in zip(items, weights, strict=True):
         if not isinstance(weight, (int, float)) or not 0 <= weight < float("inf"):
             raise ArgumentError(f"a weight must be a number that is not negative, got {weight}", item.span)
     total = float(sum(weights))
     if total <= 0:
-        raise ArgumentError("the weights of a mixture are all 0", form.span)
-    kernels = [program.compile(item) for item in parts[0].items[1::2]]
+        raise ArgumentError("the weights of a mixture are all 0", given.span)
+    kernels = given.kernels()
     random = program.model.trace.rng.random
 
     def choose() -> None:
@@ -70,10 +62,10 @@ def _compile_mixture(program: InferenceProgram, form: Form) -> Kernel:
                 return
         kernels[max(i for i, weight in enumerate(weights) if weight > 0)]()
 
-    return _repeated(program, form, program.count(parts[1], "T"), [choose])
+    return _repeated(program, "mixture", given.count("T"), [choose])
 
 
-DO = Action("do", ("(do KERNEL ...)",), "Runs the kernels one after the other.", _compile_do)
+DO = Action("do", ("(do [KERNEL ...])",), "Runs the kernels one after the other.", _compile_do)
 REPEAT = Action("repeat", ("(repeat T KERNEL ...)",), "Runs the kernels, in order, T times.", _compile_repeat)
 CYCLE = Action("cycle", ("(cycle (KERNEL ...) T)",), "Runs the kernels, in order, T times.", _compile_cycle)
 MIXTURE = Action(

@@ -6,23 +6,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from venture_lite.errors import ArgumentError, escaped
+from venture_lite.errors import escaped
+from venture_lite.inference.given import ActionForm, label_of
 from venture_lite.inference.program import Action, InferenceProgram, Kernel
-from venture_lite.inference.reading import parts_of
 from venture_lite.inference.watch import WatchedVariable
-from venture_lite.language.syntax import Expression, Form, Literal, Name, Quote
-from venture_lite.values import Symbol, show, to_python
+from venture_lite.language.syntax import Expression
+from venture_lite.values import show, to_python
 
 
 def _named(item: Expression) -> tuple[str, Expression]:
     """A variable's name and its expression."""
-    match item:
-        case Form(items=(Name(name="labelled"), expression, Name(name=name) | Literal(value=str(name)))):
-            return name, expression
-        case Form(items=(Name(name="labelled"), expression, Quote(value=Symbol(name=name)))):
-            return name, expression
-        case Form(items=(Name(name="labelled"), *_)):
-            raise ArgumentError("labelled is written (labelled EXPR NAME)", item.span)
+    labelled = LABELLED.find(item)
+    if labelled is not None:
+        return label_of(labelled["NAME"]), labelled["EXPR"]
     return " ".join(item.span.text.split()), item
 
 
@@ -54,16 +50,16 @@ def _drawing(
     return run
 
 
-def _compile_collect(program: InferenceProgram, form: Form) -> Kernel:
-    return _drawing(program, form.items[1:], program.draws.add_together)
+def _compile_collect(program: InferenceProgram, given: ActionForm) -> Kernel:
+    return _drawing(program, given.all("EXPR"), program.draws.add_together)
 
 
-def _compile_labelled(program: InferenceProgram, form: Form) -> Kernel:
-    return _drawing(program, [form], program.draws.add_together)
+def _compile_labelled(program: InferenceProgram, given: ActionForm) -> Kernel:
+    return _drawing(program, [given.form], program.draws.add_together)
 
 
-def _compile_print(program: InferenceProgram, form: Form) -> Kernel:
-    variables = [(name, program.sampler(expression)) for name, expression in map(_named, form.items[1:])]
+def _compile_print(program: InferenceProgram, given: ActionForm) -> Kernel:
+    variables = [(name, program.sampler(expression)) for name, expression in map(_named, given.all("EXPR"))]
 
     def run() -> None:
         print(escaped("  ".join(f"{name} = {show(sample())}" for name, sample in variables)))
@@ -71,18 +67,18 @@ def _compile_print(program: InferenceProgram, form: Form) -> Kernel:
     return run
 
 
-def _compile_plot(program: InferenceProgram, form: Form) -> Kernel:
-    return _drawing(program, parts_of(form, 1, PLOT.usage[0]), program.draws.add_plotted)
+def _compile_plot(program: InferenceProgram, given: ActionForm) -> Kernel:
+    return _drawing(program, given.all("EXPR"), program.draws.add_plotted)
 
 
 COLLECT = Action(
-    "collect", ("(collect EXPR ...)",), "Adds one draw of each expression to the result.", _compile_collect
+    "collect", ("(collect [EXPR ...])",), "Adds one draw of each expression to the result.", _compile_collect
 )
 LABELLED = Action(
     "labelled", ("(labelled EXPR NAME)",), "Adds one draw of the expression to the result, under a name of its own.",
     _compile_labelled,
 )  # fmt: skip
-PRINT = Action("print", ("(print EXPR ...)",), "Prints the present value of each expression.", _compile_print)
+PRINT = Action("print", ("(print [EXPR ...])",), "Prints the present value of each expression.", _compile_print)
 PLOT = Action(
     "plot", ("(plot EXPR ...)",),
     "Keeps one draw of each expression for a plot at the end of the program: a histogram and a trace of numbers, bars "

@@ -16,9 +16,11 @@ from typing import Any
 from venture_lite.draws.draws import DrawsBuilder, KernelStatistics
 from venture_lite.errors import ArgumentError, CallSite, NameUnknown, Span, VentureError, nearest, warn
 from venture_lite.inference.data import Data
+from venture_lite.inference.given import ActionForm
 from venture_lite.inference.lambdas import InferenceLambda, closed
 from venture_lite.inference.progress import Progress, Silent
 from venture_lite.inference.selection import Selector, all_members, scope_of, sweep
+from venture_lite.inference.usage import Matched, matched, refused
 from venture_lite.inference.watch import Watch
 from venture_lite.interpreter.ancestry import Sources, is_unobserved
 from venture_lite.interpreter.model import Model
@@ -43,12 +45,29 @@ class Action:
     """What an inference program may call: from its record follow compilation, help, completion and the manual."""
 
     name: str
-    # each way to write it, as in `(mh SCOPE BLOCK T)`
+    # each way to write it, as in `(mh SCOPE BLOCK T)`: all that is known of how its arguments stand (`usage.py`)
     usage: tuple[str, ...]
     # one or two sentences for `help` and the manual
     summary: str
-    # (program, form) -> a kernel; the form's arguments are checked now
-    compile: Callable[[InferenceProgram, Form], Kernel]
+    # a kernel; the arguments are checked now
+    compile: Callable[[InferenceProgram, ActionForm], Kernel]
+    # raises ArgumentError for arguments that the usage lets pass and that do not go together
+    refuse: Callable[[Matched], None] = lambda found: None
+
+    def read(self, form: Form) -> Matched:
+        """The arguments of a form. Raises ArgumentError where it is written otherwise than the usage says."""
+        found = matched(self.usage, form.items[1:])
+        if found is None:
+            raise refused(self.name, self.usage, form)
+        self.refuse(found)
+        return found
+
+    def find(self, item: Expression) -> Matched | None:
+        """The arguments where an expression is a form of this action. Raises as `read` does."""
+        match item:
+            case Form(items=(Name(name=name), *_)) if name == self.name:
+                return self.read(item)
+        return None
 
 
 class Row:
@@ -263,7 +282,7 @@ class InferenceProgram:
         if action is None:
             hint = suggestion(head.name, [*self.actions, *EXAMPLES], EXAMPLES)
             raise NameUnknown(f"unknown inference action {head.name}", head.span, hint)
-        return action.compile(self, item)
+        return action.compile(self, ActionForm(self, item, action.read(item)))
 
     def row(self, form: Form) -> Row:
         return self.rows.setdefault(id(form), Row(form.span.text or "kernel"))

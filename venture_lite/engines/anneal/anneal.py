@@ -17,15 +17,15 @@ from venture_lite.blocks.inspection import one_of_each_kind
 from venture_lite.engines.anneal.assignments import Assigning, Assignments
 from venture_lite.errors import ArgumentError, KernelError, NameUnknown, VentureError, nearest
 from venture_lite.inference.data import Data, Subsample
+from venture_lite.inference.given import ActionForm
 from venture_lite.inference.lambdas import InferenceLambda
 from venture_lite.inference.program import Action, InferenceProgram, Kernel, located
-from venture_lite.inference.reading import is_symbol, parts_of
 from venture_lite.inference.replay import ReplayedProcedure
 from venture_lite.inference.selection import Selector
+from venture_lite.inference.usage import Matched
 from venture_lite.interpreter.machine import NO_EVIDENCE
 from venture_lite.interpreter.model import Model
-from venture_lite.language.syntax import Expression, Form, Name
-from venture_lite.program.forms import scope_name
+from venture_lite.language.syntax import Expression
 from venture_lite.trace.addresses import address
 from venture_lite.values import Symbol, equal, show
 
@@ -189,18 +189,18 @@ SCHEDULES: dict[str, Callable[[int, int], Sequence[int]]] = {
 """Name -> sizes after each of the COUNT (T + 1) steps, from the number of data and T (section 2.4)."""
 
 
-def _schedule(program: InferenceProgram, item: Expression, churns: int) -> Sizes:
-    name = next((name for name in SCHEDULES if is_symbol(item, name)), None)
+def _schedule(program: InferenceProgram, given: ActionForm, churns: int) -> Sizes:
+    item, name = given["SCHEDULE"], given.word("SCHEDULE", SCHEDULES)
     try:
-        given = program.value(item) if name is None else name
+        value = program.value(item) if name is None else name
     except NameUnknown as error:
-        error.hint = nearest(item.name if isinstance(item, Name) else "", SCHEDULES) or error.hint
+        error.hint = nearest(item.span.text, SCHEDULES) or error.hint
         raise
-    name = given.name if isinstance(given, Symbol) else given
+    name = value.name if isinstance(value, Symbol) else value
     if isinstance(name, str) and name in SCHEDULES:
         return lambda count: SCHEDULES[name](count, churns)
-    if not isinstance(given, InferenceLambda):
-        raise ArgumentError(f"SCHEDULE must be {', '.join(SCHEDULES)} or a procedure, got {show(given)}", item.span)
+    if not isinstance(value, InferenceLambda):
+        raise ArgumentError(f"SCHEDULE must be {', '.join(SCHEDULES)} or a procedure, got {show(value)}", item.span)
     procedure = ReplayedProcedure(program, item)
     if procedure.count != 1:
         raise ArgumentError("a schedule takes one argument, the step", item.span)
@@ -235,26 +235,23 @@ def _size(value: Any, step: int, count: int, item: Expression) -> int:
 # ----------------------------------------------------------------------------------------------------- the action
 
 
-def _compile_anneal(program: InferenceProgram, form: Form) -> Kernel:
-    scope, schedule, *rest = parts_of(form, 3, ANNEAL.usage[0])
-    if tempers := is_symbol(rest[0], "energy"):
-        del rest[0]
-    if not rest:
-        raise ArgumentError(f"anneal is written {ANNEAL.usage[0]}", form.span)
-    if tempers and rest[1:]:
-        raise ArgumentError(
-            "with 'energy no kernels run: they would see the whole likelihood", rest[1].span, "kernels after anneal"
-        )
-    sizes = _schedule(program, schedule, program.count(rest[0], "T"))
+def _refuse_kernels(found: Matched) -> None:
+    if "energy" in found and "KERNEL" in found:
+        what = "with 'energy no kernels run: they would see the whole likelihood"
+        raise ArgumentError(what, found["KERNEL"].span, "kernels after anneal")
+
+
+def _compile_anneal(program: InferenceProgram, given: ActionForm) -> Kernel:
+    sizes = _schedule(program, given, given.count("T"))
     if program.annealing:
-        raise KernelError("an annealing cannot run inside another, whose data come and go", form.span)
+        raise KernelError("an annealing cannot run inside another, whose data come and go", given.span)
     program.annealing = True
     try:
-        kernels = [program.compile(part) for part in rest[1:]]
+        kernels = given.kernels()
     finally:
         program.annealing = False
-    engine = Annealing(program.model, scope_name(scope), kernels, tempers)
-    row = program.row(form)
+    engine = Annealing(program.model, given.scope, kernels, "energy" in given)
+    row = program.row(given.form)
     row.details = engine.details
     use = program.watch.use(engine.scope, Selector("all"))
 
@@ -266,16 +263,16 @@ def _compile_anneal(program: InferenceProgram, form: Form) -> Kernel:
             data = program.data() if program.data is not None else None
             if data is None or not data.count:
                 raise KernelError(
-                    "there are no data to anneal: no loop observes", form.span, "for n in 1...N: [observe ...]"
+                    "there are no data to anneal: no loop observes", given.span, "for n in 1...N: [observe ...]"
                 )
             wanted = sizes(data.count)
-            program.progress.begin(form.span.text, len(wanted))
+            program.progress.begin(given.span.text, len(wanted))
             try:
                 engine.run(data, wanted, program.progress.advance)
             finally:
                 program.progress.end()
         except VentureError as error:
-            raise located(error, form.span) from error
+            raise located(error, given.span) from error
         finally:
             row.transitions += engine.assignments - before[0]
             row.accepted += engine.changed - before[1]
@@ -293,4 +290,5 @@ ANNEAL = Action(
     "with T churn steps for each datum. The KERNELs run once for each pass through the data that are in. With "
     "'energy all data stay, and their likelihood is annealed.",
     _compile_anneal,
+    _refuse_kernels,
 )

@@ -18,10 +18,9 @@ from venture_lite.engines.firefly.firefly import Firefly, FireflyPoint, FireflyS
 from venture_lite.engines.mh import Resimulation
 from venture_lite.engines.transitions import from_within
 from venture_lite.errors import ArgumentError
+from venture_lite.inference.given import ActionForm
 from venture_lite.inference.program import Action, InferenceProgram, Kernel
-from venture_lite.inference.reading import is_symbol, options_of, parts_of
 from venture_lite.interpreter.model import Model
-from venture_lite.language.syntax import Expression, Form
 from venture_lite.program.forms import scope_name
 
 
@@ -173,10 +172,12 @@ def _probability(change: float) -> float:
     return 1.0 if change >= 0.0 else math.exp(change) if change == change else 0.0
 
 
-MOVES: dict[str, tuple[type[Walk] | type[Langevin] | type[SliceMove], str]] = {
-    "drift": (Walk, "the drift's SIGMA"), "mala": (Langevin, "STEP"), "slice": (SliceMove, "WIDTH"),
-}  # fmt: skip
-"""What a kernel is named, the move, and what its number is named."""
+MOVES: dict[str, tuple[type[Walk] | type[Langevin] | type[SliceMove], str, str]] = {
+    "drift": (Walk, "SIGMA", "the drift's SIGMA"),
+    "mala": (Langevin, "STEP", "STEP"),
+    "slice": (SliceMove, "WIDTH", "WIDTH"),
+}
+"""What a kernel is named, the move, its number, and what messages call that."""
 
 
 class FireflyMonteCarlo:
@@ -290,27 +291,14 @@ class FireflyMonteCarlo:
         return found | dict(self._counts)
 
 
-def _compile_flymc(program: InferenceProgram, form: Form) -> Kernel:
-    usage = " or ".join(FLYMC.usage)
-    parts = parts_of(form, 8, usage)
-    scope, selector = scope_name(parts[0]), program.selector(parts[1])
-    known = {**dict.fromkeys(MOVES, 1), "precondition": 0, "explicit": 1, "adapt": 1}
-    options = options_of(form, parts[5:-1], known, usage)
-    named = [name for name in MOVES if name in options]
-    if len(named) != 1:
-        raise ArgumentError(f"flymc is written {usage}", form.span)
-    kind, meaning = MOVES[named[0]]
-    size = program.positive(options[named[0]][0], meaning)
-    if kind is SliceMove and ("precondition" in options or "adapt" in options):
-        raise ArgumentError("a slice has no step for 'precondition or 'adapt", form.span, "'drift or 'mala")
-    adapting = program.count(options["adapt"][0], "BURN") if "adapt" in options else 0
-    explicit = _fraction(program, options["explicit"][0], "FRACTION") if "explicit" in options else None
+def _compile_flymc(program: InferenceProgram, given: ActionForm) -> Kernel:
+    scope, selector = given.scope, given.selector
+    kind, role, what = next(move for word, move in MOVES.items() if word in given)
+    size = given.positive(role, what)
+    adapting = given.count("BURN") if "adapt" in given else 0
+    explicit = _fraction(given, "FRACTION") if "explicit" in given else None
     settings = FireflySettings(
-        _bound_name(parts[2]),
-        _is_at_mode(parts[3]),
-        _fraction(program, parts[4], "Q"),
-        explicit,
-        "precondition" in options,
+        _bound_name(given), _is_at_mode(given), _fraction(given, "Q"), explicit, "precondition" in given
     )
     engine = FireflyMonteCarlo(program, settings, kind(), size, adapting)
 
@@ -318,28 +306,28 @@ def _compile_flymc(program: InferenceProgram, form: Form) -> Kernel:
         engine.prepare(model, nodes)
 
     step = from_within(program.model, engine.step, Resimulation(program.model))
-    run = program.kernel(form, scope, selector, program.count(parts[-1], "T"), step, engine)
-    return inspected_first(program, scope, selector, form, run, refuse, by_block=True, begin=engine.begin)
+    run = program.kernel(given.form, scope, selector, given.count("T"), step, engine)
+    return inspected_first(program, scope, selector, given.form, run, refuse, by_block=True, begin=engine.begin)
 
 
-def _bound_name(part: Expression) -> str | None:
-    name = scope_name(part)
+def _bound_name(given: ActionForm) -> str | None:
+    name = scope_name(given["BOUND"])
     if not isinstance(name, str):
-        raise ArgumentError("BOUND must be auto or the name of a bound", part.span)
+        raise ArgumentError("BOUND must be auto or the name of a bound", given["BOUND"].span)
     return None if name == "auto" else name
 
 
-def _is_at_mode(part: Expression) -> bool:
-    for name in ("map", "untuned"):
-        if is_symbol(part, name):
-            return name == "map"
-    raise ArgumentError("TUNING must be 'map or 'untuned", part.span)
+def _is_at_mode(given: ActionForm) -> bool:
+    word = given.word("TUNING", ("map", "untuned"))
+    if word is None:
+        raise ArgumentError("TUNING must be 'map or 'untuned", given["TUNING"].span)
+    return word == "map"
 
 
-def _fraction(program: InferenceProgram, part: Expression, what: str) -> float:
-    value = program.probability(part, what)
+def _fraction(given: ActionForm, role: str) -> float:
+    value = given.probability(role)
     if not value:
-        raise ArgumentError(f"{what} must be above 0", part.span)
+        raise ArgumentError(f"{role} must be above 0", given[role].span)
     return value
 
 

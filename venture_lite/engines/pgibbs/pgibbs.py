@@ -16,13 +16,11 @@ from typing import Any
 from venture_lite.engines.pgibbs.particle_columns import ColumnSweep
 from venture_lite.engines.pgibbs.particle_tree import TreeSweep
 from venture_lite.errors import ArgumentError
+from venture_lite.inference.given import ActionForm
 from venture_lite.inference.program import Action, InferenceProgram, Kernel
-from venture_lite.inference.reading import options_of, parts_of
 from venture_lite.inference.selection import Selector, in_order, in_range, order_of_key, scope_of
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.schedule import Schedule
-from venture_lite.language.syntax import Form
-from venture_lite.program.forms import scope_name
 from venture_lite.trace.scopes import DefaultScope
 
 
@@ -106,23 +104,21 @@ class ParticleGibbs:
         return found
 
 
-def _compile_pgibbs(program: InferenceProgram, form: Form) -> Kernel:
-    usage = PGIBBS.usage[0]
-    parts = parts_of(form, 4, usage)
-    scope, selector = scope_name(parts[0]), program.selector(parts[1])
+def _compile_pgibbs(program: InferenceProgram, given: ActionForm) -> Kernel:
+    scope, selector = given.scope, given.selector
     if selector.kind not in ("ordered", "range"):
-        raise ArgumentError("pgibbs goes through blocks in order", parts[1].span, "ordered, or (ordered_range LO HI)")
-    particles = program.count(parts[2], "P", least=2, hint="one particle alone never moves")
-    ancestor = "ancestor" in options_of(form, parts[3:-1], {"ancestor": 0}, usage)
-    engine = ParticleGibbs(program.model, scope, selector, particles, ancestor)
+        hint = "ordered, or (ordered_range LO HI)"
+        raise ArgumentError("pgibbs goes through blocks in order", given["BLOCKS"].span, hint)
+    particles = given.count("P", least=2, hint="one particle alone never moves")
+    engine = ParticleGibbs(program.model, scope, selector, particles, "ancestor" in given)
     # the warnings of a scope that is empty are those of a kernel that moves everything at once
-    count = program.count(parts[-1], "T")
-    run = program.kernel(form, scope, Selector("all"), count, engine.step, engine, moves=selector)
+    count = given.count("T")
+    run = program.kernel(given.form, scope, Selector("all"), count, engine.step, engine, moves=selector)
 
     def checked_run() -> None:
         found = scope_of(program.model, scope)
         if found is not None and found.block_count() and selector.kind == "range":
-            place = f"{form.span.place()}: the scope {scope} has no block"
+            place = f"{given.span.place()}: the scope {scope} has no block"
             if isinstance(found, DefaultScope):
                 hint = "its blocks have no keys; tag the choices with scope_include"
                 program.warn(f"{place} {selector.text()} ({hint}), nothing is moved")

@@ -25,14 +25,12 @@ from venture_lite.engines.subsampled.reach import Reach
 from venture_lite.engines.subsampled.sequential_test import Decision, NotFinite, RowTerms, SequentialTest, exact
 from venture_lite.engines.transitions import Transitions, from_within
 from venture_lite.errors import ArgumentError, VentureError
+from venture_lite.inference.given import ActionForm
 from venture_lite.inference.program import Action, InferenceProgram, Kernel
-from venture_lite.inference.reading import options_of, parts_of
 from venture_lite.interpreter.impossible import REJECTING
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.regenerate import Proposal
 from venture_lite.interpreter.weights import Weight
-from venture_lite.language.syntax import Form
-from venture_lite.program.forms import scope_name
 from venture_lite.trace.dependence import readers_come_and_go
 from venture_lite.trace.row_order import AnySampler, LooseSampler, order_of
 from venture_lite.trace.trace import Trace
@@ -355,48 +353,43 @@ def accepts(u: float, weight: Weight) -> bool:
     return weight.total >= 0.0 or u < math.exp(weight.total)
 
 
-def _engine(program: InferenceProgram, form: Form, always_audited: bool) -> tuple[Subsampled, Kernel]:
-    parts = parts_of(form, 5, SUBSAMPLED_MH.usage[0])
-    scope, selector = scope_name(parts[0]), program.selector(parts[1])
-    batch, tolerance = program.count(parts[2], "NBATCH", least=2), program.value(parts[3])
+def _engine(program: InferenceProgram, given: ActionForm, always_audited: bool) -> tuple[Subsampled, Kernel]:
+    scope, selector = given.scope, given.selector
+    batch, tolerance = given.count("NBATCH", least=2), given.value("EPS")
     if not isinstance(tolerance, (int, float)) or not 0 <= tolerance <= 0.5:
-        raise ArgumentError(f"EPS must be between 0 and 0.5, got {tolerance}", parts[3].span)
-    known = {"drift": 1, "precondition": 0, "proxy": 0, "bernstein": 0, "audit": 1}
-    options = options_of(form, parts[4:-1], known, SUBSAMPLED_MH.usage[0])
+        raise ArgumentError(f"EPS must be between 0 and 0.5, got {tolerance}", given["EPS"].span)
     audit = 1.0 if always_audited else 0.0
-    if "audit" in options:
-        audit = program.probability(options["audit"][0], "the audited fraction F")
+    if "audit" in given:
+        audit = given.probability("F", "the audited fraction F")
     model = program.model
     proposal: Proposal = Resimulation(model)
-    if "drift" in options:
-        sigma = program.positive(options["drift"][0], "the drift's SIGMA")
-        is_scaled = "precondition" in options
+    if "drift" in given:
+        sigma = given.positive("SIGMA", "the drift's SIGMA")
+        is_scaled = "precondition" in given
         proposal = preconditioned(program, sigma) if is_scaled else Drift(model.trace.rng, sigma)
-    elif "precondition" in options:
-        raise ArgumentError("'precondition scales the steps of 'drift, which is missing", form.span)
-    settings = SubsampledSettings(batch, float(tolerance), "proxy" in options, "bernstein" in options, audit)
+    settings = SubsampledSettings(batch, float(tolerance), "proxy" in given, "bernstein" in given, audit)
     engine = Subsampled(model, proposal, settings, program.block_counter(scope, selector), program.warn)
 
     def refuse(model: Model, nodes: list[int]) -> None:
-        if "drift" in options:
+        if "drift" in given:
             refuse_discrete("'drift", "mh or gibbs")(model, nodes)
         if isinstance(proposal, PreconditionedDrift):
             proposal.preconditioner.refuse(model, nodes)
         if tolerance or settings.proxy:
             engine.prepare(nodes)
 
-    step = from_within(model, engine.step, Resimulation(model)) if "drift" in options else engine.step
-    run = program.kernel(form, scope, selector, program.count(parts[-1], "T"), step, engine)
+    step = from_within(model, engine.step, Resimulation(model)) if "drift" in given else engine.step
+    run = program.kernel(given.form, scope, selector, given.count("T"), step, engine)
     begin = proposal.preconditioner.begin if isinstance(proposal, PreconditionedDrift) else None
-    return engine, inspected_first(program, scope, selector, form, run, refuse, by_block=True, begin=begin)
+    return engine, inspected_first(program, scope, selector, given.form, run, refuse, by_block=True, begin=begin)
 
 
-def _compile_subsampled_mh(program: InferenceProgram, form: Form) -> Kernel:
-    return _engine(program, form, always_audited=False)[1]
+def _compile_subsampled_mh(program: InferenceProgram, given: ActionForm) -> Kernel:
+    return _engine(program, given, always_audited=False)[1]
 
 
-def _compile_report(program: InferenceProgram, form: Form) -> Kernel:
-    engine, run = _engine(program, form, always_audited=True)
+def _compile_report(program: InferenceProgram, given: ActionForm) -> Kernel:
+    engine, run = _engine(program, given, always_audited=True)
 
     def report() -> None:
         run()

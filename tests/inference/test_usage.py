@@ -5,28 +5,36 @@ from __future__ import annotations
 import pytest
 
 from venture_lite.checker.inference import ROLES
-from venture_lite.checker.usage import Bracketed, Optional, Repeated, Role, Word, matched, pattern_of
 from venture_lite.errors import Source
 from venture_lite.inference.actions import ACTIONS
+from venture_lite.inference.usage import Bracketed, Clause, Clauses, Optional, Repeated, Role, matched, pattern_of
 from venture_lite.language.parse import parse_expression
 from venture_lite.language.syntax import Form
 
 
-def roles(usage: str, written: str) -> list[tuple[str, str]] | None:
+def roles(usage: str, written: str) -> list[str] | None:
     """The arguments of a form by their roles, as the usage says; None where it is not written so."""
     form = parse_expression(Source("", written))
     assert isinstance(form, Form)
     found = matched((usage,), form.items[1:])
-    return None if found is None else [(role, item.span.text) for role, item in found]
+    return None if found is None else [f"{role} {item.span.text}" for role, item in found.arguments]
 
 
 def test_a_usage_is_read_as_a_pattern() -> None:
-    assert pattern_of("(a X ['w Y] (Z T ...) U ... V...)") == (
+    assert pattern_of("(a X 'm Y ['w Z ['v]] ['u] (Z T ...) U ... V... [W ...])") == (
         Role("X"),
-        Optional((Word("w"), Role("Y"))),
+        Clauses(
+            (
+                Clause("m", (Role("Y"),), required=True),
+                Clause("w", (Role("Z"),), required=False),
+                Clause("v", (), required=False, inside="w"),
+                Clause("u", (), required=False),
+            )
+        ),
         Bracketed((Repeated((Role("Z"), Role("T")), 1),)),
         Repeated((Role("U"),), 1),
         Repeated((Role("V"),), 1),
+        Optional((Repeated((Role("W"),), 1),)),
     )
 
 
@@ -44,18 +52,25 @@ def test_a_usage_is_read_as_a_pattern() -> None:
         ("(k S ['proxy] ['audit F] T)", "(k s 'audit 0.1 'proxy 3)", ["S s", "F 0.1", "T 3"]),
         ("(k S ['proxy] ['audit F] T)", "(k s 'proxy 'proxy 3)", None),
         ("(k S ['drift X ['scaled]] ['proxy] T)", "(k s 'proxy 'drift 0.1 'scaled 3)", ["S s", "X 0.1", "T 3"]),
+        ("(k S ['drift X ['scaled]] ['proxy] T)", "(k s 'scaled 'drift 0.1 3)", ["S s", "X 0.1", "T 3"]),
+        ("(k S ['drift X ['scaled]] ['proxy] T)", "(k s 'scaled 'proxy 3)", None),
+        ("(k S 'drift X ['proxy] T)", "(k s 'proxy 'drift 0.1 3)", ["S s", "X 0.1", "T 3"]),
+        ("(k S 'drift X ['proxy] T)", "(k s 'proxy 3)", None),
+        ("(k S ['proxy] T)", "(k s proxy)", ["S s", "T proxy"]),
+        ("(mh S PROPOSAL T)", "(mh s f 3)", ["S s", "PROPOSAL f", "T 3"]),
+        ("(mh S PROPOSAL T)", "(mh s 'f 3)", None),
         ("(repeat T K ...)", "(repeat 3 a b)", ["T 3", "K a", "K b"]),
         ("(repeat T K ...)", "(repeat 3)", None),
         ("(anneal S T K...)", "(anneal s 3 a b)", ["S s", "T 3", "K a", "K b"]),
-        ("(do K ...)", "(do)", []),
+        ("(do [K ...])", "(do)", []),
+        ("(do K ...)", "(do)", None),
         ("(mixture (W K ...) T)", "(mixture (1 a 2 b) 3)", ["W 1", "K a", "W 2", "K b", "T 3"]),
         ("(mixture (W K ...) T)", "(mixture (1 a 2) 3)", None),
         ("(mixture (W K ...) T)", "(mixture 1 3)", None),
     ],
 )
 def test_a_form_is_matched(usage: str, written: str, wanted: list[str] | None) -> None:
-    found = roles(usage, written)
-    assert found == (None if wanted is None else [(role, text) for role, text in map(str.split, wanted)])
+    assert roles(usage, written) == wanted
 
 
 @pytest.mark.parametrize("name", ACTIONS)
@@ -73,6 +88,8 @@ def _roles(pattern: tuple[object, ...]) -> list[Role]:
         match part:
             case Role():
                 found.append(part)
+            case Clauses(clauses):
+                found.extend(role for clause in clauses for role in clause.roles)
             case Bracketed(parts) | Optional(parts) | Repeated(parts, _):
                 found.extend(_roles(parts))
     return found

@@ -1,0 +1,83 @@
+"""What an action of an inference program is given: its arguments, by the capitals of its usage."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from venture_lite.errors import ArgumentError, Span
+from venture_lite.inference.selection import Selector
+from venture_lite.inference.usage import Matched, is_symbol
+from venture_lite.language.syntax import Expression, Form, Literal, Name, Quote
+from venture_lite.program.forms import scope_name
+from venture_lite.values import Symbol
+
+if TYPE_CHECKING:
+    from venture_lite.inference.program import InferenceProgram, Kernel
+
+
+@dataclass(frozen=True, slots=True)
+class ActionForm:
+    """One action as it is written in a program, by the usage that it fits.
+
+    Each reader takes the capitals of an argument, and raises ArgumentError where the argument is something else;
+    `what` is how a message calls it.
+    """
+
+    program: InferenceProgram
+    form: Form
+    matched: Matched
+
+    @property
+    def span(self) -> Span:
+        return self.form.span
+
+    @property
+    def scope(self) -> Any:
+        """The name of SCOPE."""
+        return scope_name(self["SCOPE"])
+
+    @property
+    def selector(self) -> Selector:
+        """Which blocks BLOCK, or BLOCKS, means."""
+        return self.program.selector(self["BLOCK" if "BLOCK" in self else "BLOCKS"])
+
+    def __contains__(self, name: str) -> bool:
+        """Whether an argument, by its capitals, or a quoted word is there."""
+        return name in self.matched
+
+    def __getitem__(self, role: str) -> Expression:
+        return self.matched[role]
+
+    def all(self, role: str) -> list[Expression]:
+        """Every argument that stands for these capitals."""
+        return self.matched.all(role)
+
+    def count(self, role: str, least: int = 0, hint: str | None = None) -> int:
+        return self.program.count(self[role], role, least, hint)
+
+    def positive(self, role: str, what: str | None = None) -> float:
+        return self.program.positive(self[role], what or role)
+
+    def probability(self, role: str, what: str | None = None) -> float:
+        return self.program.probability(self[role], what or role)
+
+    def value(self, role: str) -> Any:
+        return self.program.value(self[role])
+
+    def word(self, role: str, words: Iterable[str]) -> str | None:
+        """Which of some words the argument is, quoted or not; None where it is something else."""
+        return next((word for word in words if is_symbol(self[role], word)), None)
+
+    def kernels(self) -> list[Kernel]:
+        """What every KERNEL is compiled to."""
+        return [self.program.compile(item) for item in self.all("KERNEL")]
+
+
+def label_of(item: Expression) -> str:
+    """The NAME of a variable that is collected: a symbol or a string. Raises ArgumentError where it is none."""
+    match item:
+        case Name(name=name) | Literal(value=str(name)) | Quote(value=Symbol(name=name)):
+            return name
+    raise ArgumentError("NAME must be a symbol or a string", item.span)

@@ -11,7 +11,7 @@ run: $(STAMP)
 	$(BIN)/python programs/digits.py
 
 test: $(STAMP)
-	$(BIN)/python -m pytest -n 2 -m "not slow"
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
 
 # what one runs between two edits: no posteriors, no generated programs, no processes, no documents
 quick: $(STAMP)
@@ -20,7 +20,7 @@ quick: $(STAMP)
 setup: $(STAMP)
 
 test-slow: $(STAMP)
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 bench: $(STAMP)
 	$(BIN)/python -m tests.benchmarks

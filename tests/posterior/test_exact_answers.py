@@ -11,6 +11,9 @@ from tests.posterior.reference import likelihood_weighting
 from tests.statistics import THRESHOLD, statistics
 
 
+TOO_FEW = "too few effective runs to tell"
+
+
 def disagreements(case: Case, runs: int) -> list[str]:
     """Comparisons of the weighted means, with the error of a ratio estimator (delta method), that are too far off."""
     program = case.forward or case.program
@@ -18,7 +21,7 @@ def disagreements(case: Case, runs: int) -> list[str]:
     weights = np.exp(log_weights - log_weights.max())
     # A weighted mean is a mean of about this many draws, and its tails are those of fewer.
     if weights.sum() ** 2 / (weights**2).sum() < 60:
-        return ["too few effective runs to tell"]
+        return [TOO_FEW]
     found = []
     for name, expected in case.exact().items():
         for statistic in statistics(expected):
@@ -32,7 +35,8 @@ def disagreements(case: Case, runs: int) -> list[str]:
 
 @pytest.mark.parametrize("case", [pytest.param(case, id=case.name) for case in CASES])
 def test_exact_answer_agrees_with_likelihood_weighting(case: Case) -> None:
-    assert disagreements(case, 2_000) == []
+    found = disagreements(case, 1_000)
+    assert (disagreements(case, 2_000) if found == [TOO_FEW] else found) == []
 
 
 @pytest.mark.slow

@@ -34,14 +34,32 @@ def kind(engine: str) -> str:
 
 
 LONG = (
+    "choices_come_and_go",
+    "conditional_members",
+    "crp_of_normals",
     "depth_as_argument",
+    "evidence_at_depth",
     "evidence_in_branch",
     "evidence_through_calls",
+    "finite_mixture",
     "franchise",
+    "gp_kinds",
     "hierarchical_states",
+    "hmm_persistence_uncollapsed",
+    "keys_alike",
+    "lazy_or",
+    "mutual_recursion",
+    "nested_flips",
+    "pitman_yor_of_categories",
+    "precision_matrix",
+    "random_graph",
     "random_sum",
+    "shared_walk",
+    "structure_in_rows",
+    "tree_size",
+    "two_features",
 )
-"""Cases of which a draw takes several milliseconds."""
+"""Cases of which a thousand draws take seconds."""
 
 
 def every_day(case: Case) -> list[str]:

@@ -173,7 +173,7 @@ def test_a_hidden_chain_loses_the_likelihood_of_what_is_out_and_keeps_its_states
         assert isinstance(draws, Draws)
         return {"s": np.asarray(draws["s"], dtype=float).reshape(n)}
 
-    assert_chain_agrees(more, {"s": table(weights)}, draws=400, what="a hidden chain")
+    assert_chain_agrees(more, {"s": table(weights)}, draws=800, what="a hidden chain")
     data = data_of(v)
     data.remove(1)
     check(v.traces[0])

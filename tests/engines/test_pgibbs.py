@@ -379,7 +379,7 @@ def test_particles_may_hold_values_of_several_types(values: str, number: str, op
         for r, up in ((1, 0.3), (0, 0.8))
         for s in (0, 1)
     }
-    agrees((text, "(+ r (* 2 s))", lambda: exact(weights)), f"(pgibbs default ordered 3 {option} 1)", 250)
+    agrees((text, "(+ r (* 2 s))", lambda: exact(weights)), f"(pgibbs default ordered 3 {option} 1)", 600)
 
 
 def test_impossible_states_are_left_for_possible_ones() -> None:

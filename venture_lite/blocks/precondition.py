@@ -152,28 +152,20 @@ class Preconditioner:
 
     def _is_elsewhere(self, scale: Scale, density: BlockDensity) -> bool:
         model = density.model
-        mark = model.trace.journal.mark()
-        try:
+        with model.aside():
             _, here, _ = self.densities.here(density)
             there = self.densities.at(density, scale.mode)
-        finally:
-            model.rollback(mark)
         if there is None or there[0].impossible != here.impossible:
             return there is not None and there[0].impossible < here.impossible
         return not scale.holds(there[0].total, here.total)
 
     def _move(self, scale: Scale, density: BlockDensity) -> None:
         model = density.model
-        mark = model.trace.journal.mark()
-        try:
+        with model.transaction() as change:
             found = self.densities.at(density, scale.draw(model.trace.rng))
-        except BaseException:
-            model.rollback(mark)
-            raise
-        if found is None or found[0].impossible:
-            model.rollback(mark)
-            return
-        model.commit_transition()
+            if found is None or found[0].impossible:
+                return
+            change.keep()
         self._count(MOVED)
         if self._draws is not None:
             self._draws.mark_earlier()
@@ -231,14 +223,13 @@ def _linear(model: Model, block: tuple[int, ...]) -> LinearBlock | None:
 def _found(densities: Densities, density: BlockDensity, block: tuple[int, ...]) -> Scale:
     """By gradients in free coordinates; the trace is left as it was."""
     model = density.model
-    mark = model.trace.journal.mark()
 
     def evaluate(free: np.ndarray) -> tuple[float, np.ndarray] | None:
-        model.trace.journal.rollback(mark)
-        found = densities.at(density, free)
+        with model.aside():
+            found = densities.at(density, free)
         return None if found is None or found[0].impossible else (found[0].total, found[1])
 
-    try:
+    with model.aside():
         start = density.present()
         peak = mode_search.search(evaluate, start)
         if not peak.is_maximum:
@@ -246,8 +237,6 @@ def _found(densities: Densities, density: BlockDensity, block: tuple[int, ...]) 
         made = Scale(peak.at, *mode_search.root_of(peak.curvature), model.setups.edition)
         if not made.describes(lambda free: None if (found := evaluate(free)) is None else found[0]):
             raise _not_normal(model, block)
-    finally:
-        model.rollback(mark)
     return made
 
 

@@ -50,48 +50,33 @@ class Gibbs:
             if moved is not None:
                 self.restructured = moved and not self.single.quiet
                 return moved
-        model = self.model
-        journal = model.trace.journal
-        mark = journal.mark()
-        try:
-            changed = self._step(principals, key)
-        except BaseException:
-            model.rollback(mark)
-            raise
-        self.restructured = changed
-        if changed:
-            model.commit_transition()
-        model.fill_again()
-        return changed
+        with self.model.transaction() as change:
+            self.restructured = self._step(principals, key)
+            if self.restructured:
+                change.keep()
+        return self.restructured
 
     def _step(self, principals: Sequence[int], key: Any) -> bool:
         model = self.model
-        journal = model.trace.journal
         self.check(self.model, list(principals))
-        mark = journal.mark()
         scaffold = Builder(model.trace).build(principals)
         enumeration = Enumeration(model, self._membership(key), self._current(scaffold))
         weighed = absorbing_count(model.trace, scaffold)
         current, alone = self._present_weight(scaffold, key)
-        mark_detached = journal.mark()
         weights: list[Weight] = []
         paths: list[list[Any]] = []
         more = True
         while more:
             weight = self._weigh(scaffold, enumeration, alone)
-            self._count_blocks(weight)
             self.rows += weighed
             # the path on which every decision is the current state's: the state as it is, nothing drawn anew
             weights.append(current if enumeration.on_current else weight)
             paths.append([] if enumeration.on_current else enumeration.path())
-            model.trace.constants.keep_fresh()
-            journal.rollback(mark_detached)
             if len(weights) > MOST_CANDIDATES:
                 raise too_many_candidates()
             more = enumeration.advance()
         chosen = draw_candidate(weights, model.trace.rng.random())
         if not paths[chosen]:
-            journal.rollback(mark)
             return False
         enumeration.follow(paths[chosen])
         self._regenerate(scaffold, enumeration)
@@ -99,19 +84,20 @@ class Gibbs:
 
     def _weigh(self, scaffold: Scaffold, enumeration: Enumeration, alone: bool) -> Weight:
         """The weight of the enumeration's candidate (of the present state it is known, and means nothing here); what
-        it changed is in the journal. `alone`: the present state can be enumerated without regenerating it."""
+        it changed is taken back. `alone`: the present state can be enumerated without regenerating it."""
         model = self.model
-        mark = model.trace.journal.mark()
         enumeration.restart()
+        if alone and not enumeration.tape:
+            (node,) = scaffold.principals
+            application = model.trace.application(node >> 32, node & ROW_MASK)
+            enumeration.propose(node, *application, model.trace.value(node))
+            return Weight()
         try:
-            if alone and not enumeration.tape:
-                (node,) = scaffold.principals
-                application = model.trace.application(node >> 32, node & ROW_MASK)
-                enumeration.propose(node, *application, model.trace.value(node))
-                return Weight()
-            return self._regenerate(scaffold, enumeration)
+            with model.transaction():
+                weight = self._regenerate(scaffold, enumeration)
+                self._count_blocks(weight)
+                return weight
         except VentureError as error:
-            model.rollback(mark)
             if not rejects(model, error, model.regenerator.touched(scaffold)):
                 raise
             # a candidate of probability zero
@@ -144,13 +130,12 @@ class Gibbs:
             (node, *model.trace.application(node >> 32, node & ROW_MASK), model.trace.value(node)) for node in fresh
         ]
         weight = model.regenerator.detach(scaffold, counts=True)
-        mark = model.trace.journal.mark()
-        for node, operator, arguments, value in known:
-            if in_block(*model.trace.decode(node)):
-                weight.add(density_of(model.trace, node >> 32, node & ROW_MASK, operator, arguments, value))
-            if isinstance(operator, Exchangeable):
-                model.trace.statistics.incorporate(operator, value, arguments)
-        model.trace.journal.rollback(mark)
+        with model.aside():
+            for node, operator, arguments, value in known:
+                if in_block(*model.trace.decode(node)):
+                    weight.add(density_of(model.trace, node >> 32, node & ROW_MASK, operator, arguments, value))
+                if isinstance(operator, Exchangeable):
+                    model.trace.statistics.incorporate(operator, value, arguments)
         weight.plus(blocks)
         drawn = fresh if self.scope == "default" else [node for node in fresh if in_block(*model.trace.decode(node))]
         return weight, len(scaffold.principals) == 1 and not drawn

@@ -23,6 +23,7 @@ from venture_lite.errors import ArgumentError
 from venture_lite.inference.given import ActionForm
 from venture_lite.inference.program import Action, InferenceProgram, Kernel
 from venture_lite.interpreter.model import Model
+from venture_lite.interpreter.transaction import Transaction
 from venture_lite.interpreter.weights import Weight
 
 
@@ -116,17 +117,11 @@ class Hamiltonian:
             self.preconditioner.settle(nodes)
         model, density = self.model, self.densities.of(nodes)
         root = self.preconditioner.root(nodes) if self.preconditioner is not None else None
-        mark = model.trace.journal.mark()
-        try:
+        with model.transaction() as change:
             start = self._start(nodes, density)
-            end = self._moved(density, start, root, mark)
-        except BaseException:
-            model.rollback(mark)
-            raise
-        if end is not None:
-            model.commit_transition()
-        else:
-            model.trace.journal.rollback(mark)
+            end = self._moved(density, start, root, change)
+            if end is not None:
+                change.keep()
         self._end.put(nodes, model.trace.journal.version, end or start)
         return end is not None
 
@@ -135,23 +130,25 @@ class Hamiltonian:
         known = self._end.at(nodes, self.model.trace.journal.version)
         return known or PathPoint(*self.densities.here(density))
 
-    def _moved(self, density: BlockDensity, start: PathPoint, root: np.ndarray | None, mark: int) -> PathPoint | None:
+    def _moved(
+        self, density: BlockDensity, start: PathPoint, root: np.ndarray | None, change: Transaction
+    ) -> PathPoint | None:
         """The end of a path, if it is accepted; the block then stands there."""
         rng = self.model.trace.rng
         leapfrogs = self.leapfrogs.draw(rng)
         momentum = rng.standard_normal(density.size)
         kinetic = 0.5 * float(momentum @ momentum)
         self._transitions += 1
-        end = self._path(density, start, momentum, leapfrogs, root, mark)
+        end = self._path(density, start, momentum, leapfrogs, root, change)
         u = rng.random()
         if end is None:
             self._divergences += 1
             return None
         fewer = start.weight.impossible - end.weight.impossible
-        change = end.weight.total - start.weight.total
+        gain = end.weight.total - start.weight.total
         # a distribution over shares of one entry has no free coordinate
-        self._changes += change * change / max(density.size, 1)
-        log_accept = change + kinetic - 0.5 * float(momentum @ momentum)
+        self._changes += gain * gain / max(density.size, 1)
+        log_accept = gain + kinetic - 0.5 * float(momentum @ momentum)
         probability = 1.0 if fewer > 0 or log_accept >= 0.0 else math.exp(log_accept)
         self._acceptance += probability
         return end if u < probability else None
@@ -163,7 +160,7 @@ class Hamiltonian:
         momentum: np.ndarray,
         leapfrogs: int,
         root: np.ndarray | None,
-        mark: int,
+        change: Transaction,
     ) -> PathPoint | None:
         """Where a path ends, `momentum` then being the one there; None where an energy on the way is not finite."""
         step, point = self.size, start
@@ -172,7 +169,7 @@ class Hamiltonian:
         with np.errstate(over="ignore", invalid="ignore"):
             for done in range(1, leapfrogs + 1):
                 free += step * (momentum if root is None else root @ momentum)
-                self.model.trace.journal.rollback(mark)
+                change.back()
                 found = self.densities.at(density, free)
                 if found is None or found[0].impossible > start.weight.impossible:
                     return None

@@ -19,6 +19,7 @@ from venture_lite.inference.program import Action, InferenceProgram, Kernel
 from venture_lite.interpreter.impossible import rejects
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.scaffold import Builder, Scaffold, absorbing_count
+from venture_lite.interpreter.weights import Weight
 
 MANY = 100_000
 """Tries for one draw after which the user is told."""
@@ -38,37 +39,37 @@ class Rejection:
 
     def step(self, nodes: list[int], key: Any) -> bool:
         """Draw the block from its conditional distribution."""
-        model, journal = self.model, self.model.trace.journal
-        mark = journal.mark()
-        try:
+        model = self.model
+        with model.transaction() as change:
             scaffold = Builder(model.trace).build(nodes)
             bound = weight_bound(model, scaffold)
             model.regenerator.detach(scaffold, counts=False)
             # a state with more blocks than these leaves less of its weight to each
             fewest = self._blocks()
-            detached = journal.mark()
             tries = 1
             while not self._try(scaffold, bound, fewest):
-                journal.rollback(detached)
                 model.poll()
                 tries += 1
                 if tries == MANY:
                     self.warn(f"rejection: {MANY:,} tries for one draw, and no end; Ctrl-C stops it")
-        except BaseException:
-            model.rollback(mark)
-            raise
-        model.commit_transition()
+            change.keep()
         return True
 
     def _try(self, scaffold: Scaffold, bound: float, fewest: int) -> bool:
-        mark = self.model.trace.journal.mark()
+        """Whether one more proposal is accepted; it stands then."""
         try:
-            weight = self.model.regenerator.regenerate(scaffold, self.proposal)
+            with self.model.transaction() as change:
+                weight = self.model.regenerator.regenerate(scaffold, self.proposal)
+                accepted = self._accepts(scaffold, weight, bound, fewest)
+                if accepted:
+                    change.keep()
+            return accepted
         except VentureError as error:
-            self.model.rollback(mark)
             if not rejects(self.model, error, self.model.regenerator.touched(scaffold)):
                 raise
             return False
+
+    def _accepts(self, scaffold: Scaffold, weight: Weight, bound: float, fewest: int) -> bool:
         self.rows += absorbing_count(self.model.trace, scaffold)
         if scaffold.structural:
             # the branches taken may hold other evidence than those before

@@ -95,33 +95,26 @@ class Transitions:
 
     def _interpreted(self, block: tuple[int, ...], proposal: Proposal) -> bool:
         model = self.model
-        journal = model.trace.journal
-        mark = journal.mark()
         before = self.block_count() if self.block_count else 0
         scaffold = Builder(model.trace).build(block)
         try:
-            weighed = absorbing_count(model.trace, scaffold)
-            proposal.prepare(model.trace, scaffold.principals)
-            old = model.regenerator.detach(scaffold, proposal.counts)
-            new = model.regenerator.regenerate(scaffold, proposal)
-            self.rows += weighed
-            weight = new.minus(old)
-            if self.block_count:
-                weight.total += math.log(before) - math.log(max(self.block_count(), 1))
-            accepted = self.decide(weight)
+            with model.transaction() as change:
+                weighed = absorbing_count(model.trace, scaffold)
+                proposal.prepare(model.trace, scaffold.principals)
+                old = model.regenerator.detach(scaffold, proposal.counts)
+                new = model.regenerator.regenerate(scaffold, proposal)
+                self.rows += weighed
+                weight = new.minus(old)
+                if self.block_count:
+                    weight.total += math.log(before) - math.log(max(self.block_count(), 1))
+                accepted = self.decide(weight)
+                if accepted:
+                    change.keep()
+            return accepted
         except VentureError as error:
-            model.rollback(mark)
             if not rejects(model, error, model.regenerator.touched(scaffold)):
                 raise
             return self.decide(Weight(NEVER))
-        except BaseException:
-            model.rollback(mark)
-            raise
-        if accepted:
-            model.commit_transition()
-        else:
-            model.reject(mark)
-        return accepted
 
 
 def from_within(model: Model, step: BlockStep, from_prior: Proposal) -> BlockStep:

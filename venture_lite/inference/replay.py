@@ -69,18 +69,12 @@ class ReplayedProcedure:
     def __call__(self, values: tuple[Any, ...], choose: Choose) -> Any:
         """The procedure's value; the trace is left as it was, in the middle of a transition too."""
         model, journal = self.model, self.model.trace.journal
-        code = self._code(len(values))
-        mark, restructured = journal.mark(), journal.restructured
+        code, restructured = self._code(len(values)), journal.restructured
         try:
-            table = model.trace.table(code)
-            row = journal.allocate(table)
-            for column, value in zip(table.columns, (*self._fixed, *values), strict=False):
-                column.fill(row, value)  # type: ignore[union-attr]
-            model.machine.choose = choose
-            model.machine.evaluate(code, row)
-            return model.read_result(code, row)
+            with model.aside():
+                model.machine.choose = choose
+                return model.read_result(code, model.apply(code, (*self._fixed, *values)))
         finally:
-            model.rollback(mark)
             # rows that came and went again are no reason to prepare transitions anew
             journal.restructured = restructured
 

@@ -202,19 +202,13 @@ def sources_of(model: Model, code: Code, values: tuple[Any, ...]) -> Sources:
     trace = model.trace
     generator = trace.rng.bit_generator
     state, births = generator.state, trace.default.births
-    mark = trace.journal.mark()
     fresh: dict[int, int] = {}
     trace.default.births = fresh
     try:
-        table = trace.table(code)
-        row = trace.journal.allocate(table)
-        for index, value in enumerate(values):
-            table.columns[index].fill(row, value)  # type: ignore[union-attr]
-        model.machine.evaluate(code, row)
-        found = ancestors(trace, code, row, [code.result], fresh)
-        return Sources(frozenset(found.difference(fresh)), not found.isdisjoint(fresh))
+        with model.aside():
+            found = ancestors(trace, code, model.apply(code, values), [code.result], fresh)
+            return Sources(frozenset(found.difference(fresh)), not found.isdisjoint(fresh))
     finally:
-        model.rollback(mark)
         trace.default.births = births
         generator.state = state
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,6 +16,7 @@ from venture_lite.interpreter.machine import NO_EVIDENCE, Limits
 from venture_lite.interpreter.regenerate import Regenerator
 from venture_lite.interpreter.scaffold import Builder, families_of, families_without_users
 from venture_lite.interpreter.score import impossible_choices, log_score
+from venture_lite.interpreter.transaction import Transaction
 from venture_lite.interpreter.weights import Group, KeptWeights, Weight, log_density
 from venture_lite.program.code import Code, Global, Kind
 from venture_lite.trace.explain import explain_refs
@@ -76,6 +78,8 @@ class Model:
         self.kept = KeptWeights(self.trace)
         self.regenerator = Regenerator(self.trace, self.machine, self.kept)
 
+        # transactions that are open, one inside another
+        self.transactions = 0
         # Codes of directives, by the shape of their expression
         self.codes: dict[Any, Any] = {}
         # asked between transitions and now and then within: whether to stop
@@ -112,39 +116,44 @@ class Model:
 
     def commit_transition(self) -> None:
         """Make a transition final; now and then statistics are recomputed from their applications."""
-        self.trace.journal.commit()
-        self._thin_out()
-        if self.trace.statistics.updates >= RECOUNT_EVERY:
-            self.trace.recount()
+        trace = self.trace
+        trace.journal.commit()
+        if trace.constants.fresh or trace.constants.crowded:
+            self._thin_out()
+        if trace.statistics.updates >= RECOUNT_EVERY:
+            trace.recount()
 
     def _thin_out(self) -> None:
         """Let go of constant families of which a procedure keeps too many."""
         constants = self.trace.constants
-        if constants.fresh:
-            constants.fresh.clear()
+        constants.fresh.clear()
         if constants.crowded:
             self.regenerator.detach(families_without_users(self.trace, constants.surplus()), counts=False)
             self.trace.journal.commit()
 
-    def reject(self, mark: int) -> None:
-        """Take a proposal back, but for the constant families that were filled for it."""
-        self.trace.constants.keep_fresh()
-        self.trace.journal.rollback(mark)
-        self.fill_again()
+    def transaction(self) -> Transaction:
+        """What is changed in a `with` block and not kept by its end is taken back."""
+        return Transaction(self)
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """What is evaluated in the block leaves nothing behind."""
+        with Transaction(self) as change:
+            try:
+                yield
+            finally:
+                change.back()
 
     def fill_again(self) -> None:
         """Fill the constant families that went when a proposal was taken back: the next one would fill them anew."""
         constants = self.trace.constants
-        while constants.lost and not self.trace.journal.entries:
-            (memo, key), values = constants.lost.popitem()
-            if constants.is_alive(memo):
-                try:
+        with Transaction(self) as change:
+            while constants.lost and not self.trace.journal.entries:
+                (memo, key), values = constants.lost.popitem()
+                if constants.is_alive(memo):
                     self.machine.fill(memo, values)
-                except BaseException:
-                    self.rollback()
-                    raise
-                constants.stays(memo.procedure.code, memo.entries[key])
-                self.commit_transition()
+                    constants.stays(memo.procedure.code, memo.entries[key])
+                    change.keep()
 
     def rollback(self, mark: int = 0) -> None:
         """Take back what the journal holds since the mark, and whatever evaluation was in the middle of."""
@@ -217,17 +226,17 @@ class Model:
 
     def sample(self, code: Code, values: tuple[Any, ...] = ()) -> Any:
         """Evaluate a Code against the trace with these arguments, and keep nothing."""
-        journal = self.trace.journal
-        mark = journal.mark()
-        try:
-            table = self.trace.table(code)
-            row = journal.allocate(table)
-            for index, value in enumerate(values):
-                table.columns[index].fill(row, value)  # type: ignore[union-attr]
-            self.machine.evaluate(code, row)
-            return self.read_result(code, row)
-        finally:
-            self.rollback(mark)
+        with self.aside():
+            return self.read_result(code, self.apply(code, values))
+
+    def apply(self, code: Code, values: tuple[Any, ...]) -> int:
+        """Evaluate a new row of a Code with these arguments; returns the row."""
+        table = self.trace.table(code)
+        row = self.trace.journal.allocate(table)
+        for index, value in enumerate(values):
+            table.columns[index].fill(row, value)  # type: ignore[union-attr]
+        self.machine.evaluate(code, row)
+        return row
 
     def read_result(self, code: Code, row: int) -> Any:
         """The present value of a directive's row."""

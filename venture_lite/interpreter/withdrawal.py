@@ -24,44 +24,35 @@ Places = list[tuple[Rows, int]]
 
 def withdraw(model: Model, places: Places) -> list[Any]:
     """Take rows out; returns what each observed, to be given back. Final at once; an error leaves all as it was."""
-    mark = model.trace.journal.mark()
     observed = []
-    try:
+    with model.transaction() as change:
         for made, position in reversed(places):
             observed.append(_evidence(model, made, position))
-            code, row = made.code, int(made.rows[position])
-            _table(model, made).withheld.add(row)
+            code, row, withheld = made.code, int(made.rows[position]), _table(model, made).withheld
+            withheld.add(row)
+            model.trace.journal.note(set.discard, withheld, row)
             if not (_is_plain(made) and take_out(model, code, row)):
                 model.remove_row(made, position)
-    except BaseException:
-        model.rollback(mark)
-        for made, position in places:
-            _table(model, made).withheld.discard(int(made.rows[position]))
-        raise
-    model.commit_transition()
+        change.keep()
     observed.reverse()
     return observed
 
 
 def put_back(model: Model, places: Places, observed: list[Any]) -> None:
     """Evaluate rows again, with fresh choices. Final at once; an error leaves them out."""
-    trace = model.trace
-    mark = trace.journal.mark()
-    try:
+    journal = model.trace.journal
+    with model.transaction() as change:
         for (made, position), value in zip(places, observed, strict=True):
             table, row = _table(model, made), int(made.rows[position])
-            trace.journal.note(Table.kill, table, row)
-            trace.journal.restructured = True
+            journal.note(Table.kill, table, row)
+            journal.restructured = True
             if _is_plain(made) and put_in(model, made.code, row, value):
                 continue
             table.awake(row)
             model.load_one(made, value if value is NO_EVIDENCE else {position: value}, position)
-    except BaseException:
-        model.rollback(mark)
-        raise
-    for made, position in places:
-        _table(model, made).withheld.discard(int(made.rows[position]))
-    model.commit_transition()
+        for made, position in places:
+            _table(model, made).withheld.discard(int(made.rows[position]))
+        change.keep()
 
 
 def _is_plain(made: Rows) -> bool:

@@ -264,30 +264,25 @@ class Plan:
     def transition(self, proposal: Proposal, decide: Callable[[Weight], bool]) -> bool:
         model = self._model
         journal = model.trace.journal
-        mark = journal.mark()
         try:
-            proposal.prepare(model.trace, self._principals)
-            old = self._present(proposal.counts, journal.version)
-            weight = self._absorb_groups().negative()
-            weight.minus_also(old)
-            new, ratio = self._renew(proposal)
-            weight.total += ratio
-            self._weigh(new, weight)
-            accepted = decide(weight)
+            with model.transaction() as change:
+                proposal.prepare(model.trace, self._principals)
+                old = self._present(proposal.counts, journal.version)
+                weight = Weight()
+                for site in self._groups:
+                    weight.minus_also(model.kept.all_rows(site))
+                weight.minus_also(old)
+                new, ratio = self._renew(proposal)
+                weight.total += ratio
+                self._weigh(new, weight)
+                accepted = decide(weight)
+                if accepted:
+                    change.keep()
         except VentureError as error:
-            model.rollback(mark)
             if not self.rejects(error):
                 raise
             return decide(Weight(NEVER))
-        except BaseException:
-            model.rollback(mark)
-            raise
-        if accepted:
-            model.commit_transition()
-            self._kept, self._kept_at = new, journal.version
-        else:
-            journal.rollback(mark)
-            self._kept, self._kept_at = old, journal.version
+        self._kept, self._kept_at = new if accepted else old, journal.version
         return accepted
 
     def _weigh(self, new: Weight, weight: Weight) -> None:

@@ -351,14 +351,9 @@ class Reassignment:
 
     def apply(self, value: Any, preview: Preview | None) -> None:
         """Move for good; an error leaves all as it was."""
-        model = self._plans.model
-        mark = model.trace.journal.mark()
-        try:
+        with self._plans.model.transaction() as change:
             self.move(value, preview)
-        except BaseException:
-            model.rollback(mark)
-            raise
-        model.commit_transition()
+            change.keep()
 
     def move(self, value: Any, preview: Preview | None) -> None:
         """Give the choice its new value, through the journal; what must be made is made as previewed."""

@@ -320,9 +320,7 @@ def _density(model: Model, made: Any) -> float:
     trace = model.trace
     node = model.evidence_node(made.code, int(made.rows[0]))
     operator, inputs = trace.application(node >> 32, node & ROW_MASK)
-    mark = trace.journal.mark()
-    if isinstance(operator, Exchangeable):
-        trace.statistics.unincorporate(operator, trace.value(node), inputs)
-    density = log_density(trace, node >> 32, node & ROW_MASK)
-    trace.journal.rollback(mark)
-    return density
+    with model.aside():
+        if isinstance(operator, Exchangeable):
+            trace.statistics.unincorporate(operator, trace.value(node), inputs)
+        return log_density(trace, node >> 32, node & ROW_MASK)

@@ -60,9 +60,9 @@ class Journal:
     def rollback(self, mark: int = 0) -> None:
         entries = self.entries
         while len(entries) > mark:
-            size = entries.pop()
-            undo, *arguments = entries[-size:]
-            del entries[-size:]
+            start = len(entries) - entries[-1] - 1
+            undo, arguments = entries[start], entries[start + 1 : -1]
+            del entries[start:]
             undo(*arguments)
         if not entries:
             self.restructured = False

@@ -71,7 +71,6 @@ class Annealing:
                     told(step)
             assignments.settle()
         except BaseException:
-            self.model.rollback()
             self.model.regenerator.power = 1.0
             assignments.abandon()
             self._put_back(data, assignments, saved)
@@ -150,8 +149,9 @@ class Annealing:
                 for node in assignments.in_scope(datum):
                     value = saved.get(address(model.trace, node), NO_EVIDENCE)
                     if value is not NO_EVIDENCE and not equal(value, model.trace.value(node)):
-                        model.put_value(node, value)
-                        model.commit_transition()
+                        with model.transaction() as change:
+                            model.put_value(node, value)
+                            change.keep()
         finally:
             model.machine.choose = None
             model.machine.poll = poll

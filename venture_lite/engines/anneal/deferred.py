@@ -294,8 +294,7 @@ class Deferred:
             raise InternalError("a datum that is in has no assignment")
         plan = self._plans.plan(assignment.site << 32 | row, self._draws)
         if plan.old != value:
-            plan.move(value, plan.preview(value))
-            self.model.commit_transition()
+            plan.apply(value, plan.preview(value))
 
     @contextmanager
     def _given(self, assignments: tuple[Assignment, ...], values: tuple[Any, ...]) -> Iterator[None]:

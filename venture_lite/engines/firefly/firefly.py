@@ -342,19 +342,14 @@ class Firefly:
     def _place(self, theta: np.ndarray) -> bool:
         """In the trace; False, and the trace as it was, where an error in what else is computed from the block rejects
         the value: rows and priors do not show it."""
-        model = self.model
-        mark = model.trace.journal.mark()
         try:
-            self.sections.propose(GivenValues(dict(zip(self.block, self.linear.values(theta), strict=True))))
+            with self.model.transaction() as change:
+                self.sections.propose(GivenValues(dict(zip(self.block, self.linear.values(theta), strict=True))))
+                change.keep()
         except VentureError as error:
-            model.rollback(mark)
             if not self.sections.plan.rejects(error):
                 raise
             return False
-        except BaseException:
-            model.rollback(mark)
-            raise
-        model.commit_transition()
         return True
 
     def resample(self, settings: FireflySettings) -> None:

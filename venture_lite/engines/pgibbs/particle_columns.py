@@ -63,18 +63,13 @@ class ColumnSweep:
 
     def run(self) -> tuple[bool, float, float]:
         """One sweep: whether the state changed, the fraction of blocks that did, the mean effective share."""
-        model = self.model
-        mark = model.trace.journal.mark()
         moved, spread = 0, 0.0
-        try:
+        with self.model.transaction() as change:
             for bundle in self._bundles:
                 found = bundle.run()
                 moved += found[0]
                 spread += found[1]
-        except BaseException:
-            model.rollback(mark)
-            raise
-        model.commit_transition()
+            change.keep()
         return moved > 0, moved / self._steps, spread / self._steps
 
 

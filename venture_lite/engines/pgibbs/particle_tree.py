@@ -51,28 +51,23 @@ class TreeSweep:
 
     def run(self) -> tuple[bool, float, float]:
         """One sweep: whether the state changed, the fraction of blocks that did, the mean effective share."""
-        model, journal = self.model, self.model.trace.journal
-        mark = journal.mark()
-        try:
-            self._remember()
-            self.steps.detach()
-            population, retained, spread = self._particles()
-            share = shares_of([particle.weight for particle in population])
-            chosen = population[int(draw_particles(model.trace.rng, share)[0])]
-            moved = sum(chosen.ancestor(at) is not particle for at, particle in enumerate(retained))
+        model = self.model
+        with model.transaction() as change:
+            try:
+                self._remember()
+                self.steps.detach()
+                population, retained, spread = self._particles()
+                share = shares_of([particle.weight for particle in population])
+                chosen = population[int(draw_particles(model.trace.rng, share)[0])]
+                moved = sum(chosen.ancestor(at) is not particle for at, particle in enumerate(retained))
+                if moved:
+                    self.steps.play_whole(chosen)
+                    if model.machine.pending:
+                        raise InternalError("a node of the range was not regenerated")
+            finally:
+                self.steps.release()
             if moved:
-                self.steps.play_whole(chosen)
-                if model.machine.pending:
-                    raise InternalError("a node of the range was not regenerated")
-        except BaseException:
-            model.rollback(mark)
-            raise
-        finally:
-            self.steps.release()
-        if moved:
-            model.commit_transition()
-        else:
-            journal.rollback(mark)
+                change.keep()
         return moved > 0, moved / len(retained), spread / len(retained)
 
     def _remember(self) -> None:

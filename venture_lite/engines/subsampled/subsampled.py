@@ -133,22 +133,16 @@ class Subsampled:
         if prepared is None:
             return self._exact.step(nodes, self.proposal)
         read = prepared.read
-        mark = model.trace.journal.mark()
         try:
-            decision = Transition(self, prepared).decide()
+            with model.transaction() as change:
+                decision = Transition(self, prepared).decide()
+                if decision.above:
+                    read.sections.stand_at_new()
+                    change.keep()
         except VentureError as error:
-            model.rollback(mark)
             if not read.sections.plan.rejects(error):
                 raise
             return False
-        except BaseException:
-            model.rollback(mark)
-            raise
-        if decision.above:
-            read.sections.stand_at_new()
-            model.commit_transition()
-        else:
-            model.trace.journal.rollback(mark)
         self._decided += decision.rows + decision.ahead
         self.record.add(decision, read.sections.count)
         if read.expansion is not None:

@@ -22,9 +22,8 @@ import numpy as np
 from venture_lite import Venture
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.scaffold import Builder
-from venture_lite.kernels.plan import parents_of
+from venture_lite.interpreter.sources import deciding_nodes, parents_of
 from venture_lite.program.code import Code, Kind
-from venture_lite.trace.dependence import source_nodes
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from drawing import BAND, DATA, EXACT, OTHER, POSTERIOR, STYLE, panels
@@ -117,7 +116,7 @@ def graph_of(model: Model, principal: str) -> Graph:
                 role = "transient" if (code, row) in scaffold.brush else roles.get(key, "")
                 name = names.get((code, row), "") if slot == code.result_slot else ""
                 node = Node(name, text_of(code, slot), shown(trace.value(key)), role)
-                node.parents = list(dict.fromkeys(parents_of(model, key) + predicates(model, code, slot, row)))
+                node.parents = list(dict.fromkeys(parents_of(model.trace, key) + predicates(model, key)))
                 node.deciders = deciders(model, code, row)
                 found[key] = node
     # data that came as parameters are no expressions
@@ -126,22 +125,16 @@ def graph_of(model: Model, principal: str) -> Graph:
     return found
 
 
-def predicates(model: Model, code: Code, slot: int, row: int) -> list[int]:
+def predicates(model: Model, node: int) -> list[int]:
     """What the predicate of an `if` reads; none for other expressions."""
-    predicate = code.slots[slot].operator
-    if code.slots[slot].kind is not Kind.IF or predicate is None:
-        return []
-    return source_nodes(model.trace, code, row, predicate)
+    code, slot, _ = model.trace.decode(node)
+    return deciding_nodes(model.trace, node) if code.slots[slot].branches else []
 
 
 def deciders(model: Model, code: Code, row: int) -> list[int]:
     """What the predicate of the `if` around a branch reads: by it the branch's expressions exist."""
-    if code.kind != "branch":
-        return []
-    environment = model.trace.tables[code.index].environment
-    assert environment is not None
-    assert code.parent is not None
-    return predicates(model, code.parent, code.if_slot, environment.view[row])
+    caller = model.trace.caller(code, row) if code.kind == "branch" else None
+    return [] if caller is None else predicates(model, caller)
 
 
 def text_of(code: Code, slot: int) -> str:

@@ -17,9 +17,9 @@ from venture_lite.errors import InternalError
 from venture_lite.inference import selection
 from venture_lite.interpreter import machine, schedule
 from venture_lite.interpreter.evaluate import Evaluator
+from venture_lite.interpreter.sources import nodes_read
 from venture_lite.program.code import GlobalRef
 from venture_lite.trace.addresses import address, address_order
-from venture_lite.trace.dependence import source_nodes
 
 Patch = pytest.MonkeyPatch
 
@@ -27,13 +27,14 @@ Patch = pytest.MonkeyPatch
 def read_names_for_names_unrenewed(patch: Patch) -> None:
     """What reads a name for a name does not wait for what that one reads."""
 
-    def nearest(trace: Any, code: Any, row: int, ref: Any) -> list[int]:
+    def nearest(trace: Any, code: Any, row: int, refs: Any) -> list[int]:
+        (ref,) = refs
         if not isinstance(ref, GlobalRef):
-            return source_nodes(trace, code, row, ref)
+            return nodes_read(trace, code, row, refs)
         node = -1 if ref.target.code is None else trace.result_node(ref.target.code, ref.target.row)
         return [node] if node >= 0 else []
 
-    patch.setattr(machine, "source_nodes", nearest)
+    patch.setattr(machine, "nodes_read", nearest)
 
 
 def end_addresses_at_the_innermost_memory(patch: Patch) -> None:

@@ -9,9 +9,9 @@ from tests.generator.session import check, infer, state
 from tests.rejecting import propose_and_reject
 from tests.trace.speaker import called, listed
 from venture_lite import Venture
+from venture_lite.interpreter import constants
 from venture_lite.interpreter.model import Model
 from venture_lite.program.code import Code
-from venture_lite.trace import constants
 from venture_lite.trace.scopes import Scope
 
 

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 from venture_lite.audit.recompute import Recomputation, same
 from venture_lite.audit.snapshot import live_rows, node_of
 from venture_lite.errors import InternalError, VentureError
+from venture_lite.interpreter.constants import is_constant
 from venture_lite.interpreter.placement import alike_in_order, misplaced, wrong_scopes
 from venture_lite.interpreter.weights import Weight
 from venture_lite.procedures.checks import check_arguments
 from venture_lite.procedures.record import Deterministic, Maker, Random
 from venture_lite.program.code import Code, Kind
 from venture_lite.program.forms import truth
-from venture_lite.trace.constants import is_constant
 from venture_lite.trace.runtime import Closure, Exchangeable, Memo
 from venture_lite.trace.table import MAKER_EDGE, NONE, PRIMITIVE_EDGE, RANDOM_EDGE, ROW_MASK, Table
 from venture_lite.trace.trace import Trace

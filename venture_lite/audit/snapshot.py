@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from venture_lite.interpreter.constants import may_be_constant
 from venture_lite.procedures.record import Deterministic, Maker, Random
 from venture_lite.program.code import Code, Kind
-from venture_lite.trace.constants import may_be_constant
 from venture_lite.trace.runtime import Closure, Exchangeable, Memo
 from venture_lite.trace.scopes import DefaultScope, Scope
 from venture_lite.trace.table import ROW_MASK, Table

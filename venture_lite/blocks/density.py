@@ -19,6 +19,7 @@ from venture_lite.blocks.term_gradients import SingleTerm, SiteTerms, TermCotang
 from venture_lite.errors import KernelError, Span
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.scaffold import Builder, Scaffold, is_maker_application
+from venture_lite.interpreter.sources import Source, computed_from
 from venture_lite.interpreter.weights import NARROW, Weight, density_of
 from venture_lite.procedures.pullbacks import accumulated
 from venture_lite.procedures.record import Deterministic, Random
@@ -69,10 +70,9 @@ class _Computed(_Part):
     """A stored value that is renewed: of a primitive procedure, or handed on from an argument or a result."""
 
     def __init__(
-        self, block: BlockDensity, node: int, code: Code, refs: tuple[Ref, ...], at: int, slot: int,
-        record: Deterministic | None, span: Span | None,
-    ) -> None:  # fmt: skip
-        super().__init__(block, node, code, refs, at, slot)
+        self, block: BlockDensity, node: int, source: Source, record: Deterministic | None, span: Span | None
+    ) -> None:
+        super().__init__(block, node, source.code, source.refs, source.row, source.slot)
         self.record = record
         self.span = span
         self.trace = block.model.trace
@@ -271,20 +271,15 @@ class BlockDensity:
 
     def _computed(self, node: int) -> _Computed:
         trace = self.model.trace
-        code, slot, row = trace.decode(node)
+        code, slot, _ = trace.decode(node)
         item = code.slots[slot]
-        if item.kind is Kind.ARGUMENT:
-            caller, call, at = trace.decode(trace.users.nodes(code, row)[0])
-            return _Computed(self, node, caller, (caller.slots[call].arguments[slot],), at, call, None, item.span)
+        source = computed_from(trace, node)
+        assert source is not None
         record = item.record
-        if item.kind in (Kind.CALL, Kind.IF):
-            packed = trace.tables[code.index].edges[slot].view[row]
-            if packed >= 0:
-                inner = trace.program.codes[packed >> 32]
-                return _Computed(self, node, inner, (inner.result,), packed & ROW_MASK, -1, None, item.span)
-            record = trace.read(node >> 32, row)[0]
-        assert isinstance(record, Deterministic)
-        return _Computed(self, node, code, item.arguments, row, slot, record, item.span)
+        if source.is_applied and item.operator is not None:
+            record = trace.read(node >> 32, node & ROW_MASK)[0]
+        assert isinstance(record, Deterministic | None)
+        return _Computed(self, node, source, record, item.span)
 
     def _absorbing(self, scaffold: Scaffold, moving: set[int]) -> list[SiteTerms | SingleTerm]:
         model, trace = self.model, self.model.trace
@@ -304,9 +299,8 @@ class BlockDensity:
                 by_site.setdefault(node >> 32, []).append(node)
         for users in scaffold.users:
             rows = users.rows.array()
-            edges = trace.tables[trace.program.site_code[users.site].index].edges[users.call]
-            body = trace.program.codes[edges.view[int(rows[0])] >> 32]
-            result = trace.result_node(body, users.family)
+            family = users.result(trace)
+            result = trace.result_node(family.code, family.row)
             terms.append(SiteTerms(model, users.site, rows, moving, users.call, result))
         for site, nodes in by_site.items():
             code = trace.program.site_code[site]

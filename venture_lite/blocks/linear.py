@@ -28,11 +28,12 @@ from venture_lite.blocks.affine import (
     scaled,
 )
 from venture_lite.errors import KernelError
+from venture_lite.interpreter.ancestry import reads
+from venture_lite.interpreter.sources import computed_from, named_node
 from venture_lite.procedures.columns import RowByRow
 from venture_lite.procedures.predictor import LinearPredictor
 from venture_lite.procedures.record import Deterministic, Random
 from venture_lite.program.code import Code, GlobalRef, Kind, Ref, SlotRef, origin
-from venture_lite.trace.dependence import named_node, reads
 from venture_lite.trace.emit import columns_reader
 from venture_lite.trace.table import ROW_MASK, NotColumnar
 
@@ -160,13 +161,10 @@ class _Reader:
 
     def _family(self, node: int) -> int | None:
         """The principal that a call's value is, for a call of a memoized procedure whose result is principal."""
-        code, slot, row = self.trace.decode(node)
-        if code.slots[slot].kind is not Kind.CALL:
+        source = computed_from(self.trace, node)
+        if source is None or not source.is_result:
             return None
-        packed = self.trace.tables[code.index].edges[slot].view[row]
-        if packed < 0:
-            return None
-        result = named_node(self.trace, self.trace.program.codes[packed >> 32], packed & ROW_MASK)
+        result = named_node(self.trace, source.code, source.row)
         return result if result in self.principals else None
 
     # ------------------------------------------------------------------------------------------------ reading

@@ -20,9 +20,9 @@ from venture_lite.blocks.linear import OTHERS, Linear, linear_predictor
 from venture_lite.blocks.sections import Sections
 from venture_lite.errors import KernelError
 from venture_lite.interpreter.model import Model
+from venture_lite.interpreter.sources import application_nodes
 from venture_lite.procedures.record import Random
 from venture_lite.procedures.transforms import REAL
-from venture_lite.trace.dependence import source_nodes
 from venture_lite.trace.table import ROW_MASK
 from venture_lite.values import freeze
 
@@ -228,9 +228,7 @@ def refuse_dependent(model: Model, moved: set[int], block: Sequence[int]) -> Non
     """Refuse priors that read what moves with the block: they are evaluated choice by choice."""
     trace = model.trace
     for node in block:
-        code, slot, row = trace.decode(node)
-        item = code.slots[slot]
-        refs = item.arguments if item.operator is None else (item.operator, *item.arguments)
-        if any(source in moved for ref in refs for source in source_nodes(trace, code, row, ref)):
+        if not moved.isdisjoint(application_nodes(trace, node)):
+            code, slot, _ = trace.decode(node)
             reason = "the distribution of a choice depends on another choice of the block"
-            raise KernelError(reason, item.span, "a scope without that choice, and another kernel for it")
+            raise KernelError(reason, code.slots[slot].span, "a scope without that choice, and another kernel for it")

@@ -21,8 +21,9 @@ from venture_lite.interpreter.impossible import REJECTING
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.regenerate import Proposal
 from venture_lite.interpreter.scaffold import Builder
+from venture_lite.interpreter.sources import parents_of
 from venture_lite.interpreter.weights import NEVER, Group, Weight
-from venture_lite.kernels.plan import Plan, Templates, make_plan, parents_of
+from venture_lite.kernels.plan import Plan, Templates, make_plan
 from venture_lite.program.code import Kind
 from venture_lite.trace.table import ROW_MASK, Column
 
@@ -142,7 +143,7 @@ class Sections:
         moved = {id(trace.column(node >> 32)) for node in order}
         found = [column for kind in self.kinds for column in kind.group.columns_read() if id(column) not in moved]
         # what else a value that is computed from the block is computed from
-        others = {parent for node in order - self.block for parent in parents_of(self.model, node)}
+        others = {parent for node in order - self.block for parent in parents_of(trace, node)}
         return found + [trace.column(node >> 32) for node in others - order]
 
     def change_of_all(self) -> Weight:

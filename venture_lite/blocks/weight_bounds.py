@@ -13,9 +13,9 @@ from venture_lite.blocks.distributions import name_of, transform_of
 from venture_lite.errors import KernelError
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.scaffold import Scaffold
+from venture_lite.interpreter.sources import nodes_read
 from venture_lite.procedures.bounds import log_bound
 from venture_lite.procedures.record import UNKNOWN
-from venture_lite.trace.dependence import source_nodes
 from venture_lite.trace.runtime import Exchangeable
 
 SLACK = 1e-9
@@ -48,7 +48,7 @@ def _bound_of(model: Model, node: int, scaffold: Scaffold) -> float:
         found = 0.0 if transform_of(operator) is None else math.inf
     else:
         refs = code.slots[slot].arguments
-        changes = [any(_changes(model, n, scaffold) for n in source_nodes(trace, code, row, ref)) for ref in refs]
+        changes = [any(_changes(model, n, scaffold) for n in nodes_read(trace, code, row, (ref,))) for ref in refs]
         known = [UNKNOWN if i < len(refs) and changes[i] else value for i, value in enumerate(arguments)]
         found = log_bound(operator, trace.value(node), tuple(known))
     if not math.isfinite(found):

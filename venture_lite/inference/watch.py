@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from itertools import islice, starmap
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -19,18 +19,17 @@ from venture_lite.errors import VentureError
 from venture_lite.inference.selection import Selector, in_range
 from venture_lite.interpreter.ancestry import (
     Sources,
+    decided_by,
     is_unobserved,
     memoized_family,
     name_of_choice,
     read_by_density,
     read_by_other_ways,
-    ways_are_decided_by,
     ways_to,
 )
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.scaffold import Builder, Scaffold, is_maker_application
 from venture_lite.procedures.record import Random
-from venture_lite.program.code import Code, Kind
 from venture_lite.trace.runtime import Exchangeable
 from venture_lite.trace.scopes import DefaultScope
 from venture_lite.trace.table import ROW_MASK
@@ -325,20 +324,21 @@ class _Rests:
         found: set[int] = set()
         some = set(self.unmoved).union(map(self._procedure, islice(self.unmoved, MOST)))
         for code, table in zip(self.trace.program.codes, self.trace.tables, strict=False):
-            ways = [slot for slot in code.steps if code.slots[slot].kind in (Kind.IF, Kind.CALL)]
+            ways = [(code.first_site + slot) << 32 for slot in table.edges]
             for row in range(min(table.count, ROWS) if ways else 0):
                 if table.live[row]:
-                    found.update(*(self._read_by_other_ways(code, slot, row, some) for slot in ways))
+                    found.update(*(self._read_by_other_ways(way | row, some) for way in ways))
         return frozenset(found)
 
-    def _read_by_other_ways(self, code: Code, slot: int, row: int, some: set[int]) -> set[int]:
+    def _read_by_other_ways(self, node: int, some: set[int]) -> set[int]:
         """What the ways read that an `if` or a call does not take, if what moved decides which it takes and its value
         weighs something."""
         trace = self.trace
-        found = read_by_other_ways(trace, code, slot, row) & some
-        if not found or not self._is_decided(code, slot, row):
+        found = read_by_other_ways(trace, node) & some
+        if not found or not self._is_decided(node):
             return set()
-        scaffold = self._below((code.first_site + slot) << 32 | row)
+        code, slot, row = trace.decode(node)
+        scaffold = self._below(node)
         is_evidence = trace.tables[code.index].is_observed(slot, row)
         return found if is_evidence or (scaffold is not None and self._moves_any(scaffold)) else set()
 
@@ -370,14 +370,14 @@ class _Rests:
         found = self._touched.get(node)
         if found is None:
             found = any(map(self._is_read_touched, read_by_density(self.trace, node))) or (
-                not is_unobserved(self.trace, node) and any(starmap(self._is_decided, ways_to(self.trace, node)))
+                not is_unobserved(self.trace, node) and any(map(self._is_decided, ways_to(self.trace, node)))
             )
             self._touched[node] = found
         return found
 
-    def _is_decided(self, code: Code, slot: int, row: int) -> bool:
+    def _is_decided(self, node: int) -> bool:
         """Whether something that moved decides which way an `if` or a call takes."""
-        return any(map(self._is_read_touched, ways_are_decided_by(self.trace, code, slot, row)))
+        return any(map(self._is_read_touched, decided_by(self.trace, node)))
 
     def _is_read_touched(self, node: int) -> bool:
         return self._moved(node) or node in self._makers_that_moved()

@@ -1,19 +1,29 @@
 """What depends on what at the state at hand: the choices that a value is computed from, those that a choice's density
 reads, and the name that a person knows a choice by.
 
-Everything is followed through names, calls, branches and memoized procedures down to choices and makers, which are
-where it ends.
+Everything is followed (`sources.py`) through names, calls, branches and memoized procedures down to choices and makers,
+which are where it ends.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from venture_lite.draws.presentation import cut
+from venture_lite.errors import ArgumentError
+from venture_lite.interpreter.sources import (
+    application_nodes,
+    deciding_nodes,
+    depends_on,
+    environment_of,
+    nodes_read,
+    reached,
+)
 from venture_lite.program.code import Code, GlobalRef, Kind, Ref, SlotRef
-from venture_lite.trace.dependence import MASK, is_memoized, source_nodes
 
 if TYPE_CHECKING:
     from venture_lite.interpreter.model import Model
@@ -38,101 +48,90 @@ class Sources:
     draws: bool
 
 
+def depends_on_choice(
+    trace: Trace, code: Code, row: int, refs: Sequence[Ref | None], keys_are_fixed: bool = False
+) -> bool:
+    """Whether the values depend on any random choice, observed or not.
+
+    With `keys_are_fixed` the arguments of a memoized procedure count as constants: its row is theirs for life.
+    """
+    return reads(trace, code, row, refs, lambda node: trace.is_choice(*trace.decode(node)), keys_are_fixed)
+
+
+def reads(
+    trace: Trace,
+    code: Code,
+    row: int,
+    refs: Sequence[Ref | None],
+    is_sought: Callable[[int], bool],
+    keys_are_fixed: bool = False,
+) -> bool:
+    """Whether the values depend on a node that is sought; what a choice's distribution reads is left aside, and so is
+    what a maker's parameters do: it stays the procedure that it is."""
+
+    def beyond(node: int) -> list[int]:
+        return [] if _is_maker(trace, node) else depends_on(trace, node, keys_are_fixed)
+
+    return any(map(is_sought, reached(nodes_read(trace, code, row, refs), beyond)))
+
+
 def ancestors(trace: Trace, code: Code, row: int, refs: Sequence[Ref | None], fresh: Container[int] = ()) -> set[int]:
     """The choices and makers that values of a row are computed from, through the densities of `fresh` choices."""
-    return _followed(trace, _named(trace, code, row, refs), fresh)
+    return _followed(trace, nodes_read(trace, code, row, refs), fresh)
 
 
-def _named(trace: Trace, code: Code, row: int, refs: Sequence[Ref | None]) -> list[int]:
-    return [node for ref in refs if ref is not None for node in source_nodes(trace, code, row, ref)]
-
-
-def _followed(trace: Trace, todo: list[int], fresh: Container[int] = ()) -> set[int]:
+def _followed(trace: Trace, nodes: Iterable[int], fresh: Container[int] = ()) -> set[int]:
     """The choices and makers that nodes are computed from, and the memoized procedures that a branch which is not taken
-    names; empties the list."""
+    names."""
     found: set[int] = set()
-    seen: set[int] = set()
 
-    def visit(code: Code, row: int, refs: Sequence[Ref | None]) -> None:
-        todo.extend(_named(trace, code, row, refs))
-
-    while todo and len(seen) < MOST:
-        node = todo.pop()
-        if node in seen:
-            continue
-        seen.add(node)
+    def beyond(node: int) -> list[int]:
         code, slot, row = trace.decode(node)
-        item = code.slots[slot]
         if trace.is_choice(code, slot, row):
             found.add(node)
-            if node in fresh:
-                visit(code, row, [item.operator, *item.arguments])
-            continue
-        match item.kind:
-            case Kind.ARGUMENT if is_memoized(trace, code, row):
-                # a memoized row has its key for life; which row it is, the call decides
-                continue
-            case Kind.ARGUMENT:
-                for user in trace.users.nodes(code, row):
-                    caller, call, at = trace.decode(user)
-                    visit(caller, at, [caller.slots[call].arguments[slot]])
-            case Kind.CALL | Kind.IF:
-                visit(code, row, [item.operator])
-                if item.kind is Kind.IF:
-                    decide = ways_are_decided_by(trace, code, slot, row)
-                    if any(is_unobserved(trace, node) for node in decide):
-                        named = _named_on_other_ways(trace, code, slot, row)
-                        found.update(filter(trace.is_memo, named))
-                        todo.extend(named)
-                packed = trace.tables[code.index].edges[slot].view[row]
-                inner = trace.program.codes[packed >> 32] if packed >= 0 else None
-                if inner is not None:
-                    visit(inner, packed & MASK, [inner.result])
-                if inner is None or is_memoized(trace, inner, packed & MASK):
-                    visit(code, row, item.arguments)
-            case Kind.MAKER:
-                found.add(node)
-                visit(code, row, item.arguments)
-            case _:
-                visit(code, row, [item.operator, *item.arguments])
+            return application_nodes(trace, node) if node in fresh else []
+        if _is_maker(trace, node):
+            found.add(node)
+        decided = code.slots[slot].branches and any(is_unobserved(trace, read) for read in decided_by(trace, node))
+        named = _named_on_other_ways(trace, code, slot, row) if decided else []
+        found.update(filter(trace.is_memo, named))
+        return depends_on(trace, node) + named
+
+    deque(islice(reached(nodes, beyond), MOST), maxlen=0)
     return found
 
 
-def ways_are_decided_by(trace: Trace, code: Code, slot: int, row: int) -> set[int]:
+def _is_maker(trace: Trace, node: int) -> bool:
+    code, slot, _ = trace.decode(node)
+    return code.slots[slot].kind is Kind.MAKER
+
+
+def decided_by(trace: Trace, node: int) -> set[int]:
     """The choices and makers that say which branch or body an `if` or a call leads to."""
-    item = code.slots[slot]
-    packed = trace.tables[code.index].edges[slot].view[row]
-    is_keyed = item.kind is Kind.CALL and packed >= 0
-    is_keyed = is_keyed and is_memoized(trace, trace.program.codes[packed >> 32], packed & MASK)
-    return ancestors(trace, code, row, [item.operator, *(item.arguments if is_keyed else ())])
+    return _followed(trace, deciding_nodes(trace, node))
 
 
-def ways_to(trace: Trace, node: int) -> Iterator[tuple[Code, int, int]]:
-    """The `if`s and calls that lead to a choice, as (Code, slot, row), from the innermost up to a memoized family."""
+def ways_to(trace: Trace, node: int) -> Iterator[int]:
+    """The `if`s and calls that lead to a choice, from the innermost up to a memoized family."""
     code, _, row = trace.decode(node)
-    while code.kind != "directive" and not is_memoized(trace, code, row):
-        if code.kind == "lambda":
-            code, slot, row = trace.decode(trace.users.nodes(code, row)[0])
-        else:
-            slot = code.if_slot
-            code, row = _around(trace, code, row)
-        yield code, slot, row
+    while not trace.is_memoized(code, row) and (caller := trace.caller(code, row)) is not None:
+        yield caller
+        code, _, row = trace.decode(caller)
 
 
-def read_by_other_ways(trace: Trace, code: Code, slot: int, row: int) -> set[int]:
+def read_by_other_ways(trace: Trace, node: int) -> set[int]:
     """What an `if` may read in the branch that is not taken, and a call in the bodies of what its operator names,
     whatever its key: choices, makers, and the nodes of memoized procedures that the text names. By the text, since
     nothing of those bodies need stand in the trace."""
-    named = _named_on_other_ways(trace, code, slot, row)
-    memoized = {node for node in named if trace.is_memo(node)}
-    return memoized | _followed(trace, named)
+    named = _named_on_other_ways(trace, *trace.decode(node))
+    return set(filter(trace.is_memo, named)) | _followed(trace, named)
 
 
 def _named_on_other_ways(trace: Trace, code: Code, slot: int, row: int) -> list[int]:
     """The stored nodes that those bodies name from around them, and that procedures do that they name."""
     item = code.slots[slot]
     todo: list[Place] = []
-    if item.kind is Kind.IF:
+    if item.branches:
         taken = trace.tables[code.index].edges[slot].view[row] >> 32
         for branch in item.branches:
             if branch.index != taken:
@@ -151,11 +150,7 @@ def _named_on_other_ways(trace: Trace, code: Code, slot: int, row: int) -> list[
             case GlobalRef(target=target) if target.code is not None:
                 todo.append((target.code, target.row, target.code.result))
             case SlotRef(depth=depth, slot=slot):
-                for level in range(depth):
-                    environment = trace.tables[code.ancestor(level).index].environment
-                    assert environment is not None
-                    row = environment.view[row]
-                code = code.ancestor(depth)
+                code, row = environment_of(trace, code, row, depth)
                 made = code.slots[slot]
                 if made.stored:
                     nodes.append((code.first_site + slot) << 32 | row)
@@ -186,9 +181,30 @@ def _named_by_text(body: Code, row: int) -> list[Place]:
 
 def read_by_density(trace: Trace, node: int) -> set[int]:
     """The choices and makers on which a choice's density depends, itself aside; of a call, what its arguments read."""
-    code, slot, row = trace.decode(node)
-    item = code.slots[slot]
-    return ancestors(trace, code, row, [item.operator, *item.arguments])
+    return _followed(trace, application_nodes(trace, node))
+
+
+def refuse_random_keys(trace: Trace, code: Code, slot: int, row: int) -> None:
+    """Refuse a block's key that could change during the life of its choices."""
+    for region in code.slots[slot].regions:
+        if region.fixed:
+            continue
+        match region.block:
+            case SlotRef(depth=0, slot=key) if key < code.arity and trace.is_memoized(code, row):
+                continue
+        if depends_on_choice(trace, code, row, [region.block], keys_are_fixed=True):
+            raise ArgumentError(
+                "a block's key may not depend on a random choice",
+                region.span,
+                "make it an argument of a memoized procedure",
+                trace.call_chain(code, slot, row),
+            )
+
+
+def readers_come_and_go(trace: Trace, code: Code, row: int) -> bool:
+    """Whether it is for inference to say how many others read a choice: a memoized procedure's, or while data are out
+    of the trace any."""
+    return trace.is_memoized(code, row) or any(table.withheld for table in trace.tables)
 
 
 def is_unobserved(trace: Trace, node: int) -> bool:
@@ -216,21 +232,17 @@ def sources_of(model: Model, code: Code, values: tuple[Any, ...]) -> Sources:
 def memoized_family(trace: Trace, node: int) -> tuple[Code, int] | None:
     """The innermost memoized family in whose evaluation a choice was made, if there is one."""
     code, _, row = trace.decode(node)
-    while code.kind != "directive" and not is_memoized(trace, code, row):
+    while code.kind != "directive" and not trace.is_memoized(code, row):
         code, row = _around(trace, code, row)
     return None if code.kind == "directive" else (code, row)
 
 
 def _around(trace: Trace, code: Code, row: int) -> tuple[Code, int]:
     """The family that a call or branch stands in; of a memoized family the one in which its procedure was made."""
-    if code.kind == "lambda" and not is_memoized(trace, code, row):
-        for user in trace.users.nodes(code, row):
-            caller, _, at = trace.decode(user)
-            return caller, at
-    environment = trace.tables[code.index].environment
-    assert code.parent is not None
-    assert environment is not None
-    return code.parent, environment.view[row]
+    if not trace.is_memoized(code, row) and (caller := trace.caller(code, row)) is not None:
+        around, _, at = trace.decode(caller)
+        return around, at
+    return environment_of(trace, code, row, 1)
 
 
 def name_of_choice(trace: Trace, node: int) -> str:
@@ -238,7 +250,7 @@ def name_of_choice(trace: Trace, node: int) -> str:
     code, slot, row = trace.decode(node)
     span = code.slots[slot].span
     while code.kind != "directive":
-        if code.kind == "lambda" and code.name != "lambda" and is_memoized(trace, code, row):
+        if code.kind == "lambda" and code.name != "lambda" and trace.is_memoized(code, row):
             return code.name
         code, row = _around(trace, code, row)
     bound = trace.bindings.by_row.get((code.index, row))

@@ -6,6 +6,7 @@ from collections.abc import Hashable
 from typing import Any
 
 from venture_lite.errors import ArgumentError, InternalError, Undrawable, VentureError
+from venture_lite.interpreter.ancestry import refuse_random_keys
 from venture_lite.interpreter.evidence import deterministic_evidence
 from venture_lite.interpreter.limits import at_limit
 from venture_lite.interpreter.machine import NO_EVIDENCE, Frame, Limits, Machine
@@ -92,6 +93,8 @@ class Evaluator(Machine):
         self._store(frame, index, value)
         if isinstance(operator, Exchangeable):
             trace.statistics.incorporate(operator, value, values)
+        if code.slots[index].regions:
+            refuse_random_keys(trace, code, index, row)
         trace.register(code, index, row)
 
     def draw(self, node: int, operator: Any, values: tuple[Any, ...]) -> Any:
@@ -200,9 +203,15 @@ class Evaluator(Machine):
         if evidence is not NO_EVIDENCE and frame.renews == NONE:
             trace.set_observed(code, index, row, True)
             self.carrier.refuse_alternatives(code, index, row)
-        inner = self._family(taken, row, NONE, trace.inner_context(code, index, row), ())
+        inner = self._family(taken, row, NONE, self._inner_context(code, index, row), ())
         self._set_edge(frame, edge, taken.index << 32 | inner)
         self._push(Frame(taken, inner, taken.steps, evidence))
+
+    def _inner_context(self, code: Code, index: int, row: int) -> int:
+        """The tags that a family inherits; refuses block keys that could change."""
+        if code.slots[index].regions:
+            refuse_random_keys(self.trace, code, index, row)
+        return self.trace.inner_context(code, index, row)
 
     def _copy_or_wait(self, frame: Frame, packed: int, site: int) -> None:
         """The family stays; its result has changed."""
@@ -294,7 +303,7 @@ class Evaluator(Machine):
         evidence = self._evidence(frame, index)
         if evidence is not NO_EVIDENCE and frame.renews == NONE:
             trace.set_observed(code, index, row, True)
-        inner = self._family(body, operator.row, node, trace.inner_context(code, index, row), values)
+        inner = self._family(body, operator.row, node, self._inner_context(code, index, row), values)
         self._set_edge(frame, trace.tables[code.index].edges[index], body.index << 32 | inner)
         self._push(Frame(body, inner, body.steps, evidence))
 

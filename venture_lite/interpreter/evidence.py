@@ -12,26 +12,24 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from venture_lite.errors import EvidenceError, VentureError
+from venture_lite.interpreter.ancestry import depends_on_choice
 from venture_lite.interpreter.limits import within
+from venture_lite.interpreter.sources import computed_from, named_node
 from venture_lite.interpreter.weights import log_density
 from venture_lite.procedures.record import Random
 from venture_lite.program.code import Code, GlobalRef, Kind, SlotRef
 from venture_lite.trace.borrowed import called_body
-from venture_lite.trace.dependence import (
-    MADE_ELSEWHERE,
-    OBSERVE_THE_CHOICE,
-    depends_on_choice,
-    named_node,
-    refuse_random_way,
-)
 from venture_lite.trace.runtime import Exchangeable
-from venture_lite.trace.table import NO_EDGE, NONE, ROW_MASK
+from venture_lite.trace.table import ROW_MASK
 from venture_lite.trace.trace import Trace
 from venture_lite.values import show
 
 if TYPE_CHECKING:
     from venture_lite.trace.trace import Trace
 
+
+MADE_ELSEWHERE = "a random predicate leads the evidence to a choice made elsewhere: it could move to another choice"
+OBSERVE_THE_CHOICE = "make the choice inside each branch, or observe the choice itself"
 
 DETERMINISTIC = "a deterministic value cannot be observed"
 OBSERVE_A_CHOICE = "observe a random choice, for example (normal VALUE 0.1)"
@@ -59,21 +57,18 @@ class Carrier:
             if node < 0:
                 node = self._named_elsewhere(code, row)
             code, slot, row = trace.decode(node)
-            kind = code.slots[slot].kind
-            if trace.is_choice(code, slot, row):
+            source = computed_from(trace, node)
+            if source is None:
                 self.found.append((node, value, [*path, node]))
                 return
-            packed = trace.tables[code.index].edges[slot].view[row] if kind in (Kind.CALL, Kind.IF) else NO_EDGE
-            if packed < 0:
+            if not source.is_result:
                 raise deterministic_evidence(trace, code, slot, row)
-            if kind is Kind.IF:
+            if code.slots[slot].branches:
                 self.refuse_alternatives(code, slot, row)
             path.append(node)
-            inner = trace.program.codes[packed >> 32]
-            memoized = trace.tables[inner.index].memos
-            if memoized is not None and memoized[packed & ROW_MASK] is not None:
+            if trace.is_memoized(source.code, source.row):
                 self.refuse_moving(code, slot, row, "a memoized procedure whose key is random")
-            code, row = inner, packed & ROW_MASK
+            code, row = source.code, source.row
 
     def _named_elsewhere(self, code: Code, row: int) -> int:
         """The node that a row's result names outside the row, reached by no random way."""
@@ -98,13 +93,28 @@ class Carrier:
 
     def refuse_moving(self, code: Code, slot: int, row: int, what: str) -> None:
         item = code.slots[slot]
-        refs = [item.operator, *item.arguments] if item.operator is not None else list(item.arguments)
-        if depends_on_choice(self.trace, code, row, refs):
+        if depends_on_choice(self.trace, code, row, (item.operator, *item.arguments)):
             raise EvidenceError(
                 f"evidence cannot go through {what}: it could move to another choice",
                 item.span,
                 "observe the choice itself, with a key that is fixed",
                 self.trace.call_chain(code, slot, row),
+            )
+
+
+def refuse_random_way(trace: Trace, code: Code, row: int) -> None:
+    """Refuse evidence that came by a random predicate or operator and would go on to a choice made elsewhere."""
+    start, start_row = code, row
+    while (caller := trace.caller(code, row)) is not None:
+        code, slot, row = trace.decode(caller)
+        if not trace.tables[code.index].is_observed(slot, row):
+            return
+        if depends_on_choice(trace, code, row, [code.slots[slot].operator]):
+            raise EvidenceError(
+                MADE_ELSEWHERE,
+                start.span,
+                OBSERVE_THE_CHOICE,
+                trace.call_chain(start, -1, start_row),
             )
 
 
@@ -140,14 +150,12 @@ def evidence_path(trace: Trace, code: Code, row: int) -> list[int]:
         if node < 0:
             raise deterministic_evidence(trace, code, -1, row)
         path.append(node)
-        code, slot, row = trace.decode(node)
-        if trace.is_choice(code, slot, row):
+        source = computed_from(trace, node)
+        if source is None:
             return path
-        edge = trace.tables[code.index].edges.get(slot)
-        packed = edge.view[row] if edge is not None else NONE
-        if packed < 0:
-            raise deterministic_evidence(trace, code, slot, row)
-        code, row = trace.program.codes[packed >> 32], packed & ROW_MASK
+        if not source.is_result:
+            raise deterministic_evidence(trace, *trace.decode(node))
+        code, row = source.code, source.row
 
 
 def refuse_impossible(trace: Trace, code: Code, row: int) -> None:

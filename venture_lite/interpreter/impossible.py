@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from venture_lite.errors import ImpossibleState, KernelError, Undrawable, VentureError
 from venture_lite.interpreter.score import impossible_choices
+from venture_lite.interpreter.sources import application_nodes, source_nodes
 from venture_lite.interpreter.weights import log_density
-from venture_lite.trace.dependence import source_nodes
 from venture_lite.trace.table import ROW_MASK
 from venture_lite.values import show
 
@@ -62,20 +62,13 @@ class Standing:
 
     def _is_waited_for(self, group: UserGroup, waiting: Collection[int]) -> bool:
         """Whether a family's result is computed from nodes without their new values."""
-        code = self.trace.program.site_code[group.site]
-        edges = self.trace.tables[code.index].edges[group.call]
-        body = self.trace.program.codes[edges.view[int(group.rows.array()[0])] >> 32]
-        return not set(waiting).isdisjoint(source_nodes(self.trace, body, group.family, body.result))
+        return not set(waiting).isdisjoint(source_nodes(self.trace, group.result(self.trace)))
 
     def _is_ready(self, node: int, waiting: Collection[int]) -> bool:
         """Whether a choice and all that it reads have their new values."""
         if not waiting:
             return True
-        code, slot, row = self.trace.decode(node)
-        item = code.slots[slot]
-        refs = item.arguments if item.operator is None else (item.operator, *item.arguments)
-        read = (source for ref in refs for source in source_nodes(self.trace, code, row, ref))
-        return node not in waiting and not any(source in waiting for source in read)
+        return node not in waiting and not any(read in waiting for read in application_nodes(self.trace, node))
 
     def _is_impossible(self, node: int) -> bool:
         try:

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from venture_lite.interpreter.ancestry import depends_on_choice
 from venture_lite.procedures.checks import accepts, rest_of
 from venture_lite.procedures.domains import Domain
 from venture_lite.procedures.record import Procedure
-from venture_lite.trace.dependence import depends_on_choice
 
 if TYPE_CHECKING:
     from venture_lite.trace.trace import Trace

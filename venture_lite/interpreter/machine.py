@@ -13,8 +13,8 @@ from typing import Any
 
 from venture_lite.errors import LimitError, VentureError
 from venture_lite.interpreter.evidence import Carrier, deterministic_evidence
+from venture_lite.interpreter.sources import nodes_read
 from venture_lite.program.code import Code, GlobalRef, Kind, Ref, Slot, SlotRef, sources
-from venture_lite.trace.dependence import source_nodes
 from venture_lite.trace.explain import explain_refs
 from venture_lite.trace.table import NONE, ROW_MASK
 from venture_lite.trace.trace import Trace
@@ -176,7 +176,7 @@ class Machine:
         for ref in refs:
             for source in sources(code, ref):
                 if isinstance(source, GlobalRef):
-                    found.extend(source_nodes(self.trace, code, NONE, source))
+                    found.extend(nodes_read(self.trace, code, NONE, (source,)))
                 elif isinstance(source, SlotRef):
                     climb = [self.trace.tables[code.ancestor(d).index] for d in range(source.depth)]
                     found.append((climb, code.ancestor(source.depth).first_site + source.slot))

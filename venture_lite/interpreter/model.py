@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 
 from venture_lite.errors import EvidenceError, ImpossibleState, InternalError, ObservedAlready, Span, VentureError
+from venture_lite.interpreter.ancestry import refuse_random_keys
+from venture_lite.interpreter.constants import Constants
 from venture_lite.interpreter.evaluate import Evaluator
 from venture_lite.interpreter.evidence import evidence_path, refuse_impossible
 from venture_lite.interpreter.machine import NO_EVIDENCE, Limits
@@ -72,6 +74,7 @@ class Model:
 
     def __init__(self, rng: np.random.Generator, library: Any = None, limits: Limits | None = None) -> None:
         self.trace = Trace(rng, library)
+        self.trace.constants = Constants(self.trace)
         if library is not None:
             library.model = self
         self.machine = Evaluator(self.trace, limits)
@@ -363,6 +366,7 @@ class Model:
         at, index, inner = trace.decode(node)
         # rows that were loaded together have no place for their positions in scopes
         trace.tables[at.index].reserve_cells()
+        refuse_random_keys(trace, at, index, inner)
         trace.register(at, index, inner)
 
     # --------------------------------------------------------------------------------------------------- force

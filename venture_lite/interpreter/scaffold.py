@@ -12,10 +12,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from venture_lite.errors import KernelError
+from venture_lite.interpreter.constants import families_of_memo
+from venture_lite.interpreter.sources import Source, computed_from
 from venture_lite.program.code import KEY, OPERATOR, RESULT, Code, Kind
 from venture_lite.trace.bags import Bag
 from venture_lite.trace.borrowed import BorrowedColumn
-from venture_lite.trace.constants import families_of_memo
 from venture_lite.trace.table import MAKER_EDGE, PRIMITIVE_EDGE, RANDOM_EDGE, ROW_MASK
 from venture_lite.trace.trace import Trace
 
@@ -34,6 +35,13 @@ class UserGroup:
     # row of the family
     family: int
     rows: Bag
+
+    def result(self, trace: Trace) -> Source:
+        """What all of them read: the family's result."""
+        code = trace.program.site_code[self.site]
+        source = computed_from(trace, (code.first_site + self.call) << 32 | int(self.rows.array()[0]))
+        assert source is not None
+        return source
 
 
 class Scaffold:

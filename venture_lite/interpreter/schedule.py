@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 
 from venture_lite.errors import InternalError
 from venture_lite.interpreter.scaffold import Builder, Scaffold, is_maker_application
+from venture_lite.interpreter.sources import application_nodes, parents_of
 from venture_lite.program.code import Kind
-from venture_lite.trace.dependence import source_nodes
 from venture_lite.trace.runtime import Exchangeable
 from venture_lite.trace.table import RANDOM_EDGE, ROW_MASK
 from venture_lite.trace.trace import Trace
@@ -65,7 +65,7 @@ class Schedule:
                 continue
             parents = self.parents.get(node)
             if parents is None:
-                found = parents_of(self.trace, node, self.scaffold)
+                found = _parents_of(self.trace, node, self.scaffold)
                 parents = self.parents[node] = [p for p in dict.fromkeys(found) if p in self._moved and p != node]
                 waiting = [parent for parent in parents if parent not in self.due]
                 if waiting:
@@ -124,22 +124,13 @@ def absorbing_rows(trace: Trace, scaffold: Scaffold) -> list[int]:
     return [node for node in found if node not in scaffold.principals]
 
 
-def parents_of(trace: Trace, node: int, scaffold: Scaffold) -> list[int]:
+def _parents_of(trace: Trace, node: int, scaffold: Scaffold) -> list[int]:
     """The nodes that a node of a scaffold is computed from, whatever family a changing edge will lead to."""
-    code, slot, row = trace.decode(node)
-    item = code.slots[slot]
-    if item.kind is Kind.ARGUMENT:
-        caller, call, at = trace.decode(trace.users.nodes(code, row)[0])
-        return source_nodes(trace, caller, at, caller.slots[call].arguments[slot])
-    if item.kind in (Kind.CALL, Kind.IF) and node not in scaffold.structural:
-        packed = trace.tables[code.index].edges[slot].view[row]
-        if packed >= 0:
-            inner = trace.program.codes[packed >> 32]
-            return source_nodes(trace, inner, packed & ROW_MASK, inner.result)
-    refs = item.arguments if item.operator is None else (item.operator, *item.arguments)
-    found = [source for ref in refs for source in source_nodes(trace, code, row, ref)]
-    if node not in scaffold.structural and is_maker_application(trace, node):
-        operator, _ = trace.application(node >> 32, row)
+    if node in scaffold.structural:
+        return application_nodes(trace, node)
+    found = parents_of(trace, node)
+    if is_maker_application(trace, node):
+        operator, _ = trace.application(node >> 32, node & ROW_MASK)
         assert isinstance(operator, Exchangeable)
         found.append(operator.node)
     return found

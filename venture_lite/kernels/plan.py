@@ -15,9 +15,9 @@ from venture_lite.interpreter.impossible import Standing, rejects
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.regenerate import Proposal
 from venture_lite.interpreter.scaffold import Builder, Scaffold, UserGroup, is_maker_application
+from venture_lite.interpreter.sources import computed_from, parents_of, source_value
 from venture_lite.interpreter.weights import NEVER, Weight, density_of, log_density
 from venture_lite.program.code import Kind
-from venture_lite.trace.dependence import source_nodes
 from venture_lite.trace.table import RANDOM_EDGE, ROW_MASK, Column, Table
 
 Route = list[tuple[int, str, list[int]]]
@@ -145,21 +145,6 @@ def _is_distribution(model: Model, node: int) -> bool:
     return bool(model.trace.tables[code.index].edges[slot].view[row] == RANDOM_EDGE)
 
 
-def parents_of(model: Model, node: int) -> list[int]:
-    """The nodes that a renewed node is computed from."""
-    trace = model.trace
-    code, slot, row = trace.decode(node)
-    item = code.slots[slot]
-    if item.kind is Kind.ARGUMENT:
-        caller, call, at = trace.decode(trace.users.nodes(code, row)[0])
-        return source_nodes(trace, caller, at, caller.slots[call].arguments[slot])
-    if item.kind in (Kind.CALL, Kind.IF) and (packed := trace.tables[code.index].edges[slot].view[row]) >= 0:
-        inner = trace.program.codes[packed >> 32]
-        return source_nodes(trace, inner, packed & ROW_MASK, inner.result)
-    refs = item.arguments if item.operator is None else (item.operator, *item.arguments)
-    return [source for ref in refs for source in source_nodes(trace, code, row, ref)]
-
-
 def _order(model: Model, scaffold: Scaffold) -> list[int] | None:
     """Principals and renewed nodes, parents first, in the order in which the machine would renew them."""
     waiting = {**scaffold.principals, **scaffold.pending}
@@ -171,7 +156,7 @@ def _order(model: Model, scaffold: Scaffold) -> list[int] | None:
             if node not in waiting:
                 stack.pop()
                 continue
-            needed = [parent for parent in parents_of(model, node) if parent in waiting and parent != node]
+            needed = [parent for parent in parents_of(model.trace, node) if parent in waiting and parent != node]
             if not needed:
                 order.append(node)
                 del waiting[node]
@@ -251,15 +236,9 @@ class Plan:
 
     def _renewed(self, node: int) -> Any:
         """The new value of a node that is computed from others."""
-        trace = self._model.trace
-        code, slot, row = trace.decode(node)
-        kind = code.slots[slot].kind
-        if kind is Kind.ARGUMENT:
-            packed = trace.users.nodes(code, row)[0]
-            return trace.read(packed >> 32, packed & ROW_MASK)[1 + slot]
-        if kind in (Kind.CALL, Kind.IF) and (packed := trace.tables[code.index].edges[slot].view[row]) >= 0:
-            return trace.result(trace.program.codes[packed >> 32], packed & ROW_MASK)
-        return self._model.machine.primitive(code, slot, row)
+        source = computed_from(self._model.trace, node)
+        assert source is not None
+        return source_value(self._model.machine, source)
 
     def transition(self, proposal: Proposal, decide: Callable[[Weight], bool]) -> bool:
         model = self._model
@@ -356,7 +335,7 @@ class Plan:
         model, trace = self._model, self._model.trace
         waiting = set(self._order[failed:])
         for node in self._order[failed + 1 :]:
-            if node in self._principals or not waiting.isdisjoint(parents_of(model, node)):
+            if node in self._principals or not waiting.isdisjoint(parents_of(model.trace, node)):
                 continue
             try:
                 trace.journal.put(trace.column(node >> 32), node & ROW_MASK, self._renewed(node))

@@ -18,6 +18,7 @@ import numpy as np
 
 from venture_lite.errors import InternalError, KernelError, VentureError
 from venture_lite.interpreter.evaluate import Evaluator
+from venture_lite.interpreter.sources import computed_from
 from venture_lite.interpreter.strands import Bundle, StrandRows
 from venture_lite.interpreter.weights import count_if_impossible, density_of
 from venture_lite.procedures.columns import RowByRow
@@ -341,7 +342,7 @@ class Writer:
         rows = self.bundle.rows[node]
         found = [self._read(code, rows, ref) for ref in item.arguments]
         record: Any = item.record
-        if item.kind is Kind.CALL:
+        if item.operator is not None:
             record = self._same(trace.application(like >> 32, like & ROW_MASK)[0] for like in self._likes(node))
             found.extend((self._bind(a.default), False) for a in record.arguments[len(found) :])
         return record, [text for text, _ in found], tuple(up for _, up in found)
@@ -350,19 +351,13 @@ class Writer:
         trace = self.trace
         code, slot, _ = trace.decode(node)
         item = code.slots[slot]
-        rows = self.bundle.rows[node]
-        if item.kind is Kind.ARGUMENT:
-            users = [trace.users.nodes(code, like & ROW_MASK)[0] for like in self._likes(node)]
-            caller, call, _ = trace.decode(self._same(user >> 32 for user in users) << 32)
-            return self._read(caller, _rows(users), caller.slots[call].arguments[slot])
-        if item.kind in (Kind.CALL, Kind.IF):
-            edges = trace.tables[code.index].edges[slot].view
-            packed = [edges[like & ROW_MASK] for like in self._likes(node)]
-            if packed[0] >= 0:
-                inner = trace.program.codes[self._same(edge >> 32 for edge in packed)]
-                return self._read(inner, _rows(packed), inner.result)
-        record = item.record if item.kind is Kind.DETERMINISTIC else self._operator(node >> 32, rows)
-        arguments = [self._read(code, rows, argument) for argument in item.arguments]
+        likes = [source for like in self._likes(node) if (source := computed_from(trace, like)) is not None]
+        self._same((source.code, source.slot, source.position) for source in likes)
+        rows: StrandRows = likes[0].row if len(likes) == 1 else np.array([source.row for source in likes])
+        arguments = [self._read(likes[0].code, rows, ref) for ref in likes[0].refs]
+        if not likes[0].is_applied:
+            return arguments[0]
+        record = item.record if item.operator is None else self._operator(node >> 32, rows)
         return self._apply(node >> 32, rows, record, item.span, arguments)
 
     def _apply(

@@ -6,7 +6,7 @@ Every operation here writes its inverse to the journal. What evaluates, detaches
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,8 +17,6 @@ from venture_lite.program.code import VACANT, Code, Kind, Program, SlotRef
 from venture_lite.program.compiler import Analyzer, StandardNames
 from venture_lite.trace.bindings import Bindings
 from venture_lite.trace.borrowed import borrow
-from venture_lite.trace.constants import Constants
-from venture_lite.trace.dependence import refuse_random_keys
 from venture_lite.trace.emit import Reader, reader
 from venture_lite.trace.explain import explain
 from venture_lite.trace.journal import Journal
@@ -28,6 +26,9 @@ from venture_lite.trace.statistics import Statistics
 from venture_lite.trace.table import MAKER_EDGE, RANDOM_EDGE, ROW_MASK, Column, Table
 from venture_lite.trace.users import UserLists
 from venture_lite.values import key_of
+
+if TYPE_CHECKING:
+    from venture_lite.interpreter.constants import Constants
 
 
 class Trace:
@@ -57,7 +58,8 @@ class Trace:
         self.bindings = Bindings(self.journal, self.derived)
         self.users = UserLists(self.tables, self.program, self.journal)
         self.statistics = Statistics(self.journal)
-        self.constants = Constants(self)
+        # which families stay without users: set by the interpreter, which knows what a value is computed from
+        self.constants: Constants
         # what stands in the place of the tables of Codes that were let go of
         self._vacant = Table(VACANT)
 
@@ -174,6 +176,11 @@ class Trace:
             arguments += tuple(argument.default for argument in operator.arguments[len(arguments) :])
         return operator, arguments
 
+    def is_memoized(self, code: Code, row: int) -> bool:
+        """Whether a row is a family of a memoized procedure."""
+        memos = self.tables[code.index].memos
+        return memos is not None and memos[row] is not None
+
     def is_memo(self, node: int) -> bool:
         """Whether a node makes a memoized procedure."""
         code, slot, _ = self.decode(node)
@@ -206,7 +213,6 @@ class Trace:
         context = self.tables[code.index].context_of(row)
         regions = code.slots[slot].regions
         if regions:
-            refuse_random_keys(self, code, slot, row)
             for region, key in zip(regions, self.block_keys(code, slot, row), strict=True):
                 entry = (context, region.scope, key_of(key))
                 inner = self._context_ids.get(entry)
@@ -221,7 +227,6 @@ class Trace:
         node = (code.first_site + slot) << 32 | row
         self.default.add(node, self.journal)
         if code.slots[slot].regions or self.tables[code.index].context is not None:
-            refuse_random_keys(self, code, slot, row)
             for name, key in self.tags(code, slot, row):
                 if name == "default":
                     continue
@@ -278,6 +283,17 @@ class Trace:
         """Equal stamps mean that rows, edges and readers are the same."""
         return self.program.version, self.journal.structure
 
+    def caller(self, code: Code, row: int) -> int | None:
+        """The node of the call or `if` that a row belongs to, of a memoized family the first of its calls; None for a
+        directive's row, and where nobody calls."""
+        if code.kind == "branch":
+            assert code.parent is not None
+            environment = self.tables[code.index].environment
+            assert environment is not None
+            return (code.parent.first_site + code.if_slot) << 32 | int(environment.view[row])
+        users = self.users.nodes(code, row)
+        return users[0] if users else None
+
     # -------------------------------------------------------------------------------------------- for messages
 
     def call_chain(self, code: Code, slot: int, row: int, limit: int = 60) -> list[CallSite]:
@@ -286,20 +302,12 @@ class Trace:
         while len(chain) < limit:
             if slot >= 0:
                 chain.extend(code.slots[slot].inlined)
-            if code.kind == "directive":
+            caller = self.caller(code, row)
+            if caller is None:
                 break
-            if code.kind == "branch":
-                user_slot, user_row = code.if_slot, self.tables[code.index].environment.view[row]  # type: ignore[union-attr]
-                user_code = code.parent
-            else:
-                users = self.users.nodes(code, row)
-                if not users:
-                    break
-                user_code, user_slot, user_row = self.decode(users[0])
-                chain.append(CallSite(code.name, user_code.slots[user_slot].span))
-            if user_code is None:
-                break
-            code, slot, row = user_code, user_slot, user_row
+            called, (code, slot, row) = code, self.decode(caller)
+            if called.kind == "lambda":
+                chain.append(CallSite(called.name, code.slots[slot].span))
         return chain
 
     def result_node(self, code: Code, row: int) -> int:

@@ -29,8 +29,8 @@ from venture_lite.blocks.sections import Inputs, Sections
 from venture_lite.engines.firefly.brightness import Brightness, chosen
 from venture_lite.engines.firefly.firefly_bounds import BoundedRows, bound_of, bright_probability, collapse
 from venture_lite.errors import VentureError
+from venture_lite.interpreter.ancestry import readers_come_and_go
 from venture_lite.interpreter.model import Model
-from venture_lite.trace.dependence import readers_come_and_go
 
 if TYPE_CHECKING:
     from venture_lite.trace.trace import Trace

@@ -27,11 +27,11 @@ from venture_lite.engines.transitions import Transitions, from_within
 from venture_lite.errors import ArgumentError, VentureError
 from venture_lite.inference.given import ActionForm
 from venture_lite.inference.program import Action, InferenceProgram, Kernel
+from venture_lite.interpreter.ancestry import readers_come_and_go
 from venture_lite.interpreter.impossible import REJECTING
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.regenerate import Proposal
 from venture_lite.interpreter.weights import Weight
-from venture_lite.trace.dependence import readers_come_and_go
 from venture_lite.trace.row_order import AnySampler, LooseSampler, order_of
 from venture_lite.trace.trace import Trace
 

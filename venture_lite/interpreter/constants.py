@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from venture_lite.program.code import Code, Kind, Ref, Slot
+from venture_lite.interpreter.sources import depends_on, nodes_read, reached
+from venture_lite.program.code import Code, Kind, Ref
 from venture_lite.trace.addresses import procedures_in
-from venture_lite.trace.dependence import is_memoized, source_nodes
 from venture_lite.trace.keys import memo_key
 from venture_lite.trace.runtime import Memo
 from venture_lite.trace.table import MAKER_EDGE, RANDOM_EDGE, ROW_MASK
@@ -138,8 +138,8 @@ def is_constant(trace: Trace, code: Code, row: int) -> bool:
     families = _families_below(trace, code, row)
     if families is None:
         return False
-    nodes = [node for family in families for ref in _refs(family[0]) for node in source_nodes(trace, *family, ref)]
-    return not _read_a_choice(trace, nodes, families)
+    nodes = [node for family in families for node in nodes_read(trace, *family, _refs(family[0]))]
+    return not any(_is_random(trace, node) for node in _computed_from(trace, nodes, families))
 
 
 def _families_below(trace: Trace, code: Code, row: int) -> set[Family] | None:
@@ -149,7 +149,7 @@ def _families_below(trace: Trace, code: Code, row: int) -> set[Family] | None:
     while todo:
         code, row = todo.pop()
         table = trace.tables[code.index]
-        if is_memoized(trace, code, row) and procedures_in(trace.memo_key(code, row)):
+        if trace.is_memoized(code, row) and procedures_in(trace.memo_key(code, row)):
             return None
         if not may_be_constant(code):
             return None
@@ -164,37 +164,28 @@ def _families_below(trace: Trace, code: Code, row: int) -> set[Family] | None:
     return found
 
 
-def _refs(code: Code) -> tuple[Ref, ...]:
+def _refs(code: Code) -> list[Ref | None]:
     """All that a body reads."""
-    return (*(ref for slot in code.slots if slot.stored for ref in _refs_of(slot)), code.result)
+    stored = [slot for slot in code.slots if slot.stored]
+    read = [ref for slot in stored for ref in (slot.operator, *slot.arguments, *(key.block for key in slot.regions))]
+    return [*read, code.result]
 
 
-def _refs_of(slot: Slot) -> tuple[Ref, ...]:
-    blocks = tuple(region.block for region in slot.regions)
-    return (*slot.arguments, *blocks) if slot.operator is None else (slot.operator, *slot.arguments, *blocks)
+def _computed_from(trace: Trace, nodes: list[int], families: set[Family]) -> Iterator[int]:
+    """Nodes outside some families, and what their values depend on out there."""
+
+    def outside(found: list[int]) -> list[int]:
+        return [node for node in found if _family(trace, node) not in families]
+
+    return reached(outside(nodes), lambda node: outside(depends_on(trace, node)))
 
 
-def _read_a_choice(trace: Trace, todo: list[int], families: set[Family]) -> bool:
-    """Whether a node, or what it is computed from outside some families, is a choice or a maker."""
-    seen: set[int] = set()
-    while todo:
-        node = todo.pop()
-        code, slot, row = trace.decode(node)
-        if node in seen or (code, row) in families:
-            continue
-        seen.add(node)
-        item = code.slots[slot]
-        if item.kind is Kind.MAKER or trace.is_choice(code, slot, row):
-            return True
-        if item.kind is Kind.ARGUMENT:
-            if code.kind == "lambda" and not is_memoized(trace, code, row):
-                caller, call, at = trace.decode(trace.tables[code.index].user.view[row])
-                todo.extend(source_nodes(trace, caller, at, caller.slots[call].arguments[slot]))
-            continue
-        for ref in _refs_of(item):
-            todo.extend(source_nodes(trace, code, row, ref))
-        packed = trace.tables[code.index].edges[slot].view[row] if slot in trace.tables[code.index].edges else -1
-        if packed >= 0:
-            inner = trace.program.codes[packed >> 32]
-            todo.extend(source_nodes(trace, inner, packed & ROW_MASK, inner.result))
-    return False
+def _family(trace: Trace, node: int) -> Family:
+    code, _, row = trace.decode(node)
+    return code, row
+
+
+def _is_random(trace: Trace, node: int) -> bool:
+    """Whether a node is a choice or a maker."""
+    code, slot, row = trace.decode(node)
+    return code.slots[slot].kind is Kind.MAKER or trace.is_choice(code, slot, row)

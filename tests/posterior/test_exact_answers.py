@@ -14,8 +14,8 @@ TOO_FEW = "too few effective runs to tell"
 
 
 def disagreements(case: Case, runs: int, least: int = 60) -> list[str]:
-    """Comparisons of the weighted means, with the error of a ratio estimator (delta method), that are too far off; fewer
-    effective runs than `least` cannot tell."""
+    """Comparisons of the weighted means, with the error of a ratio estimator (delta method), that are too far off;
+    fewer effective runs than `least` cannot tell."""
     program = case.forward or case.program
     draws, log_weights = likelihood_weighting(program, case.query, case.parameters, runs, np.random.default_rng(5))
     weights = np.exp(log_weights - log_weights.max())

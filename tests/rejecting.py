@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from venture_lite.engines.mh import Drift, Resimulation
-from venture_lite.engines.transitions import Transitions
-from venture_lite.inference.selection import draw_block
+from venture_lite.engines.mh import Drift
+from venture_lite.interpreter.kernel import Move, Resimulation
 from venture_lite.interpreter.model import Model
+from venture_lite.interpreter.selection import Selection, Selector
+from venture_lite.kernels.compiled import kernel
 
 
 def propose_and_reject(model: Model, scope: Any, block: Any, proposal: str | None) -> None:
     """Propose as `mh` would, by its walk where the proposal is "drift"."""
-    chosen = draw_block(model, scope, block)
-    if chosen is None:
-        return
-    transitions = Transitions(model, None, decide=lambda weight: False)
-    transitions.step(chosen, Drift(model.trace.rng, 0.5) if proposal == "drift" else Resimulation(model))
+    selection = Selection(model, scope, Selector(block) if block in ("one", "all") else Selector("key", block))
+    if selection.missing() is None:
+        new = Drift(model.trace.rng, 0.5) if proposal == "drift" else Resimulation(model)
+        kernel(model, Move(new, lambda weight: False)).step(selection.next_block(), selection)

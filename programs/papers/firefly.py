@@ -22,7 +22,7 @@ from venture_lite.blocks.linear_block import LinearBlock
 from venture_lite.blocks.sections import Sections
 from venture_lite.draws import diagnostics
 from venture_lite.engines.firefly.firefly import Firefly, FireflySettings
-from venture_lite.engines.firefly.flymc import Move, StepSize
+from venture_lite.engines.firefly.flymc import FireflyMove, StepSize
 from venture_lite.interpreter.model import Model
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -192,7 +192,9 @@ class Beginnings:
     runs: int
     transitions: int
 
-    def courses(self, regular: str, walks: list[Measured], move: Move, collected: str = "w") -> dict[str, list[Course]]:
+    def courses(
+        self, regular: str, walks: list[Measured], move: FireflyMove, collected: str = "w"
+    ) -> dict[str, list[Course]]:
         """Of the regular kernel, as in `regular_course`, and of Firefly's first two, untuned and at the mode, with the
         steps that were tuned."""
         seeds = range(self.runs)
@@ -204,7 +206,7 @@ class Beginnings:
         return found
 
 
-def firefly_course(v: Venture, settings: FireflySettings, move: Move, step: float, transitions: int) -> Course:
+def firefly_course(v: Venture, settings: FireflySettings, move: FireflyMove, step: float, transitions: int) -> Course:
     chain, nodes = block(v)
     firefly = Firefly(chain, nodes, settings, lambda message: None)
     state = StepSize(step, 0.0, 0)

@@ -21,8 +21,10 @@ import numpy as np
 
 from venture_lite import Venture
 from venture_lite.engines.subsampled.subsampled import Subsampled, SubsampledSettings
-from venture_lite.engines.transitions import Transitions
+from venture_lite.interpreter.kernel import Move
 from venture_lite.interpreter.model import FixedValue
+from venture_lite.interpreter.selection import Selection, Selector
+from venture_lite.kernels.compiled import kernel
 from venture_lite.trace.table import ROW_MASK
 from venture_lite.trace.trace import Trace
 from venture_lite.values import freeze
@@ -104,19 +106,20 @@ def measured(count: int, tolerance: float, tests: int) -> Cell:
     node = chain.trace.result_node(target.code, target.row)
     current, proposal = freeze(CURRENT.copy()), Same(freeze(PROPOSED.copy()))
     engine = Subsampled(chain, proposal, SubsampledSettings(BATCH, tolerance))
-    exact = Transitions(chain, None, decide=lambda weight: False)
+    exact = kernel(chain, Move(proposal, lambda weight: False))
+    block = Selection(chain, "default", Selector("key", node), node)
     column = chain.trace.column(node >> 32)
     took = 0.0
     for _ in range(tests):
         started = time.perf_counter()
-        accepted = engine.step([node], 0)
+        accepted = engine.step([node], block)
         took += time.perf_counter() - started
         if accepted:
             column.put(node & ROW_MASK, current)
     started = time.perf_counter()
     repetitions = max(3, 100_000 // count)
     for _ in range(repetitions):
-        exact.step([node], proposal)
+        exact.step([node], block)
     exact_took = (time.perf_counter() - started) / repetitions
     used = engine.record.fraction * count / tests
     return Cell(count, tolerance, used, expected_rows(v, count, tolerance), took / tests, exact_took)

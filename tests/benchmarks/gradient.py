@@ -8,7 +8,6 @@ from tests.benchmarks.logistic import MODEL, PRIOR_VARIANCE
 from tests.benchmarks.measure import Row, compare
 from venture_lite import Venture
 from venture_lite.blocks.density import BlockDensity
-from venture_lite.inference.selection import all_members
 
 BAR = 4.0
 EVALUATIONS = 100
@@ -28,7 +27,7 @@ def _row(count: int, dimensions: int, evaluations: int) -> Row:
     venture.execute(MODEL, X=features, Y=classes, N=count, **prior)
     model = venture.traces[0]
     journal = model.trace.journal
-    density = BlockDensity(model, all_members(model.trace.default))
+    density = BlockDensity(model, model.trace.default.everything())
     outcomes = classes.astype(np.float64)
 
     def ours() -> tuple[float, np.ndarray]:

@@ -11,8 +11,8 @@ import numpy as np
 from tests.benchmarks.measure import Row, compare
 from venture_lite import Venture
 from venture_lite.engines.anneal.deferred import Deferred
-from venture_lite.engines.single_gibbs import SingleGibbs
 from venture_lite.kernels.preview import Unplanned
+from venture_lite.kernels.single_gibbs import SingleGibbs
 
 PROGRAM = (Path(__file__).parents[2] / "programs" / "papers" / "urns.vnt").read_text(encoding="utf-8")
 INFERENCE = "(anneal left linear 9)"

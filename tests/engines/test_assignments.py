@@ -12,10 +12,10 @@ from venture_lite import Venture
 from venture_lite.audit.invariants import check
 from venture_lite.engines.anneal.anneal import Annealing
 from venture_lite.engines.anneal.deferred import Deferred
-from venture_lite.engines.single_gibbs import SingleGibbs
-from venture_lite.engines.single_mh import SingleMH
 from venture_lite.interpreter.weights import Weight
 from venture_lite.kernels.preview import Unplanned
+from venture_lite.kernels.single_gibbs import SingleGibbs
+from venture_lite.kernels.single_mh import SingleMH
 
 CRP = """
 [assume alpha (tag 'h 0 (gamma 2 1))]
@@ -362,7 +362,7 @@ def weights_met(text: str, kernel: str, deferred: bool, monkeypatch: pytest.Monk
     with monkeypatch.context() as patch:
         patch.setattr(Annealing, "_assign", and_move)
         patch.setattr("venture_lite.engines.anneal.deferred.draw_index", of_list)
-        patch.setattr("venture_lite.engines.single_gibbs.draw_candidate", of_weights)
+        patch.setattr("venture_lite.kernels.single_gibbs.draw_candidate", of_weights)
         patch.setattr(Annealing, "_draw", pick)
         if not deferred:
             patch.setattr(Deferred, "remove", not_at_all)

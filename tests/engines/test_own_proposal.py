@@ -157,11 +157,11 @@ def test_a_program_that_runs_again_makes_no_further_codes() -> None:
 
 def test_a_kept_plan_outlives_accepted_moves(monkeypatch: pytest.MonkeyPatch) -> None:
     """The rows of a proposal come and go; the transition is prepared once."""
-    from venture_lite.engines import transitions
+    from venture_lite.kernels import compiled
 
     made = []
-    original = transitions.make_plan
-    monkeypatch.setattr(transitions, "make_plan", lambda *given: made.append(1) or original(*given))
+    original = compiled.make_plan
+    monkeypatch.setattr(compiled, "make_plan", lambda *given: made.append(1) or original(*given))
     venture = loaded(NORMAL)
     draws = venture.infer("(mh default one (lambda (x) (if (flip) (normal x 1) (normal x 2))) 200)")
     assert draws.statistics[0].accepted > 50

@@ -30,8 +30,8 @@ from venture_lite.audit.invariants import check
 from venture_lite.audit.snapshot import snapshot
 from venture_lite.engines.pgibbs import particle_columns, particle_tree
 from venture_lite.engines.pgibbs.pgibbs import ParticleGibbs
-from venture_lite.inference.selection import Selector
 from venture_lite.interpreter.schedule import Schedule
+from venture_lite.interpreter.selection import Selection, Selector
 
 
 def draws_of(text: str, query: str, kernel: str, seed: int) -> Callable[[int], Mapping[str, np.ndarray]]:
@@ -153,21 +153,26 @@ def volatility(length: int = 12) -> Venture:
     return v
 
 
-def engine_on(v: Venture, scope: str = "x", particles: int = 3, ancestor: bool = False) -> ParticleGibbs:
-    return ParticleGibbs(v.traces[0], scope, Selector("ordered"), particles, ancestor)
+def scheduled(v: Venture, scope: str = "x") -> Schedule:
+    return Schedule(v.traces[0].trace, Selection(v.traces[0], scope, Selector("ordered")).in_order())
+
+
+def sweep(v: Venture) -> bool:
+    """One sweep of three particles; whether the state changed."""
+    return ParticleGibbs(v.traces[0], 3, False).sweep(Selection(v.traces[0], "x", Selector("ordered")))
 
 
 @pytest.mark.parametrize("name", ["chain", "branches", "tables", "maker"])
 def test_an_interruption_leaves_the_trace_as_it_was(name: str) -> None:
     v = Venture(seed=4)
     v.execute(MODELS[name][0])
-    model, engine = v.traces[0], engine_on(v)
-    engine.step([], None)
+    model = v.traces[0]
+    sweep(v)
     for at in range(1, 60):
         before = snapshot(model)
         model.interrupt_after = at
         try:
-            engine.step([], None)
+            sweep(v)
         except KeyboardInterrupt:
             assert snapshot(model) == before
             check(model)
@@ -186,7 +191,7 @@ def test_a_sweep_that_ends_at_the_retained_state_changes_nothing(monkeypatch: py
     v = Venture(seed=4)
     v.execute(MODELS[name][0])
     before = snapshot(v.traces[0])
-    assert not engine_on(v).step([], None)
+    assert not sweep(v)
     assert snapshot(v.traces[0]) == before
 
 
@@ -218,9 +223,7 @@ def test_a_markov_chain_weighs_one_later_term_for_an_ancestor() -> None:
 def test_only_what_later_steps_read_is_carried() -> None:
     """P particles over T blocks cost O(P T): a chain carries one state from block to block, whatever its length."""
     v = volatility(40)
-    engine = engine_on(v, "h", 5)
-    schedule = Schedule(v.traces[0].trace, engine.blocks())
-    (bundle,) = particle_columns.ColumnSweep(v.traces[0], schedule, 5, False)._bundles
+    (bundle,) = particle_columns.ColumnSweep(v.traces[0], scheduled(v, "h"), 5, False)._bundles
     assert max(map(len, bundle._kept_after)) <= 3
 
 
@@ -266,8 +269,7 @@ def test_independent_series_are_drawn_side_by_side() -> None:
     """The two of one length in one call, each by weights of its own; the longer one apart."""
     v = Venture(seed=1)
     v.execute(PLAIN["panel"][0])
-    schedule = Schedule(v.traces[0].trace, engine_on(v).blocks())
-    bundles = particle_columns.ColumnSweep(v.traces[0], schedule, 3, True)._bundles
+    bundles = particle_columns.ColumnSweep(v.traces[0], scheduled(v), 3, True)._bundles
     assert [(found.bundle.count, len(found.bundle.steps)) for found in bundles] == [(2, 2), (1, 3)]
 
 
@@ -278,8 +280,7 @@ def test_series_of_unlike_procedures_are_drawn_one_after_the_other() -> None:
 [assume y (lambda (s) (normal ((f s) (x s)) 1))]
 [observe (y 1) 2]
 [observe (y 2) 2]""")
-    schedule = Schedule(v.traces[0].trace, engine_on(v).blocks())
-    bundles = particle_columns.ColumnSweep(v.traces[0], schedule, 3, False)._bundles
+    bundles = particle_columns.ColumnSweep(v.traces[0], scheduled(v), 3, False)._bundles
     assert [found.bundle.count for found in bundles] == [1, 1]
     v.infer("(pgibbs x ordered 5 20)")
     check(v.traces[0])

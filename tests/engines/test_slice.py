@@ -50,11 +50,11 @@ def test_a_discrete_choice_that_comes_later_ends_the_kernel() -> None:
 
 
 def test_candidates_are_weighed_by_one_prepared_transition(monkeypatch: pytest.MonkeyPatch) -> None:
-    from venture_lite.engines import transitions
+    from venture_lite.kernels import compiled
 
     made = []
-    original = transitions.make_plan
-    monkeypatch.setattr(transitions, "make_plan", lambda *given: made.append(1) or original(*given))
+    original = compiled.make_plan
+    monkeypatch.setattr(compiled, "make_plan", lambda *given: made.append(1) or original(*given))
     venture = loaded("[assume m (normal 0 1)] for n in 1...50: [observe (normal m 1) {Y[n]}]", Y=np.zeros(50))
     draws = venture.infer("(slice default one 0.5 10 100)")
     assert len(made) == 1

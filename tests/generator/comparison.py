@@ -243,13 +243,12 @@ def standard_errors(one: Sequence[float], other: Sequence[float]) -> float:
 
 def columns(venture: Venture) -> list[list[list[int]]]:
     """The blocks that particles carry side by side, as strands of one shape; none where they move on the trace."""
-    from venture_lite.engines.pgibbs.pgibbs import ParticleGibbs
-    from venture_lite.inference.selection import Selector
     from venture_lite.interpreter.schedule import Schedule
+    from venture_lite.interpreter.selection import Selection, Selector
     from venture_lite.interpreter.strands import alike, strands_of
 
     (model,) = venture.traces
-    blocks = ParticleGibbs(model, "default", Selector("ordered"), 2, False).blocks()
+    blocks = Selection(model, "default", Selector("ordered")).in_order()
     schedule = Schedule(model.trace, blocks)
     if not schedule.is_plain():
         return []

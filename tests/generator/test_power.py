@@ -14,8 +14,7 @@ from tests.generator import comparison
 from tests.generator.comparison import Fault, Interrupted, assert_finds_the_answer, compare_spellings, finite_program
 from venture_lite.engines.pgibbs.particle_columns import BundleSweep
 from venture_lite.errors import InternalError
-from venture_lite.inference import selection
-from venture_lite.interpreter import machine, schedule
+from venture_lite.interpreter import machine, schedule, selection
 from venture_lite.interpreter.evaluate import Evaluator
 from venture_lite.interpreter.sources import nodes_read
 from venture_lite.program.code import GlobalRef

@@ -11,8 +11,8 @@ import pytest
 from venture_lite import Venture
 from venture_lite.audit.invariants import check
 from venture_lite.errors import InternalError
-from venture_lite.inference.selection import Selector, sweep
 from venture_lite.interpreter import placement
+from venture_lite.interpreter.selection import Selection, Selector
 from venture_lite.trace.addresses import address, block_order
 
 KEYS = """
@@ -49,7 +49,7 @@ def test_a_sweep_visits_every_block_once(text: str) -> None:
     (model,) = venture.traces
     check(model)
     for scope, found in model.trace.scopes.items():
-        visited = [key for _, key in sweep(model, scope, Selector("each"))]
+        visited = list(Selection(model, scope, Selector("each")).sweep())
         assert len(visited) == found.block_count() > 0
     venture.infer("(repeat 3 (mh default each 1))")
     check(model)
@@ -84,8 +84,8 @@ def test_a_block_that_shares_its_place_is_visited(monkeypatch: pytest.MonkeyPatc
     venture = Venture(seed=1)
     venture.execute(KEYS)
     (model,) = venture.traces
-    monkeypatch.setattr("venture_lite.inference.selection.block_order", lambda trace, key: ("one", "place"))
-    assert Counter(len(nodes) for nodes, _ in sweep(model, "s", Selector("each"))) == {1: 28}
+    monkeypatch.setattr("venture_lite.interpreter.selection.block_order", lambda trace, key: ("one", "place"))
+    assert Counter(map(len, Selection(model, "s", Selector("each")).sweep())) == {1: 28}
 
 
 def test_numbers_that_are_equal_are_one_place() -> None:

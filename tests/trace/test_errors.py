@@ -158,7 +158,7 @@ def test_several_chains_are_as_each_alone() -> None:
 @pytest.mark.thorough
 def test_plans_make_the_draws_that_the_interpreter_makes(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is faster agrees with what defines: same draws, same decisions, same trace."""
-    from venture_lite.engines import transitions
+    from venture_lite.kernels import compiled
 
     def states(seed: int) -> list[object]:
         venture = load(random_program(seed), seed)
@@ -169,6 +169,6 @@ def test_plans_make_the_draws_that_the_interpreter_makes(monkeypatch: pytest.Mon
         return found
 
     planned = [states(seed) for seed in range(80)]
-    monkeypatch.setattr(transitions, "make_plan", lambda *arguments: None)
+    monkeypatch.setattr(compiled, "make_plan", lambda *arguments: None)
     for seed, expected in enumerate(planned):
         assert states(seed) == expected, f"program {seed}"

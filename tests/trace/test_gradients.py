@@ -19,7 +19,6 @@ from venture_lite.blocks.density import BlockDensity
 from venture_lite.blocks.distributions import transform_of
 from venture_lite.blocks.term_gradients import SiteTerms
 from venture_lite.errors import KernelError
-from venture_lite.inference.selection import all_members
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.score import log_score
 from venture_lite.interpreter.weights import NARROW
@@ -72,7 +71,7 @@ def log_joint_change(model: Model, block: Sequence[int], density: BlockDensity, 
 
 def blocks(model: Model) -> Iterator[list[int]]:
     """All choices together if they have a density with a gradient, else one by one those that do."""
-    nodes = all_members(model.trace.default)
+    nodes = model.trace.default.everything()
     for block in (nodes, *([node] for node in nodes)):
         try:
             BlockDensity(model, block)
@@ -165,7 +164,7 @@ def test_many_rows_at_once(name: str) -> None:
     given = {key: value for key, value in data.items() if f"{{{key}[" in observed}
     venture.execute(f"{assumed} for n in 1...{count}: {observed}", **given)
     model = venture.traces[0]
-    assert compare(model, all_members(model.trace.default), rng)
+    assert compare(model, model.trace.default.everything(), rng)
 
 
 def test_a_site_is_one_term() -> None:
@@ -173,7 +172,7 @@ def test_a_site_is_one_term() -> None:
     venture = Venture(seed=3)
     assumed, observed = WIDE["latent values in the same block as what they share"]
     venture.execute(f"{assumed} for n in 1...60: {observed}", Y=np.zeros(60))
-    density = BlockDensity(venture.traces[0], all_members(venture.traces[0].trace.default))
+    density = BlockDensity(venture.traces[0], venture.traces[0].trace.default.everything())
     assert [type(term) for term in density._terms] == [SiteTerms]
     assert density.rows == 61 + 60
 
@@ -185,7 +184,7 @@ def test_more_rows_than_one_call_takes() -> None:
     text = "[assume w (normal 0 1)] for n in 1...N: [observe (normal (* w {X[n]}) 2) {Y[n]}]"
     x, y = rng.normal(size=count), rng.normal(size=count)
     venture.execute(text, X=x, Y=y, N=count)
-    density = BlockDensity(venture.traces[0], all_members(venture.traces[0].trace.default))
+    density = BlockDensity(venture.traces[0], venture.traces[0].trace.default.everything())
     free = density.present()
     _, gradient = density.evaluate()
     assert gradient[0] == pytest.approx(float(x @ (y - free[0] * x)) / 4 - free[0], rel=1e-9)

@@ -10,19 +10,18 @@ from tests.generator import test_programs as generated
 from tests.posterior.cases import CASES
 from tests.posterior.test_posterior import chain
 from tests.statistics import CONFIRM, compare_all
-from venture_lite.blocks.coordinates import Coordinate
 from venture_lite.engines import rejection
 from venture_lite.engines.gibbs import Enumeration, Gibbs
 from venture_lite.engines.mh import Drift
 from venture_lite.engines.proposal import ProposalDensity
 from venture_lite.engines.rejection import Rejection
-from venture_lite.engines.single_gibbs import SingleGibbs
 from venture_lite.engines.slice import Slice
-from venture_lite.engines.transitions import Transitions
 from venture_lite.errors import InternalError
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.regenerate import Regenerator
+from venture_lite.interpreter.selection import Selection
 from venture_lite.interpreter.weights import Group
+from venture_lite.kernels.single_gibbs import SingleGibbs
 from venture_lite.procedures import transforms
 from venture_lite.trace import journal, table
 from venture_lite.trace.bags import Bag
@@ -52,8 +51,7 @@ def nothing(*arguments: object) -> None:
 
 
 def drop_block_counts(patch: Patch) -> None:
-    original = Transitions.__init__
-    patch.setattr(Transitions, "__init__", lambda self, model, count, decide=None: original(self, model, None, decide))
+    patch.setattr(Selection, "is_drawn", False)
 
 
 def drop_block_counts_of_candidates(patch: Patch) -> None:
@@ -116,14 +114,14 @@ def start_the_slice_at_its_left_end(patch: Patch) -> None:
     """The first interval begins at the current state in place of around it."""
     original = Slice._step_out
 
-    def step_out(self: Slice, node: int, coordinate: Coordinate, end: float, step: float, most: int) -> float:
-        return coordinate.start if step < 0 else original(self, node, coordinate, end, step, most)
+    def step_out(self: Slice, end: float, step: float, most: int, at: Selection) -> float:
+        return self._coordinate.start if step < 0 else original(self, end, step, most, at)
 
     patch.setattr(Slice, "_step_out", step_out)
 
 
 def drop_block_counts_of_draws(patch: Patch) -> None:
-    patch.setattr(Rejection, "_blocks", lambda self: 1)
+    patch.setattr(Rejection, "_blocks", lambda self, at: 1)
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,11 @@ from venture_lite import KernelError, Venture
 from venture_lite.audit.invariants import check
 from venture_lite.blocks.sections import Sections
 from venture_lite.engines.mh import Drift
-from venture_lite.engines.transitions import Transitions
 from venture_lite.interpreter import scaffold
+from venture_lite.interpreter.kernel import Move
+from venture_lite.interpreter.selection import Selection, Selector
 from venture_lite.interpreter.weights import NARROW, Weight, log_density
+from venture_lite.kernels.compiled import kernel
 from venture_lite.kernels.plan import Templates, make_plan
 from venture_lite.trace.borrowed import BorrowedColumn
 
@@ -83,11 +85,12 @@ def test_a_transition_weighs_the_change_of_the_score(name: str, grouped: bool, m
         weights.append(weight.value())
         return True
 
-    transitions = Transitions(model, None, decide=accept)
+    moves = kernel(model, Move(Drift(model.trace.rng, 0.3), accept))
+    at = Selection(model, "w", Selector("all"))
     members = list(model.trace.scopes["w"].everything())  # type: ignore[union-attr]
     for block in [[node] for node in members] + [members]:
         before = v.log_score()
-        transitions.step(block, Drift(model.trace.rng, 0.3))
+        moves.step(block, at)
         # the drift of a positive value has a Jacobian; all others are symmetric
         if not any("gamma" in str(model.trace.application(node >> 32, node & 0xFFFFFFFF)[0]) for node in block):
             assert weights[-1] == pytest.approx(v.log_score() - before, abs=1e-9)

@@ -30,15 +30,20 @@ def _continuous(trace: Trace, node: int) -> tuple[Transform, Any, tuple[Any, ...
 
 
 class Coordinate:
-    """One free coordinate of a choice in its present state, and the proposal that puts it at `at`.
+    """One free coordinate of a choice, and the proposal that puts it at `at`. Mutable: it stands at a coordinate.
 
     What the choice's distribution reads stays as it is while the coordinate is moved.
     """
 
     counts = True
 
-    def __init__(self, trace: Trace, node: int, index: int) -> None:
-        self._transform, old, arguments = _continuous(trace, node)
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+
+    def stand_at(self, node: int, index: int) -> None:
+        """At a coordinate of a choice in its present state."""
+        self.node = node
+        self._transform, old, arguments = _continuous(self._trace, node)
         self._log_jacobian = self._transform.log_jacobian(old, arguments)
         self._is_one = not isinstance(old, (np.ndarray, tuple))
         # every free coordinate of the choice

@@ -39,8 +39,8 @@ class Densities:
             found = self._kept[block] = BlockDensity(self.model, block)
         return found
 
-    def refuse(self, model: Model, nodes: list[int]) -> None:
-        """For `inspected_first`: raises where a block cannot be moved."""
+    def refuse(self, nodes: list[int]) -> None:
+        """Raises KernelError where a block cannot be moved."""
         if nodes:
             self.of(nodes)
 

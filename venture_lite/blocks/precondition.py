@@ -24,10 +24,10 @@ from venture_lite.blocks.gradients import Densities
 from venture_lite.blocks.linear_block import LinearBlock, refuse_dependent
 from venture_lite.blocks.modes import mode_of
 from venture_lite.blocks.sections import Sections
-from venture_lite.blocks.supports import first_outside
 from venture_lite.draws.draws import DrawsBuilder
 from venture_lite.errors import KernelError, VentureError
 from venture_lite.interpreter.model import Model
+from venture_lite.interpreter.supports import first_outside
 from venture_lite.procedures.transforms import REAL
 from venture_lite.trace.table import ROW_MASK
 from venture_lite.values import show
@@ -105,13 +105,13 @@ class Preconditioner:
         """The action runs for the first time; these are the choices that it may move."""
         self._stood = frozenset(nodes)
 
-    def refuse(self, model: Model, nodes: list[int]) -> None:
-        """For `inspected_first`: raises where a block cannot be moved in the coordinates of a scale.
+    def refuse(self, nodes: list[int]) -> None:
+        """Raises KernelError where a block cannot be moved in the coordinates of a scale.
 
         Outside its support a choice has no coordinates: it is drawn anew before there is a scale.
         """
-        self.densities.refuse(model, nodes)
-        if nodes and first_outside(model, nodes) is None:
+        self.densities.refuse(nodes)
+        if nodes and first_outside(self.densities.model, nodes) is None:
             self.scale(nodes)
 
     def details(self) -> dict[str, float]:

@@ -3,71 +3,50 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
-from venture_lite.blocks.inspection import inspected_first
-from venture_lite.engines.enumeration import (
-    MOST_CANDIDATES,
-    Enumeration,
-    draw_candidate,
-    refuse_support,
-    support_of,
-    too_many_candidates,
-)
-from venture_lite.engines.single_gibbs import SingleGibbs
+from venture_lite.engines.enumeration import Enumeration, refuse_support, too_many_candidates
 from venture_lite.errors import VentureError
 from venture_lite.inference.given import ActionForm
-from venture_lite.inference.program import Action, InferenceProgram, Kernel
+from venture_lite.inference.program import Action, InferenceProgram, Run
+from venture_lite.interpreter.candidates import MOST_CANDIDATES, draw_candidate, support_of
 from venture_lite.interpreter.impossible import rejects
-from venture_lite.interpreter.model import Model
+from venture_lite.interpreter.kernel import Drawing
 from venture_lite.interpreter.scaffold import Builder, Scaffold, absorbing_count
+from venture_lite.interpreter.selection import Selection
 from venture_lite.interpreter.weights import NEVER, Weight, density_of
+from venture_lite.kernels.compiled import drawing
 from venture_lite.trace.addresses import address
 from venture_lite.trace.runtime import Exchangeable
 from venture_lite.trace.table import ROW_MASK
 from venture_lite.values import equal
 
 
-class Gibbs:
-    """Transitions of one `gibbs` action."""
+class Gibbs(Drawing):
+    """Draws of blocks on the trace."""
 
-    def __init__(self, model: Model, scope: Any, block_count: Any) -> None:
-        self.model = model
-        self.scope = scope
-        self.block_count = block_count
-        self.rows = 0
-        # whether other choices may have come or gone with the last step
-        self.restructured = False
-        self.single = SingleGibbs(model, scope, block_count)
+    rows = 0
 
-    def step(self, principals: Sequence[int], key: Any) -> bool:
+    def step(self, nodes: list[int], at: Selection) -> bool:
         """Draw the block from its conditional distribution; whether the state changed."""
-        if len(principals) == 1:
-            weighed = self.single.rows
-            moved = self.single.step(principals[0], key)
-            self.rows += self.single.rows - weighed
-            if moved is not None:
-                self.restructured = moved and not self.single.quiet
-                return moved
         with self.model.transaction() as change:
-            self.restructured = self._step(principals, key)
+            self.restructured = self._step(nodes, at)
             if self.restructured:
                 change.keep()
         return self.restructured
 
-    def _step(self, principals: Sequence[int], key: Any) -> bool:
+    def _step(self, principals: list[int], at: Selection) -> bool:
         model = self.model
-        self.check(self.model, list(principals))
+        self.refuse(principals)
         scaffold = Builder(model.trace).build(principals)
-        enumeration = Enumeration(model, self._membership(key), self._current(scaffold))
+        enumeration = Enumeration(model, self._membership(at), self._current(scaffold, at))
         weighed = absorbing_count(model.trace, scaffold)
-        current, alone = self._present_weight(scaffold, key)
+        current, alone = self._present_weight(scaffold, at)
         weights: list[Weight] = []
         paths: list[list[Any]] = []
         more = True
         while more:
-            weight = self._weigh(scaffold, enumeration, alone)
+            weight = self._weigh(scaffold, enumeration, alone, at)
             self.rows += weighed
             # the path on which every decision is the current state's: the state as it is, nothing drawn anew
             weights.append(current if enumeration.on_current else weight)
@@ -82,7 +61,7 @@ class Gibbs:
         self._regenerate(scaffold, enumeration)
         return True
 
-    def _weigh(self, scaffold: Scaffold, enumeration: Enumeration, alone: bool) -> Weight:
+    def _weigh(self, scaffold: Scaffold, enumeration: Enumeration, alone: bool, at: Selection) -> Weight:
         """The weight of the enumeration's candidate (of the present state it is known, and means nothing here); what
         it changed is taken back. `alone`: the present state can be enumerated without regenerating it."""
         model = self.model
@@ -95,7 +74,7 @@ class Gibbs:
         try:
             with model.transaction():
                 weight = self._regenerate(scaffold, enumeration)
-                self._count_blocks(weight)
+                self._count_blocks(weight, at)
                 return weight
         except VentureError as error:
             if not rejects(model, error, model.regenerator.touched(scaffold)):
@@ -114,17 +93,17 @@ class Gibbs:
         weight.plus(enumeration.fresh_weight)
         return weight
 
-    def _count_blocks(self, weight: Weight) -> None:
-        if self.block_count is not None:
-            weight.total -= math.log(max(self.block_count(), 1))
+    def _count_blocks(self, weight: Weight, at: Selection) -> None:
+        if at.is_drawn:
+            weight.total -= math.log(max(at.block_count(), 1))
 
-    def _present_weight(self, scaffold: Scaffold, key: Any) -> tuple[Weight, bool]:
+    def _present_weight(self, scaffold: Scaffold, at: Selection) -> tuple[Weight, bool]:
         """Detach, and the weight of the state that was: its principals, its block's choices in the brush, what
         absorbed. Whether the block is one choice, and nothing goes that regeneration would decide or draw."""
         model = self.model
         blocks = Weight()
-        self._count_blocks(blocks)
-        in_block = self._membership(key)
+        self._count_blocks(blocks, at)
+        in_block = self._membership(at)
         fresh = [node for node in reversed(model.regenerator.choices_that_go(scaffold)) if self._is_free(node)]
         known = [
             (node, *model.trace.application(node >> 32, node & ROW_MASK), model.trace.value(node)) for node in fresh
@@ -137,16 +116,16 @@ class Gibbs:
                 if isinstance(operator, Exchangeable):
                     model.trace.statistics.incorporate(operator, value, arguments)
         weight.plus(blocks)
-        drawn = fresh if self.scope == "default" else [node for node in fresh if in_block(*model.trace.decode(node))]
+        drawn = fresh if at.scope == "default" else [node for node in fresh if in_block(*model.trace.decode(node))]
         return weight, len(scaffold.principals) == 1 and not drawn
 
     def _is_free(self, node: int) -> bool:
         code, slot, row = self.model.trace.decode(node)
         return not self.model.trace.tables[code.index].is_observed(slot, row)
 
-    def _membership(self, key: Any) -> Any:
+    def _membership(self, at: Selection) -> Any:
         """Whether a choice has the tag of the block that is moved."""
-        trace, scope = self.model.trace, self.scope
+        trace, scope, key = self.model.trace, at.scope, at.key
         # a block's own key may be an array
         is_all = isinstance(key, str) and key == "all"
         if scope == "default" and not is_all:
@@ -159,21 +138,21 @@ class Gibbs:
             name == scope and equal(block, key) for name, block in trace.tags(code, slot, row)
         )
 
-    def check(self, model: Model, principals: list[int]) -> None:
+    def refuse(self, nodes: list[int]) -> None:
         """Refuse a choice whose support cannot be enumerated."""
-        for node in principals:
-            operator, arguments = model.trace.application(node >> 32, node & ROW_MASK)
+        for node in nodes:
+            operator, arguments = self.model.trace.application(node >> 32, node & ROW_MASK)
             if support_of(operator, arguments) is None:
                 raise refuse_support(self.model, node, operator)
 
-    def _current(self, scaffold: Scaffold) -> dict[Any, Any]:
+    def _current(self, scaffold: Scaffold, at: Selection) -> dict[Any, Any]:
         """Present values of the choices in the brush, by address; needed where a candidate meets more than one
         decision."""
         if not scaffold.structural:
             return {}
         trace = self.model.trace
         found: dict[Any, Any] = {}
-        if len(scaffold.principals) == 1 and self.scope == "default":
+        if len(scaffold.principals) == 1 and at.scope == "default":
             return found
         for code, row in scaffold.brush:
             for step in code.steps:
@@ -183,11 +162,8 @@ class Gibbs:
         return found
 
 
-def _compile_gibbs(program: InferenceProgram, given: ActionForm) -> Kernel:
-    scope, selector = given.scope, given.selector
-    engine = Gibbs(program.model, scope, program.block_counter(scope, selector))
-    run = program.kernel(given.form, scope, selector, given.count("T"), engine.step, engine)
-    return inspected_first(program, scope, selector, given.form, run, engine.check)
+def _compile_gibbs(program: InferenceProgram, given: ActionForm) -> Run:
+    return given.kernel(drawing(Gibbs(program.model)))
 
 
 GIBBS = Action(

@@ -9,20 +9,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from venture_lite.blocks.density import BlockDensity
 from venture_lite.blocks.gradients import Densities
-from venture_lite.blocks.inspection import inspected_first
 from venture_lite.blocks.precondition import Preconditioner
-from venture_lite.engines.mh import Resimulation
-from venture_lite.engines.transitions import from_within
 from venture_lite.errors import ArgumentError
 from venture_lite.inference.given import ActionForm
-from venture_lite.inference.program import Action, InferenceProgram, Kernel
+from venture_lite.inference.program import Action, InferenceProgram, Run
+from venture_lite.interpreter.kernel import BlockKernel
 from venture_lite.interpreter.model import Model
+from venture_lite.interpreter.selection import Selection
 from venture_lite.interpreter.transaction import Transaction
 from venture_lite.interpreter.weights import Weight
 
@@ -69,8 +67,10 @@ class PathEnd:
         return self._last[2]
 
 
-class Hamiltonian:
+class Hamiltonian(BlockKernel):
     """Transitions of one action: paths of `leapfrogs` steps of length `step`."""
+
+    starts_inside = refuses_blocks = True
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class Hamiltonian:
         preconditioner: Preconditioner | None,
         end: PathEnd,
     ) -> None:
-        self.model = model
+        super().__init__(model)
         self.densities = densities
         self.size = step
         self.leapfrogs = leapfrogs
@@ -111,8 +111,14 @@ class Hamiltonian:
             found["mean move in sds"] = math.sqrt(self._changes / (self._transitions - self._divergences))
         return found | (self.preconditioner.details() if self.preconditioner is not None else {})
 
-    def step(self, nodes: list[int], key: Any) -> bool:
-        """One transition; whether it was accepted."""
+    def begin(self, nodes: list[int]) -> None:
+        if self.preconditioner is not None:
+            self.preconditioner.begin(nodes)
+
+    def refuse(self, nodes: list[int]) -> None:
+        (self.preconditioner or self.densities).refuse(nodes)
+
+    def step(self, nodes: list[int], at: Selection) -> bool:
         if self.preconditioner is not None:
             self.preconditioner.settle(nodes)
         model, density = self.model, self.densities.of(nodes)
@@ -183,23 +189,16 @@ def _pulled(root: np.ndarray | None, gradient: np.ndarray) -> np.ndarray:
     return gradient if root is None else root.T @ gradient
 
 
-def compile_paths(program: InferenceProgram, given: ActionForm, name: str, leapfrogs: Leapfrogs) -> Kernel:
+def compile_paths(program: InferenceProgram, given: ActionForm, name: str, leapfrogs: Leapfrogs) -> Run:
     """The kernel of an action of that name whose transitions are paths, steps of STEP long."""
-    scope, selector = given.scope, given.selector
     densities = Densities(program.model, name, program.warn)
     preconditioner = Preconditioner(densities, program.draws) if "precondition" in given else None
-    size = given.positive("STEP")
     end = program.shared.setdefault(PathEnd, PathEnd())
-    engine = Hamiltonian(program.model, densities, size, leapfrogs, preconditioner, end)
-    moved = from_within(program.model, engine.step, Resimulation(program.model))
-    run = program.kernel(given.form, scope, selector, given.count("T"), moved, engine)
-    if preconditioner is None:
-        return inspected_first(program, scope, selector, given.form, run, densities.refuse, by_block=True)
-    refuse, begin = preconditioner.refuse, preconditioner.begin
-    return inspected_first(program, scope, selector, given.form, run, refuse, by_block=True, begin=begin)
+    size = given.positive("STEP")
+    return given.kernel(Hamiltonian(program.model, densities, size, leapfrogs, preconditioner, end))
 
 
-def _compile_hmc(program: InferenceProgram, given: ActionForm) -> Kernel:
+def _compile_hmc(program: InferenceProgram, given: ActionForm) -> Run:
     leapfrogs = given.count("LEAPFROGS")
     if not leapfrogs:
         raise ArgumentError("LEAPFROGS must be 1 or more", given["LEAPFROGS"].span)

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from venture_lite.engines.hmc import Leapfrogs, compile_paths
 from venture_lite.inference.given import ActionForm
-from venture_lite.inference.program import Action, InferenceProgram, Kernel
+from venture_lite.inference.program import Action, InferenceProgram, Run
 
 
-def _compile_mala(program: InferenceProgram, given: ActionForm) -> Kernel:
+def _compile_mala(program: InferenceProgram, given: ActionForm) -> Run:
     return compile_paths(program, given, "mala", Leapfrogs(1, fixed=True))
 
 

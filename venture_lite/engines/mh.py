@@ -7,20 +7,19 @@ unconstrained coordinate of each choice, with the Jacobian of its transform.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from venture_lite.blocks.distributions import name_of, reads_arguments, refuse_discrete, transform_of
-from venture_lite.blocks.inspection import inspected_first
-from venture_lite.engines.single_mh import SingleMH
-from venture_lite.engines.transitions import Transitions, from_within
 from venture_lite.errors import KernelError
 from venture_lite.inference.given import ActionForm
-from venture_lite.inference.program import Action, InferenceProgram, Kernel
+from venture_lite.inference.program import Action, InferenceProgram, Run
+from venture_lite.interpreter.kernel import BlockKernel, Move, Resimulation, metropolis
 from venture_lite.interpreter.model import Model
-from venture_lite.interpreter.regenerate import Proposal
+from venture_lite.interpreter.selection import Selection
+from venture_lite.kernels.compiled import kernel
 from venture_lite.language.syntax import Expression
 from venture_lite.procedures.record import Random
 from venture_lite.procedures.transforms import REAL
@@ -30,21 +29,6 @@ from venture_lite.values import freeze
 if TYPE_CHECKING:
     from venture_lite.blocks.precondition import Preconditioner
     from venture_lite.engines.proposal import OwnProposal
-
-
-class Resimulation:
-    """A proposal from the choice's own distribution, given its parents' new values."""
-
-    counts = False
-
-    def __init__(self, model: Model) -> None:
-        self.machine = model.machine
-
-    def prepare(self, trace: Trace, principals: Iterable[int]) -> None:
-        """Nothing depends on the old state."""
-
-    def propose(self, node: int, operator: Any, arguments: tuple[Any, ...], old: Any) -> tuple[Any, float]:
-        return self.machine.simulate_anew(node, operator, arguments), 0.0
 
 
 class Drift:
@@ -126,27 +110,39 @@ class PreconditionedDrift(Drift):
         return self._steps[node].reshape(shape)
 
 
-class Moves:
-    """Transitions of one action by one kind of proposal."""
+class Walk(BlockKernel):
+    """Transitions of one action by a Gaussian random walk."""
 
-    def __init__(self, model: Model, block_count: Callable[[], int] | None, proposal: Proposal) -> None:
-        self.transitions = Transitions(model, block_count)
-        self.proposal = proposal
+    starts_inside = True
+
+    def __init__(self, model: Model, proposal: Drift) -> None:
+        super().__init__(model)
+        self._moves = kernel(model, Move(proposal, metropolis(model)))
         self._preconditioner = proposal.preconditioner if isinstance(proposal, PreconditionedDrift) else None
+        self.refuses_blocks = self._preconditioner is not None
 
     @property
     def rows(self) -> int:
         spent = 0 if self._preconditioner is None else self._preconditioner.densities.rows
-        return self.transitions.rows + spent
+        return self._moves.rows + spent
 
     def details(self) -> dict[str, float]:
-        """By name, for the statistics of the kernel."""
         return {} if self._preconditioner is None else self._preconditioner.details()
 
-    def step(self, nodes: list[int], key: Any) -> bool:
+    def begin(self, nodes: list[int]) -> None:
+        if self._preconditioner is not None:
+            self._preconditioner.begin(nodes)
+
+    def refuse(self, nodes: list[int]) -> None:
+        if self._preconditioner is not None:
+            self._preconditioner.refuse(nodes)
+        else:
+            refuse_discrete("'drift", "gibbs, or mh without 'drift")(self.model, nodes)
+
+    def step(self, nodes: list[int], at: Selection) -> bool:
         if self._preconditioner is not None:
             self._preconditioner.settle(nodes)
-        return self.transitions.step(nodes, self.proposal)
+        return self._moves.step(nodes, at)
 
 
 def preconditioned(program: InferenceProgram, sigma: float) -> PreconditionedDrift:
@@ -159,45 +155,24 @@ def preconditioned(program: InferenceProgram, sigma: float) -> PreconditionedDri
     return PreconditionedDrift(program.model.trace.rng, sigma, Preconditioner(densities, program.draws))
 
 
-def own_proposal(
-    program: InferenceProgram, scope: Any, proposal: Expression, block_count: Callable[[], int] | None
-) -> tuple[OwnProposal, Callable[[Model, list[int]], None]]:
-    """The engine of `(mh SCOPE BLOCK PROPOSAL T)`, and what refuses a block that it cannot move."""
-    from venture_lite.engines.proposal import OwnProposal, ProposalDensity, refuse_labels
+def own_proposal(program: InferenceProgram, proposal: Expression) -> OwnProposal:
+    """The engine of `(mh SCOPE BLOCK PROPOSAL T)`."""
+    from venture_lite.engines.proposal import OwnProposal, ProposalDensity
     from venture_lite.inference.replay import ReplayedProcedure
 
     density = ProposalDensity(ReplayedProcedure(program, program.procedure(proposal, "PROPOSAL")))
-    return OwnProposal(density, scope, block_count, program.warn), refuse_labels
+    return OwnProposal(density, program.warn)
 
 
-def _compile_mh(program: InferenceProgram, given: ActionForm) -> Kernel:
-    scope, selector = given.scope, given.selector
-    block_count = program.block_counter(scope, selector)
-    model, count = program.model, given.count("T")
-    engine: Moves | OwnProposal
-    refuse: Callable[[Model, list[int]], None] | None = None
-    begin: Callable[[list[int]], None] | None = None
-    by_block = False
+def _compile_mh(program: InferenceProgram, given: ActionForm) -> Run:
+    model = program.model
     if "precondition" in given:
-        walk = preconditioned(program, given.positive("SIGMA", "the drift's SIGMA"))
-        engine = Moves(model, block_count, walk)
-        refuse, by_block, begin = walk.preconditioner.refuse, True, walk.preconditioner.begin
-    elif "drift" in given:
-        sigma = given.positive("SIGMA", "the drift's SIGMA")
-        engine = Moves(model, block_count, Drift(model.trace.rng, sigma))
-        refuse = refuse_discrete("'drift", "gibbs, or mh without 'drift")
-    elif "PROPOSAL" in given:
-        engine, refuse = own_proposal(program, scope, given["PROPOSAL"], block_count)
-    else:
-        engine = Moves(model, block_count, Resimulation(model))
-        transitions = engine.transitions
-        transitions.single = SingleMH(model, scope, block_count is not None, transitions.decide)
-    is_walk = isinstance(engine, Moves) and isinstance(engine.proposal, Drift)
-    step = from_within(model, engine.step, Resimulation(model)) if is_walk else engine.step
-    run = program.kernel(given.form, scope, selector, count, step, engine)
-    if refuse is None:
-        return run
-    return inspected_first(program, scope, selector, given.form, run, refuse, by_block, begin)
+        return given.kernel(Walk(model, preconditioned(program, given.positive("SIGMA", "the drift's SIGMA"))))
+    if "drift" in given:
+        return given.kernel(Walk(model, Drift(model.trace.rng, given.positive("SIGMA", "the drift's SIGMA"))))
+    if "PROPOSAL" in given:
+        return given.kernel(own_proposal(program, given["PROPOSAL"]))
+    return given.kernel(kernel(model, Move(Resimulation(model), metropolis(model))))
 
 
 MH = Action(

@@ -24,13 +24,13 @@ from typing import Any
 import numpy as np
 
 from venture_lite.blocks.distributions import has_mass, name_of
-from venture_lite.engines.enumeration import support_of
-from venture_lite.engines.transitions import Transitions, metropolis
 from venture_lite.errors import KernelError
 from venture_lite.inference.replay import WHOLE, ReplayedProcedure
-from venture_lite.inference.selection import in_order, members_now
-from venture_lite.interpreter.model import Model
+from venture_lite.interpreter.candidates import support_of
+from venture_lite.interpreter.kernel import BlockKernel, Move, metropolis
+from venture_lite.interpreter.selection import Selection, in_order
 from venture_lite.interpreter.weights import Weight, density_of
+from venture_lite.kernels.compiled import kernel
 from venture_lite.procedures.record import Maker, Random
 from venture_lite.trace.runtime import Exchangeable
 from venture_lite.trace.table import ROW_MASK
@@ -48,27 +48,20 @@ class _Outside(Exception):
     """A proposed value lies outside the support of its choice."""
 
 
-class OwnProposal:
+class OwnProposal(BlockKernel):
     """Transitions of one `mh` action with the user's proposal."""
 
     counts = True
 
-    def __init__(
-        self,
-        density: ProposalDensity,
-        scope: Any,
-        block_count: Callable[[], int] | None,
-        warn: Callable[[str], None],
-    ) -> None:
+    def __init__(self, density: ProposalDensity, warn: Callable[[str], None]) -> None:
+        super().__init__(density.model)
         self.density = density
-        self.model = density.model
-        self.scope = scope
         self.warn = warn
-        self.transitions = Transitions(self.model, block_count, self._decide)
+        self._moves = kernel(self.model, Move(self, self._decide))
         self._metropolis = metropolis(self.model)
         # of the transition under way
         self._block: list[int] = []
-        self._key: Any = None
+        self._at: Selection | None = None
         self._start: tuple[Any, ...] = ()
         self._discrete: frozenset[int] = frozenset()
         self._drawn = ProposalDraw((), 0.0, (), frozenset(), False)
@@ -78,14 +71,29 @@ class OwnProposal:
 
     @property
     def rows(self) -> int:
-        return self.transitions.rows
+        return self._moves.rows
 
-    def step(self, nodes: list[int], key: Any) -> bool:
-        self._block, self._key = in_order(self.model, nodes), key
+    def step(self, nodes: list[int], at: Selection) -> bool:
+        self._block, self._at = in_order(self.model, nodes), at
         try:
-            return self.transitions.step(self._block, self)
+            return self._moves.step(self._block, at)
         except _Outside:
             return False
+
+    def refuse(self, nodes: list[int]) -> None:
+        """Raises KernelError where a choice's values are labels without a density of their own."""
+        trace = self.model.trace
+        for node in nodes:
+            operator, _ = trace.application(node >> 32, node & ROW_MASK)
+            if isinstance(operator, Exchangeable) and operator.record.labels:
+                code, slot, row = trace.decode(node)
+                raise KernelError(
+                    f"the labels of {operator.record.name} mean nothing but equality: there is no density to propose "
+                    "by",
+                    code.slots[slot].span,
+                    "gibbs, or mh without a proposal",
+                    trace.call_chain(code, slot, row),
+                )
 
     # what a transition calls, in this order
 
@@ -114,8 +122,8 @@ class OwnProposal:
     def _decide(self, weight: Weight) -> bool:
         """Weigh the way back in the new state."""
         if self.model.trace.journal.restructured:
-            now = members_now(self.model, self.scope, self._key)
-            if set(now) != set(self._block):
+            assert self._at is not None
+            if set(self._at.members_now()) != set(self._block):
                 raise self._refusal("brings choices into its block by what it does to others")
         if weight.impossible <= 0:
             drawn = self._drawn
@@ -148,20 +156,6 @@ class OwnProposal:
 
     def _refusal(self, what: str) -> KernelError:
         return self.density.error(what, "mh without a proposal, or tags that keep what it moves in a block of its own")
-
-
-def refuse_labels(model: Model, nodes: list[int]) -> None:
-    """Raises KernelError, before anything moves, where a choice's values are labels without a density of their own."""
-    for node in nodes:
-        operator, _ = model.trace.application(node >> 32, node & ROW_MASK)
-        if isinstance(operator, Exchangeable) and operator.record.labels:
-            code, slot, row = model.trace.decode(node)
-            raise KernelError(
-                f"the labels of {operator.record.name} mean nothing but equality: there is no density to propose by",
-                code.slots[slot].span,
-                "gibbs, or mh without a proposal",
-                model.trace.call_chain(code, slot, row),
-            )
 
 
 MOST_BRANCHES = 1000

@@ -10,33 +10,30 @@ at the same points, whether the move goes there or back, and what is drawn at ea
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 from venture_lite.blocks.coordinates import Coordinate, dimensions
 from venture_lite.blocks.distributions import refuse_discrete
-from venture_lite.blocks.inspection import inspected_first
-from venture_lite.engines.mh import Resimulation
-from venture_lite.engines.transitions import Transitions, from_within
 from venture_lite.errors import ArgumentError
 from venture_lite.inference.given import ActionForm
-from venture_lite.inference.program import Action, InferenceProgram, Kernel
-from venture_lite.inference.selection import in_order, members_now, order_of
+from venture_lite.inference.program import Action, InferenceProgram, Run
+from venture_lite.interpreter.kernel import BlockKernel, Move
 from venture_lite.interpreter.model import Model
+from venture_lite.interpreter.selection import Selection, in_order, order_of
 from venture_lite.interpreter.weights import Weight
+from venture_lite.kernels.compiled import kernel
 
 
-class Slice:
+class Slice(BlockKernel):
     """Transitions of one `slice` action."""
 
-    def __init__(
-        self, model: Model, scope: Any, block_count: Callable[[], int] | None, width: float, most_steps: int
-    ) -> None:
-        self.model = model
-        self.scope = scope
+    starts_inside = True
+
+    def __init__(self, model: Model, width: float, most_steps: int) -> None:
+        super().__init__(model)
         self.width = width
         self.most_steps = most_steps
-        self.transitions = Transitions(model, block_count, self._decide)
+        # the coordinate that is being moved, and what puts it at a candidate
+        self._coordinate = Coordinate(model.trace)
+        self._candidates = kernel(model, Move(self._coordinate, self._decide))
         # the slice: log weights, relative to the current state's, above this
         self._level = 0.0
         # whether the last candidate lay in the slice, and whether one that does is to be moved to
@@ -45,59 +42,62 @@ class Slice:
 
     @property
     def rows(self) -> int:
-        return self.transitions.rows
+        return self._candidates.rows
 
-    def step(self, nodes: list[int], key: Any) -> bool:
+    def refuse(self, nodes: list[int]) -> None:
+        refuse_discrete("slice", "gibbs, or mh")(self.model, nodes)
+
+    def step(self, nodes: list[int], at: Selection) -> bool:
         """One pass over the block; whether anything moved."""
         moved = False
         waiting = in_order(self.model, nodes)
         while waiting:
             node, *waiting = waiting
             structure = self.model.trace.structure_stamp()
-            refuse_discrete("slice", "gibbs, or mh")(self.model, [node])
+            self.refuse([node])
             for index in range(dimensions(self.model.trace, node)):
-                moved |= self._update(node, index)
+                moved |= self._update(node, index, at)
             if self.model.trace.structure_stamp() != structure:
                 done = order_of(self.model, node)
-                now = in_order(self.model, members_now(self.model, self.scope, key))
+                now = in_order(self.model, at.members_now())
                 waiting = [other for other in now if order_of(self.model, other) > done]
         return moved
 
-    def _update(self, node: int, index: int) -> bool:
+    def _update(self, node: int, index: int, at: Selection) -> bool:
         """Draw one coordinate from the slice below the current state's density."""
         rng = self.model.trace.rng
-        coordinate = Coordinate(self.model.trace, node, index)
-        start = coordinate.start
+        self._coordinate.stand_at(node, index)
+        start = self._coordinate.start
         self._level = -rng.standard_exponential()
         left = start - self.width * rng.random()
         right = left + self.width
         steps = int(self.most_steps * rng.random())
-        left = self._step_out(node, coordinate, left, -self.width, steps)
-        right = self._step_out(node, coordinate, right, self.width, self.most_steps - 1 - steps)
+        left = self._step_out(left, -self.width, steps, at)
+        right = self._step_out(right, self.width, self.most_steps - 1 - steps, at)
         while True:
-            at = left + rng.random() * (right - left)
-            if self._lies_inside(node, coordinate, at, moves=True):
-                return at != start
-            if at == start or not left < at < right:
+            candidate = left + rng.random() * (right - left)
+            if self._lies_inside(candidate, at, moves=True):
+                return candidate != start
+            if candidate == start or not left < candidate < right:
                 # the interval has shrunk to the current state, but for rounding
                 return False
-            left, right = self._shrunk(left, right, at, start)
+            left, right = self._shrunk(left, right, candidate, start)
 
     @staticmethod
-    def _shrunk(left: float, right: float, at: float, start: float) -> tuple[float, float]:
+    def _shrunk(left: float, right: float, candidate: float, start: float) -> tuple[float, float]:
         """The part of the interval on the current state's side of a point outside the slice."""
-        return (at, right) if at < start else (left, at)
+        return (candidate, right) if candidate < start else (left, candidate)
 
-    def _step_out(self, node: int, coordinate: Coordinate, end: float, step: float, most: int) -> float:
-        while most > 0 and self._lies_inside(node, coordinate, end, moves=False):
+    def _step_out(self, end: float, step: float, most: int, at: Selection) -> float:
+        while most > 0 and self._lies_inside(end, at, moves=False):
             end += step
             most -= 1
         return end
 
-    def _lies_inside(self, node: int, coordinate: Coordinate, at: float, moves: bool) -> bool:
+    def _lies_inside(self, candidate: float, at: Selection, moves: bool) -> bool:
         self.model.poll()
-        coordinate.at, self._moves = at, moves
-        self.transitions.step((node,), coordinate)
+        self._coordinate.at, self._moves = candidate, moves
+        self._candidates.step([self._coordinate.node], at)
         return self._inside
 
     def _decide(self, weight: Weight) -> bool:
@@ -105,15 +105,11 @@ class Slice:
         return self._inside and self._moves
 
 
-def _compile_slice(program: InferenceProgram, given: ActionForm) -> Kernel:
-    scope, selector = given.scope, given.selector
+def _compile_slice(program: InferenceProgram, given: ActionForm) -> Run:
     width, most_steps = given.positive("WIDTH"), given.count("MAX-STEPS")
     if not most_steps:
         raise ArgumentError("MAX-STEPS must be 1 or more", given["MAX-STEPS"].span)
-    engine = Slice(program.model, scope, program.block_counter(scope, selector), width, most_steps)
-    step = from_within(program.model, engine.step, Resimulation(program.model))
-    run = program.kernel(given.form, scope, selector, given.count("T"), step, engine)
-    return inspected_first(program, scope, selector, given.form, run, refuse_discrete("slice", "gibbs, or mh"))
+    return given.kernel(Slice(program.model, width, most_steps))
 
 
 SLICE = Action(

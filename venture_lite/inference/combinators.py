@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from venture_lite.errors import ArgumentError
 from venture_lite.inference.given import ActionForm
-from venture_lite.inference.program import Action, InferenceProgram, Kernel
+from venture_lite.inference.program import Action, InferenceProgram, Run
 
 
-def _compile_do(program: InferenceProgram, given: ActionForm) -> Kernel:
+def _compile_do(program: InferenceProgram, given: ActionForm) -> Run:
     kernels = given.kernels()
 
     def run() -> None:
@@ -17,16 +17,16 @@ def _compile_do(program: InferenceProgram, given: ActionForm) -> Kernel:
     return run
 
 
-def _compile_repeat(program: InferenceProgram, given: ActionForm) -> Kernel:
+def _compile_repeat(program: InferenceProgram, given: ActionForm) -> Run:
     return _repeated(program, "repeat", given.count("T"), given.kernels())
 
 
-def _compile_cycle(program: InferenceProgram, given: ActionForm) -> Kernel:
+def _compile_cycle(program: InferenceProgram, given: ActionForm) -> Run:
     kernels = given.kernels()
     return _repeated(program, "cycle", given.count("T"), kernels)
 
 
-def _repeated(program: InferenceProgram, name: str, times: int, kernels: list[Kernel]) -> Kernel:
+def _repeated(program: InferenceProgram, name: str, times: int, kernels: list[Run]) -> Run:
     def run() -> None:
         program.progress.begin(name, times)
         try:
@@ -41,7 +41,7 @@ def _repeated(program: InferenceProgram, name: str, times: int, kernels: list[Ke
     return run
 
 
-def _compile_mixture(program: InferenceProgram, given: ActionForm) -> Kernel:
+def _compile_mixture(program: InferenceProgram, given: ActionForm) -> Run:
     items = given.all("WEIGHT")
     weights = [program.value(item) for item in items]
     for item, weight in zip(items, weights, strict=True):

@@ -7,14 +7,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from venture_lite.errors import ArgumentError, Span
-from venture_lite.inference.selection import Selector
 from venture_lite.inference.usage import Matched, is_symbol
+from venture_lite.interpreter.kernel import Kernel
+from venture_lite.interpreter.selection import Selection, Selector
 from venture_lite.language.syntax import Expression, Form, Literal, Name, Quote
 from venture_lite.program.forms import scope_name
 from venture_lite.values import Symbol
 
 if TYPE_CHECKING:
-    from venture_lite.inference.program import InferenceProgram, Kernel
+    from venture_lite.inference.program import InferenceProgram, Run
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +71,12 @@ class ActionForm:
         """Which of some words the argument is, quoted or not; None where it is something else."""
         return next((word for word in words if is_symbol(self[role], word)), None)
 
-    def kernels(self) -> list[Kernel]:
+    def kernel(self, kernel: Kernel) -> Run:
+        """What runs a kernel T times on the blocks of SCOPE that BLOCK means."""
+        selection = Selection(self.program.model, self.scope, self.selector)
+        return self.program.kernel(self.form, kernel, selection, self.count("T"))
+
+    def kernels(self) -> list[Run]:
         """What every KERNEL is compiled to."""
         return [self.program.compile(item) for item in self.all("KERNEL")]
 

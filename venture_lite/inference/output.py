@@ -8,7 +8,7 @@ from typing import Any
 
 from venture_lite.errors import escaped
 from venture_lite.inference.given import ActionForm, label_of
-from venture_lite.inference.program import Action, InferenceProgram, Kernel
+from venture_lite.inference.program import Action, InferenceProgram, Run
 from venture_lite.inference.watch import WatchedVariable
 from venture_lite.language.syntax import Expression
 from venture_lite.values import show, to_python
@@ -24,7 +24,7 @@ def _named(item: Expression) -> tuple[str, Expression]:
 
 def _drawing(
     program: InferenceProgram, items: Iterable[Expression], add: Callable[[list[tuple[str, Any]]], None]
-) -> Kernel:
+) -> Run:
     """Draws every variable and adds it; the program's watch knows when."""
     watch = program.watch
     variables: list[tuple[str, Callable[[], Any], WatchedVariable]] = []
@@ -50,15 +50,15 @@ def _drawing(
     return run
 
 
-def _compile_collect(program: InferenceProgram, given: ActionForm) -> Kernel:
+def _compile_collect(program: InferenceProgram, given: ActionForm) -> Run:
     return _drawing(program, given.all("EXPR"), program.draws.add_together)
 
 
-def _compile_labelled(program: InferenceProgram, given: ActionForm) -> Kernel:
+def _compile_labelled(program: InferenceProgram, given: ActionForm) -> Run:
     return _drawing(program, [given.form], program.draws.add_together)
 
 
-def _compile_print(program: InferenceProgram, given: ActionForm) -> Kernel:
+def _compile_print(program: InferenceProgram, given: ActionForm) -> Run:
     variables = [(name, program.sampler(expression)) for name, expression in map(_named, given.all("EXPR"))]
 
     def run() -> None:
@@ -67,7 +67,7 @@ def _compile_print(program: InferenceProgram, given: ActionForm) -> Kernel:
     return run
 
 
-def _compile_plot(program: InferenceProgram, given: ActionForm) -> Kernel:
+def _compile_plot(program: InferenceProgram, given: ActionForm) -> Run:
     return _drawing(program, given.all("EXPR"), program.draws.add_plotted)
 
 

@@ -18,12 +18,14 @@ from venture_lite.errors import ArgumentError, CallSite, NameUnknown, Span, Vent
 from venture_lite.inference.data import Data
 from venture_lite.inference.given import ActionForm
 from venture_lite.inference.lambdas import InferenceLambda, closed
-from venture_lite.inference.progress import Progress, Silent
-from venture_lite.inference.selection import Selector, all_members, scope_of, sweep
+from venture_lite.inference.progress import Silent
 from venture_lite.inference.usage import Matched, matched, refused
 from venture_lite.inference.watch import Watch
 from venture_lite.interpreter.ancestry import Sources, is_unobserved
+from venture_lite.interpreter.kernel import BlockKernel, Kernel
 from venture_lite.interpreter.model import Model
+from venture_lite.interpreter.selection import Selection, Selector
+from venture_lite.interpreter.tally import Progress, Tally
 from venture_lite.language.directives import EXAMPLES
 from venture_lite.language.suggestions import suggestion
 from venture_lite.language.syntax import Expression, Form, Literal, Name, Parameter, Quote
@@ -32,10 +34,10 @@ from venture_lite.procedures.record import Deterministic, Maker, Random
 from venture_lite.program.forms import truth
 from venture_lite.program.parameters import constant_index
 from venture_lite.trace.explain import apply_checked
-from venture_lite.trace.scopes import DefaultScope
 from venture_lite.values import Symbol, equal, from_python, show
 
-Kernel = Callable[[], None]
+Run = Callable[[], None]
+"""Runs an action once."""
 
 NOTHING_READ = Sources(frozenset(), False)
 
@@ -49,8 +51,8 @@ class Action:
     usage: tuple[str, ...]
     # one or two sentences for `help` and the manual
     summary: str
-    # a kernel; the arguments are checked now
-    compile: Callable[[InferenceProgram, ActionForm], Kernel]
+    # what runs it; the arguments are checked now
+    compile: Callable[[InferenceProgram, ActionForm], Run]
     # raises ArgumentError for arguments that the usage lets pass and that do not go together
     refuse: Callable[[Matched], None] = lambda found: None
 
@@ -68,46 +70,6 @@ class Action:
             case Form(items=(Name(name=name), *_)) if name == self.name:
                 return self.read(item)
         return None
-
-
-class Row:
-    """Statistics of one kernel of the program, added up over its runs."""
-
-    __slots__ = ("accepted", "details", "kernel", "longest_refusal", "refusal", "rows", "seconds", "transitions")
-
-    def __init__(self, kernel: str) -> None:
-        self.kernel = kernel
-        self.transitions = 0
-        self.accepted = 0
-        # transitions since the last one that was accepted, and the most that there were between two
-        self.refusal = 0
-        self.longest_refusal = 0
-        self.rows = 0
-        self.seconds = 0.0
-        # what else the engine says of itself, asked at the end
-        self.details: Callable[[], Mapping[str, float]] = dict
-
-    def count(self, accepted: bool) -> None:
-        """One more transition."""
-        self.transitions += 1
-        if accepted:
-            self.accepted += 1
-            if self.refusal > self.longest_refusal:
-                self.longest_refusal = self.refusal
-            self.refusal = 0
-        else:
-            self.refusal += 1
-
-    def statistics(self) -> KernelStatistics:
-        return KernelStatistics(
-            self.kernel,
-            self.transitions,
-            self.accepted,
-            self.rows,
-            self.seconds,
-            details=self.details(),
-            refused=max(self.longest_refusal, self.refusal),
-        )
 
 
 class InferenceProgram:
@@ -150,7 +112,7 @@ class InferenceProgram:
         self.draws = DrawsBuilder()
         # the expressions of each variable
         self.collected: dict[str, list[Expression]] = {}
-        self.rows: dict[int, Row] = {}
+        self.tallies: list[Tally] = []
         # what was warned of already, in this program or in its run in another chain
         self.warned: set[str] = set() if warned is None else warned
 
@@ -162,7 +124,7 @@ class InferenceProgram:
         return self.value(expression)
 
     def statistics(self) -> list[KernelStatistics]:
-        return [row.statistics() for row in self.rows.values()]
+        return [tally.statistics() for tally in self.tallies]
 
     # ------------------------------------------------------------------------------------------- expressions
 
@@ -273,7 +235,7 @@ class InferenceProgram:
 
     # ------------------------------------------------------------------------------------------------ actions
 
-    def compile(self, item: Expression) -> Kernel:
+    def compile(self, item: Expression) -> Run:
         """A function that runs the action once; its arguments are checked now."""
         if not isinstance(item, Form) or not item.items or not isinstance(item.items[0], Name):
             raise ArgumentError("an inference action is written (action argument ...)", item.span)
@@ -283,9 +245,6 @@ class InferenceProgram:
             hint = suggestion(head.name, [*self.actions, *EXAMPLES], EXAMPLES)
             raise NameUnknown(f"unknown inference action {head.name}", head.span, hint)
         return action.compile(self, ActionForm(self, item, action.read(item)))
-
-    def row(self, form: Form) -> Row:
-        return self.rows.setdefault(id(form), Row(form.span.text or "kernel"))
 
     def warn(self, text: str) -> None:
         """Say something once."""
@@ -307,108 +266,32 @@ class InferenceProgram:
                 return Selector("key", Symbol(name))
         return Selector("key", self.value(item))
 
-    def members(self, scope: Any, selector: Selector, span: Span) -> tuple[Any, list[int]] | None:
-        """(key, nodes) of the block that a selector without a sweep names; None, with a warning, if there is none."""
-        found = scope_of(self.model, scope)
-        if found is None or not found.block_count():
-            self.warn(f"{span.place()}: the scope {scope} is empty, nothing is moved")
-            return None
-        if self._no_such_block(scope, selector, span):
-            return None
-        match selector.kind:
-            case "one":
-                key = found.draw(self.model.trace.rng)
-                return key, found.members(key)
-            case "all":
-                return "all", all_members(found)
-        return selector.key, found.members(selector.key)
-
-    def _no_such_block(self, scope: Any, selector: Selector, span: Span) -> bool:
-        """Whether a selector names a block that does not exist; then a warning says so."""
-        found = scope_of(self.model, scope)
-        if selector.kind not in ("key", "range"):
-            return False
-        if isinstance(found, DefaultScope):
-            hint = "its blocks have no keys; tag the choices with scope_include"
-            self.warn(f"{span.place()}: the scope default has no block {selector.text()} ({hint}), nothing is moved")
-            return True
-        if selector.kind == "key" and (found is None or not found.has(selector.key)):
-            self.warn(f"{span.place()}: the scope {scope} has no block {selector.text()}, nothing is moved")
-            return True
-        return False
-
-    def block_counter(self, scope: Any, selector: Selector) -> Callable[[], int] | None:
-        """How many blocks there are, where one of them was drawn at random."""
-        if selector.kind != "one":
-            return None
-
-        def count() -> int:
-            found = scope_of(self.model, scope)
-            return found.block_count() if found is not None else 0
-
-        return count
-
-    def kernel(
-        self,
-        form: Form,
-        scope: Any,
-        selector: Selector,
-        transitions: int,
-        step: Callable[[list[int], Any], bool],
-        weighed: Any,
-        moves: Selector | None = None,
-    ) -> Kernel:
-        """Run `step` on the selected blocks `transitions` times (each time on every block, for a sweep), counting.
-
-        `moves` are the blocks that the kernel may move, where they are not those that it selects.
-        """
-        row = self.row(form)
-        use = self.watch.use(scope, moves or selector)
-        row.details = getattr(weighed, "details", dict)
-        counted = 0
+    def kernel(self, form: Form, kernel: Kernel, selection: Selection, times: int) -> Run:
+        """What runs a kernel on a selection; before the first time the kernel sees what it is to move."""
+        place = form.span.place()
+        tally = Tally(kernel, form.span.text, self.progress, lambda text: self.warn(f"{place}: {text}"))
+        self.tallies.append(tally)
+        use = self.watch.use(selection.scope, selection.selector)
+        begun = seen = False
 
         def run() -> None:
-            nonlocal counted
-            start = time.perf_counter()
-            if transitions:
-                use.ran(self.watch.now)
-            self.progress.begin(form.span.text, transitions)
+            nonlocal begun, seen
             try:
-                for done in range(transitions):
-                    if selector.sweeps:
-                        self._sweep(scope, selector, form.span, step, row)
-                    else:
-                        chosen = self.members(scope, selector, form.span)
-                        if chosen is None:
-                            break
-                        key, nodes = chosen
-                        self.model.poll()
-                        row.count(step(nodes, key))
-                    if not done & 63:
-                        self.progress.advance(done)
+                if isinstance(kernel, BlockKernel) and not seen:
+                    if not begun:
+                        kernel.begin(selection.everything())
+                    begun, seen = True, kernel.inspect(selection)
+                start = time.perf_counter()
+                if times:
+                    use.ran(self.watch.now)
+                try:
+                    kernel.run(selection, times, tally)
+                finally:
+                    tally.seconds += time.perf_counter() - start
             except VentureError as error:
                 raise located(error, form.span) from error
-            finally:
-                self.progress.end()
-                # what was evaluated beforehand, to see whether the kernel can run, among them
-                row.rows += weighed.rows - counted
-                counted = weighed.rows
-                row.seconds += time.perf_counter() - start
 
         return run
-
-    def _sweep(
-        self, scope: Any, selector: Selector, span: Span, step: Callable[[list[int], Any], bool], row: Row
-    ) -> None:
-        found = scope_of(self.model, scope)
-        if found is None or not found.block_count():
-            self.warn(f"{span.place()}: the scope {scope} is empty, nothing is moved")
-            return
-        if self._no_such_block(scope, selector, span):
-            return
-        for nodes, key in sweep(self.model, scope, selector):
-            self.model.poll()
-            row.count(step(nodes, key))
 
 
 def no_value(action: str) -> ArgumentError:

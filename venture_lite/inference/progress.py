@@ -12,9 +12,10 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from venture_lite.errors import escaped
+from venture_lite.interpreter.tally import Progress
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bars
@@ -23,19 +24,6 @@ PATIENCE_SECONDS = 1.0
 REFRESH_SECONDS = 0.2
 # `^C`, pressed four times
 ROOM_FOR_KEYS = 8
-
-
-class Progress(Protocol):
-    """What an inference program reports to. Tasks nest: each `begin` has its `end`, also after an error."""
-
-    def begin(self, label: str, total: int | None) -> None:
-        """A task starts; `total` is its number of steps where that is known."""
-
-    def advance(self, done: int) -> None:
-        """`done` steps of the innermost task are behind; called often, so it must cost little."""
-
-    def end(self) -> None:
-        """The innermost task is over."""
 
 
 class Silent:

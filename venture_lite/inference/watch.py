@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from venture_lite.errors import VentureError
-from venture_lite.inference.selection import Selector, in_range
 from venture_lite.interpreter.ancestry import (
     Sources,
     decided_by,
@@ -29,6 +28,7 @@ from venture_lite.interpreter.ancestry import (
 )
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.scaffold import Builder, Scaffold, is_maker_application
+from venture_lite.interpreter.selection import Selector, in_range
 from venture_lite.procedures.record import Random
 from venture_lite.trace.runtime import Exchangeable
 from venture_lite.trace.scopes import DefaultScope

@@ -12,10 +12,10 @@ import numpy as np
 
 from venture_lite.draws.draws import DrawsBuilder
 from venture_lite.errors import LimitError, VentureError
-from venture_lite.inference.progress import Progress
 from venture_lite.inference.watch import Watch
 from venture_lite.interpreter.machine import Limits
 from venture_lite.interpreter.model import Model
+from venture_lite.interpreter.tally import Progress
 from venture_lite.procedures.record import Procedure
 from venture_lite.session.interruption import Interruption
 from venture_lite.session.standard import StandardLibrary

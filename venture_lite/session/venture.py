@@ -12,9 +12,10 @@ import numpy as np
 
 from venture_lite.draws.draws import DrawsBuilder
 from venture_lite.errors import ArgumentError, Source, Span, VentureWarning
-from venture_lite.inference.progress import Progress, Silent
+from venture_lite.inference.progress import Silent
 from venture_lite.interpreter.machine import Limits
 from venture_lite.interpreter.model import Model
+from venture_lite.interpreter.tally import Progress
 from venture_lite.language import syntax
 from venture_lite.language.source_files import read_source
 from venture_lite.procedures.predictor import LinearPredictor

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from venture_lite.draws.draws import Draws
 from venture_lite.errors import Source, VentureError, escaped, shown_in_notebook
-from venture_lite.inference.progress import Progress, Silent, Snapshot, Tracker
+from venture_lite.inference.progress import Silent, Snapshot, Tracker
+from venture_lite.interpreter.tally import Progress
 from venture_lite.program.supplied import Parameters
 from venture_lite.session import DirectiveResult, Venture
 from venture_lite.shell.report import RunReport, as_text, warnings_to

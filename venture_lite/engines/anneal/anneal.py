@@ -8,23 +8,22 @@ also where components have parameters of their own (Neal 2000, Algorithm 8).
 
 from __future__ import annotations
 
-import time
 from array import array
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from venture_lite.blocks.inspection import one_of_each_kind
 from venture_lite.engines.anneal.assignments import Assigning, Assignments
-from venture_lite.errors import ArgumentError, KernelError, NameUnknown, VentureError, nearest
+from venture_lite.errors import ArgumentError, KernelError, NameUnknown, Span, nearest
 from venture_lite.inference.data import Data, Subsample
 from venture_lite.inference.given import ActionForm
 from venture_lite.inference.lambdas import InferenceLambda
-from venture_lite.inference.program import Action, InferenceProgram, Kernel, located
+from venture_lite.inference.program import Action, InferenceProgram, Run
 from venture_lite.inference.replay import ReplayedProcedure
-from venture_lite.inference.selection import Selector
 from venture_lite.inference.usage import Matched
 from venture_lite.interpreter.machine import NO_EVIDENCE
-from venture_lite.interpreter.model import Model
+from venture_lite.interpreter.selection import Selection, Selector, one_of_each_kind
+from venture_lite.interpreter.tally import Tally
 from venture_lite.language.syntax import Expression
 from venture_lite.trace.addresses import address
 from venture_lite.values import Symbol, equal, show
@@ -36,12 +35,33 @@ Sizes = Callable[[int], Sequence[int]]
 """Number of data -> size of the subsample after each step."""
 
 
+@dataclass(frozen=True, slots=True)
+class DataSource:
+    """Where an annealing's data come from, and in which order of sizes they go in."""
+
+    # the data of the program's loops; None where nobody has any
+    data: Callable[[], Data] | None
+    # the place of the action
+    span: Span
+    sizes: Sizes
+
+    def gathered(self) -> tuple[Data, Sequence[int]]:
+        """The data, and the size of the subsample after each step."""
+        data = self.data() if self.data is not None else None
+        if data is None or not data.count:
+            raise KernelError(
+                "there are no data to anneal: no loop observes", self.span, "for n in 1...N: [observe ...]"
+            )
+        return data, self.sizes(data.count)
+
+
 class Annealing:
     """The runs of one `anneal` action."""
 
-    def __init__(self, model: Model, scope: Any, kernels: Sequence[Kernel], tempers: bool) -> None:
-        self.model = model
-        self.scope = scope
+    def __init__(self, selection: Selection, source: DataSource, kernels: Sequence[Run], tempers: bool) -> None:
+        self.model = model = selection.model
+        self.scope = scope = selection.scope
+        self.source = source
         # whether the likelihood is annealed, with all data in, in place of the subsample
         self.tempers = tempers
         self.kernels = kernels
@@ -54,9 +74,22 @@ class Annealing:
         self.passes = 0
         self._part = 0.0
 
-    def run(self, data: Data, sizes: Sequence[int], told: Callable[[int], None]) -> None:
-        """Follow the sizes, the last of which is all. After an error or Ctrl-C all data are in, with the assignments
-        that they had at the start."""
+    def run(self, selection: Selection, times: int, tally: Tally) -> int:
+        """Anneal, and count the assignments. After an error or Ctrl-C all data are in, with the assignments that they
+        had at the start."""
+        before, changed = self.assignments, self.changed
+        try:
+            data, sizes = self.source.gathered()
+            with tally.task(len(sizes)):
+                for _ in range(times):
+                    self._follow(data, sizes, tally.progress.advance)
+        finally:
+            tally.transitions += self.assignments - before
+            tally.accepted += self.changed - changed
+        return self.assignments - before
+
+    def _follow(self, data: Data, sizes: Sequence[int], told: Callable[[int], None]) -> None:
+        """Follow the sizes, the last of which is all."""
         assignments = Assignments(self.assigning, data)
         saved = self._saved(data, assignments)
         subsample = Subsample(data.count)
@@ -134,7 +167,7 @@ class Annealing:
         if not nodes and not self.assignments:
             hint = "the scope of the choices that the data's rows name, as z in (tag 'z n (crp))"
             raise KernelError(f"no datum has a latent assignment in the scope {self.scope}", hint=hint)
-        self.assigning.gibbs.check(self.model, one_of_each_kind(self.model, list(nodes)))
+        self.assigning.gibbs.refuse(one_of_each_kind(self.model, list(nodes)))
         return {address(trace, node): trace.value(node) for node in nodes}
 
     def _put_back(self, data: Data, assignments: Assignments, saved: Mapping[tuple[Any, ...], Any]) -> None:
@@ -241,7 +274,7 @@ def _refuse_kernels(found: Matched) -> None:
         raise ArgumentError(what, found["KERNEL"].span, "kernels after anneal")
 
 
-def _compile_anneal(program: InferenceProgram, given: ActionForm) -> Kernel:
+def _compile_anneal(program: InferenceProgram, given: ActionForm) -> Run:
     sizes = _schedule(program, given, given.count("T"))
     if program.annealing:
         raise KernelError("an annealing cannot run inside another, whose data come and go", given.span)
@@ -250,36 +283,9 @@ def _compile_anneal(program: InferenceProgram, given: ActionForm) -> Kernel:
         kernels = given.kernels()
     finally:
         program.annealing = False
-    engine = Annealing(program.model, given.scope, kernels, "energy" in given)
-    row = program.row(given.form)
-    row.details = engine.details
-    use = program.watch.use(engine.scope, Selector("all"))
-
-    def run() -> None:
-        start = time.perf_counter()
-        use.ran(program.watch.now)
-        before = engine.assignments, engine.changed, engine.rows
-        try:
-            data = program.data() if program.data is not None else None
-            if data is None or not data.count:
-                raise KernelError(
-                    "there are no data to anneal: no loop observes", given.span, "for n in 1...N: [observe ...]"
-                )
-            wanted = sizes(data.count)
-            program.progress.begin(given.span.text, len(wanted))
-            try:
-                engine.run(data, wanted, program.progress.advance)
-            finally:
-                program.progress.end()
-        except VentureError as error:
-            raise located(error, given.span) from error
-        finally:
-            row.transitions += engine.assignments - before[0]
-            row.accepted += engine.changed - before[1]
-            row.rows += engine.rows - before[2]
-            row.seconds += time.perf_counter() - start
-
-    return run
+    selection = Selection(program.model, given.scope, Selector("all"))
+    engine = Annealing(selection, DataSource(program.data, given.span, sizes), kernels, "energy" in given)
+    return program.kernel(given.form, engine, selection, 1)
 
 
 ANNEAL = Action(

@@ -13,9 +13,11 @@ from venture_lite.engines.anneal.deferred import Deferred
 from venture_lite.engines.gibbs import Gibbs
 from venture_lite.errors import VentureError
 from venture_lite.inference.data import Data
-from venture_lite.inference.selection import order_of_key
 from venture_lite.interpreter.model import Model
+from venture_lite.interpreter.selection import Selection, Selector, order_of_key
+from venture_lite.kernels.compiled import drawing
 from venture_lite.kernels.preview import Unplanned
+from venture_lite.kernels.reassign import plans_of
 
 
 class Assigning:
@@ -24,7 +26,9 @@ class Assigning:
     def __init__(self, model: Model, scope: Any) -> None:
         self.model = model
         self.scope = scope
-        self.gibbs = Gibbs(model, scope, None)
+        self.gibbs = drawing(Gibbs(model))
+        # the block whose choices are drawn
+        self.at = Selection(model, scope, Selector("each"))
         # absorbing choices weighed by way of the statistics
         self.deferred_rows = 0
 
@@ -47,7 +51,7 @@ class Assignments:
         self.assigning = assigning
         self.data = data
         self._deferred: Deferred | None = Deferred(
-            assigning.model, data, assigning.gibbs.single.choices.plans, assigning.scope, self._nodes_by_block
+            assigning.model, data, plans_of(assigning.model), assigning.scope, self._nodes_by_block
         )
 
     def remove(self, datum: int) -> None:
@@ -107,8 +111,9 @@ class Assignments:
             if not blocks:
                 return changed
             done, key, nodes = blocks[0]
-            gibbs = self.assigning.gibbs
-            changed = gibbs.step(nodes, key) or changed
+            gibbs, at = self.assigning.gibbs, self.assigning.at
+            at.key = key
+            changed = gibbs.step(nodes, at) or changed
             moved = gibbs.restructured
             if len(blocks) == 1 and not moved:
                 return changed

@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from venture_lite.engines.anneal.applications import CandidateWeight, Components
-from venture_lite.engines.enumeration import MOST_CANDIDATES, draw_index, support_of
 from venture_lite.errors import InternalError
 from venture_lite.inference.data import Data
+from venture_lite.interpreter.candidates import MOST_CANDIDATES, draw_index, support_of
 from venture_lite.interpreter.machine import NO_EVIDENCE
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.weights import density_of

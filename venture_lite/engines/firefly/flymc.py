@@ -12,15 +12,13 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from venture_lite.blocks.inspection import inspected_first
 from venture_lite.blocks.precondition import MOVED
 from venture_lite.engines.firefly.firefly import Firefly, FireflyPoint, FireflySettings
-from venture_lite.engines.mh import Resimulation
-from venture_lite.engines.transitions import from_within
 from venture_lite.errors import ArgumentError
 from venture_lite.inference.given import ActionForm
-from venture_lite.inference.program import Action, InferenceProgram, Kernel
-from venture_lite.interpreter.model import Model
+from venture_lite.inference.program import Action, InferenceProgram, Run
+from venture_lite.interpreter.kernel import BlockKernel
+from venture_lite.interpreter.selection import Selection
 from venture_lite.program.forms import scope_name
 
 
@@ -44,7 +42,7 @@ class StepSize:
             self.size *= math.exp((probability - self.target) / self._made**0.6)
 
 
-class Move(Protocol):
+class FireflyMove(Protocol):
     """One transition of a block given its brightness; whether it moved."""
 
     # the acceptance rate to which 'adapt tunes; None where there is no step to tune
@@ -180,13 +178,16 @@ MOVES: dict[str, tuple[type[Walk] | type[Langevin] | type[SliceMove], str, str]]
 """What a kernel is named, the move, its number, and what messages call that."""
 
 
-class FireflyMonteCarlo:
+class FireflyMonteCarlo(BlockKernel):
     """Transitions of one `flymc` action. The blocks' states live with the trace, for all actions whose bounds are made
     alike."""
 
+    starts_inside = refuses_blocks = True
+
     def __init__(
-        self, program: InferenceProgram, settings: FireflySettings, move: Move, size: float, adapting: int
+        self, program: InferenceProgram, settings: FireflySettings, move: FireflyMove, size: float, adapting: int
     ) -> None:
+        super().__init__(program.model)
         self.program = program
         self.settings = settings
         self.move = move
@@ -213,34 +214,37 @@ class FireflyMonteCarlo:
         """The action runs for the first time; these are the choices that it may move."""
         self._stood = frozenset(nodes)
 
-    def prepare(self, model: Model, nodes: list[int]) -> tuple[Firefly, StepSize]:
+    def prepare(self, nodes: list[int]) -> tuple[Firefly, StepSize]:
         """The state of a block; raises KernelError where there can be none."""
         block = tuple(nodes)
         found = self._states.get(block)
         if found is None:
             step = StepSize(self.size, self.move.target or 0.0, self.adapting)
-            found = self._states[block] = self._kept_or_made(model, block), step
+            found = self._states[block] = self._kept_or_made(block), step
         return found
 
     def _key(self, block: tuple[int, ...]) -> tuple[Any, ...]:
         return ("firefly", *block, *self.settings.made_from)
 
-    def _kept_or_made(self, model: Model, block: tuple[int, ...]) -> Firefly:
-        setups = model.setups
+    def _kept_or_made(self, block: tuple[int, ...]) -> Firefly:
+        setups = self.model.setups
         kept: Firefly | None = setups.find(self._key(block))
         if kept is not None and kept.follows(self.program.warn):
             self._counts["set-ups kept"] += 1
             return kept
-        made = Firefly(model, block, self.settings, self.program.warn)
+        made = Firefly(self.model, block, self.settings, self.program.warn)
         setups.keep(self._key(block), made)
         self._counts["set-ups made"] += 1
         if made.is_scale_new:
             self._new.add(block)
         return made
 
-    def step(self, nodes: list[int], key: Any) -> bool:
+    def refuse(self, nodes: list[int]) -> None:
+        self.prepare(nodes)
+
+    def step(self, nodes: list[int], at: Selection) -> bool:
         """One transition; whether the block moved."""
-        firefly, step = self.prepare(self.program.model, nodes)
+        firefly, step = self.prepare(nodes)
         is_adapting = step.adapting > 0
         try:
             firefly.refresh()
@@ -249,7 +253,7 @@ class FireflyMonteCarlo:
             moved = self.move(firefly, step)
         except BaseException:
             # it may be in the middle of a change
-            self.program.model.setups.drop(self._key(tuple(nodes)))
+            self.model.setups.drop(self._key(tuple(nodes)))
             raise
         finally:
             self._count(firefly, is_adapting)
@@ -291,8 +295,7 @@ class FireflyMonteCarlo:
         return found | dict(self._counts)
 
 
-def _compile_flymc(program: InferenceProgram, given: ActionForm) -> Kernel:
-    scope, selector = given.scope, given.selector
+def _compile_flymc(program: InferenceProgram, given: ActionForm) -> Run:
     kind, role, what = next(move for word, move in MOVES.items() if word in given)
     size = given.positive(role, what)
     adapting = given.count("BURN") if "adapt" in given else 0
@@ -301,13 +304,7 @@ def _compile_flymc(program: InferenceProgram, given: ActionForm) -> Kernel:
         _bound_name(given), _is_at_mode(given), _fraction(given, "Q"), explicit, "precondition" in given
     )
     engine = FireflyMonteCarlo(program, settings, kind(), size, adapting)
-
-    def refuse(model: Model, nodes: list[int]) -> None:
-        engine.prepare(model, nodes)
-
-    step = from_within(program.model, engine.step, Resimulation(program.model))
-    run = program.kernel(given.form, scope, selector, given.count("T"), step, engine)
-    return inspected_first(program, scope, selector, given.form, run, refuse, by_block=True, begin=engine.begin)
+    return given.kernel(engine)
 
 
 def _bound_name(given: ActionForm) -> str | None:

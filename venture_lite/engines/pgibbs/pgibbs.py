@@ -11,21 +11,20 @@ may change structure is done particle by particle, in `particle_tree.py`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from venture_lite.engines.pgibbs.particle_columns import ColumnSweep
 from venture_lite.engines.pgibbs.particle_tree import TreeSweep
 from venture_lite.errors import ArgumentError
 from venture_lite.inference.given import ActionForm
-from venture_lite.inference.program import Action, InferenceProgram, Kernel
-from venture_lite.inference.selection import Selector, in_order, in_range, order_of_key, scope_of
+from venture_lite.inference.program import Action, InferenceProgram, Run
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.schedule import Schedule
-from venture_lite.trace.scopes import DefaultScope
+from venture_lite.interpreter.selection import Selection
+from venture_lite.interpreter.tally import Tally
 
 
 @dataclass(slots=True)
-class Tally:
+class SweepCounts:
     """What the sweeps of one action came to."""
 
     sweeps: int = 0
@@ -39,36 +38,39 @@ class Tally:
 class ParticleGibbs:
     """Sweeps of one `pgibbs` action."""
 
-    def __init__(self, model: Model, scope: Any, selector: Selector, particles: int, ancestor: bool) -> None:
+    def __init__(self, model: Model, particles: int, ancestor: bool) -> None:
         self.model = model
-        self.scope = scope
-        self.selector = selector
         self.particles = particles
         self.ancestor = ancestor
         self.rows = 0
-        self._tally = Tally()
+        self._counts = SweepCounts()
         # the sweep over columns, as of a state of the trace's structure
         self._columns: tuple[tuple[int, int], ColumnSweep] | None = None
 
-    def blocks(self) -> list[list[int]]:
-        """The choices of each block of the range that exists now, in order."""
-        found = scope_of(self.model, self.scope)
-        if found is None:
-            return []
-        if isinstance(found, DefaultScope):
-            return [[node] for node in in_order(self.model, found.all_keys())]
-        keys = sorted(found.all_keys(), key=lambda key: order_of_key(self.model, self.scope, key))
-        is_range = self.selector.kind == "range"
-        return [found.members(key) for key in keys if not is_range or in_range(self.model, self.selector, key)]
+    def run(self, selection: Selection, times: int, tally: Tally) -> int:
+        """Make so many sweeps."""
+        missing = selection.missing()
+        if missing is None and not selection.in_order():
+            missing = f"the scope {selection.scope} has no block in {selection.selector.text()}, nothing is moved"
+        if missing is not None:
+            tally.warn(missing)
+            return 0
+        with tally.task(times):
+            for done in range(times):
+                self.model.poll()
+                tally.count(self.sweep(selection))
+                if not done & 63:
+                    tally.progress.advance(done)
+        return times
 
-    def step(self, nodes: list[int], key: Any) -> bool:
-        """One sweep; whether the state changed."""
+    def sweep(self, selection: Selection) -> bool:
+        """Move the blocks that exist now; whether the state changed."""
         structure = self.model.trace.structure_stamp()
         sweep: ColumnSweep | TreeSweep
         if self._columns is not None and self._columns[0] == structure:
             sweep = self._columns[1]
         else:
-            blocks = self.blocks()
+            blocks = selection.in_order()
             if not blocks:
                 return False
             schedule = Schedule(self.model.trace, blocks)
@@ -79,56 +81,37 @@ class ParticleGibbs:
                 sweep = TreeSweep(self.model, schedule, self.particles, self.ancestor)
         changed, moved, effective = sweep.run()
         self.rows += sweep.rows
-        tally = self._tally
-        tally.sweeps += 1
-        tally.moved += moved
-        tally.effective += effective
-        tally.later_terms += sweep.later_terms
-        tally.fitting += sweep.fitting
-        tally.played += sweep.played
+        counts = self._counts
+        counts.sweeps += 1
+        counts.moved += moved
+        counts.effective += effective
+        counts.later_terms += sweep.later_terms
+        counts.fitting += sweep.fitting
+        counts.played += sweep.played
         return changed
 
     def details(self) -> dict[str, float]:
-        tally = self._tally
-        if not tally.sweeps:
+        counts = self._counts
+        if not counts.sweeps:
             return {}
         found = {
-            "mean fraction of blocks moved": tally.moved / tally.sweeps,
-            "mean effective fraction of particles": tally.effective / tally.sweeps,
+            "mean fraction of blocks moved": counts.moved / counts.sweeps,
+            "mean effective fraction of particles": counts.effective / counts.sweeps,
         }
-        if tally.played:
-            found["mean steps played again for a particle's"] = tally.played / tally.sweeps
+        if counts.played:
+            found["mean steps played again for a particle's"] = counts.played / counts.sweeps
         if self.ancestor:
-            found["mean later terms weighed for an ancestor"] = tally.later_terms / tally.sweeps
-            found["mean fraction of particles that may be an ancestor"] = tally.fitting / tally.sweeps
+            found["mean later terms weighed for an ancestor"] = counts.later_terms / counts.sweeps
+            found["mean fraction of particles that may be an ancestor"] = counts.fitting / counts.sweeps
         return found
 
 
-def _compile_pgibbs(program: InferenceProgram, given: ActionForm) -> Kernel:
-    scope, selector = given.scope, given.selector
-    if selector.kind not in ("ordered", "range"):
+def _compile_pgibbs(program: InferenceProgram, given: ActionForm) -> Run:
+    if given.selector.kind not in ("ordered", "range"):
         hint = "ordered, or (ordered_range LO HI)"
         raise ArgumentError("pgibbs goes through blocks in order", given["BLOCKS"].span, hint)
     particles = given.count("P", least=2, hint="one particle alone never moves")
-    engine = ParticleGibbs(program.model, scope, selector, particles, "ancestor" in given)
-    # the warnings of a scope that is empty are those of a kernel that moves everything at once
-    count = given.count("T")
-    run = program.kernel(given.form, scope, Selector("all"), count, engine.step, engine, moves=selector)
-
-    def checked_run() -> None:
-        found = scope_of(program.model, scope)
-        if found is not None and found.block_count() and selector.kind == "range":
-            place = f"{given.span.place()}: the scope {scope} has no block"
-            if isinstance(found, DefaultScope):
-                hint = "its blocks have no keys; tag the choices with scope_include"
-                program.warn(f"{place} {selector.text()} ({hint}), nothing is moved")
-                return
-            if not engine.blocks():
-                program.warn(f"{place} in {selector.text()}, nothing is moved")
-                return
-        run()
-
-    return checked_run
+    return given.kernel(ParticleGibbs(program.model, particles, "ancestor" in given))
 
 
 PGIBBS = Action(

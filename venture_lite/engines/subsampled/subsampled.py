@@ -15,23 +15,24 @@ from typing import Any
 import numpy as np
 
 from venture_lite.blocks.distributions import refuse_discrete
-from venture_lite.blocks.inspection import inspected_first
 from venture_lite.blocks.linear_block import LinearBlock
 from venture_lite.blocks.sections import Inputs, NoBorder, Sections
-from venture_lite.engines.mh import Drift, PreconditionedDrift, Resimulation, preconditioned
+from venture_lite.engines.mh import Drift, PreconditionedDrift, preconditioned
 from venture_lite.engines.subsampled.control_variates import Expansion
 from venture_lite.engines.subsampled.decision_record import DecisionRecord
 from venture_lite.engines.subsampled.reach import Reach
 from venture_lite.engines.subsampled.sequential_test import Decision, NotFinite, RowTerms, SequentialTest, exact
-from venture_lite.engines.transitions import Transitions, from_within
 from venture_lite.errors import ArgumentError, VentureError
 from venture_lite.inference.given import ActionForm
-from venture_lite.inference.program import Action, InferenceProgram, Kernel
+from venture_lite.inference.program import Action, InferenceProgram, Run
 from venture_lite.interpreter.ancestry import readers_come_and_go
 from venture_lite.interpreter.impossible import REJECTING
+from venture_lite.interpreter.kernel import BlockKernel, Move, Resimulation, metropolis
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.regenerate import Proposal
+from venture_lite.interpreter.selection import Selection
 from venture_lite.interpreter.weights import Weight
+from venture_lite.kernels.compiled import kernel
 from venture_lite.trace.row_order import AnySampler, LooseSampler, order_of
 from venture_lite.trace.trace import Trace
 
@@ -84,18 +85,20 @@ class Prepared:
     test: SequentialTest
 
 
-class Subsampled:
+class Subsampled(BlockKernel):
     """Transitions of one `subsampled_mh` action."""
+
+    refuses_blocks = True
 
     def __init__(
         self,
         model: Model,
         proposal: Proposal,
         settings: SubsampledSettings,
-        block_count: Callable[[], int] | None = None,
         warn: Callable[[str], None] = lambda text: None,
     ) -> None:
-        self.model = model
+        super().__init__(model)
+        self.starts_inside = isinstance(proposal, Drift)
         self.proposal = proposal
         self.settings = settings
         self.warn = warn
@@ -103,7 +106,7 @@ class Subsampled:
         # evaluations of rows for decisions that tests made, and for expansions
         self._decided = 0
         self._expanded = 0
-        self._exact = Transitions(model, block_count)
+        self._exact = kernel(model, Move(proposal, metropolis(model)))
         self._prepared: dict[tuple[int, ...], Prepared] = {}
         # what became of expansions, by name
         self._counts: Counter[str] = Counter()
@@ -122,16 +125,27 @@ class Subsampled:
         scales = self.proposal.preconditioner.details() if isinstance(self.proposal, PreconditionedDrift) else {}
         return found | dict(self._counts + Counter(scales))
 
-    def step(self, nodes: list[int], key: Any) -> bool:
-        """One transition; whether it was accepted."""
+    def begin(self, nodes: list[int]) -> None:
+        if isinstance(self.proposal, PreconditionedDrift):
+            self.proposal.preconditioner.begin(nodes)
+
+    def refuse(self, nodes: list[int]) -> None:
+        if isinstance(self.proposal, Drift):
+            refuse_discrete("'drift", "mh or gibbs")(self.model, nodes)
+        if isinstance(self.proposal, PreconditionedDrift):
+            self.proposal.preconditioner.refuse(nodes)
+        if self.settings.tolerance or self.settings.proxy:
+            self.prepare(nodes)
+
+    def step(self, nodes: list[int], at: Selection) -> bool:
         if isinstance(self.proposal, PreconditionedDrift):
             self.proposal.preconditioner.settle(nodes)
         if not self.settings.tolerance and not self.settings.proxy:
-            return self._exact.step(nodes, self.proposal)
+            return self._exact.step(nodes, at)
         model = self.model
         prepared = self.prepare(nodes)
         if prepared is None:
-            return self._exact.step(nodes, self.proposal)
+            return self._exact.step(nodes, at)
         read = prepared.read
         try:
             with model.transaction() as change:
@@ -347,8 +361,7 @@ def accepts(u: float, weight: Weight) -> bool:
     return weight.total >= 0.0 or u < math.exp(weight.total)
 
 
-def _engine(program: InferenceProgram, given: ActionForm, always_audited: bool) -> tuple[Subsampled, Kernel]:
-    scope, selector = given.scope, given.selector
+def _engine(program: InferenceProgram, given: ActionForm, always_audited: bool) -> tuple[Subsampled, Run]:
     batch, tolerance = given.count("NBATCH", least=2), given.value("EPS")
     if not isinstance(tolerance, (int, float)) or not 0 <= tolerance <= 0.5:
         raise ArgumentError(f"EPS must be between 0 and 0.5, got {tolerance}", given["EPS"].span)
@@ -362,27 +375,15 @@ def _engine(program: InferenceProgram, given: ActionForm, always_audited: bool) 
         is_scaled = "precondition" in given
         proposal = preconditioned(program, sigma) if is_scaled else Drift(model.trace.rng, sigma)
     settings = SubsampledSettings(batch, float(tolerance), "proxy" in given, "bernstein" in given, audit)
-    engine = Subsampled(model, proposal, settings, program.block_counter(scope, selector), program.warn)
-
-    def refuse(model: Model, nodes: list[int]) -> None:
-        if "drift" in given:
-            refuse_discrete("'drift", "mh or gibbs")(model, nodes)
-        if isinstance(proposal, PreconditionedDrift):
-            proposal.preconditioner.refuse(model, nodes)
-        if tolerance or settings.proxy:
-            engine.prepare(nodes)
-
-    step = from_within(model, engine.step, Resimulation(model)) if "drift" in given else engine.step
-    run = program.kernel(given.form, scope, selector, given.count("T"), step, engine)
-    begin = proposal.preconditioner.begin if isinstance(proposal, PreconditionedDrift) else None
-    return engine, inspected_first(program, scope, selector, given.form, run, refuse, by_block=True, begin=begin)
+    engine = Subsampled(model, proposal, settings, program.warn)
+    return engine, given.kernel(engine)
 
 
-def _compile_subsampled_mh(program: InferenceProgram, given: ActionForm) -> Kernel:
+def _compile_subsampled_mh(program: InferenceProgram, given: ActionForm) -> Run:
     return _engine(program, given, always_audited=False)[1]
 
 
-def _compile_report(program: InferenceProgram, given: ActionForm) -> Kernel:
+def _compile_report(program: InferenceProgram, given: ActionForm) -> Run:
     engine, run = _engine(program, given, always_audited=True)
 
     def report() -> None:

@@ -1,6 +1,6 @@
 """`mh` by resimulation of single choices that name families, by plans: the assignments of mixtures.
 
-Proposals, fresh draws and the decision are those of the interpreter (`transitions.py`), in the same order.
+Proposals, fresh draws and the decision are those of the interpreter, in the same order.
 """
 
 from __future__ import annotations
@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from venture_lite.engines.single_choices import SingleChoices
 from venture_lite.interpreter.model import Model
+from venture_lite.interpreter.selection import Selection
 from venture_lite.interpreter.weights import Weight
 from venture_lite.kernels.preview import Drawable, Preview, Unplanned
 from venture_lite.kernels.reassign import Reassignment
+from venture_lite.kernels.single_choices import SingleChoices
 from venture_lite.values import equal
 
 Proposed = tuple[Reassignment, Any, Weight, Preview | None]
@@ -21,19 +22,19 @@ Proposed = tuple[Reassignment, Any, Weight, Preview | None]
 class SingleMH:
     """Transitions of single choices, where they have plans."""
 
-    def __init__(self, model: Model, scope: Any, counts_blocks: bool, decide: Callable[[Weight], bool]) -> None:
-        self.model = model
+    def __init__(self, model: Model, decide: Callable[[Weight], bool]) -> None:
         self.decide = decide
         # absorbing choices weighed
         self.rows = 0
         self.choices = SingleChoices(model)
-        # where the block was drawn, nothing may come or go that changes how many there are to draw from
-        self._counts_blocks = counts_blocks
-        self._draws = Drawable(counts_blocks and scope == "default", scope if counts_blocks else None)
+        self._counts_blocks = False
 
-    def step(self, node: int) -> bool | None:
+    def step(self, node: int, at: Selection) -> bool | None:
         """Whether the proposal was accepted; None where there is no plan, and nothing was done."""
-        found = self.choices.attempt(node, self._draws, self._proposed)
+        # where the block was drawn, nothing may come or go that changes how many there are to draw from
+        self._counts_blocks = at.is_drawn
+        draws = Drawable(at.is_drawn and at.scope == "default", at.scope if at.is_drawn else None)
+        found = self.choices.attempt(node, draws, self._proposed)
         if found is None:
             return None
         plan, value, weight, preview = found

@@ -6,32 +6,34 @@ weights is another.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-from venture_lite.engines.enumeration import MOST_CANDIDATES, draw_candidate, present_first, support_of
-from venture_lite.engines.single_choices import SingleChoices
+from venture_lite.interpreter.candidates import MOST_CANDIDATES, draw_candidate, present_first, support_of
 from venture_lite.interpreter.model import Model
+from venture_lite.interpreter.selection import Selection
 from venture_lite.kernels.preview import Drawable, Preview, Unplanned
 from venture_lite.kernels.reassign import Reassignment
+from venture_lite.kernels.single_choices import SingleChoices
 
 
 class SingleGibbs:
     """Draws single choices from their conditional distributions, where they have plans."""
 
-    def __init__(self, model: Model, scope: Any, block_count: Callable[[], int] | None) -> None:
+    def __init__(self, model: Model) -> None:
         self.model = model
-        self.scope = scope
-        self.block_count = block_count
         # absorbing choices weighed
         self.rows = 0
         # whether the last move made no choice come or go
         self.quiet = False
         self.choices = SingleChoices(model)
 
-    def step(self, node: int, key: Any) -> bool | None:
+    def step(self, node: int, at: Selection) -> bool | None:
         """Whether the choice changed; None where there is no plan, and nothing was done."""
-        found = self.choices.attempt(node, self._draws(key), self._drawn)
+        # in `default` every choice is a block, and 'all' has them all
+        is_all = isinstance(at.key, str) and at.key == "all"
+        found = self.choices.attempt(
+            node, Drawable(at.scope == "default" and (is_all or at.is_drawn), at.scope), self._drawn
+        )
         if found is None:
             return None
         plan, value, preview = found
@@ -40,10 +42,6 @@ class SingleGibbs:
         self.quiet = plan.is_quiet()
         plan.apply(value, preview)
         return True
-
-    def _draws(self, key: Any) -> Drawable:
-        """What may be drawn along with a block: in `default` every choice is a block, and 'all' has them all."""
-        return Drawable(self.scope == "default" and (key == "all" or self.block_count is not None), self.scope)
 
     def _drawn(self, plan: Reassignment) -> tuple[Reassignment, Any, Preview | None]:
         """A value from the conditional distribution, with what it brings about."""

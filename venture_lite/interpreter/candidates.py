@@ -1,0 +1,51 @@
+"""The values that a choice of finite support could have, and a draw among weighed candidates."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from venture_lite.interpreter.weights import Weight
+from venture_lite.trace.runtime import Exchangeable
+from venture_lite.values import equal
+
+MOST_CANDIDATES = 100_000
+"""Of one block."""
+
+
+def support_of(operator: Any, arguments: tuple[Any, ...]) -> Sequence[Any] | None:
+    if isinstance(operator, Exchangeable):
+        return operator.state.support(*arguments)
+    return None if operator.support is None else operator.support(*arguments)
+
+
+def present_first(operator: Any, support: Sequence[Any], old: Any) -> list[Any]:
+    """The candidates for a choice that has a value, which comes first."""
+    others = [value for value in support if not equal(value, old)]
+    if len(others) == len(support) and isinstance(operator, Exchangeable):
+        # the only member of a table stands for the fresh one, which comes last
+        others.pop()
+    return [old, *others]
+
+
+def draw_candidate(weights: list[Weight], u: float) -> int:
+    """An index drawn in proportion to the weights, among those with the fewest impossible terms."""
+    fewest = min(weight.impossible for weight in weights)
+    best = max(weight.total for weight in weights if weight.impossible == fewest)
+    return _draw([math.exp(w.total - best) if w.impossible == fewest else 0.0 for w in weights], u)
+
+
+def draw_index(log_weights: list[float], u: float) -> int:
+    """An index drawn in proportion to weights of which at least one is above zero."""
+    best = max(log_weights)
+    return _draw([math.exp(weight - best) for weight in log_weights], u)
+
+
+def _draw(shares: list[float], u: float) -> int:
+    target = u * math.fsum(shares)
+    for index, share in enumerate(shares):
+        target -= share
+        if target < 0.0:
+            return index
+    return max(index for index, share in enumerate(shares) if share > 0.0)

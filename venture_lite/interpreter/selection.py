@@ -1,0 +1,216 @@
+"""Which blocks a kernel moves: `one`, `all`, `each`, `ordered`, a range, or a block by its key."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from venture_lite.interpreter.model import Model
+from venture_lite.interpreter.tally import Tally
+from venture_lite.program.code import Kind
+from venture_lite.trace.addresses import address, address_order, block_order
+from venture_lite.trace.scopes import DefaultScope, Scope
+from venture_lite.values import key_of, show
+
+
+@dataclass(frozen=True, slots=True)
+class Selector:
+    """`kind` is 'one', 'all', 'each', 'ordered', 'range' or 'key'."""
+
+    kind: str
+    key: Any = None
+    low: Any = None
+    high: Any = None
+
+    @property
+    def sweeps(self) -> bool:
+        return self.kind in ("each", "ordered", "range")
+
+    def text(self) -> str:
+        """As the program has it."""
+        return f"(ordered_range {show(self.low)} {show(self.high)})" if self.kind == "range" else show(self.key)
+
+
+def one_of_each_kind(model: Model, nodes: list[int]) -> list[int]:
+    """One node for each site whose distribution the text names; every node of the others."""
+    seen: dict[int, int] = {}
+    for node in nodes:
+        code, slot, _ = model.trace.decode(node)
+        seen.setdefault(node >> 32 if code.slots[slot].kind is Kind.RANDOM else -node, node)
+    return list(seen.values())
+
+
+class Selection:
+    """The blocks of one scope that a kernel moves. Mutable: it stands at the block that is being moved."""
+
+    __slots__ = ("key", "model", "scope", "selector")
+
+    def __init__(self, model: Model, scope: Any, selector: Selector, key: Any = None) -> None:
+        self.model = model
+        # the scope's name
+        self.scope = scope
+        self.selector = selector
+        # the key of the block at hand; "all" for the whole scope
+        self.key = key
+
+    def found(self) -> DefaultScope | Scope | None:
+        """The scope, if any choice ever was in it."""
+        return self.model.trace.scopes.get(self.scope)
+
+    @property
+    def is_drawn(self) -> bool:
+        """Whether the block at hand was drawn from all that there are."""
+        return self.selector.kind == "one"
+
+    def block_count(self) -> int:
+        """How many blocks there are now."""
+        found = self.found()
+        return found.block_count() if found is not None else 0
+
+    def members_now(self) -> list[int]:
+        """The choices of the block at hand as of this state."""
+        found = self.found()
+        if found is None:
+            return []
+        # a key may be an array
+        return found.everything() if isinstance(self.key, str) and self.key == "all" else found.members(self.key)
+
+    def everything(self) -> list[int]:
+        """Every choice that may be moved as of this state; in `default` no block has a key that a program could
+        name."""
+        found = self.found()
+        if found is None or (self.selector.kind == "key" and isinstance(found, DefaultScope)):
+            return []
+        return found.members(self.selector.key) if self.selector.kind == "key" else found.everything()
+
+    def in_order(self) -> list[list[int]]:
+        """The choices of each block as of this state, of a range of those that lie in it."""
+        found, model, is_range = self.found(), self.model, self.selector.kind == "range"
+        if found is None:
+            return []
+        keys = sorted(found.all_keys(), key=lambda key: order_of_key(model, self.scope, key))
+        return [found.members(key) for key in keys if not is_range or in_range(model, self.selector, key)]
+
+    def samples(self, by_block: bool) -> list[list[int]]:
+        """What a look at every choice that may be moved can do with: one choice of each kind, or, `by_block`, the
+        choices of one block for each combination of sites."""
+        found = self.found()
+        if found is None:
+            return []
+        if not by_block:
+            return [one_of_each_kind(self.model, self.everything())]
+        if self.selector.kind in ("key", "all"):
+            return [self.everything()]
+        if isinstance(found, DefaultScope):
+            return [[node] for node in one_of_each_kind(self.model, found.everything())]
+        blocks: dict[tuple[int, ...], list[int]] = {}
+        for key in found.all_keys():
+            nodes = found.members(key)
+            blocks.setdefault(tuple(sorted(node >> 32 for node in nodes)), nodes)
+        return list(blocks.values())
+
+    def missing(self) -> str | None:
+        """What there is to say where no block exists that could be moved."""
+        found, selector = self.found(), self.selector
+        if found is None or not found.block_count():
+            return f"the scope {self.scope} is empty, nothing is moved"
+        if selector.kind not in ("key", "range"):
+            return None
+        if isinstance(found, DefaultScope):
+            hint = "its blocks have no keys; tag the choices with scope_include"
+            return f"the scope default has no block {selector.text()} ({hint}), nothing is moved"
+        if selector.kind == "key" and not found.has(selector.key):
+            return f"the scope {self.scope} has no block {selector.text()}, nothing is moved"
+        return None
+
+    def blocks(self, times: int, tally: Tally) -> Iterator[list[int]]:
+        """The choices of the next block that exists now, `times` times; for a sweep, of every block so many times."""
+        model, sweeps = self.model, self.selector.sweeps
+        for done in range(times):
+            missing = self.missing()
+            if missing is not None:
+                tally.warn(missing)
+                return
+            for nodes in self.sweep() if sweeps else (self.next_block(),):
+                model.poll()
+                yield nodes
+            if not done & 63:
+                tally.progress.advance(done)
+
+    def next_block(self) -> list[int]:
+        """The choices of the block that is moved next; for `one` it is drawn."""
+        found, selector = self.found(), self.selector
+        assert found is not None
+        match selector.kind:
+            case "one":
+                self.key = found.draw(self.model.trace.rng)
+            case "all":
+                self.key = "all"
+                return found.everything()
+            case _:
+                self.key = selector.key
+        return found.members(self.key)
+
+    def sweep(self) -> Iterator[list[int]]:
+        """Every block in the order of its key, on to the next that exists now.
+
+        A block that vanished is passed over; one that appeared further on is visited.
+        """
+        model, name, scope = self.model, self.scope, self.found()
+        if scope is None:
+            return
+        waiting = [(order_of_key(model, name, key), position, key) for position, key in enumerate(scope.all_keys())]
+        heapq.heapify(waiting)
+        before, scope.added = scope.added, []
+        done: tuple[Any, ...] = ()
+        # the blocks visited at this place of the order: one, and more where the order does not tell blocks apart
+        visited: set[Hashable] = set()
+        arrivals = len(waiting)
+        try:
+            while True:
+                for key in scope.added:
+                    if scope.has(key):
+                        heapq.heappush(waiting, (order_of_key(model, name, key), arrivals, key))
+                        arrivals += 1
+                scope.added.clear()
+                if not waiting:
+                    return
+                place, _, key = heapq.heappop(waiting)
+                if not scope.has(key) or place < done or (place == done and key_of(key) in visited):
+                    continue
+                # the row of a choice that went may hold another one now, which waits for its own turn
+                if name == "default" and order_of(model, key) != place:
+                    continue
+                if place != done:
+                    visited.clear()
+                done = place
+                visited.add(key_of(key))
+                if self.selector.kind == "range" and not in_range(model, self.selector, key):
+                    continue
+                self.key = key
+                yield scope.members(key)
+        finally:
+            scope.added = before
+
+
+def order_of(model: Model, node: int) -> tuple[Any, ...]:
+    """Sorts choices by address: directive, place in the text, call path."""
+    return address_order(address(model.trace, node))
+
+
+def in_order(model: Model, nodes: list[int]) -> list[int]:
+    """The choices of a block in the order of their addresses, which does not depend on how they came to be."""
+    return sorted(nodes, key=lambda node: order_of(model, node)) if len(nodes) > 1 else nodes
+
+
+def order_of_key(model: Model, name: Any, key: Any) -> tuple[Any, ...]:
+    """Sorts the blocks of a scope by their keys; in `default`, where a key is a choice, by address."""
+    return order_of(model, key) if name == "default" else block_order(model.trace, key)
+
+
+def in_range(model: Model, selector: Selector, key: Any) -> bool:
+    """Whether a block lies in the range of an `ordered_range`."""
+    low, high = block_order(model.trace, selector.low), block_order(model.trace, selector.high)
+    return low <= block_order(model.trace, key) <= high

@@ -1,0 +1,104 @@
+"""Kernels that take a fast way where a block has one; where it has none, the interpreter makes the transition.
+
+Both draw in the same order: the proposal first, then one uniform number for the decision.
+"""
+
+from __future__ import annotations
+
+from venture_lite.interpreter.kernel import BlockKernel, Drawing, Interpreted, Move, Resimulation
+from venture_lite.interpreter.model import Model
+from venture_lite.interpreter.selection import Selection
+from venture_lite.kernels.plan import Plan, Templates, make_plan
+from venture_lite.kernels.single_gibbs import SingleGibbs
+from venture_lite.kernels.single_mh import SingleMH
+
+
+def kernel(model: Model, move: Move) -> BlockKernel:
+    """What makes transitions by a move."""
+    return Compiled(Interpreted(model, move))
+
+
+def drawing(interpreted: Drawing) -> Drawing:
+    """What draws from conditional distributions as the given kernel does."""
+    return CompiledDrawing(interpreted)
+
+
+class Compiled(BlockKernel):
+    """Transitions by a move: from a plan that is kept, where they change no structure; single choices that name
+    families by theirs."""
+
+    def __init__(self, interpreted: Interpreted) -> None:
+        super().__init__(interpreted.model)
+        self._interpreted = interpreted
+        self._move = move = interpreted.move
+        # for blocks of one choice whose move changes structure, where its proposal is its own distribution
+        self._single = SingleMH(self.model, move.decide) if isinstance(move.proposal, Resimulation) else None
+        self._templates = Templates()
+        self._plans: dict[tuple[int, ...], Plan] = {}
+        # blocks that have no plan, as of a state of the trace's structure
+        self._unplanned: dict[tuple[int, ...], tuple[int, int]] = {}
+        # absorbing choices weighed by plans
+        self._planned = 0
+
+    @property
+    def rows(self) -> int:
+        return self._planned + self._interpreted.rows + (0 if self._single is None else self._single.rows)
+
+    def step(self, nodes: list[int], at: Selection) -> bool:
+        moved = self._alone(nodes, at, known=True)
+        if moved is None and (plan := self._plan(tuple(nodes))) is not None:
+            moved = plan.transition(self._move.proposal, self._move.decide)
+            self._planned += plan.rows
+        if moved is None:
+            moved = self._alone(nodes, at, known=False)
+        return self._interpreted.step(nodes, at) if moved is None else moved
+
+    def _alone(self, nodes: list[int], at: Selection, known: bool) -> bool | None:
+        """Move a single choice, of a site `known` to have plans for it or else to be tried; None where nothing was
+        done."""
+        single = self._single
+        if single is None or len(nodes) != 1 or single.choices.have_plans(nodes[0]) != known:
+            return None
+        return single.step(nodes[0], at)
+
+    def _plan(self, block: tuple[int, ...]) -> Plan | None:
+        plan = self._plans.get(block)
+        if plan is not None and plan.is_valid():
+            return plan
+        structure = self.model.trace.structure_stamp()
+        if self._unplanned.get(block) == structure:
+            return None
+        plan = make_plan(self.model, block, self._templates)
+        if plan is None:
+            self._plans.pop(block, None)
+            self._unplanned[block] = structure
+            return None
+        if len(self._plans) > 10_000:
+            self._plans.clear()
+        self._plans[block] = plan
+        return plan
+
+
+class CompiledDrawing(Drawing):
+    """Draws from conditional distributions: single choices by their plans."""
+
+    def __init__(self, interpreted: Drawing) -> None:
+        super().__init__(interpreted.model)
+        self._interpreted = interpreted
+        self._single = SingleGibbs(self.model)
+
+    @property
+    def rows(self) -> int:
+        return self._interpreted.rows + self._single.rows
+
+    def refuse(self, nodes: list[int]) -> None:
+        self._interpreted.refuse(nodes)
+
+    def step(self, nodes: list[int], at: Selection) -> bool:
+        moved = self._single.step(nodes[0], at) if len(nodes) == 1 else None
+        if moved is not None:
+            self.restructured = moved and not self._single.quiet
+            return moved
+        moved = self._interpreted.step(nodes, at)
+        self.restructured = self._interpreted.restructured
+        return moved

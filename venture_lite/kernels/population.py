@@ -23,7 +23,6 @@ from venture_lite.interpreter.strands import Bundle, StrandRows
 from venture_lite.interpreter.weights import count_if_impossible, density_of
 from venture_lite.procedures.columns import RowByRow
 from venture_lite.procedures.record import Columns, Deterministic, Random
-from venture_lite.procedures.simulation import DRAWS
 from venture_lite.program.code import Code, Constant, GlobalRef, Kind, Ref, SlotRef
 from venture_lite.trace.explain import apply_checked
 from venture_lite.trace.runtime import Closure
@@ -199,7 +198,7 @@ class _Draw(_Choice):
     def __init__(self, trace: Trace, machine: Evaluator, nodes: list[int], record: Random, lifted: tuple[bool, ...]):
         super().__init__(trace, nodes, record, lifted)
         self.machine = machine
-        self.draw = DRAWS.get(record)
+        self.draw = record.simulate_columns
 
     def __call__(self, particles: int, *arguments: Any) -> np.ndarray:
         each = particles // len(self.nodes)

@@ -7,11 +7,13 @@ which also finds the row that an error belongs to.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from venture_lite.procedures.record import Columns
+if TYPE_CHECKING:
+    from venture_lite.procedures.record import Columns
+
 
 SAFE_INTEGER = 2**31
 """Sums and products of two integers below this stay within 64 bits."""

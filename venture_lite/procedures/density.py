@@ -18,6 +18,7 @@ from venture_lite.procedures.derivatives import gradient_of
 from venture_lite.procedures.numeric import on_columns
 from venture_lite.procedures.predictor import LinearPredictor
 from venture_lite.procedures.record import Argument, Columns, Gradient, Random
+from venture_lite.procedures.simulation import column_draws
 from venture_lite.procedures.transforms import Transform
 
 _GUARDED = """
@@ -80,8 +81,9 @@ def random(
     predictor: LinearPredictor | None = None,
     most_likely: Maximisers | None = None,
 ) -> Random:
-    """A record whose density is bound both ways, and differentiated; `columns` and `gradient` replace what is derived
-    from it. `most_likely` gives the upper bound of a density; values without a transform have probabilities."""
+    """A record whose density and simulator are bound both ways, and the density differentiated; `columns` and
+    `gradient` replace what is derived from it. `most_likely` gives the upper bound of a density; values without a
+    transform have probabilities."""
     if columns is None:
         columns = column_density(density)
     exists = (transform is not None, *(not argument.domain.discrete for argument in arguments))
@@ -104,4 +106,6 @@ def random(
         gradient,
         predictor,
         certain if transform is None else bound,
+        density,
+        column_draws(simulate),
     )

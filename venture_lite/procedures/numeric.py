@@ -2,8 +2,9 @@
 
 A density is a plain function over `exp`, `log`, `where`, ... imported from here, where they take and return single
 floats. `on_columns` gives the same function over NumPy arrays. Both branches of `where` are always evaluated, so
-nothing here raises: the logarithm of 0 is -inf, that of a negative number NaN, as in NumPy. A density has no `if`,
-`and` or `or`; conditions are joined by `&` and `|`.
+nothing here raises but `demanded`: the logarithm of 0 is -inf, that of a negative number NaN, as in NumPy. A density
+has no `if`, `and` or `or`; conditions are joined by `&` and `|`. A simulator is written over the same names and the
+methods of a generator (`simulation.py`).
 """
 
 from __future__ import annotations
@@ -15,6 +16,10 @@ from types import CodeType, FunctionType
 from typing import Any
 
 import numpy as np
+
+from venture_lite.errors import ArgumentError
+from venture_lite.procedures.columns import RowByRow
+from venture_lite.values import show
 
 inf = math.inf
 nan = math.nan
@@ -58,11 +63,21 @@ def sqrt(x: float) -> float:
         return nan
 
 
+def _first_lgamma(x: float) -> float:
+    """The logarithm of the gamma function as columns have it, to the last bit; imported by the first program that
+    needs it."""
+    global _gammaln
+    from scipy.special.cython_special import gammaln
+
+    _gammaln = gammaln
+    return float(gammaln(x))
+
+
+_gammaln: Callable[[float], float] = _first_lgamma
+
+
 def lgamma(x: float) -> float:
-    try:
-        return math.lgamma(x)
-    except (ValueError, OverflowError):
-        return inf
+    return _gammaln(x)
 
 
 def floor(x: float) -> float:
@@ -119,6 +134,47 @@ def minimum(x: float, y: float) -> float:
 
 def isfinite(x: float) -> bool:
     return math.isfinite(x)
+
+
+def clip(x: float, lo: float, hi: float) -> float:
+    """The number between lo and hi that is nearest to x."""
+    return min(max(x, lo), hi)
+
+
+def nextafter(x: float, towards: float) -> float:
+    return math.nextafter(x, towards)
+
+
+def arctan2(y: float, x: float) -> float:
+    return math.atan2(y, x)
+
+
+def whole(x: Any) -> int:
+    """A whole number as an integer."""
+    return int(x)
+
+
+MOST_RATE = 1e15
+"""Of a rate much above this NumPy's generators draw no count."""
+LARGEST_COUNT = 2**62
+"""Simulated counts stay below this, within the range of the generator's integers."""
+
+
+def of_large_rate(count: int, rate: float) -> int:
+    """A Poisson count of the rate, made of one of the rate or of MOST_RATE, whichever is less: that of a rate so large
+    is normal to more digits than a float holds, and stands for another as far from the mean in standard deviations."""
+    return count if rate < MOST_RATE else int(clip(_stretched(count, rate), 0.0, LARGEST_COUNT))
+
+
+def _stretched(count: Any, rate: Any) -> Any:
+    return rate + (rate / MOST_RATE) ** 0.5 * (count - MOST_RATE)
+
+
+def demanded(x: float, condition: bool, what: str, *shown: float) -> float:
+    """x, where the condition holds; else an error that says what must be, with the numbers shown."""
+    if not condition:
+        raise ArgumentError(what.format(*map(show, shown)))
+    return x
 
 
 def is_integral(x: float) -> bool:
@@ -269,6 +325,22 @@ def _lgamma_of_columns(x: Any) -> Any:
     return gammaln(x)
 
 
+def _whole_of_columns(x: Any) -> Any:
+    return np.asarray(x, np.int64)
+
+
+def _of_large_rate_of_columns(count: Any, rate: Any) -> Any:
+    large = np.asarray(np.clip(_stretched(count, rate), 0.0, LARGEST_COUNT), np.int64)
+    return np.where(np.less(rate, MOST_RATE), count, large)
+
+
+def _demanded_of_columns(x: Any, condition: Any, what: str, *shown: Any) -> Any:
+    if not np.all(condition):
+        # row by row the one that is refused is found
+        raise RowByRow
+    return x
+
+
 def _i0e_of_columns(x: Any) -> Any:
     from scipy.special import i0e as bessel
 
@@ -357,6 +429,12 @@ COLUMNS: dict[str, Any] = {
     "minimum": np.minimum,
     "isfinite": np.isfinite,
     "is_integral": _is_integral_columns,
+    "clip": np.clip,
+    "nextafter": np.nextafter,
+    "arctan2": np.arctan2,
+    "whole": _whole_of_columns,
+    "demanded": _demanded_of_columns,
+    "of_large_rate": _of_large_rate_of_columns,
     "times": _times_of_columns,
     "xlogy": _xlogy_of_columns,
     "xlog1py": _xlog1py_of_columns,
@@ -366,6 +444,9 @@ COLUMNS: dict[str, Any] = {
     "turned": _turned_of_columns,
 }
 """The same names over arrays."""
+
+OF_SIMULATORS = frozenset(("clip", "nextafter", "arctan2", "whole", "demanded", "of_large_rate"))
+"""Names that no density uses: what is drawn is not differentiated."""
 
 
 def on_columns(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -37,6 +37,9 @@ Columns = Callable[..., np.ndarray]
 """`(lifted: tuple[bool, ...], *arguments) -> ndarray` with one entry, along the first axis, for each row."""
 
 
+DrawColumn = Callable[..., np.ndarray]
+"""`(rng, count, *arguments) -> (count,)`; each argument, checked already, is one number or an array (count,)."""
+
 Pullback = Callable[..., tuple[Any, ...]]
 """`(lifted, wanted, cotangent, result, *arguments) -> one cotangent for each argument`: the derivatives of the sum of
 cotangent times result, where `cotangent` has the shape of `result`, the value of the call."""
@@ -92,11 +95,11 @@ class Random:
     name: str
     arguments: tuple[Argument, ...]
     summary: str
-    # (rng, *arguments) -> value
+    # (rng, *arguments) -> value; written once over the numeric namespace where there is a `definition`
     simulate: Callable[..., Any]
-    # (value, *arguments) -> float, written once over the numeric namespace and bound to scalars
+    # (value, *arguments) -> float
     log_density: Callable[..., float]
-    # (lifted, value, *arguments) -> (rows,): the same definition bound to NumPy; lifted[0] speaks of the value
+    # (lifted, value, *arguments) -> (rows,): the same over columns; lifted[0] speaks of the value
     log_density_columns: Columns | None = None
     # (*arguments) -> every value of positive probability, where that is a finite list
     support: Callable[..., Sequence[Any]] | None = None
@@ -115,6 +118,10 @@ class Random:
     # (value, *arguments) -> an upper bound of log_density at the value over all that the arguments given as UNKNOWN can
     # be; inf where there is none. None stands for 0 where `support` shows that the values have probabilities, else inf
     log_bound: Callable[..., float] | None = None
+    # (value, *arguments) -> float: the density over the numeric namespace, which can be recorded (`straight_line.py`)
+    definition: Callable[..., float] | None = None
+    # draws for many rows; None where they are made one by one
+    simulate_columns: DrawColumn | None = None
 
     def __repr__(self) -> str:
         return f"<procedure {self.name}>"

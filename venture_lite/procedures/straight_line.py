@@ -186,11 +186,12 @@ def recorded(name: str) -> Callable[..., Any]:
     return call
 
 
-def compiled(nodes: Iterable[Any], count: int, columns: bool) -> Callable[..., tuple[Any, ...]]:
-    """A function of `count` inputs that returns the values of the nodes, over columns or over single numbers."""
+def compiled(nodes: Iterable[Any], count: int, columns: bool, draws: bool = False) -> Callable[..., tuple[Any, ...]]:
+    """A function of `count` inputs that returns the values of the nodes, over columns or over single numbers; of nodes
+    that draw, a function of a generator and these."""
     results = list(nodes)
     lines = [f"    {_name(node)} = {_text(node, columns)}\n" for node in _needed(results)]
-    inputs = ", ".join(f"i{position}" for position in range(count))
+    inputs = ", ".join((*(("rng",) if draws else ()), *(f"i{position}" for position in range(count))))
     returned = "".join(f"{_name(result)}, " for result in results)
     namespace = {**(COLUMN_NAMES if columns else SCALAR_NAMES), "inf": math.inf, "nan": math.nan}
     exec(f"def line({inputs}):\n{''.join(lines)}    return ({returned})\n", namespace)
@@ -221,6 +222,9 @@ def _text(node: Node, columns: bool) -> str:
     match node.operation:
         case "negative":
             return f"-{names[0]}"
+        case "draw":
+            _, method, *arguments = node.operands
+            return f"rng.{method}({', '.join(map(_name, arguments))})"
         case "where" if not columns:
             return f"{names[1]} if {names[0]} else {names[2]}"
         case operation if operation.isidentifier():

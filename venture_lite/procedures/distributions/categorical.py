@@ -37,6 +37,17 @@ def _simulate(rng: np.random.Generator, probs: Any, values: Any) -> Any:
     return chosen if values is None else values[chosen]
 
 
+def _simulate_columns(rng: np.random.Generator, count: int, probs: Any, values: Any) -> np.ndarray:
+    masses = np.asarray(probs)
+    if values is not None or masses.dtype.kind != "f":
+        raise RowByRow
+    reached = masses.cumsum(axis=-1)
+    # the last possible one is taken where rounding leaves something over
+    last = masses.shape[-1] - 1 - np.argmax(masses[..., ::-1] > 0.0, axis=-1)
+    found = (reached <= rng.random((count, 1))).sum(axis=-1)
+    return np.asarray(np.minimum(found, last))
+
+
 def _log_density(value: Any, probs: Any, values: Any = None) -> float:
     masses = _masses(probs, values)
     if values is None:
@@ -110,7 +121,7 @@ CATEGORICAL = Random(
     "categorical", (Argument("probs", PROBABILITY_VECTOR), Argument("values", LIST, None)),
     "One of the values with the given probabilities; without values, a position counted from 0. Equal values add up.",
     _simulate, _log_density, _columns, support=_support, source="the sum of the probabilities of the equal values",
-    gradient=array_gradients.CATEGORICAL,
+    gradient=array_gradients.CATEGORICAL, simulate_columns=_simulate_columns,
 )  # fmt: skip
 
 SOFTMAX_CATEGORICAL = Random(

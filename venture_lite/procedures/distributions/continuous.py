@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 
-from venture_lite.errors import ArgumentError
 from venture_lite.procedures import bounds, likelihoods, transforms
 from venture_lite.procedures.density import random
 from venture_lite.procedures.domains import NON_NEGATIVE, POSITIVE, REAL
@@ -15,6 +13,10 @@ from venture_lite.procedures.numeric import (
     LOG_PI,
     LOG_TWO_PI,
     absolute,
+    arctan2,
+    clip,
+    cos,
+    demanded,
     exp,
     i0e,
     inf,
@@ -24,6 +26,7 @@ from venture_lite.procedures.numeric import (
     log_beta_density,
     log_cauchy,
     log_rising,
+    nextafter,
     pi,
     sin,
     sqrt,
@@ -32,17 +35,17 @@ from venture_lite.procedures.numeric import (
     where,
 )
 from venture_lite.procedures.record import Argument
-from venture_lite.values import show
+from venture_lite.procedures.transforms import LARGEST
 
 HALF_LOG_TWO_PI = 0.5 * LOG_TWO_PI
 
 
 def _between(value: float, low: float, high: float) -> float:
-    return min(max(value, math.nextafter(low, high)), math.nextafter(high, low))
+    return clip(value, nextafter(low, high), nextafter(high, low))
 
 
 def _finite(value: float) -> float:
-    return min(max(value, -transforms.LARGEST), transforms.LARGEST)
+    return clip(value, -LARGEST, LARGEST)
 
 
 def _normal(value: float, mean: float, sd: float) -> float:
@@ -55,9 +58,8 @@ def _uniform_continuous(value: float, lo: float, hi: float) -> float:
 
 
 def _simulate_uniform(rng: np.random.Generator, lo: float, hi: float) -> float:
-    if not lo < hi:
-        raise ArgumentError(f"uniform_continuous: lo must be less than hi, got {show(lo)} and {show(hi)}")
-    return _between(lo + (hi - lo) * rng.random(), lo, hi)
+    start = demanded(lo, lo < hi, "uniform_continuous: lo must be less than hi, got {} and {}", lo, hi)
+    return _between(start + (hi - lo) * rng.random(), lo, hi)
 
 
 def _beta(value: float, a: float, b: float) -> float:
@@ -76,7 +78,7 @@ def _student_t(value: float, df: float, loc: float, scale: float) -> float:
 
 def _simulate_student_t(rng: np.random.Generator, df: float, loc: float, scale: float) -> float:
     # for df near 0 most draws are beyond the floats; within 1e300 the density has no overflow
-    return _finite(loc + scale * min(max(float(rng.standard_t(df)), -1e300), 1e300))
+    return _finite(loc + scale * clip(rng.standard_t(df), -1e300, 1e300))
 
 
 def _laplace(value: float, loc: float, scale: float) -> float:
@@ -101,12 +103,11 @@ def _von_mises(value: float, mean: float, concentration: float) -> float:
 
 
 def _simulate_von_mises(rng: np.random.Generator, mean: float, concentration: float) -> float:
-    around = math.atan2(math.sin(mean), math.cos(mean))
-    return float(rng.vonmises(around, concentration))
+    return rng.vonmises(arctan2(sin(mean), cos(mean)), concentration)
 
 
 def _simulate_beta(rng: np.random.Generator, a: float, b: float) -> float:
-    return _between(float(rng.beta(a, b)), 0.0, 1.0)
+    return _between(rng.beta(a, b), 0.0, 1.0)
 
 
 _LOC_SCALE = (Argument("loc", REAL), Argument("scale", POSITIVE))
@@ -141,13 +142,13 @@ STUDENT_T = random(
 )  # fmt: skip
 LAPLACE = random(
     "laplace", _LOC_SCALE, "A real number with density falling exponentially on both sides of loc.",
-    lambda rng, loc, scale: _finite(float(rng.laplace(loc, scale))), _laplace, transform=transforms.REAL,
+    lambda rng, loc, scale: _finite(rng.laplace(loc, scale)), _laplace, transform=transforms.REAL,
     source="exp(-|x - loc| / scale) / (2 scale)",
     most_likely=bounds.location_scale(),
 )  # fmt: skip
 CAUCHY = random(
     "cauchy", _LOC_SCALE, "A real number from the Cauchy distribution: no mean, median loc.",
-    lambda rng, loc, scale: _finite(loc + scale * float(rng.standard_cauchy())), _cauchy, transform=transforms.REAL,
+    lambda rng, loc, scale: _finite(loc + scale * rng.standard_cauchy()), _cauchy, transform=transforms.REAL,
     source="1 / (pi scale (1 + z^2)), z = (x - loc) / scale",
     predictor=likelihoods.student_t_predictor(_cauchy, 0, df=1.0),
     most_likely=bounds.location_scale(),
@@ -155,7 +156,7 @@ CAUCHY = random(
 
 LOGISTIC_DIST = random(
     "logistic_dist", _LOC_SCALE, "A real number whose distribution function is logistic((x - loc) / scale).",
-    lambda rng, loc, scale: _finite(float(rng.logistic(loc, scale))), _logistic_dist, transform=transforms.REAL,
+    lambda rng, loc, scale: _finite(rng.logistic(loc, scale)), _logistic_dist, transform=transforms.REAL,
     source="exp(-z) / (scale (1 + exp(-z))^2), z = (x - loc) / scale",
     most_likely=bounds.location_scale(lambda distance: abs(distance) / bounds.LOGISTIC_MODE),
 )  # fmt: skip

@@ -8,13 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from venture_lite.errors import ArgumentError
 from venture_lite.procedures import likelihoods
 from venture_lite.procedures.columns import RowByRow, numeric
 from venture_lite.procedures.density import random
 from venture_lite.procedures.domains import BOOLEAN_LIKE, COUNT, INTEGER, POSITIVE, PROBABILITY, REAL, Domain
 from venture_lite.procedures.numeric import (
+    LARGEST_COUNT,
+    MOST_RATE,
     absolute,
+    demanded,
     exp,
     floor,
     inf,
@@ -24,15 +26,14 @@ from venture_lite.procedures.numeric import (
     log_gamma_density,
     log_ratio,
     log_split,
+    maximum,
     minimum,
+    of_large_rate,
     where,
+    whole,
     xlog1py,
 )
 from venture_lite.procedures.record import Argument
-from venture_lite.values import show
-
-LARGEST_COUNT = 2**62
-"""Simulated counts stay below this, within the range of the generator's integers."""
 
 
 def _bernoulli(value: Any, p: float) -> float:
@@ -110,7 +111,7 @@ def _bernoulli_logit_mixed(value: Any, logit: Any) -> np.ndarray:
 def _simulate_bernoulli_logit(rng: np.random.Generator, logit: float) -> bool:
     # P(log u - log(1 - u) < logit) is the logistic function of the logit
     u = rng.random()
-    return u < (1.0 / (1.0 + math.exp(-logit)) if logit > -700.0 else math.exp(max(logit, -745.0)))
+    return u < where(logit > -700.0, 1.0 / (1.0 + exp(-logit)), exp(maximum(logit, -745.0)))
 
 
 def _binomial(value: Any, n: float, p: float) -> float:
@@ -120,9 +121,8 @@ def _binomial(value: Any, n: float, p: float) -> float:
 
 
 def _simulate_binomial(rng: np.random.Generator, n: float, p: float) -> int:
-    if n > LARGEST_COUNT:
-        raise ArgumentError(f"binomial: n must be at most 2^62, got {show(n)}")
-    return int(rng.binomial(int(n), p))
+    trials = demanded(n, n <= LARGEST_COUNT, "binomial: n must be at most 2^62, got {}", n)
+    return rng.binomial(whole(trials), p)
 
 
 def _poisson(value: Any, rate: float) -> float:
@@ -149,30 +149,24 @@ def _uniform_discrete(value: Any, lo: float, hi: float) -> float:
 
 
 def _simulate_uniform_discrete(rng: np.random.Generator, lo: float, hi: float) -> int:
-    if not lo < hi:
-        raise ArgumentError(f"uniform_discrete: lo must be less than hi, got {show(lo)} and {show(hi)}")
-    if not (lo >= -LARGEST_COUNT and hi <= LARGEST_COUNT):
-        raise ArgumentError(f"uniform_discrete: lo and hi must lie within 2^62, got {show(lo)} and {show(hi)}")
-    return int(rng.integers(int(lo), int(hi)))
+    low = demanded(lo, lo < hi, "uniform_discrete: lo must be less than hi, got {} and {}", lo, hi)
+    within = (lo >= -LARGEST_COUNT) & (hi <= LARGEST_COUNT)
+    low = demanded(low, within, "uniform_discrete: lo and hi must lie within 2^62, got {} and {}", lo, hi)
+    return whole(rng.integers(whole(low), whole(hi)))
 
 
 def _simulate_poisson(rng: np.random.Generator, rate: float) -> int:
-    # beyond this rate the generator refuses; the normal limit is then exact to many more digits than a float holds
-    if rate < 1e15:
-        return int(rng.poisson(rate))
-    return min(int(max(rng.normal(rate, math.sqrt(rate)), 0.0)), LARGEST_COUNT)
+    return of_large_rate(rng.poisson(minimum(rate, MOST_RATE)), rate)
 
 
 def _simulate_neg_binomial(rng: np.random.Generator, r: float, p: float) -> int:
     # a Poisson whose rate is gamma: exact also where the generator's own refuses (p far below 1 / r)
-    return _simulate_poisson(rng, min(rng.standard_gamma(r) * (1.0 - p) / p, LARGEST_COUNT))
+    return _simulate_poisson(rng, minimum(rng.standard_gamma(r) * (1.0 - p) / p, LARGEST_COUNT))
 
 
 def _simulate_geometric(rng: np.random.Generator, p: float) -> int:
     # failures before the first success, by inversion: exact also for p far below the generator's own limit
-    if p >= 1.0:
-        return 0
-    return min(int(floor(math.log1p(-rng.random()) / math.log1p(-p))), LARGEST_COUNT)
+    return whole(minimum(floor(log1p(-rng.random()) / log1p(-p)), LARGEST_COUNT))
 
 
 _P = (Argument("p", PROBABILITY, 0.5),)

@@ -24,7 +24,7 @@ from venture_lite.procedures.domains import (
     VECTOR,
 )
 from venture_lite.procedures.functions.vectors import LARGEST_ARRAY
-from venture_lite.procedures.numeric import LOG_TWO_PI, xlogy
+from venture_lite.procedures.numeric import LOG_TWO_PI, lgamma, xlogy
 from venture_lite.procedures.record import Argument, Random
 from venture_lite.values import freeze, show
 
@@ -98,7 +98,7 @@ def _dirichlet(value: Any, alphas: Any) -> float:
     if point is None or len(point) != len(alphas) or not point.min() >= 0.0 or abs(point.sum() - 1.0) > 1e-9:
         return -math.inf
     shapes = np.asarray(alphas).tolist()
-    total = math.lgamma(math.fsum(shapes)) - math.fsum(map(math.lgamma, shapes))
+    total = lgamma(math.fsum(shapes)) - math.fsum(map(lgamma, shapes))
     impossible = infinite = False
     for shape, part in zip(shapes, point.tolist(), strict=True):
         if part > 0.0:
@@ -145,8 +145,8 @@ def _multinomial(value: Any, n: float, probs: Any) -> float:
     if not all(0.0 <= k < math.inf and k % 1.0 == 0.0 for k in entries) or math.fsum(entries) != n:
         return -math.inf
     masses = np.asarray(probs, dtype=np.float64).tolist()
-    terms = (xlogy(k, p) - math.lgamma(k + 1.0) for k, p in zip(entries, masses, strict=True))
-    return math.lgamma(n + 1.0) + sum(terms)
+    terms = (xlogy(k, p) - lgamma(k + 1.0) for k, p in zip(entries, masses, strict=True))
+    return lgamma(n + 1.0) + sum(terms)
 
 
 def _multinomial_columns(lifted: tuple[bool, ...], value: Any, n: Any, probs: Any) -> np.ndarray:

@@ -10,30 +10,33 @@ import math
 
 import numpy as np
 
-from venture_lite.procedures import bounds, likelihoods, numeric, transforms
+from venture_lite.procedures import bounds, likelihoods, transforms
 from venture_lite.procedures.density import random
 from venture_lite.procedures.domains import POSITIVE, REAL
 from venture_lite.procedures.numeric import (
     LOG_TWO_PI,
     absolute,
+    clip,
     exp,
     inf,
     log,
     log_cauchy,
     log_gamma_density,
     log_ratio,
+    nextafter,
     pi,
     times,
     where,
 )
 from venture_lite.procedures.record import Argument
+from venture_lite.procedures.transforms import LARGEST, SMALLEST
 
 LOG_TWO = math.log(2.0)
 HALF_LOG_TWO_OVER_PI = 0.5 * math.log(2.0 / pi)
 
 
 def _inside(value: float) -> float:
-    return min(max(value, transforms.SMALLEST), transforms.LARGEST)
+    return clip(value, SMALLEST, LARGEST)
 
 
 def _gamma(value: float, shape: float, rate: float) -> float:
@@ -96,12 +99,12 @@ def _simulate_inv_gamma(rng: np.random.Generator, shape: float, scale: float) ->
 
 def _simulate_weibull(rng: np.random.Generator, shape: float, scale: float) -> float:
     # rng.weibull overflows for a shape near 0
-    return _inside(numeric.exp(math.log(scale) + numeric.log(rng.standard_exponential()) / shape))
+    return _inside(exp(log(scale) + log(rng.standard_exponential()) / shape))
 
 
 def _simulate_pareto(rng: np.random.Generator, shape: float, scale: float) -> float:
-    above = scale * numeric.exp(rng.standard_exponential() / shape)
-    return min(max(above, math.nextafter(scale, inf)), transforms.LARGEST)
+    above = scale * exp(rng.standard_exponential() / shape)
+    return clip(above, nextafter(scale, inf), LARGEST)
 
 
 _SHAPE = Argument("shape", POSITIVE)
@@ -140,20 +143,20 @@ INV_CHI_SQ = random(
 )  # fmt: skip
 HALF_NORMAL = random(
     "half_normal", (Argument("sd", POSITIVE),), "The size of a normal number with mean 0 and the given sd.",
-    lambda rng, sd: _inside(sd * abs(rng.standard_normal())), _half_normal, transform=transforms.POSITIVE,
+    lambda rng, sd: _inside(sd * absolute(rng.standard_normal())), _half_normal, transform=transforms.POSITIVE,
     source="sqrt(2 / pi) exp(-(x / sd)^2 / 2) / sd",
     most_likely=bounds.scale_alone(),
 )  # fmt: skip
 HALF_CAUCHY = random(
     "half_cauchy", (_SCALE,), "The size of a Cauchy number with location 0: no mean, median scale.",
-    lambda rng, scale: _inside(scale * abs(float(rng.standard_cauchy()))), _half_cauchy, transform=transforms.POSITIVE,
+    lambda rng, scale: _inside(scale * absolute(rng.standard_cauchy())), _half_cauchy, transform=transforms.POSITIVE,
     source="2 / (pi scale (1 + (x / scale)^2))",
     most_likely=bounds.scale_alone(),
 )  # fmt: skip
 LOGNORMAL = random(
     "lognormal", (Argument("mu", REAL), Argument("sigma", POSITIVE)),
     "A positive number whose logarithm is normal with mean mu and standard deviation sigma.",
-    lambda rng, mu, sigma: _inside(numeric.exp(mu + sigma * rng.standard_normal())), _lognormal,
+    lambda rng, mu, sigma: _inside(exp(mu + sigma * rng.standard_normal())), _lognormal,
     transform=transforms.POSITIVE, source="exp(-((log x - mu) / sigma)^2 / 2) / (x sigma sqrt(2 pi))",
     predictor=likelihoods.normal_predictor(_lognormal, np.log),
     most_likely=bounds.location_scale(coordinate=math.log),

@@ -12,7 +12,7 @@ import numpy as np
 
 from venture_lite.procedures.domains import POSITIVE, POSITIVE_INTEGER, POSITIVE_VECTOR
 from venture_lite.procedures.exchangeable import maker_gradients
-from venture_lite.procedures.numeric import log_rising
+from venture_lite.procedures.numeric import lgamma, log_rising
 from venture_lite.procedures.record import Argument, Maker
 
 
@@ -193,12 +193,12 @@ class GammaPoissonState(Counted):
             return -math.inf
         # negative binomial: shape and rate after the draws so far
         shape, rate = self._shape + self.total, self._rate + self.count
-        mass = log_rising(shape, int(value)) - math.lgamma(value + 1.0)
+        mass = log_rising(shape, int(value)) - lgamma(value + 1.0)
         return mass - shape * math.log1p(1.0 / rate) - value * math.log(rate + 1.0)
 
     def log_joint(self) -> float:
         if self._log_factorials is None:
-            self._log_factorials = math.fsum(n * math.lgamma(value + 1.0) for value, n in self.counts.items())
+            self._log_factorials = math.fsum(n * lgamma(value + 1.0) for value, n in self.counts.items())
         joint = log_rising(self._shape, self.total) - self._shape * math.log1p(self.count / self._rate)
         return joint - self.total * math.log(self._rate + self.count) - self._log_factorials
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from venture_lite.procedures.domains import POSITIVE, Domain, numbers
 from venture_lite.procedures.exchangeable import maker_gradients
-from venture_lite.procedures.numeric import log_rising
+from venture_lite.procedures.numeric import lgamma, log_rising
 from venture_lite.procedures.record import Argument, Maker
 
 
@@ -79,7 +79,7 @@ class CrpState:
         if discount == 0.0:
             opened = tables * math.log(alpha)
             if self._log_factorials is None:
-                self._log_factorials = math.fsum(many * math.lgamma(size) for size, many in self.sizes.items())
+                self._log_factorials = math.fsum(many * lgamma(size) for size, many in self.sizes.items())
             joined = self._log_factorials
         else:
             opened = math.fsum(math.log(alpha + discount * i) for i in range(tables))

@@ -11,7 +11,7 @@ import numpy as np
 from venture_lite.procedures import transforms
 from venture_lite.procedures.domains import POSITIVE, REAL
 from venture_lite.procedures.exchangeable import maker_gradients
-from venture_lite.procedures.numeric import log1p_square
+from venture_lite.procedures.numeric import lgamma, log1p_square
 from venture_lite.procedures.record import Argument, Maker
 
 NormalMoments = tuple[int, float, float]
@@ -61,7 +61,7 @@ class NormalInvChiSqState:
             # nu times the squared scale of the t
             spread = squares * (1.0 + kappa) / kappa
             half = 0.5 * (nu + 1.0)
-            constant = math.lgamma(half) - math.lgamma(0.5 * nu) - 0.5 * math.log(math.pi * spread)
+            constant = lgamma(half) - lgamma(0.5 * nu) - 0.5 * math.log(math.pi * spread)
             self._predictive = (mean, math.sqrt(spread), half, constant)
         mean, scale, half, constant = self._predictive
         return float(constant - half * log1p_square((value - mean) / scale))
@@ -71,7 +71,7 @@ class NormalInvChiSqState:
             return 0.0
         _, kappa, nu, var = self.arguments
         _, kappa_n, nu_n, squares_n = self._posterior()
-        joint = math.lgamma(0.5 * nu_n) - math.lgamma(0.5 * nu) + 0.5 * math.log(kappa / kappa_n)
+        joint = lgamma(0.5 * nu_n) - lgamma(0.5 * nu) + 0.5 * math.log(kappa / kappa_n)
         joint += 0.5 * nu * math.log(max(nu * var, SMALLEST)) - 0.5 * nu_n * math.log(squares_n)
         return float(joint - 0.5 * self.count * math.log(math.pi))
 

@@ -13,6 +13,7 @@ from venture_lite.procedures import transforms
 from venture_lite.procedures.domains import POSITIVE, POSITIVE_DEFINITE, VECTOR
 from venture_lite.procedures.exchangeable import maker_gradients
 from venture_lite.procedures.exchangeable.moments import Moments, algebra_of
+from venture_lite.procedures.numeric import lgamma
 from venture_lite.procedures.record import Argument, Maker
 from venture_lite.values import freeze, show
 
@@ -62,7 +63,7 @@ class NormalInverseWishartState:
         # degrees times the factor between S_n and the t's scale matrix
         spread = (kn + 1.0) / kn
         exponent = 0.5 * (degrees + size)
-        constant = math.lgamma(exponent) - math.lgamma(0.5 * degrees)
+        constant = lgamma(exponent) - lgamma(0.5 * degrees)
         constant -= 0.5 * (size * math.log(math.pi * spread) + log_determinant)
         self._predictive = (center, factor, log_determinant, constant, exponent, spread)
         return self._predictive
@@ -92,7 +93,7 @@ class NormalInverseWishartState:
         v0, vn = self._v0, self._v0 + n
         joint = 0.5 * size * (math.log(self._k0 / (self._k0 + n)) - n * math.log(math.pi))
         joint += 0.5 * (v0 * self._log_base - vn * log_determinant)
-        return joint + math.fsum(math.lgamma(0.5 * (vn - i)) - math.lgamma(0.5 * (v0 - i)) for i in range(size))
+        return joint + math.fsum(lgamma(0.5 * (vn - i)) - lgamma(0.5 * (v0 - i)) for i in range(size))
 
     def support(self) -> None:
         return None

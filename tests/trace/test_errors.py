@@ -11,6 +11,7 @@ from tests.generator.test_programs import interrupt_everywhere
 from venture_lite import Venture
 from venture_lite.audit.snapshot import snapshot
 from venture_lite.errors import VentureError
+from venture_lite.interpreter.shape import NoShape
 
 PROGRAM = """
     [assume mu (normal 0 1)]
@@ -169,6 +170,6 @@ def test_plans_make_the_draws_that_the_interpreter_makes(monkeypatch: pytest.Mon
         return found
 
     planned = [states(seed) for seed in range(80)]
-    monkeypatch.setattr(compiled, "make_plan", lambda *arguments: None)
+    monkeypatch.setattr(compiled, "make_plan", lambda *arguments: NoShape("none is made", None))
     for seed, expected in enumerate(planned):
         assert states(seed) == expected, f"program {seed}"

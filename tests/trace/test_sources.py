@@ -155,7 +155,6 @@ OTHERS = {
     "kernels/followers.py": "moves edges",
     "kernels/reassign.py": "goes the other way",
     "kernels/preview.py": "evaluates rows that do not exist",
-    "kernels/plan.py": "finds users from a principal, as the scaffold does",
     "blocks/linear.py": "asks for the families of many rows at once",
     "inference/watch.py": "goes to the calls of a memoized procedure",
     "session/queries.py": "asks whether a name stands for a procedure",

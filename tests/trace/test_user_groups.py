@@ -17,9 +17,10 @@ from venture_lite.engines.mh import Drift
 from venture_lite.interpreter import scaffold
 from venture_lite.interpreter.kernel import Move
 from venture_lite.interpreter.selection import Selection, Selector
+from venture_lite.interpreter.shape import Shapes
 from venture_lite.interpreter.weights import NARROW, Weight, log_density
 from venture_lite.kernels.compiled import kernel
-from venture_lite.kernels.plan import Templates, make_plan
+from venture_lite.kernels.plan import Plan, make_plan
 from venture_lite.trace.borrowed import BorrowedColumn
 
 ROWS = 70
@@ -100,8 +101,8 @@ def test_a_transition_weighs_the_change_of_the_score(name: str, grouped: bool, m
 def test_what_reads_an_expert_is_one_group() -> None:
     v = loaded("one call")
     model = v.traces[0]
-    plan = make_plan(model, (next(iter(model.trace.scopes["w"].everything())),), Templates())  # type: ignore[union-attr]
-    assert plan is not None
+    plan = make_plan(model, (next(iter(model.trace.scopes["w"].everything())),), Shapes())  # type: ignore[union-attr]
+    assert isinstance(plan, Plan)
     assert len(plan.order) == 1
     assert not plan.single
     (group,) = plan.users

@@ -20,10 +20,10 @@ from venture_lite.errors import KernelError, Span, VentureError
 from venture_lite.interpreter.impossible import REJECTING
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.regenerate import Proposal
-from venture_lite.interpreter.scaffold import Builder
+from venture_lite.interpreter.shape import NoShape, Shapes
 from venture_lite.interpreter.sources import parents_of
 from venture_lite.interpreter.weights import NEVER, Group, Weight
-from venture_lite.kernels.plan import Plan, Templates, make_plan
+from venture_lite.kernels.plan import Plan, make_plan
 from venture_lite.program.code import Kind
 from venture_lite.trace.table import ROW_MASK, Column
 
@@ -94,9 +94,9 @@ class Sections:
     @classmethod
     def of(cls, model: Model, block: Sequence[int], fewest: int = 2) -> Sections:
         """Raises KernelError, with the reason, where a block has no local sections; NoBorder for less than `fewest`."""
-        plan = make_plan(model, tuple(block), Templates())
-        if plan is None:
-            raise KernelError(why_no_plan(model, block), _span(model, block), "mh")
+        plan = make_plan(model, block, Shapes())
+        if isinstance(plan, NoShape):
+            raise KernelError(plan.reason, _span(model, block), "mh")
         return cls(model, plan, block, fewest)
 
     def propose(self, proposal: Proposal) -> tuple[float, Weight]:
@@ -182,16 +182,6 @@ class Inputs:
 
     def are_as_they_were(self) -> bool:
         return all(column.stamp == stamp for column, stamp in zip(self._columns, self._stamps, strict=True))
-
-
-def why_no_plan(model: Model, block: Sequence[int]) -> str:
-    """The reason for which a block's transition cannot be made from its rows alone."""
-    scaffold = Builder(model.trace).build(block)
-    if scaffold.structural or scaffold.brush:
-        return "a branch, a call or a memoized procedure may change with the block, and with it what exists"
-    if scaffold.makers:
-        return "the parameters of an exchangeable procedure depend on the block"
-    return "what is computed from the block is stored in too many rows"
 
 
 def _span(model: Model, block: Sequence[int]) -> Span | None:

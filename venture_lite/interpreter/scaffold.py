@@ -371,6 +371,15 @@ def is_maker_application(trace: Trace, node: int) -> bool:
     return code.slots[slot].kind is Kind.CALL and trace.tables[code.index].edges[slot].view[row] == MAKER_EDGE
 
 
+def is_distribution(trace: Trace, node: int) -> bool:
+    """Whether a choice was made by a distribution, and no exchangeable procedure."""
+    code, slot, row = trace.decode(node)
+    if code.slots[slot].kind is Kind.RANDOM:
+        return True
+    edges = trace.tables[code.index].edges
+    return slot in edges and bool(edges[slot].view[row] == RANDOM_EDGE)
+
+
 def families_of(trace: Trace, code: Code, row: int) -> Scaffold:
     """A row of a directive with the families that nothing else keeps alive, all of it brush."""
     return families_without_users(trace, [(code, row)])

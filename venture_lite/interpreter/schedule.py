@@ -12,11 +12,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from venture_lite.errors import InternalError
-from venture_lite.interpreter.scaffold import Builder, Scaffold, is_maker_application
+from venture_lite.interpreter.scaffold import Builder, Scaffold, is_distribution, is_maker_application
 from venture_lite.interpreter.sources import application_nodes, parents_of
-from venture_lite.program.code import Kind
 from venture_lite.trace.runtime import Exchangeable
-from venture_lite.trace.table import RANDOM_EDGE, ROW_MASK
+from venture_lite.trace.table import ROW_MASK
 from venture_lite.trace.trace import Trace
 
 
@@ -107,7 +106,7 @@ class Schedule:
             return False
         due = self.due
         for node, at in due.items():
-            if node not in scaffold.pending and not _is_distribution(self.trace, node):
+            if node not in scaffold.pending and not is_distribution(self.trace, node):
                 return False
             if any(due[parent] > at for parent in self.parents[node]):
                 return False
@@ -134,11 +133,3 @@ def _parents_of(trace: Trace, node: int, scaffold: Scaffold) -> list[int]:
         assert isinstance(operator, Exchangeable)
         found.append(operator.node)
     return found
-
-
-def _is_distribution(trace: Trace, node: int) -> bool:
-    code, slot, row = trace.decode(node)
-    if code.slots[slot].kind is Kind.RANDOM:
-        return True
-    edges = trace.tables[code.index].edges
-    return slot in edges and bool(edges[slot].view[row] == RANDOM_EDGE)

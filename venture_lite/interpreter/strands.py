@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from venture_lite.interpreter.schedule import BlockNodes, Schedule
+from venture_lite.interpreter.shape import Shape
 from venture_lite.trace.table import ROW_MASK
 
 StrandRows = int | np.ndarray
@@ -69,14 +70,20 @@ def alike(schedule: Schedule, strands: Iterable[Strand]) -> list[list[Strand]]:
     """Strands of the same sites that read each other in the same way, together."""
     groups: dict[tuple[object, ...], list[Strand]] = {}
     for strand in strands:
-        number = {node: at for at, node in enumerate(strand.nodes())}
-        principals = schedule.scaffold.principals
-        shape = tuple(
-            (node >> 32, node in principals, *(number[parent] for parent in schedule.parents[node])) for node in number
-        )
         sizes = tuple((len(step.order), len(step.absorbing)) for step in strand.steps)
-        groups.setdefault((shape, sizes), []).append(strand)
+        groups.setdefault((_shape(schedule, strand), sizes), []).append(strand)
     return list(groups.values())
+
+
+def _shape(schedule: Schedule, strand: Strand) -> Shape:
+    number = {node: place for place, node in enumerate(strand.nodes())}
+    return Shape(
+        sites=tuple(node >> 32 for node in number),
+        principals=tuple(place for node, place in number.items() if node in schedule.scaffold.principals),
+        order=tuple(number[node] for step in strand.steps for node in step.order),
+        absorbing=tuple(number[node] for step in strand.steps for node in step.absorbing),
+        reads=tuple(tuple(number[parent] for parent in schedule.parents[node]) for node in number),
+    )
 
 
 def _connected(schedule: Schedule) -> dict[int, int]:

@@ -8,7 +8,8 @@ from __future__ import annotations
 from venture_lite.interpreter.kernel import BlockKernel, Drawing, Interpreted, Move, Resimulation
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.selection import Selection
-from venture_lite.kernels.plan import Plan, Templates, make_plan
+from venture_lite.interpreter.shape import NoShape, Shapes
+from venture_lite.kernels.plan import Plan, make_plan
 from venture_lite.kernels.single_gibbs import SingleGibbs
 from venture_lite.kernels.single_mh import SingleMH
 
@@ -33,7 +34,7 @@ class Compiled(BlockKernel):
         self._move = move = interpreted.move
         # for blocks of one choice whose move changes structure, where its proposal is its own distribution
         self._single = SingleMH(self.model, move.decide) if isinstance(move.proposal, Resimulation) else None
-        self._templates = Templates()
+        self._shapes = Shapes()
         self._plans: dict[tuple[int, ...], Plan] = {}
         # blocks that have no plan, as of a state of the trace's structure
         self._unplanned: dict[tuple[int, ...], tuple[int, int]] = {}
@@ -68,15 +69,15 @@ class Compiled(BlockKernel):
         structure = self.model.trace.structure_stamp()
         if self._unplanned.get(block) == structure:
             return None
-        plan = make_plan(self.model, block, self._templates)
-        if plan is None:
+        made = make_plan(self.model, block, self._shapes)
+        if isinstance(made, NoShape):
             self._plans.pop(block, None)
             self._unplanned[block] = structure
             return None
         if len(self._plans) > 10_000:
             self._plans.clear()
-        self._plans[block] = plan
-        return plan
+        self._plans[block] = made
+        return made
 
 
 class CompiledDrawing(Drawing):

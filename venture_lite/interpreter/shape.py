@@ -1,0 +1,266 @@
+"""Shapes: scaffolds without their rows, by which transitions of one kind are known to be one.
+
+Where no structure changes, a scaffold is a few *places*, each at a site: principals and what is computed from them, in
+an order in which each finds its parents done, and what absorbs. A shape says so, and how the places are found from one
+principal; a binding says which nodes stand there. Blocks of one shape are prepared once: for the next one a few hops
+from its principal give its binding, without a walk over readers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, NamedTuple
+
+from venture_lite.errors import Span
+from venture_lite.interpreter.scaffold import Builder, Scaffold, UserGroup, is_distribution, is_maker_application
+from venture_lite.interpreter.sources import parents_of
+from venture_lite.program.code import Program
+from venture_lite.trace.table import ROW_MASK, Column, Table
+from venture_lite.trace.trace import Trace
+
+LONGEST = 64
+"""More renewed nodes than this are left to the machine, which walks chains of any length."""
+
+STRUCTURE_CHANGES = "a branch, a call or a memoized procedure may change with the block, and with it what exists"
+PARAMETERS_CHANGE = "the parameters of an exchangeable procedure depend on the block"
+INPUTS_CHANGE = "what an exchangeable procedure is applied to depends on the block"
+DRAWN_TOGETHER = "a draw of an exchangeable procedure has no density of its own"
+TOO_MANY_ROWS = "what is computed from the block is stored in too many rows"
+
+
+class Way(Enum):
+    """How a place is found from another."""
+
+    ROW = "in its row"
+    ENVIRONMENT = "in the row around it"
+    USERS = "in the rows of its family's calls"
+
+
+@dataclass(frozen=True, slots=True)
+class Hop:
+    """From one place to those that read it: to one, or to as many as a family has calls."""
+
+    source: int
+    way: Way
+    targets: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A scaffold that keeps its structure, without its rows."""
+
+    # the site of each place
+    sites: tuple[int, ...]
+    # places
+    principals: tuple[int, ...]
+    # places of principals and of what is renewed, parents first
+    order: tuple[int, ...]
+    # places
+    absorbing: tuple[int, ...]
+    # whether evidence fixes the values of `order`
+    fixed: tuple[bool, ...] = ()
+    # sites all of whose rows absorb, and (site, slot of the call) of what absorbs as user of one family
+    groups: tuple[int, ...] = ()
+    users: tuple[tuple[int, int], ...] = ()
+    # how places are found from the first one; None where some hop depends on more than sites
+    hops: tuple[Hop, ...] | None = None
+    # for each place those that it reads, where strands are compared
+    reads: tuple[tuple[int, ...], ...] = ()
+
+    def told(self, program: Program) -> list[str]:
+        """What moves, what is renewed and what absorbs, with the text of each and how often."""
+        renewed = [place for place in self.order if place not in self.principals]
+        parts = [("moves", self.principals), ("renews", renewed), ("weighs", self.absorbing)]
+        found = [f"{verb} {text}" for verb, places in parts for text in self._texts(program, places)]
+        found += [f"weighs {text_of_site(program, site)}, in all rows" for site in self.groups]
+        calls = "in all rows that call one family"
+        return found + [f"weighs {text_of_site(program, site)}, {calls}" for site, _ in self.users]
+
+    def _texts(self, program: Program, places: Sequence[int]) -> list[str]:
+        counts: dict[int, int] = {}
+        for place in places:
+            counts[self.sites[place]] = counts.get(self.sites[place], 0) + 1
+        return [text_of_site(program, site) + f", {n} times" * (n > 1) for site, n in counts.items()]
+
+
+class Binding(NamedTuple):
+    """The nodes that stand at a shape's places, and the users of its families."""
+
+    nodes: Sequence[int]
+    users: Sequence[UserGroup] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NoShape:
+    """Why a block's transition cannot be made from its rows alone, and the expression at which that shows."""
+
+    reason: str
+    place: Span | None
+
+
+def text_of_site(program: Program, site: int) -> str:
+    """A site's expression as written, on one line; the name of its body where it has no text."""
+    span = program.site_code[site].slots[program.site_slot[site]].span
+    return " ".join(span.text.split()) if span is not None else program.site_code[site].name
+
+
+def shape_of(trace: Trace, block: Sequence[int]) -> tuple[Shape, Binding] | NoShape:
+    """The shape of a block's scaffold as of this state, and what stands in it."""
+    builder = Builder(trace, by_family=True)
+    scaffold = builder.build(block)
+    found = _refusal(trace, scaffold)
+    if found is not None:
+        return found
+    order = _order(trace, scaffold)
+    if order is None:
+        return _no_shape(trace, TOO_MANY_ROWS, scaffold.pending)
+    is_found = len(block) == 1 and not scaffold.groups and not scaffold.users
+    places = dict.fromkeys(scaffold.principals)
+    for _, _, nodes in (builder.route or ()) if is_found else ():
+        places.update(dict.fromkeys(nodes))
+    places.update(dict.fromkeys((*order, *scaffold.absorbing)))
+    number = {node: place for place, node in enumerate(places)}
+    hops = None
+    if is_found and builder.route is not None:
+        route = [(number[node], Way[hop.upper()], nodes) for node, hop, nodes in builder.route]
+        hops = tuple(Hop(source, way, tuple(number[node] for node in nodes)) for source, way, nodes in route)
+    shape = Shape(
+        tuple(node >> 32 for node in places),
+        tuple(number[node] for node in scaffold.principals),
+        tuple(number[node] for node in order),
+        tuple(number[node] for node in scaffold.absorbing),
+        tuple(_is_fixed(trace, node) for node in order),
+        tuple(scaffold.groups),
+        tuple((group.site, group.call) for group in scaffold.users),
+        hops,
+    )
+    return shape, Binding(list(places), list(scaffold.users))
+
+
+def _refusal(trace: Trace, scaffold: Scaffold) -> NoShape | None:
+    if scaffold.structural or scaffold.brush:
+        return _no_shape(trace, STRUCTURE_CHANGES, scaffold.structural)
+    if scaffold.makers:
+        return _no_shape(trace, PARAMETERS_CHANGE, scaffold.makers)
+    inputs = [node for node in scaffold.absorbing if is_maker_application(trace, node)]
+    if inputs:
+        return _no_shape(trace, INPUTS_CHANGE, inputs)
+    together = [node for node in scaffold.principals if not is_distribution(trace, node)]
+    if together:
+        return _no_shape(trace, DRAWN_TOGETHER, together)
+    return _no_shape(trace, TOO_MANY_ROWS, scaffold.pending) if len(scaffold.pending) > LONGEST else None
+
+
+def _no_shape(trace: Trace, reason: str, nodes: Any) -> NoShape:
+    node = next(iter(nodes), None)
+    if node is None:
+        return NoShape(reason, None)
+    code, slot, _ = trace.decode(node)
+    return NoShape(reason, code.slots[slot].span)
+
+
+def _is_fixed(trace: Trace, node: int) -> bool:
+    code, slot, row = trace.decode(node)
+    return trace.tables[code.index].is_observed(slot, row)
+
+
+def _order(trace: Trace, scaffold: Scaffold) -> list[int] | None:
+    """Principals and renewed nodes, parents first, in the order in which the machine would renew them."""
+    waiting = {**scaffold.principals, **scaffold.pending}
+    order: list[int] = []
+    for first in list(waiting):
+        stack = [first]
+        while stack:
+            node = stack[-1]
+            if node not in waiting:
+                stack.pop()
+                continue
+            needed = [parent for parent in parents_of(trace, node) if parent in waiting and parent != node]
+            if not needed:
+                order.append(node)
+                del waiting[node]
+                stack.pop()
+            elif needed[0] in stack or len(stack) > LONGEST:
+                return None
+            else:
+                stack.append(needed[0])
+    return order
+
+
+class _Binder:
+    """The hops of one shape, with the tables that they go through."""
+
+    def __init__(self, trace: Trace, shape: Shape) -> None:
+        self.shape = shape
+        self._users = trace.users
+        tables = [trace.tables[trace.program.site_code[site].index] for site in shape.sites]
+        # (place, its table, environment column or None, packed site, place), or for users (place, table, None, -1,
+        # [(site, place) of each])
+        self._hops: list[tuple[int, Table, Column | None, int, Any]] = []
+        for hop in shape.hops or ():
+            table = tables[hop.source]
+            targets = [(shape.sites[place], place) for place in hop.targets]
+            if hop.way is Way.USERS:
+                self._hops.append((hop.source, table, None, -1, targets))
+            else:
+                environment = table.environment if hop.way is Way.ENVIRONMENT else None
+                ((site, place),) = targets
+                self._hops.append((hop.source, table, environment, site << 32, place))
+        # (place, its flags' owner, slot, whether evidence fixes it), for what is renewed
+        slots = [trace.program.site_slot[site] for site in shape.sites]
+        pairs = zip(shape.order, shape.fixed, strict=True)
+        self._fixed = [(place, tables[place], slots[place], fixed) for place, fixed in pairs]
+
+    def bind(self, principal: int) -> list[int] | None:
+        """The nodes for another principal of the same site, or None where its surroundings differ."""
+        found = [-1] * len(self.shape.sites)
+        found[0] = principal
+        for source, table, environment, site, place in self._hops:
+            row = found[source] & ROW_MASK
+            if site < 0:
+                nodes = self._users.nodes(table.code, row)
+                if len(nodes) != len(place):
+                    return None
+                for node, (user_site, at) in zip(nodes, place):  # noqa: B905
+                    if node >> 32 != user_site or found[at] not in (-1, node):
+                        return None
+                    found[at] = node
+                continue
+            node = site | (row if environment is None else environment.view[row])
+            if found[place] not in (-1, node):
+                return None
+            found[place] = node
+        for place, table, slot, fixed in self._fixed:
+            flags = table.observed.get(slot)
+            if fixed != (flags is not None and bool(flags[found[place] & ROW_MASK])):
+                return None
+        return found if len(set(found)) == len(found) else None
+
+
+class Shapes:
+    """The shapes met so far that are found from a principal, by its site."""
+
+    MOST = 8
+
+    def __init__(self) -> None:
+        self._by_site: dict[int, list[_Binder]] = {}
+        self._version = -1
+
+    def shape_of(self, trace: Trace, block: Sequence[int]) -> tuple[Shape, Binding] | NoShape:
+        """The shape of a block and what stands in it, from the hops of a shape that is known where one fits."""
+        if self._version != trace.program.version:
+            self._by_site.clear()
+            self._version = trace.program.version
+        if len(block) == 1:
+            for binder in self._by_site.get(block[0] >> 32, ()):
+                nodes = binder.bind(block[0])
+                if nodes is not None:
+                    return binder.shape, Binding(nodes)
+        found = shape_of(trace, block)
+        if not isinstance(found, NoShape) and found[0].hops is not None:
+            known = self._by_site.setdefault(block[0] >> 32, [])
+            if len(known) < self.MOST:
+                known.append(_Binder(trace, found[0]))
+        return found

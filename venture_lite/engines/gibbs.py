@@ -8,7 +8,8 @@ from typing import Any
 from venture_lite.engines.enumeration import Enumeration, refuse_support, too_many_candidates
 from venture_lite.errors import VentureError
 from venture_lite.inference.given import ActionForm
-from venture_lite.inference.program import Action, InferenceProgram, Run
+from venture_lite.inference.program import Action, InferenceProgram
+from venture_lite.inference.tree import Part
 from venture_lite.interpreter.candidates import MOST_CANDIDATES, draw_candidate, support_of
 from venture_lite.interpreter.impossible import rejects
 from venture_lite.interpreter.kernel import Drawing
@@ -162,8 +163,8 @@ class Gibbs(Drawing):
         return found
 
 
-def _compile_gibbs(program: InferenceProgram, given: ActionForm) -> Run:
-    return given.kernel(drawing(Gibbs(program.model)))
+def _compile_gibbs(program: InferenceProgram, given: ActionForm) -> Part:
+    return given.kernel("exact draws, by enumeration", drawing(Gibbs(program.model)))
 
 
 GIBBS = Action(

@@ -15,14 +15,17 @@ import numpy as np
 from venture_lite.blocks.density import BlockDensity
 from venture_lite.blocks.gradients import Densities
 from venture_lite.blocks.precondition import Preconditioner
+from venture_lite.engines.mh import scaled
 from venture_lite.errors import ArgumentError
 from venture_lite.inference.given import ActionForm
-from venture_lite.inference.program import Action, InferenceProgram, Run
+from venture_lite.inference.program import Action, InferenceProgram
+from venture_lite.inference.tree import Part
 from venture_lite.interpreter.kernel import BlockKernel
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.selection import Selection
 from venture_lite.interpreter.transaction import Transaction
 from venture_lite.interpreter.weights import Weight
+from venture_lite.values import show
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,16 +192,19 @@ def _pulled(root: np.ndarray | None, gradient: np.ndarray) -> np.ndarray:
     return gradient if root is None else root.T @ gradient
 
 
-def compile_paths(program: InferenceProgram, given: ActionForm, name: str, leapfrogs: Leapfrogs) -> Run:
+def compile_paths(program: InferenceProgram, given: ActionForm, name: str, leapfrogs: Leapfrogs) -> Part:
     """The kernel of an action of that name whose transitions are paths, steps of STEP long."""
     densities = Densities(program.model, name, program.warn)
     preconditioner = Preconditioner(densities, program.draws) if "precondition" in given else None
     end = program.shared.setdefault(PathEnd, PathEnd())
     size = given.positive("STEP")
-    return given.kernel(Hamiltonian(program.model, densities, size, leapfrogs, preconditioner, end))
+    most = leapfrogs.count if leapfrogs.fixed else 2 * leapfrogs.count - 1
+    steps = "a step" if most == 1 else f"{'' if leapfrogs.fixed else '1 to '}{most} steps"
+    move = f"paths of {steps} of {show(size)} along the gradient{scaled(given)}"
+    return given.kernel(move, Hamiltonian(program.model, densities, size, leapfrogs, preconditioner, end))
 
 
-def _compile_hmc(program: InferenceProgram, given: ActionForm) -> Run:
+def _compile_hmc(program: InferenceProgram, given: ActionForm) -> Part:
     leapfrogs = given.count("LEAPFROGS")
     if not leapfrogs:
         raise ArgumentError("LEAPFROGS must be 1 or more", given["LEAPFROGS"].span)

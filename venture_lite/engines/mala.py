@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from venture_lite.engines.hmc import Leapfrogs, compile_paths
 from venture_lite.inference.given import ActionForm
-from venture_lite.inference.program import Action, InferenceProgram, Run
+from venture_lite.inference.program import Action, InferenceProgram
+from venture_lite.inference.tree import Part
 
 
-def _compile_mala(program: InferenceProgram, given: ActionForm) -> Run:
+def _compile_mala(program: InferenceProgram, given: ActionForm) -> Part:
     return compile_paths(program, given, "mala", Leapfrogs(1, fixed=True))
 
 

@@ -15,7 +15,8 @@ import numpy as np
 from venture_lite.blocks.distributions import name_of, reads_arguments, refuse_discrete, transform_of
 from venture_lite.errors import KernelError
 from venture_lite.inference.given import ActionForm
-from venture_lite.inference.program import Action, InferenceProgram, Run
+from venture_lite.inference.program import Action, InferenceProgram
+from venture_lite.inference.tree import Part
 from venture_lite.interpreter.kernel import BlockKernel, Move, Resimulation, metropolis
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.selection import Selection
@@ -24,7 +25,7 @@ from venture_lite.language.syntax import Expression
 from venture_lite.procedures.record import Random
 from venture_lite.procedures.transforms import REAL
 from venture_lite.trace.trace import Trace
-from venture_lite.values import freeze
+from venture_lite.values import freeze, show
 
 if TYPE_CHECKING:
     from venture_lite.blocks.precondition import Preconditioner
@@ -164,15 +165,21 @@ def own_proposal(program: InferenceProgram, proposal: Expression) -> OwnProposal
     return OwnProposal(density, program.warn)
 
 
-def _compile_mh(program: InferenceProgram, given: ActionForm) -> Run:
+def _compile_mh(program: InferenceProgram, given: ActionForm) -> Part:
     model = program.model
-    if "precondition" in given:
-        return given.kernel(Walk(model, preconditioned(program, given.positive("SIGMA", "the drift's SIGMA"))))
     if "drift" in given:
-        return given.kernel(Walk(model, Drift(model.trace.rng, given.positive("SIGMA", "the drift's SIGMA"))))
+        sigma = given.positive("SIGMA", "the drift's SIGMA")
+        walk = preconditioned(program, sigma) if "precondition" in given else Drift(model.trace.rng, sigma)
+        return given.kernel(f"a walk of sd {show(sigma)}{scaled(given)}", Walk(model, walk))
     if "PROPOSAL" in given:
-        return given.kernel(own_proposal(program, given["PROPOSAL"]))
-    return given.kernel(kernel(model, Move(Resimulation(model), metropolis(model))))
+        engine = own_proposal(program, given["PROPOSAL"])
+        return given.kernel(f"proposals by {engine.density.text}", engine)
+    return given.kernel("proposals from the prior", kernel(model, Move(Resimulation(model), metropolis(model))))
+
+
+def scaled(given: ActionForm) -> str:
+    """What `'precondition` adds to a move."""
+    return ", in the coordinates of the curvature" if "precondition" in given else ""
 
 
 MH = Action(

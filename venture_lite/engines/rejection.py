@@ -12,7 +12,8 @@ from collections.abc import Callable
 from venture_lite.blocks.weight_bounds import refuse_unbounded_evidence, weight_bound
 from venture_lite.errors import InternalError, VentureError
 from venture_lite.inference.given import ActionForm
-from venture_lite.inference.program import Action, InferenceProgram, Run
+from venture_lite.inference.program import Action, InferenceProgram
+from venture_lite.inference.tree import Part
 from venture_lite.interpreter.impossible import rejects
 from venture_lite.interpreter.kernel import BlockKernel, Resimulation
 from venture_lite.interpreter.model import Model
@@ -88,8 +89,8 @@ class Rejection(BlockKernel):
         weight_bound(self.model, Builder(self.model.trace).build(nodes))
 
 
-def _compile_rejection(program: InferenceProgram, given: ActionForm) -> Run:
-    return given.kernel(Rejection(program.model, program.warn))
+def _compile_rejection(program: InferenceProgram, given: ActionForm) -> Part:
+    return given.kernel("exact draws, by rejection from the prior", Rejection(program.model, program.warn))
 
 
 REJECTION = Action(

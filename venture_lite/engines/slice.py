@@ -14,12 +14,14 @@ from venture_lite.blocks.coordinates import Coordinate, dimensions
 from venture_lite.blocks.distributions import refuse_discrete
 from venture_lite.errors import ArgumentError
 from venture_lite.inference.given import ActionForm
-from venture_lite.inference.program import Action, InferenceProgram, Run
+from venture_lite.inference.program import Action, InferenceProgram
+from venture_lite.inference.tree import Part
 from venture_lite.interpreter.kernel import BlockKernel, Move
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.selection import Selection, in_order, order_of
 from venture_lite.interpreter.weights import Weight
 from venture_lite.kernels.compiled import kernel
+from venture_lite.values import show
 
 
 class Slice(BlockKernel):
@@ -105,11 +107,12 @@ class Slice(BlockKernel):
         return self._inside and self._moves
 
 
-def _compile_slice(program: InferenceProgram, given: ActionForm) -> Run:
+def _compile_slice(program: InferenceProgram, given: ActionForm) -> Part:
     width, most_steps = given.positive("WIDTH"), given.count("MAX-STEPS")
     if not most_steps:
         raise ArgumentError("MAX-STEPS must be 1 or more", given["MAX-STEPS"].span)
-    return given.kernel(Slice(program.model, width, most_steps))
+    move = f"slices of width {show(width)}, at most {most_steps} of them"
+    return given.kernel(move, Slice(program.model, width, most_steps))
 
 
 SLICE = Action(

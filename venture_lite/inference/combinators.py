@@ -4,65 +4,33 @@ from __future__ import annotations
 
 from venture_lite.errors import ArgumentError
 from venture_lite.inference.given import ActionForm
-from venture_lite.inference.program import Action, InferenceProgram, Run
+from venture_lite.inference.program import Action, InferenceProgram
+from venture_lite.inference.tree import Do, Mixture, Part, Repeat
 
 
-def _compile_do(program: InferenceProgram, given: ActionForm) -> Run:
+def _compile_do(program: InferenceProgram, given: ActionForm) -> Part:
+    return Do(parts=given.kernels())
+
+
+def _compile_repeat(program: InferenceProgram, given: ActionForm) -> Part:
+    return Repeat("repeat", given.count("T"), program, parts=given.kernels())
+
+
+def _compile_cycle(program: InferenceProgram, given: ActionForm) -> Part:
     kernels = given.kernels()
-
-    def run() -> None:
-        for kernel in kernels:
-            kernel()
-
-    return run
+    return Repeat("cycle", given.count("T"), program, parts=kernels)
 
 
-def _compile_repeat(program: InferenceProgram, given: ActionForm) -> Run:
-    return _repeated(program, "repeat", given.count("T"), given.kernels())
-
-
-def _compile_cycle(program: InferenceProgram, given: ActionForm) -> Run:
-    kernels = given.kernels()
-    return _repeated(program, "cycle", given.count("T"), kernels)
-
-
-def _repeated(program: InferenceProgram, name: str, times: int, kernels: list[Run]) -> Run:
-    def run() -> None:
-        program.progress.begin(name, times)
-        try:
-            for done in range(times):
-                program.model.poll()
-                for kernel in kernels:
-                    kernel()
-                program.progress.advance(done + 1)
-        finally:
-            program.progress.end()
-
-    return run
-
-
-def _compile_mixture(program: InferenceProgram, given: ActionForm) -> Run:
+def _compile_mixture(program: InferenceProgram, given: ActionForm) -> Part:
     items = given.all("WEIGHT")
-    weights = [program.value(item) for item in items]
+    weights = tuple(program.value(item) for item in items)
     for item, weight in zip(items, weights, strict=True):
         if not isinstance(weight, (int, float)) or not 0 <= weight < float("inf"):
             raise ArgumentError(f"a weight must be a number that is not negative, got {weight}", item.span)
-    total = float(sum(weights))
-    if total <= 0:
+    if sum(weights) <= 0:
         raise ArgumentError("the weights of a mixture are all 0", given.span)
     kernels = given.kernels()
-    random = program.model.trace.rng.random
-
-    def choose() -> None:
-        target = random() * total
-        for weight, kernel in zip(weights, kernels, strict=True):
-            target -= weight
-            if target < 0:
-                kernel()
-                return
-        kernels[max(i for i, weight in enumerate(weights) if weight > 0)]()
-
-    return _repeated(program, "mixture", given.count("T"), [choose])
+    return Mixture(given.count("T"), weights, program, parts=kernels)
 
 
 DO = Action("do", ("(do [KERNEL ...])",), "Runs the kernels one after the other.", _compile_do)

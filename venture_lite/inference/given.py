@@ -15,7 +15,8 @@ from venture_lite.program.forms import scope_name
 from venture_lite.values import Symbol
 
 if TYPE_CHECKING:
-    from venture_lite.inference.program import InferenceProgram, Run
+    from venture_lite.inference.program import InferenceProgram
+    from venture_lite.inference.tree import KernelPart, Part
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,11 @@ class ActionForm:
     program: InferenceProgram
     form: Form
     matched: Matched
+
+    @property
+    def action(self) -> str:
+        """The action's name."""
+        return self.form.items[0].span.text
 
     @property
     def span(self) -> Span:
@@ -71,14 +77,14 @@ class ActionForm:
         """Which of some words the argument is, quoted or not; None where it is something else."""
         return next((word for word in words if is_symbol(self[role], word)), None)
 
-    def kernel(self, kernel: Kernel) -> Run:
-        """What runs a kernel T times on the blocks of SCOPE that BLOCK means."""
+    def kernel(self, move: str, kernel: Kernel) -> KernelPart:
+        """What runs a kernel T times on the blocks of SCOPE that BLOCK means; `move` says how it moves a block."""
         selection = Selection(self.program.model, self.scope, self.selector)
-        return self.program.kernel(self.form, kernel, selection, self.count("T"))
+        return self.program.kernel(self, move, kernel, selection, self.count("T"))
 
-    def kernels(self) -> list[Run]:
+    def kernels(self) -> tuple[Part, ...]:
         """What every KERNEL is compiled to."""
-        return [self.program.compile(item) for item in self.all("KERNEL")]
+        return tuple([self.program.compile(item) for item in self.all("KERNEL")])
 
 
 def label_of(item: Expression) -> str:

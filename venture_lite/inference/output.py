@@ -3,15 +3,10 @@ picture, `print` shows values."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any
-
-from venture_lite.errors import escaped
 from venture_lite.inference.given import ActionForm, label_of
-from venture_lite.inference.program import Action, InferenceProgram, Run
-from venture_lite.inference.watch import WatchedVariable
+from venture_lite.inference.program import Action, InferenceProgram
+from venture_lite.inference.tree import Add, Keep, Part, Print
 from venture_lite.language.syntax import Expression
-from venture_lite.values import show, to_python
 
 
 def _named(item: Expression) -> tuple[str, Expression]:
@@ -22,53 +17,32 @@ def _named(item: Expression) -> tuple[str, Expression]:
     return " ".join(item.span.text.split()), item
 
 
-def _drawing(
-    program: InferenceProgram, items: Iterable[Expression], add: Callable[[list[tuple[str, Any]]], None]
-) -> Run:
+def _kept(program: InferenceProgram, given: ActionForm, items: list[Expression], add: Add) -> Part:
     """Draws every variable and adds it; the program's watch knows when."""
-    watch = program.watch
-    variables: list[tuple[str, Callable[[], Any], WatchedVariable]] = []
+    samplers, watched = [], []
     for name, expression in map(_named, items):
-        variable = watch.variable(name, program.reading(expression), program.place(expression))
-        variables.append((name, program.sampler(expression), variable))
+        watched.append(program.watch.variable(name, program.reading(expression), program.place(expression)))
+        samplers.append((name, program.sampler(expression)))
         program.collected.setdefault(name, []).append(expression)
-    begun = False
-
-    def run() -> None:
-        nonlocal begun
-        if not begun:
-            watch.begin(variable for _, _, variable in variables)
-            begun = True
-        now = watch.now
-        # all are made before one is kept: an error or Ctrl-C in the second leaves no draw of the first alone
-        add([(name, to_python(sample())) for name, sample, _ in variables])
-        for _, _, variable in variables:
-            variable.draws += 1
-            variable.last = now
-        watch.now = now + 1
-
-    return run
+    names = tuple(name for name, _ in samplers)
+    return Keep(given.action, names, tuple(samplers), add, program.watch, tuple(watched))
 
 
-def _compile_collect(program: InferenceProgram, given: ActionForm) -> Run:
-    return _drawing(program, given.all("EXPR"), program.draws.add_together)
+def _compile_collect(program: InferenceProgram, given: ActionForm) -> Part:
+    return _kept(program, given, given.all("EXPR"), program.draws.add_together)
 
 
-def _compile_labelled(program: InferenceProgram, given: ActionForm) -> Run:
-    return _drawing(program, [given.form], program.draws.add_together)
+def _compile_labelled(program: InferenceProgram, given: ActionForm) -> Part:
+    return _kept(program, given, [given.form], program.draws.add_together)
 
 
-def _compile_print(program: InferenceProgram, given: ActionForm) -> Run:
-    variables = [(name, program.sampler(expression)) for name, expression in map(_named, given.all("EXPR"))]
-
-    def run() -> None:
-        print(escaped("  ".join(f"{name} = {show(sample())}" for name, sample in variables)))
-
-    return run
+def _compile_print(program: InferenceProgram, given: ActionForm) -> Part:
+    samplers = tuple((name, program.sampler(expression)) for name, expression in map(_named, given.all("EXPR")))
+    return Print(tuple(name for name, _ in samplers), samplers)
 
 
-def _compile_plot(program: InferenceProgram, given: ActionForm) -> Run:
-    return _drawing(program, given.all("EXPR"), program.draws.add_plotted)
+def _compile_plot(program: InferenceProgram, given: ActionForm) -> Part:
+    return _kept(program, given, given.all("EXPR"), program.draws.add_plotted)
 
 
 COLLECT = Action(

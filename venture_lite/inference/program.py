@@ -7,22 +7,22 @@ procedures. An action is recognised by its name; `actions.py` holds them all.
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from venture_lite.draws.draws import DrawsBuilder, KernelStatistics
-from venture_lite.errors import ArgumentError, CallSite, NameUnknown, Span, VentureError, nearest, warn
+from venture_lite.errors import ArgumentError, NameUnknown, nearest, warn
 from venture_lite.inference.data import Data
 from venture_lite.inference.given import ActionForm
 from venture_lite.inference.lambdas import InferenceLambda, closed
 from venture_lite.inference.progress import Silent
+from venture_lite.inference.tree import KernelPart, Part
 from venture_lite.inference.usage import Matched, matched, refused
 from venture_lite.inference.watch import Watch
 from venture_lite.interpreter.ancestry import Sources, is_unobserved
-from venture_lite.interpreter.kernel import BlockKernel, Kernel
+from venture_lite.interpreter.kernel import Kernel
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.selection import Selection, Selector
 from venture_lite.interpreter.tally import Progress, Tally
@@ -35,9 +35,6 @@ from venture_lite.program.forms import truth
 from venture_lite.program.parameters import constant_index
 from venture_lite.trace.explain import apply_checked
 from venture_lite.values import Symbol, equal, from_python, show
-
-Run = Callable[[], None]
-"""Runs an action once."""
 
 NOTHING_READ = Sources(frozenset(), False)
 
@@ -52,7 +49,7 @@ class Action:
     # one or two sentences for `help` and the manual
     summary: str
     # what runs it; the arguments are checked now
-    compile: Callable[[InferenceProgram, ActionForm], Run]
+    compile: Callable[[InferenceProgram, ActionForm], Part]
     # raises ArgumentError for arguments that the usage lets pass and that do not go together
     refuse: Callable[[Matched], None] = lambda found: None
 
@@ -119,7 +116,7 @@ class InferenceProgram:
     def run(self, expression: Expression) -> Any:
         """Run the program; the value of an expression that is no action, else None."""
         if isinstance(expression, Form) and self._is_action(expression):
-            self.compile(expression)()
+            self.compile(expression).run()
             return None
         return self.value(expression)
 
@@ -235,8 +232,8 @@ class InferenceProgram:
 
     # ------------------------------------------------------------------------------------------------ actions
 
-    def compile(self, item: Expression) -> Run:
-        """A function that runs the action once; its arguments are checked now."""
+    def compile(self, item: Expression) -> Part:
+        """What runs an action; its arguments are checked now."""
         if not isinstance(item, Form) or not item.items or not isinstance(item.items[0], Name):
             raise ArgumentError("an inference action is written (action argument ...)", item.span)
         head = item.items[0]
@@ -266,32 +263,16 @@ class InferenceProgram:
                 return Selector("key", Symbol(name))
         return Selector("key", self.value(item))
 
-    def kernel(self, form: Form, kernel: Kernel, selection: Selection, times: int) -> Run:
-        """What runs a kernel on a selection; before the first time the kernel sees what it is to move."""
-        place = form.span.place()
-        tally = Tally(kernel, form.span.text, self.progress, lambda text: self.warn(f"{place}: {text}"))
+    def kernel(self, given: ActionForm, move: str, kernel: Kernel, selection: Selection, times: int) -> KernelPart:
+        """What runs a kernel on a selection so many times; `move` says how it moves a block."""
+        place = given.span.place()
+        tally = Tally(kernel, given.span.text, self.progress, lambda text: self.warn(f"{place}: {text}"))
         self.tallies.append(tally)
         use = self.watch.use(selection.scope, selection.selector)
-        begun = seen = False
-
-        def run() -> None:
-            nonlocal begun, seen
-            try:
-                if isinstance(kernel, BlockKernel) and not seen:
-                    if not begun:
-                        kernel.begin(selection.everything())
-                    begun, seen = True, kernel.inspect(selection)
-                start = time.perf_counter()
-                if times:
-                    use.ran(self.watch.now)
-                try:
-                    kernel.run(selection, times, tally)
-                finally:
-                    tally.seconds += time.perf_counter() - start
-            except VentureError as error:
-                raise located(error, form.span) from error
-
-        return run
+        scope, selector = selection.scope, selection.selector
+        return KernelPart(
+            given.action, scope, selector, times, move, given.span, kernel, selection, tally, use, self.watch
+        )
 
 
 def no_value(action: str) -> ArgumentError:
@@ -307,14 +288,6 @@ def not_constant(name: str, of_model: Container[str]) -> ArgumentError | None:
         hint = "a number, a parameter {y}, or a name that [define ...] binds; [sample ...] reads the model's"
         return ArgumentError(f"VALUE is a constant; {name} is a name of the model", hint=hint)
     return None
-
-
-def located(error: VentureError, action: Span) -> VentureError:
-    """An error met while an action ran: the action ends the chain of calls."""
-    if error.span is None:
-        return error.at(action)
-    error.chain = (*error.chain, CallSite(" ".join(action.text.split()), action))
-    return error
 
 
 def _are_equal(draws: list[Any]) -> bool:

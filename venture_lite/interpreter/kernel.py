@@ -53,6 +53,8 @@ class BlockKernel(ABC):
 
     def __init__(self, model: Model) -> None:
         self.model = model
+        # whether the choices that it may move were told to it, and whether it has looked whether it can move them
+        self._begun = self._looked = False
 
     @property
     def rows(self) -> int:
@@ -76,6 +78,14 @@ class BlockKernel(ABC):
             if nodes:
                 self.refuse(nodes)
         return selection.found() is not None
+
+    def look(self, selection: Selection) -> None:
+        """Before it first runs, see what it is to move. Raises KernelError where `refuse` does."""
+        if self._looked:
+            return
+        if not self._begun:
+            self.begin(selection.everything())
+        self._begun, self._looked = True, self.inspect(selection)
 
     @abstractmethod
     def step(self, nodes: list[int], at: Selection) -> bool:

@@ -32,6 +32,19 @@ class Selector:
         """As the program has it."""
         return f"(ordered_range {show(self.low)} {show(self.high)})" if self.kind == "range" else show(self.key)
 
+    def words(self, scope: Any) -> str:
+        """For a person: which blocks of a scope these are."""
+        match self.kind:
+            case "one":
+                return f"one block of {scope}"
+            case "all":
+                return f"all of {scope} as one block"
+            case "key":
+                return f"block {self.text()} of {scope}"
+            case "range":
+                return f"blocks {show(self.low)} to {show(self.high)} of {scope}, in order"
+        return f"each block of {scope}, in order"
+
 
 def one_of_each_kind(model: Model, nodes: list[int]) -> list[int]:
     """One node for each site whose distribution the text names; every node of the others."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from venture_lite.engines.anneal.assignments import Assigning, Assignments
@@ -18,8 +18,9 @@ from venture_lite.errors import ArgumentError, KernelError, NameUnknown, Span, n
 from venture_lite.inference.data import Data, Subsample
 from venture_lite.inference.given import ActionForm
 from venture_lite.inference.lambdas import InferenceLambda
-from venture_lite.inference.program import Action, InferenceProgram, Run
+from venture_lite.inference.program import Action, InferenceProgram
 from venture_lite.inference.replay import ReplayedProcedure
+from venture_lite.inference.tree import Part
 from venture_lite.inference.usage import Matched
 from venture_lite.interpreter.machine import NO_EVIDENCE
 from venture_lite.interpreter.selection import Selection, Selector, one_of_each_kind
@@ -58,7 +59,7 @@ class DataSource:
 class Annealing:
     """The runs of one `anneal` action."""
 
-    def __init__(self, selection: Selection, source: DataSource, kernels: Sequence[Run], tempers: bool) -> None:
+    def __init__(self, selection: Selection, source: DataSource, kernels: Sequence[Part], tempers: bool) -> None:
         self.model = model = selection.model
         self.scope = scope = selection.scope
         self.source = source
@@ -155,7 +156,7 @@ class Annealing:
             if self.kernels:
                 assignments.settle()
             for kernel in self.kernels:
-                kernel()
+                kernel.run()
 
     # ------------------------------------------------------------------------------ what there was at the start
 
@@ -274,7 +275,7 @@ def _refuse_kernels(found: Matched) -> None:
         raise ArgumentError(what, found["KERNEL"].span, "kernels after anneal")
 
 
-def _compile_anneal(program: InferenceProgram, given: ActionForm) -> Run:
+def _compile_anneal(program: InferenceProgram, given: ActionForm) -> Part:
     sizes = _schedule(program, given, given.count("T"))
     if program.annealing:
         raise KernelError("an annealing cannot run inside another, whose data come and go", given.span)
@@ -285,7 +286,9 @@ def _compile_anneal(program: InferenceProgram, given: ActionForm) -> Run:
         program.annealing = False
     selection = Selection(program.model, given.scope, Selector("all"))
     engine = Annealing(selection, DataSource(program.data, given.span, sizes), kernels, "energy" in given)
-    return program.kernel(given.form, engine, selection, 1)
+    what = "the likelihood annealed" if engine.tempers else "a subsample of the data grown to all"
+    kernel = program.kernel(given, f"{what}, assignments by gibbs", engine, selection, 1)
+    return replace(kernel, parts=kernels)
 
 
 ANNEAL = Action(

@@ -14,12 +14,15 @@ import numpy as np
 
 from venture_lite.blocks.precondition import MOVED
 from venture_lite.engines.firefly.firefly import Firefly, FireflyPoint, FireflySettings
+from venture_lite.engines.mh import scaled
 from venture_lite.errors import ArgumentError
 from venture_lite.inference.given import ActionForm
-from venture_lite.inference.program import Action, InferenceProgram, Run
+from venture_lite.inference.program import Action, InferenceProgram
+from venture_lite.inference.tree import Part
 from venture_lite.interpreter.kernel import BlockKernel
 from venture_lite.interpreter.selection import Selection
 from venture_lite.program.forms import scope_name
+from venture_lite.values import show
 
 
 class StepSize:
@@ -74,6 +77,7 @@ class BrightDensity(Protocol):
 class Walk:
     """A Gaussian step. Accepting 0.234 is best (Roberts, Gelman and Gilks 1997)."""
 
+    words = "steps"
     target: float | None = 0.234
 
     def __call__(self, firefly: Firefly, step: StepSize) -> bool:
@@ -91,6 +95,7 @@ class Langevin:
     of the gradients at both ends)).
     """
 
+    words = "Langevin steps"
     target: float | None = 0.57
 
     def __call__(self, firefly: Firefly, step: StepSize) -> bool:
@@ -116,6 +121,7 @@ class SliceMove:
     does not ask the trace. That is right, since it would make the same intervals from every point of the slice.
     """
 
+    words = "slices"
     target: float | None = None
 
     def __call__(self, density: BrightDensity, step: StepSize) -> bool:
@@ -295,7 +301,7 @@ class FireflyMonteCarlo(BlockKernel):
         return found | dict(self._counts)
 
 
-def _compile_flymc(program: InferenceProgram, given: ActionForm) -> Run:
+def _compile_flymc(program: InferenceProgram, given: ActionForm) -> Part:
     kind, role, what = next(move for word, move in MOVES.items() if word in given)
     size = given.positive(role, what)
     adapting = given.count("BURN") if "adapt" in given else 0
@@ -304,7 +310,7 @@ def _compile_flymc(program: InferenceProgram, given: ActionForm) -> Run:
         _bound_name(given), _is_at_mode(given), _fraction(given, "Q"), explicit, "precondition" in given
     )
     engine = FireflyMonteCarlo(program, settings, kind(), size, adapting)
-    return given.kernel(engine)
+    return given.kernel(f"{kind.words} of {show(size)}{scaled(given)}, by bright rows", engine)
 
 
 def _bound_name(given: ActionForm) -> str | None:

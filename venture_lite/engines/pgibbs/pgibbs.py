@@ -16,7 +16,8 @@ from venture_lite.engines.pgibbs.particle_columns import ColumnSweep
 from venture_lite.engines.pgibbs.particle_tree import TreeSweep
 from venture_lite.errors import ArgumentError
 from venture_lite.inference.given import ActionForm
-from venture_lite.inference.program import Action, InferenceProgram, Run
+from venture_lite.inference.program import Action, InferenceProgram
+from venture_lite.inference.tree import Part
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.schedule import Schedule
 from venture_lite.interpreter.selection import Selection
@@ -106,12 +107,13 @@ class ParticleGibbs:
         return found
 
 
-def _compile_pgibbs(program: InferenceProgram, given: ActionForm) -> Run:
+def _compile_pgibbs(program: InferenceProgram, given: ActionForm) -> Part:
     if given.selector.kind not in ("ordered", "range"):
         hint = "ordered, or (ordered_range LO HI)"
         raise ArgumentError("pgibbs goes through blocks in order", given["BLOCKS"].span, hint)
     particles = given.count("P", least=2, hint="one particle alone never moves")
-    return given.kernel(ParticleGibbs(program.model, particles, "ancestor" in given))
+    move = f"{particles} particles" + (", ancestors drawn anew" if "ancestor" in given else "")
+    return given.kernel(move, ParticleGibbs(program.model, particles, "ancestor" in given))
 
 
 PGIBBS = Action(

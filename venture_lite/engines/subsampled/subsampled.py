@@ -17,14 +17,15 @@ import numpy as np
 from venture_lite.blocks.distributions import refuse_discrete
 from venture_lite.blocks.linear_block import LinearBlock
 from venture_lite.blocks.sections import Inputs, NoBorder, Sections
-from venture_lite.engines.mh import Drift, PreconditionedDrift, preconditioned
+from venture_lite.engines.mh import Drift, PreconditionedDrift, preconditioned, scaled
 from venture_lite.engines.subsampled.control_variates import Expansion
 from venture_lite.engines.subsampled.decision_record import DecisionRecord
 from venture_lite.engines.subsampled.reach import Reach
 from venture_lite.engines.subsampled.sequential_test import Decision, NotFinite, RowTerms, SequentialTest, exact
 from venture_lite.errors import ArgumentError, VentureError
 from venture_lite.inference.given import ActionForm
-from venture_lite.inference.program import Action, InferenceProgram, Run
+from venture_lite.inference.program import Action, InferenceProgram
+from venture_lite.inference.tree import Part, Told
 from venture_lite.interpreter.ancestry import readers_come_and_go
 from venture_lite.interpreter.impossible import REJECTING
 from venture_lite.interpreter.kernel import BlockKernel, Move, Resimulation, metropolis
@@ -35,6 +36,7 @@ from venture_lite.interpreter.weights import Weight
 from venture_lite.kernels.compiled import kernel
 from venture_lite.trace.row_order import AnySampler, LooseSampler, order_of
 from venture_lite.trace.trace import Trace
+from venture_lite.values import show
 
 
 @dataclass(frozen=True, slots=True)
@@ -361,7 +363,7 @@ def accepts(u: float, weight: Weight) -> bool:
     return weight.total >= 0.0 or u < math.exp(weight.total)
 
 
-def _engine(program: InferenceProgram, given: ActionForm, always_audited: bool) -> tuple[Subsampled, Run]:
+def _engine(program: InferenceProgram, given: ActionForm, always_audited: bool) -> tuple[Subsampled, Part]:
     batch, tolerance = given.count("NBATCH", least=2), given.value("EPS")
     if not isinstance(tolerance, (int, float)) or not 0 <= tolerance <= 0.5:
         raise ArgumentError(f"EPS must be between 0 and 0.5, got {tolerance}", given["EPS"].span)
@@ -376,24 +378,24 @@ def _engine(program: InferenceProgram, given: ActionForm, always_audited: bool) 
         proposal = preconditioned(program, sigma) if is_scaled else Drift(model.trace.rng, sigma)
     settings = SubsampledSettings(batch, float(tolerance), "proxy" in given, "bernstein" in given, audit)
     engine = Subsampled(model, proposal, settings, program.warn)
-    return engine, given.kernel(engine)
+    proposed = f"a walk of sd {show(proposal.sigma)}" if isinstance(proposal, Drift) else "proposals from the prior"
+    return engine, given.kernel(f"{proposed}{scaled(given)}, decided from minibatches of {batch}", engine)
 
 
-def _compile_subsampled_mh(program: InferenceProgram, given: ActionForm) -> Run:
+def _compile_subsampled_mh(program: InferenceProgram, given: ActionForm) -> Part:
     return _engine(program, given, always_audited=False)[1]
 
 
-def _compile_report(program: InferenceProgram, given: ActionForm) -> Run:
-    engine, run = _engine(program, given, always_audited=True)
+def _compile_report(program: InferenceProgram, given: ActionForm) -> Part:
+    engine, kernel = _engine(program, given, always_audited=True)
 
-    def report() -> None:
-        run()
+    def tell() -> None:
         if not engine.record.tests:
             print("no decision was tested: with EPS 0 and no 'proxy, and where nothing moves, there is no test")
         for name, value in engine.record.details().items():
             print(f"{name:>30}  {value:.4g}")
 
-    return report
+    return Told(given.action, tell, parts=(kernel,))
 
 
 _WRITTEN = "SCOPE BLOCK NBATCH EPS ['drift SIGMA ['precondition]] ['proxy] ['bernstein] ['audit F] T)"

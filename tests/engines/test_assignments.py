@@ -15,7 +15,6 @@ from venture_lite.engines.anneal.deferred import Deferred
 from venture_lite.interpreter.weights import Weight
 from venture_lite.kernels.preview import Unplanned
 from venture_lite.kernels.single_gibbs import SingleGibbs
-from venture_lite.kernels.single_mh import SingleMH
 
 CRP = """
 [assume alpha (tag 'h 0 (gamma 2 1))]
@@ -87,8 +86,8 @@ DATA = {
 }
 
 
-def venture(text: str, seed: int = 3, n: int = 12) -> Venture:
-    v = Venture(seed=seed)
+def venture(text: str, seed: int = 3, n: int = 12, kernels: str = "compiled") -> Venture:
+    v = Venture(seed=seed, kernels=kernels)
     v.execute(text, N=n, **{name: values[:n] for name, values in DATA.items()})
     return v
 
@@ -108,25 +107,17 @@ SELECTORS = {
 @pytest.mark.parametrize("kernel", SELECTORS.values(), ids=SELECTORS)
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.thorough
-def test_plans_draw_what_the_interpreter_draws(name: str, kernel: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plans_draw_what_the_interpreter_draws(name: str, kernel: str) -> None:
     """The same values in the same rows, the same statistics, the generator in the same state."""
     planned = venture(MODELS[name])
     planned.infer(kernel)
     check(planned.traces[0])
-    interpreted = venture(MODELS[name])
-    with monkeypatch.context() as patch:
-        interpret(patch)
-        interpreted.infer(kernel)
+    interpreted = venture(MODELS[name], kernels="interpreted")
+    interpreted.infer(kernel)
     assert values(planned) == values(interpreted)
     assert planned.log_score() == pytest.approx(interpreted.log_score(), abs=1e-9)
     left, right = (v.traces[0].trace.rng.bit_generator.state for v in (planned, interpreted))
     assert left == right
-
-
-def interpret(patch: pytest.MonkeyPatch) -> None:
-    """From now on no transition has a plan for single choices."""
-    for engine in (SingleGibbs, SingleMH):
-        patch.setattr(engine, "step", lambda *_: None)
 
 
 def noted(monkeypatch: pytest.MonkeyPatch) -> list[bool | None]:
@@ -217,8 +208,8 @@ SHARED = {
 }
 
 
-def named(text: str, seed: int = 5) -> Venture:
-    return venture(text.replace("(+ n N)", "(+ n {N})"), seed)
+def named(text: str, kernels: str = "compiled") -> Venture:
+    return venture(text.replace("(+ n N)", "(+ n {N})"), 5, kernels=kernels)
 
 
 NAMED_KERNELS = [
@@ -232,37 +223,31 @@ NAMED_KERNELS = [
 @pytest.mark.parametrize("kernel", NAMED_KERNELS)
 @pytest.mark.parametrize("name", BY_NAME)
 @pytest.mark.thorough
-def test_plans_for_names_draw_what_the_interpreter_draws(
-    name: str, kernel: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_plans_for_names_draw_what_the_interpreter_draws(name: str, kernel: str) -> None:
     """Joint densities replace the single ones of many rows, so that weights agree to rounding only."""
-    agree(BY_NAME[name], kernel, monkeypatch)
+    agree(BY_NAME[name], kernel)
 
 
 @pytest.mark.parametrize("engine", ["gibbs", "mh"])
 @pytest.mark.parametrize("name", SHARED)
 @pytest.mark.thorough
-def test_plans_keep_no_draws_that_the_interpreter_makes_anew(
-    name: str, engine: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    agree(SHARED[name], f"({engine} {'z' if name == 'pairs of labels' else 'view'} each 12)", monkeypatch)
+def test_plans_keep_no_draws_that_the_interpreter_makes_anew(name: str, engine: str) -> None:
+    agree(SHARED[name], f"({engine} {'z' if name == 'pairs of labels' else 'view'} each 12)")
 
 
-def test_plans_leave_alone_what_changes_the_number_of_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plans_leave_alone_what_changes_the_number_of_blocks() -> None:
     """A component's parameter is a block of the scope that blocks are drawn from."""
     text = MODELS["parameters of their own"].replace("'z", "'s").replace("'m", "'s").replace("'s n", "'s (+ n 1000)")
-    agree(text.replace("(tag 'h 0 (gamma 2 1))", "4"), "(mh s one 300)", monkeypatch)
+    agree(text.replace("(tag 'h 0 (gamma 2 1))", "4"), "(mh s one 300)")
 
 
-def agree(text: str, kernel: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def agree(text: str, kernel: str) -> None:
     """The plans' chain is the interpreter's."""
     planned = named(text)
     planned.infer(kernel)
     check(planned.traces[0])
-    interpreted = named(text)
-    with monkeypatch.context() as patch:
-        interpret(patch)
-        interpreted.infer(kernel)
+    interpreted = named(text, "interpreted")
+    interpreted.infer(kernel)
     if "view" in text:
         columns = ["(map view (range 1 5))"]
         columns += [f"(map (lambda (n) (category view_{f} n)) (range 1 5))" for f in (1, 2)]

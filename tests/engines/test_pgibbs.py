@@ -34,8 +34,8 @@ from venture_lite.interpreter.schedule import Schedule
 from venture_lite.interpreter.selection import Selection, Selector
 
 
-def draws_of(text: str, query: str, kernel: str, seed: int) -> Callable[[int], Mapping[str, np.ndarray]]:
-    v = Venture(seed=seed)
+def draws_of(text: str, query: str, kernel: str, seed: int, kernels: str) -> Callable[[int], Mapping[str, np.ndarray]]:
+    v = Venture(seed=seed, kernels=kernels)
     v.execute(text)
 
     def more(count: int) -> dict[str, np.ndarray]:
@@ -46,14 +46,9 @@ def draws_of(text: str, query: str, kernel: str, seed: int) -> Callable[[int], M
     return more
 
 
-def agrees(model: Model, kernel: str, draws: int, seed: int = 3) -> None:
+def agrees(model: Model, kernel: str, draws: int, seed: int = 3, kernels: str = "compiled") -> None:
     text, query, answer = model
-    assert_chain_agrees(draws_of(text, query, kernel, seed), answer(), draws, f"{kernel} on {text}")
-
-
-def on_the_trace(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Send models in which only values change the general way."""
-    monkeypatch.setattr(Schedule, "is_plain", lambda self: False)
+    assert_chain_agrees(draws_of(text, query, kernel, seed, kernels), answer(), draws, f"{kernel} on {text}")
 
 
 @pytest.mark.parametrize("name", [name for name in MODELS if name != "rows"])
@@ -74,14 +69,12 @@ def test_a_sweep_keeps_the_posterior_with_many_draws(name: str, particles: int) 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PLAIN)
 @pytest.mark.parametrize("option", ["", "'ancestor"])
-def test_on_the_trace_a_sweep_keeps_the_posterior_too(monkeypatch: pytest.MonkeyPatch, name: str, option: str) -> None:
-    on_the_trace(monkeypatch)
-    agrees(PLAIN[name], f"(pgibbs x ordered 3 {option} 1)", 20_000)
+def test_on_the_trace_a_sweep_keeps_the_posterior_too(name: str, option: str) -> None:
+    agrees(PLAIN[name], f"(pgibbs x ordered 3 {option} 1)", 20_000, kernels="interpreted")
 
 
-def test_what_goes_by_columns_gives_the_same_on_the_trace(monkeypatch: pytest.MonkeyPatch) -> None:
-    on_the_trace(monkeypatch)
-    agrees(PLAIN["long memory"], "(pgibbs x ordered 3 2)", 500)
+def test_what_goes_by_columns_gives_the_same_on_the_trace() -> None:
+    agrees(PLAIN["long memory"], "(pgibbs x ordered 3 2)", 500, kernels="interpreted")
 
 
 @pytest.mark.parametrize("name", PLAIN)
@@ -90,9 +83,8 @@ def test_ancestor_sampling_keeps_the_posterior(name: str) -> None:
     agrees(PLAIN[name], "(pgibbs x ordered 3 'ancestor 2)", 400)
 
 
-def test_ancestor_sampling_on_the_trace(monkeypatch: pytest.MonkeyPatch) -> None:
-    on_the_trace(monkeypatch)
-    agrees(PLAIN["chain"], "(pgibbs x ordered 3 'ancestor 2)", 500)
+def test_ancestor_sampling_on_the_trace() -> None:
+    agrees(PLAIN["chain"], "(pgibbs x ordered 3 'ancestor 2)", 500, kernels="interpreted")
 
 
 @pytest.mark.parametrize("option", ["", "'ancestor"])
@@ -108,13 +100,11 @@ def test_particle_gibbs_cycles_with_other_engines() -> None:
     agrees(MODELS["tables"], "(cycle ((pgibbs x ordered 3 1) (mh x one 2) (gibbs x one 1) (mh default one 1)) 1)", 400)
 
 
-@pytest.mark.parametrize("way", ["by columns", "on the trace"])
+@pytest.mark.parametrize("kernels", ["compiled", "interpreted"])
 @pytest.mark.thorough
-def test_states_and_data_redrawn_in_turn_keep_their_prior(monkeypatch: pytest.MonkeyPatch, way: str) -> None:
+def test_states_and_data_redrawn_in_turn_keep_their_prior(kernels: str) -> None:
     """Geweke's test (2004), with the exact prior of the states."""
-    if way == "on the trace":
-        on_the_trace(monkeypatch)
-    agrees(WITHOUT_DATA, "(pgibbs x ordered 3 1) (mh y each 1)", 1200)
+    agrees(WITHOUT_DATA, "(pgibbs x ordered 3 1) (mh y each 1)", 1200, kernels=kernels)
 
 
 @pytest.mark.slow
@@ -195,20 +185,16 @@ def test_a_sweep_that_ends_at_the_retained_state_changes_nothing(monkeypatch: py
     assert snapshot(v.traces[0]) == before
 
 
-@pytest.mark.parametrize("plain", [True, False])
-def test_an_error_in_a_particle_is_located_and_leaves_the_trace_as_it_was(
-    monkeypatch: pytest.MonkeyPatch, plain: bool
-) -> None:
-    if not plain:
-        on_the_trace(monkeypatch)
-    v = Venture(seed=1)
+@pytest.mark.parametrize(("kernels", "particles"), [("compiled", 5000), ("interpreted", 2000)])
+def test_an_error_in_a_particle_is_located_and_leaves_the_trace_as_it_was(kernels: str, particles: int) -> None:
+    v = Venture(seed=1, kernels=kernels)
     v.execute("""[assume s (mem (lambda (t) (scope_include 's t (normal 3 1))))]
 [assume y (lambda (t) (normal 0 (sqrt (s t))))]
 [observe (y 1) 0.5]
 [observe (y 2) 0.5]""")
     before = snapshot(v.traces[0])
     with pytest.raises(VentureError, match="sqrt") as caught:
-        v.infer("(pgibbs s ordered 5000 1)" if plain else "(pgibbs s ordered 2000 1)")
+        v.infer(f"(pgibbs s ordered {particles} 1)")
     assert caught.value.span is not None
     assert caught.value.span.place() == "<input>:2:33"
     assert snapshot(v.traces[0]) == before

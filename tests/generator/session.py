@@ -45,11 +45,11 @@ def perform(venture: Venture, step: Step) -> None:
         venture.execute(label + step.text, **used(step.text))
 
 
-def load(program: Program, seed: int, chains: int = 1) -> Venture:
+def load(program: Program, seed: int, chains: int = 1, kernels: str = "compiled") -> Venture:
     """A session in which the program's directives have run."""
     from venture_lite import Venture
 
-    venture = Venture(seed=seed, chains=chains)
+    venture = Venture(seed=seed, chains=chains, kernels=kernels)
     for step in program.directives:
         perform(venture, step)
     return venture

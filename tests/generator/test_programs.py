@@ -63,6 +63,27 @@ def test_rejection_restores_the_trace_of_ten_thousand_programs(first: int) -> No
         assert_rejection_restores(seed)
 
 
+def assert_fast_ways_agree(seed: int) -> None:
+    """Each transition, made by the interpreter as well, comes out alike."""
+    venture = load(random_program(seed), seed, kernels="checked")
+    rng = np.random.default_rng(seed)
+    for transition in (*rng.choice(TRANSITIONS, size=6, replace=False), "(gibbs d each 1)", "(slice r each 1 4 1)"):
+        infer(venture, str(transition))
+
+
+@pytest.mark.parametrize("first", FAST)
+def test_fast_ways_make_the_interpreters_transitions(first: int) -> None:
+    for seed in range(first, first + CHUNK):
+        assert_fast_ways_agree(seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", SLOW)
+def test_fast_ways_make_the_interpreters_transitions_of_ten_thousand_programs(first: int) -> None:
+    for seed in range(first, first + SLOW_CHUNK):
+        assert_fast_ways_agree(seed)
+
+
 def assert_invariants_hold(seed: int) -> None:
     from venture_lite import Venture
 

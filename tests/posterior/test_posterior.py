@@ -78,11 +78,11 @@ EVERYDAY = [pytest.param(case, e, id=f"{case.name}:{e}") for case in CASES for e
 WARM_UP = 50
 
 
-def chain(case: Case, engine: str, seed: int) -> Callable[[int], Mapping[str, np.ndarray]]:
+def chain(case: Case, engine: str, seed: int, kernels: str = "compiled") -> Callable[[int], Mapping[str, np.ndarray]]:
     """A function that moves a fresh chain on by n draws and returns them."""
     from venture_lite import Venture
 
-    venture = Venture(seed=seed)
+    venture = Venture(seed=seed, kernels=kernels)
     parameters: dict[str, Any] = dict(case.parameters)
     venture.execute(case.program, **parameters)
     venture.infer(f"(repeat {WARM_UP} {engine})")

@@ -45,15 +45,15 @@ MODELS = {
 }
 
 
-def session(text: str) -> tuple[Venture, LoopData]:
-    v = Venture(seed=2)
+def session(text: str, kernels: str = "compiled") -> tuple[Venture, LoopData]:
+    v = Venture(seed=2, kernels=kernels)
     v.execute(text)
     return v, LoopData(v._runner.directory, 0)
 
 
-def visit(text: str) -> list[Any]:
+def visit(text: str, kernels: str) -> list[Any]:
     """The trace after each of some removals and additions."""
-    v, data = session(text)
+    v, data = session(text, kernels)
     model = v.traces[0]
     found = []
     for step, datum in [("remove", 3), ("remove", 0), ("add", 3), ("remove", 7), ("add", 0), ("add", 7), ("remove", 4)]:
@@ -64,10 +64,8 @@ def visit(text: str) -> list[Any]:
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_the_short_way_leaves_what_the_evaluator_leaves(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    short = visit(MODELS[name])
-    monkeypatch.setattr(withdrawal, "is_plain", lambda code: False)
-    assert short == visit(MODELS[name])
+def test_the_short_way_leaves_what_the_evaluator_leaves(name: str) -> None:
+    assert visit(MODELS[name], "compiled") == visit(MODELS[name], "interpreted")
 
 
 def test_cells_go_the_short_way(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -99,21 +97,18 @@ for n in 1...4:
 """
 
 
-def refused(monkeypatch: pytest.MonkeyPatch, plain: bool) -> tuple[str, Any]:
+def refused(kernels: str) -> tuple[str, Any]:
     """What is said of a row that is put back where it is impossible, and the trace after it."""
-    v, data = session(DICE)
+    v, data = session(DICE, kernels)
     for datum in range(4):
         data.remove(datum)
     data._observed[1][2] = 2
-    with monkeypatch.context() as patch:
-        if not plain:
-            patch.setattr(withdrawal, "is_plain", lambda code: False)
-        data.add(0)
-        with pytest.raises(VentureError) as raised:
-            data.add(1)
+    data.add(0)
+    with pytest.raises(VentureError) as raised:
+        data.add(1)
     check(v.traces[0])
     return raised.value.message, copy.deepcopy(snapshot(v.traces[0]))
 
 
-def test_what_is_impossible_is_refused_as_the_evaluator_does(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert refused(monkeypatch, plain=True) == refused(monkeypatch, plain=False)
+def test_what_is_impossible_is_refused_as_the_evaluator_does() -> None:
+    assert refused("compiled") == refused("interpreted")

@@ -21,7 +21,6 @@ from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.regenerate import Regenerator
 from venture_lite.interpreter.selection import Selection
 from venture_lite.interpreter.weights import Group
-from venture_lite.kernels.single_gibbs import SingleGibbs
 from venture_lite.procedures import transforms
 from venture_lite.trace import journal, table
 from venture_lite.trace.bags import Bag
@@ -89,7 +88,6 @@ def enumerate_in_the_wrong_state(patch: Patch) -> None:
         return [*found, 50] if len(found) < 4 and isinstance(found[0], int) and found[0] is not True else found
 
     patch.setattr(Enumeration, "_support", support)
-    patch.setattr(SingleGibbs, "step", lambda *_: None)
 
 
 def take_the_way_back_for_the_way_there(patch: Patch) -> None:
@@ -165,7 +163,8 @@ def drop_block_counts_of_draws(patch: Patch) -> None:
 def test_a_wrong_engine_misses_the_posterior(mutation: Mutation, name: str, engine: str, monkeypatch: Patch) -> None:
     mutation(monkeypatch)
     case = BY_NAME[name]
-    comparisons = compare_all(chain(case, engine, seed=7)(2500), case.exact())
+    # a fast way may not come by what is broken
+    comparisons = compare_all(chain(case, engine, seed=7, kernels="interpreted")(2500), case.exact())
     assert max(abs(c.z) for cs in comparisons.values() for c in cs) > CONFIRM
 
 

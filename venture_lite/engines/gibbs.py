@@ -43,7 +43,7 @@ class Gibbs(Drawing):
         enumeration = Enumeration(model, self._membership(at), self._current(scaffold, at))
         weighed = absorbing_count(model.trace, scaffold)
         current, alone = self._present_weight(scaffold, at)
-        weights: list[Weight] = []
+        self.weights = weights = []
         paths: list[list[Any]] = []
         more = True
         while more:
@@ -100,7 +100,7 @@ class Gibbs(Drawing):
 
     def _present_weight(self, scaffold: Scaffold, at: Selection) -> tuple[Weight, bool]:
         """Detach, and the weight of the state that was: its principals, its block's choices in the brush, what
-        absorbed. Whether the block is one choice, and nothing goes that regeneration would decide or draw."""
+        absorbed. Whether the block is one choice, and none goes that regeneration would decide."""
         model = self.model
         blocks = Weight()
         self._count_blocks(blocks, at)
@@ -117,8 +117,8 @@ class Gibbs(Drawing):
                 if isinstance(operator, Exchangeable):
                     model.trace.statistics.incorporate(operator, value, arguments)
         weight.plus(blocks)
-        drawn = fresh if at.scope == "default" else [node for node in fresh if in_block(*model.trace.decode(node))]
-        return weight, len(scaffold.principals) == 1 and not drawn
+        decided = any(in_block(*model.trace.decode(node)) for node in fresh)
+        return weight, len(scaffold.principals) == 1 and not decided
 
     def _is_free(self, node: int) -> bool:
         code, slot, row = self.model.trace.decode(node)
@@ -164,7 +164,7 @@ class Gibbs(Drawing):
 
 
 def _compile_gibbs(program: InferenceProgram, given: ActionForm) -> Part:
-    return given.kernel("exact draws, by enumeration", drawing(Gibbs(program.model)))
+    return given.kernel("exact draws, by enumeration", drawing(program.model, Gibbs))
 
 
 GIBBS = Action(

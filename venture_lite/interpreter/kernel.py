@@ -115,6 +115,11 @@ class Drawing(BlockKernel):
     # whether other choices may have come or gone with the last step
     restructured = False
 
+    def __init__(self, model: Model) -> None:
+        super().__init__(model)
+        # of the candidates of the last step
+        self.weights: list[Weight] = []
+
 
 # ------------------------------------------------------------------------------------------ Metropolis and Hastings
 

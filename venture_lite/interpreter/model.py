@@ -69,10 +69,21 @@ class FixedValue:
         return self.value, 0.0
 
 
-class Model:
-    """A trace with the machinery that changes it; what directives and inference call."""
+WAYS = ("compiled", "interpreted", "checked")
+"""How kernels make transitions: by a fast way where there is one, never so, or both ways and compared."""
 
-    def __init__(self, rng: np.random.Generator, library: Any = None, limits: Limits | None = None) -> None:
+
+class Model:
+    """A trace with the machinery that changes it; what directives and inference call. `kernels` is one of `WAYS`."""
+
+    def __init__(
+        self,
+        rng: np.random.Generator,
+        library: Any = None,
+        limits: Limits | None = None,
+        kernels: str = "compiled",
+    ) -> None:
+        self.kernels = kernels
         self.trace = Trace(rng, library)
         self.trace.constants = Constants(self.trace)
         if library is not None:

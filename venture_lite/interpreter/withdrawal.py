@@ -31,7 +31,7 @@ def withdraw(model: Model, places: Places) -> list[Any]:
             code, row, withheld = made.code, int(made.rows[position]), _table(model, made).withheld
             withheld.add(row)
             model.trace.journal.note(set.discard, withheld, row)
-            if not (_is_plain(made) and take_out(model, code, row)):
+            if not (_is_plain(model, made) and take_out(model, code, row)):
                 model.remove_row(made, position)
         change.keep()
     observed.reverse()
@@ -46,7 +46,7 @@ def put_back(model: Model, places: Places, observed: list[Any]) -> None:
             table, row = _table(model, made), int(made.rows[position])
             journal.note(Table.kill, table, row)
             journal.restructured = True
-            if _is_plain(made) and put_in(model, made.code, row, value):
+            if _is_plain(model, made) and put_in(model, made.code, row, value):
                 continue
             table.awake(row)
             model.load_one(made, value if value is NO_EVIDENCE else {position: value}, position)
@@ -55,7 +55,9 @@ def put_back(model: Model, places: Places, observed: list[Any]) -> None:
         change.keep()
 
 
-def _is_plain(made: Rows) -> bool:
+def _is_plain(model: Model, made: Rows) -> bool:
+    if model.kernels == "interpreted":
+        return False
     return made.observed and made.bound is None and not made.elsewhere and is_plain(made.code)
 
 

@@ -5,23 +5,39 @@ Both draw in the same order: the proposal first, then one uniform number for the
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+
 from venture_lite.interpreter.kernel import BlockKernel, Drawing, Interpreted, Move, Resimulation
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.selection import Selection
 from venture_lite.interpreter.shape import NoShape, Shapes
+from venture_lite.kernels.checked import Checked, Witness
 from venture_lite.kernels.plan import Plan, make_plan
 from venture_lite.kernels.single_gibbs import SingleGibbs
 from venture_lite.kernels.single_mh import SingleMH
 
 
 def kernel(model: Model, move: Move) -> BlockKernel:
-    """What makes transitions by a move."""
-    return Compiled(Interpreted(model, move))
+    """What makes transitions by a move, as the model's `kernels` say."""
+    if model.kernels == "interpreted":
+        return Interpreted(model, move)
+    if model.kernels == "compiled":
+        return Compiled(Interpreted(model, move))
+    witness = Witness(move.decide)
+    move = replace(move, decide=witness)
+    name = type(move.proposal).__name__
+    return Checked(Compiled(Interpreted(model, move)), Interpreted(model, move), name, witness)
 
 
-def drawing(interpreted: Drawing) -> Drawing:
-    """What draws from conditional distributions as the given kernel does."""
-    return CompiledDrawing(interpreted)
+def drawing(model: Model, kind: Callable[[Model], Drawing]) -> Drawing:
+    """What draws from conditional distributions as kernels of a kind do, as the model's `kernels` say."""
+    if model.kernels == "interpreted":
+        return kind(model)
+    if model.kernels == "compiled":
+        return CompiledDrawing(kind(model))
+    interpreted = kind(model)
+    return Checked(CompiledDrawing(kind(model)), interpreted, type(interpreted).__name__, None)
 
 
 class Compiled(BlockKernel):
@@ -99,7 +115,8 @@ class CompiledDrawing(Drawing):
         moved = self._single.step(nodes[0], at) if len(nodes) == 1 else None
         if moved is not None:
             self.restructured = moved and not self._single.quiet
+            self.weights = self._single.weights
             return moved
         moved = self._interpreted.step(nodes, at)
-        self.restructured = self._interpreted.restructured
+        self.restructured, self.weights = self._interpreted.restructured, self._interpreted.weights
         return moved

@@ -11,6 +11,7 @@ from typing import Any
 from venture_lite.interpreter.candidates import MOST_CANDIDATES, draw_candidate, present_first, support_of
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.selection import Selection
+from venture_lite.interpreter.weights import Weight
 from venture_lite.kernels.preview import Drawable, Preview, Unplanned
 from venture_lite.kernels.reassign import Reassignment
 from venture_lite.kernels.single_choices import SingleChoices
@@ -25,6 +26,8 @@ class SingleGibbs:
         self.rows = 0
         # whether the last move made no choice come or go
         self.quiet = False
+        # of the candidates of the last move
+        self.weights: list[Weight] = []
         self.choices = SingleChoices(model)
 
     def step(self, node: int, at: Selection) -> bool | None:
@@ -52,6 +55,7 @@ class SingleGibbs:
                 raise Unplanned
             values = present_first(plan.operator, support, plan.old)
             weighed = [plan.weigh(value) for value in values]
+        self.weights = [weight for weight, _ in weighed]
         self.rows += plan.terms * len(values)
-        chosen = draw_candidate([weight for weight, _ in weighed], self.model.trace.rng.random())
+        chosen = draw_candidate(self.weights, self.model.trace.rng.random())
         return plan, values[chosen], weighed[chosen][1]

@@ -68,11 +68,14 @@ class Told:
 class Chains:
     """Traces of one program, one for each chain. Mutable: they are made anew by `clear`."""
 
-    def __init__(self, seeds: list[np.random.SeedSequence], first: int, limits: Limits, progress: Progress) -> None:
+    def __init__(
+        self, seeds: list[np.random.SeedSequence], first: int, limits: Limits, progress: Progress, kernels: str
+    ) -> None:
         self.seeds = seeds
         # position of the first of them among all chains of the program
         self.first = first
         self.limits = limits
+        self.kernels = kernels
         self.progress = progress
         self.registered: dict[str, Procedure] = {}
         # what `define` binds, for inference expressions only
@@ -95,7 +98,9 @@ class Chains:
 
     def clear(self) -> None:
         """Empty traces, with the generators that the seed gives."""
-        self.models = [Model(np.random.default_rng(seed), StandardLibrary(), self.limits) for seed in self.seeds]
+        self.models = [
+            Model(np.random.default_rng(seed), StandardLibrary(), self.limits, self.kernels) for seed in self.seeds
+        ]
         self.defined.clear()
         self.holds, self._marks = False, [0] * len(self.models)
         for model in self.models:

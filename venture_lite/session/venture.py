@@ -14,7 +14,7 @@ from venture_lite.draws.draws import DrawsBuilder
 from venture_lite.errors import ArgumentError, Source, Span, VentureWarning
 from venture_lite.inference.progress import Silent
 from venture_lite.interpreter.machine import Limits
-from venture_lite.interpreter.model import Model
+from venture_lite.interpreter.model import WAYS, Model
 from venture_lite.interpreter.tally import Progress
 from venture_lite.language import syntax
 from venture_lite.language.source_files import read_source
@@ -52,6 +52,11 @@ class Venture:
     of several, a value is a list with one for each. `nested_calls`, and `memory_mb` of the whole process, stop a
     program that would never end.
 
+    `kernels` says how transitions are made: "compiled", by a fast way where a block has one; "interpreted", each on the
+    trace by its definition; "checked", in both ways from the same state with the same random numbers, which raises
+    InternalError where weights, decisions or values differ. The draws are the same, but for those of `pgibbs`, whose
+    fast way takes its random numbers in another order.
+
     A mistake raises VentureError, which tells its place in the text, what is wrong and what to try; the traces are then
     as they were before the directive. Sessions are independent of each other, also in threads; one session runs one
     directive at a time. A session cannot be pickled or copied.
@@ -66,17 +71,20 @@ class Venture:
         progress: Progress | None = None,
         nested_calls: int = 400_000,
         memory_mb: float | None = None,
+        kernels: str = "compiled",
     ) -> None:
         if not isinstance(chains, (int, np.integer)) or chains < 1:
             raise ArgumentError(f"chains must be a whole number, 1 or more, got {chains!r}")
         if seed is not None and (not isinstance(seed, (int, np.integer)) or seed < 0):
             raise ArgumentError(f"a seed is a whole number from 0, got {seed!r}")
+        if kernels not in WAYS:
+            raise ArgumentError(f"kernels are {', '.join(map(repr, WAYS[:-1]))} or {WAYS[-1]!r}, got {kernels!r}")
         root = np.random.SeedSequence(seed)
         self.seed: int = int(seed if seed is not None else root.entropy)  # type: ignore[arg-type]
         seeds = root.spawn(chains)
         seeds = seeds if only_chain is None else [seeds[only_chain]]
         limits = Limits(nested_calls, memory_mb)
-        self._runner = Runner(Chains(seeds, only_chain or 0, limits, progress or Silent()), self.seed)
+        self._runner = Runner(Chains(seeds, only_chain or 0, limits, progress or Silent(), kernels), self.seed)
 
     @property
     def traces(self) -> list[Model]:

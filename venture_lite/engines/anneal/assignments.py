@@ -26,7 +26,7 @@ class Assigning:
     def __init__(self, model: Model, scope: Any) -> None:
         self.model = model
         self.scope = scope
-        self.gibbs = drawing(Gibbs(model))
+        self.gibbs = drawing(model, Gibbs)
         # the block whose choices are drawn
         self.at = Selection(model, scope, Selector("each"))
         # absorbing choices weighed by way of the statistics
@@ -50,9 +50,11 @@ class Assignments:
     def __init__(self, assigning: Assigning, data: Data) -> None:
         self.assigning = assigning
         self.data = data
-        self._deferred: Deferred | None = Deferred(
-            assigning.model, data, plans_of(assigning.model), assigning.scope, self._nodes_by_block
-        )
+        self._deferred = self._over_statistics() if assigning.model.kernels == "compiled" else None
+
+    def _over_statistics(self) -> Deferred:
+        model = self.assigning.model
+        return Deferred(model, self.data, plans_of(model), self.assigning.scope, self._nodes_by_block)
 
     def remove(self, datum: int) -> None:
         """Take a datum out."""

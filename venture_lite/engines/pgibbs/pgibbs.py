@@ -75,7 +75,8 @@ class ParticleGibbs:
             if not blocks:
                 return False
             schedule = Schedule(self.model.trace, blocks)
-            if schedule.is_plain():
+            # columns draw in another order: there is nothing to compare a sweep with
+            if schedule.is_plain() and self.model.kernels == "compiled":
                 sweep = ColumnSweep(self.model, schedule, self.particles, self.ancestor)
                 self._columns = structure, sweep
             else:

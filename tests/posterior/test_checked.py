@@ -1,0 +1,108 @@
+"""Every fast way makes the interpreter's transitions, in each case by each engine; one that is broken is noticed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.posterior.case import Case
+from tests.posterior.cases import CASES
+from tests.posterior.engines import further
+from venture_lite import ArgumentError, Venture
+from venture_lite.errors import InternalError
+from venture_lite.interpreter.weights import Weight
+from venture_lite.kernels import single_gibbs
+from venture_lite.kernels.plan import Plan
+from venture_lite.kernels.reassign import Reassignment
+
+# rows enough to be weighed together
+MANY = Case(
+    "many rows",
+    "[assume mu (normal 0 1)] [assume s (gamma 2 2)] for n in 1...20: [observe (normal (* 2 mu) s) {Y[n]}]",
+    {"mu": "mu"},
+    dict,
+    ("(mh default one 5)",),
+    "",
+    {"Y": np.linspace(-1.0, 2.0, 20)},
+)
+BY_NAME = {case.name: case for case in (*CASES, MANY)}
+WAYS = ("compiled", "interpreted", "checked")
+PAIRS = [
+    pytest.param(case, engine, id=f"{case.name}:{engine}")
+    for case in CASES
+    for engine in (*case.engines, *further(case.name))
+]
+Patch = pytest.MonkeyPatch
+
+
+def run(case: Case, engine: str, times: int, kernels: str = "checked") -> Venture:
+    v = Venture(seed=3, kernels=kernels)
+    v.execute(case.program, **case.parameters)
+    v.infer(f"(repeat {times} {engine})")
+    return v
+
+
+@pytest.mark.parametrize("case", BY_NAME.values(), ids=lambda case: case.name)
+def test_fast_ways_make_the_interpreters_transitions(case: Case) -> None:
+    run(case, case.engines[0], 2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("case", "engine"), PAIRS)
+def test_fast_ways_of_every_engine_make_the_interpreters_transitions(case: Case, engine: str) -> None:
+    run(case, engine, 100)
+
+
+@pytest.mark.parametrize("name", ["regression", "crp_of_normals", "geometric"])
+def test_a_seed_gives_the_same_draws_in_each_way(name: str) -> None:
+    case = BY_NAME[name]
+    states = [run(case, case.engines[0], 20, way).traces[0].trace.rng.bit_generator.state for way in WAYS]
+    assert states[0] == states[1] == states[2]
+
+
+def test_a_way_that_does_not_exist_is_refused() -> None:
+    with pytest.raises(ArgumentError, match="kernels are 'compiled', 'interpreted' or 'checked', got 'fast'"):
+        Venture(kernels="fast")
+
+
+# ------------------------------------------------------------------------------------------- what is broken is noticed
+
+
+def forget_what_absorbs(patch: Patch) -> None:
+    patch.setattr(Plan, "_absorb", lambda self, weight: None)
+
+
+def forget_groups(patch: Patch) -> None:
+    patch.setattr(Plan, "_absorb_groups", lambda self: Weight())
+
+
+def leave_old_values(patch: Patch) -> None:
+    """What is computed from a principal is not renewed."""
+    patch.setattr(Plan, "_renewed", lambda self, node: self._model.trace.value(node))
+
+
+def stay_at_the_present_candidate(patch: Patch) -> None:
+    original = single_gibbs.draw_candidate
+    patch.setattr(single_gibbs, "draw_candidate", lambda weights, u: original(weights, u) and 0)
+
+
+def weigh_the_present_as_nothing(patch: Patch) -> None:
+    patch.setattr(Reassignment, "present", lambda self: Weight())
+
+
+@pytest.mark.parametrize(
+    ("mutation", "name", "engine"),
+    [
+        (forget_what_absorbs, "gamma_poisson", "(mh default one 5)"),
+        (forget_groups, "many rows", "(mh default one 5)"),
+        (leave_old_values, "choice_in_branch", "(mh default one 5)"),
+        (stay_at_the_present_candidate, "crp_of_normals", "(gibbs z each 3)"),
+        (weigh_the_present_as_nothing, "crp_of_normals", "(mh z each 3)"),
+    ],
+)
+def test_a_broken_fast_way_is_noticed(mutation: Any, name: str, engine: str, monkeypatch: Patch) -> None:
+    mutation(monkeypatch)
+    with pytest.raises(InternalError, match="interpreted and compiled transitions differ in"):
+        run(BY_NAME[name], engine, 5)

@@ -7,6 +7,7 @@ checker alone does not.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -82,6 +83,35 @@ def test_an_import_from_a_later_room_is_found(tmp_path: Path) -> None:
     )
     (tmp_path / "loose.py").write_text("")
     assert offenders(tmp_path) == ["loose.py stands in no room", "trace/table.py imports engines"]
+
+
+# Rooms for which a node is opaque, and what takes one apart or goes past the trace to its tables.
+OUTSIDE = ("blocks", "inference", "engines", "session", "checker", "shell", "repl")
+UNPACKS = re.compile(r"ROW_MASK|>> 32|<< 32|0x[Ff]{8}\b")
+PAST_THE_TRACE = re.compile(r"from venture_lite\.(trace\.(table|journal)|interpreter\.machine) import")
+
+
+def unpacking(package: Path) -> list[str]:
+    """Modules that shift the bits of nodes, and engines that import what stands behind the trace's operations."""
+    found = []
+    for path in sorted(package.rglob("*.py")):
+        room, name, text = room_of(path, package), path.relative_to(package).as_posix(), path.read_text("utf-8")
+        if room in OUTSIDE and UNPACKS.search(text):
+            found.append(f"{name} unpacks nodes")
+        if room == "engines" and (past := PAST_THE_TRACE.search(text)):
+            found.append(f"{name} imports {past[1]}")
+    return found
+
+
+def test_nodes_are_opaque_outside_the_trace() -> None:
+    assert not unpacking(PACKAGE)
+
+
+def test_what_unpacks_nodes_is_found(tmp_path: Path) -> None:
+    for room in ("engines", "kernels"):
+        (tmp_path / room).mkdir()
+        (tmp_path / room / "mh.py").write_text("from venture_lite.trace.journal import Journal\nsite = node >> 32\n")
+    assert unpacking(tmp_path) == ["engines/mh.py unpacks nodes", "engines/mh.py imports trace.journal"]
 
 
 def test_only_the_parser_knows_lark() -> None:

@@ -22,7 +22,6 @@ from venture_lite.errors import KernelError
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.score import log_score
 from venture_lite.interpreter.weights import NARROW
-from venture_lite.trace.table import ROW_MASK
 
 
 def log_joint(model: Model, block: Sequence[int]) -> float:
@@ -30,7 +29,7 @@ def log_joint(model: Model, block: Sequence[int]) -> float:
     trace = model.trace
     weight = log_score(trace, model.kept)
     for node in block:
-        operator, arguments = trace.application(node >> 32, node & ROW_MASK)
+        operator, arguments = trace.application(node)
         transform = transform_of(operator)
         assert transform is not None
         weight.total += transform.log_jacobian(trace.value(node), arguments)

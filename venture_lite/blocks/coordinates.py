@@ -10,7 +10,6 @@ import numpy as np
 from venture_lite.blocks.distributions import transform_of
 from venture_lite.errors import InternalError
 from venture_lite.procedures.transforms import Transform
-from venture_lite.trace.table import ROW_MASK
 from venture_lite.trace.trace import Trace
 
 
@@ -22,7 +21,7 @@ def dimensions(trace: Trace, node: int) -> int:
 
 def _continuous(trace: Trace, node: int) -> tuple[Transform, Any, tuple[Any, ...]]:
     """(transform, value, arguments) of a choice."""
-    operator, arguments = trace.application(node >> 32, node & ROW_MASK)
+    operator, arguments = trace.application(node)
     transform = transform_of(operator)
     if transform is None:
         raise InternalError("a discrete choice has no coordinates")

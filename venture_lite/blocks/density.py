@@ -25,7 +25,7 @@ from venture_lite.procedures.pullbacks import accumulated
 from venture_lite.procedures.record import Deterministic, Random
 from venture_lite.procedures.transforms import Transform
 from venture_lite.program.code import Code, Kind, Ref
-from venture_lite.trace.table import ROW_MASK
+from venture_lite.trace.nodes import node_at, row_of, site_of
 
 MANY = 1 << 16
 """More renewed nodes than this are not walked one by one for each gradient."""
@@ -36,7 +36,7 @@ class _Part:
 
     def __init__(self, block: BlockDensity, node: int, code: Code, refs: tuple[Ref, ...], at: int, slot: int) -> None:
         self.node = node
-        self.site, self.row = node >> 32, node & ROW_MASK
+        self.site, self.row = site_of(node), row_of(node)
         self.column = block.model.trace.column(self.site)
         self.tape = block.tape(code, refs)
         # the row and the slot that read, which for an argument are the caller's and for a result the callee's
@@ -119,7 +119,7 @@ class _Principal(_Part):
         self.record = record
         assert record.transform is not None
         self.transform: Transform = record.transform
-        _, arguments = trace.application(self.site, row)
+        _, arguments = trace.application(node)
         self.defaults = arguments[len(refs) :]
         value = self.column.view[row]
         self.is_possible = True
@@ -152,7 +152,7 @@ class _Principal(_Part):
     def weigh(self, weight: Weight) -> None:
         arguments = self.arguments() + self.defaults
         value = self.column.view[self.row]
-        term = density_of(self.trace, self.site, self.row, self.record, arguments, value)
+        term = density_of(self.trace, self.node, self.record, arguments, value)
         self.is_possible = term > -math.inf
         weight.add(term)
         if not self.is_possible:
@@ -241,7 +241,7 @@ class BlockDensity:
         if scaffold.makers or any(is_maker_application(trace, node) for node in scaffold.absorbing):
             raise KernelError("the parameters of an exchangeable procedure depend on the block", span, instead)
         for node in scaffold.principals:
-            operator, _ = model.trace.application(node >> 32, node & ROW_MASK)
+            operator, _ = model.trace.application(node)
             if not isinstance(operator, Random):
                 raise KernelError(f"a draw of {operator.record.name} has no density of its own", span, instead)
             if operator.transform is None:
@@ -264,8 +264,8 @@ class BlockDensity:
         return found
 
     def _principal(self, node: int, start: int) -> _Principal:
-        code, slot, row = self.model.trace.decode(node)
-        operator, _ = self.model.trace.application(node >> 32, row)
+        code, slot, _ = self.model.trace.decode(node)
+        operator, _ = self.model.trace.application(node)
         assert isinstance(operator, Random)
         return _Principal(self, node, operator, code.slots[slot].arguments, start)
 
@@ -277,7 +277,7 @@ class BlockDensity:
         assert source is not None
         record = item.record
         if source.is_applied and item.operator is not None:
-            record = trace.read(node >> 32, node & ROW_MASK)[0]
+            record = trace.read(site_of(node), row_of(node))[0]
         assert isinstance(record, Deterministic | None)
         return _Computed(self, node, source, record, item.span)
 
@@ -286,17 +286,17 @@ class BlockDensity:
         terms: list[SiteTerms | SingleTerm] = []
         by_site: dict[int, list[int]] = {}
         for site in scaffold.groups:
-            moved = {node & ROW_MASK for node in scaffold.principals if node >> 32 == site}
+            moved = {row_of(node) for node in scaffold.principals if site_of(node) == site}
             if not moved:
                 terms.append(SiteTerms(model, site, None, moving))
                 continue
             # the block holds some of the choices that read the rest of it
             table = trace.tables[trace.program.site_code[site].index]
             rows = np.arange(table.count)[table.rows()]
-            by_site[site] = [site << 32 | row for row in rows.tolist() if row not in moved]
+            by_site[site] = [node_at(site, row) for row in rows.tolist() if row not in moved]
         for node in scaffold.absorbing:
-            if node >> 32 not in scaffold.groups:
-                by_site.setdefault(node >> 32, []).append(node)
+            if site_of(node) not in scaffold.groups:
+                by_site.setdefault(site_of(node), []).append(node)
         for users in scaffold.users:
             rows = users.rows.array()
             family = users.result(trace)
@@ -306,7 +306,7 @@ class BlockDensity:
             code = trace.program.site_code[site]
             slot = code.slots[trace.program.site_slot[site]]
             if slot.kind is Kind.RANDOM and len(nodes) > NARROW:
-                terms.append(SiteTerms(model, site, np.array([node & ROW_MASK for node in nodes]), moving))
+                terms.append(SiteTerms(model, site, np.array([row_of(node) for node in nodes]), moving))
             else:
                 tape = self.tape(code, slot.arguments)
                 terms.extend(SingleTerm(trace, node, tape, moving) for node in nodes)

@@ -44,7 +44,7 @@ def refuse_discrete(mover: str, instead: str) -> Callable[[Model, list[int]], No
         for node in nodes:
             code, slot, row = model.trace.decode(node)
             item = code.slots[slot]
-            operator = item.record if item.kind is Kind.RANDOM else model.trace.application(node >> 32, row)[0]
+            operator = item.record if item.kind is Kind.RANDOM else model.trace.application(node)[0]
             assert isinstance(operator, (Random, Exchangeable))
             if transform_of(operator) is None:
                 raise KernelError(

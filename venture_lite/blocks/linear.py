@@ -35,7 +35,8 @@ from venture_lite.procedures.predictor import LinearPredictor
 from venture_lite.procedures.record import Deterministic, Random
 from venture_lite.program.code import Code, GlobalRef, Kind, Ref, SlotRef, origin
 from venture_lite.trace.emit import columns_reader
-from venture_lite.trace.table import ROW_MASK, NotColumnar
+from venture_lite.trace.nodes import node_at
+from venture_lite.trace.table import NotColumnar
 
 if TYPE_CHECKING:
     from venture_lite.trace.trace import Trace
@@ -151,12 +152,13 @@ class _Reader:
         self.rows = rows
         self.count = rows.stop - rows.start if isinstance(rows, slice) else len(rows)
         self.principals = list(principals)
+        # one of the rows, which all have the same shape
+        self._first = rows.start if isinstance(rows, slice) else int(rows[0])
 
     def depends(self, code: Code, ref: Ref) -> bool:
-        """Whether a value reads a principal; by the first of the rows, which all have the same shape."""
-        first = self.rows.start if isinstance(self.rows, slice) else int(self.rows[0])
+        """Whether a value reads a principal."""
         return reads(
-            self.trace, code, first, [ref], lambda node: node in self.principals or self._family(node) is not None
+            self.trace, code, self._first, [ref], lambda node: node in self.principals or self._family(node) is not None
         )
 
     def _family(self, node: int) -> int | None:
@@ -198,7 +200,7 @@ class _Reader:
 
     def _is_one_value(self, code: Code, ref: Ref) -> bool:
         """Whether all rows read the same array: one row then reads no array of length 1."""
-        first = self.rows.start if isinstance(self.rows, slice) else int(self.rows[0])
+        first = self._first
         read, _, _ = columns_reader(self.trace, code, (ref,))
         return len(read(slice(first, first + 1))[0]) != 1
 
@@ -216,9 +218,8 @@ class _Reader:
 
     def _called(self, code: Code, slot: int) -> Whole:
         edges = self.trace.tables[code.index].edges[slot].gather(self.rows)
-        first = int(edges[0])
-        node = named_node(self.trace, self.trace.program.codes[first >> 32], first & ROW_MASK) if first >= 0 else -1
-        if node not in self.principals or (edges != first).any():
+        node = self._family(node_at(code.first_site + slot, self._first))
+        if node is None or (edges != edges[0]).any():
             raise NotLinear("rows call different parts of the block")
         return Whole(node)
 

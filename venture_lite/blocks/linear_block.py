@@ -23,7 +23,6 @@ from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.sources import application_nodes
 from venture_lite.procedures.record import Random
 from venture_lite.procedures.transforms import REAL
-from venture_lite.trace.table import ROW_MASK
 from venture_lite.values import freeze
 
 PRIOR_DRAWS = 1000
@@ -74,7 +73,7 @@ class LinearBlock:
         trace = self.model.trace
         self.priors: list[tuple[Random, tuple[Any, ...]]] = []
         for node in self.block:
-            operator, arguments = trace.application(node >> 32, node & ROW_MASK)
+            operator, arguments = trace.application(node)
             code, slot, _ = trace.decode(node)
             if not isinstance(operator, Random) or transform_of(operator) is not REAL or operator.gradient is None:
                 raise KernelError(

@@ -29,7 +29,6 @@ from venture_lite.errors import KernelError, VentureError
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.supports import first_outside
 from venture_lite.procedures.transforms import REAL
-from venture_lite.trace.table import ROW_MASK
 from venture_lite.values import show
 
 DOUBT = 1e-6
@@ -244,7 +243,7 @@ def _no_mode(density: BlockDensity, block: tuple[int, ...], start: np.ndarray, e
     """Names the choice that the search sent furthest towards the edge of its support."""
     model = density.model
     moved = {node: float(np.abs(end - start)[density.coordinates_of(node)].max()) for node in block}
-    transforms = {node: transform_of(model.trace.application(node >> 32, node & ROW_MASK)[0]) for node in block}
+    transforms = {node: transform_of(model.trace.application(node)[0]) for node in block}
     bounded = [node for node in block if transforms[node] is not REAL]
     node = max(bounded or block, key=lambda node: moved[node])
     code, slot, row = model.trace.decode(node)

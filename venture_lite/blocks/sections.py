@@ -25,7 +25,8 @@ from venture_lite.interpreter.sources import parents_of
 from venture_lite.interpreter.weights import NEVER, Group, Weight
 from venture_lite.kernels.plan import Plan, make_plan
 from venture_lite.program.code import Kind
-from venture_lite.trace.table import ROW_MASK, Column
+from venture_lite.trace.nodes import node_at, row_of, site_of
+from venture_lite.trace.table import Column
 
 
 class NoBorder(KernelError):
@@ -77,9 +78,9 @@ class Sections:
             self.kinds.append(SectionKind(model.kept.group(site), None if isinstance(rows, slice) else rows))
         narrow: dict[int, list[int]] = {}
         for node in plan.single:
-            narrow.setdefault(node >> 32, []).append(node & ROW_MASK)
+            narrow.setdefault(site_of(node), []).append(row_of(node))
         for site, found in narrow.items():
-            code, slot, _ = trace.decode(site << 32)
+            code, slot, _ = trace.decode(node_at(site, 0))
             if code.slots[slot].kind is not Kind.RANDOM:
                 raise KernelError("a choice whose distribution the text does not name depends on the block")
             self.kinds.append(SectionKind(model.kept.group(site), np.array(found)))
@@ -105,7 +106,7 @@ class Sections:
         What the journal holds since takes the block back.
         """
         plan, trace = self.plan, self.model.trace
-        before = [(trace.column(node >> 32), node & ROW_MASK) for node in plan.order]
+        before = [(trace.column(site_of(node)), row_of(node)) for node in plan.order]
         old = [(column.view[row], column.stamp) for column, row in before]
         weight, ratio = plan.propose(proposal)
         self._states = [
@@ -140,11 +141,11 @@ class Sections:
     def columns_read_besides(self) -> list[Column]:
         """What the sections read, the block and what is computed from it alone aside."""
         trace, order = self.model.trace, set(self.plan.order)
-        moved = {id(trace.column(node >> 32)) for node in order}
+        moved = {id(trace.column(site_of(node))) for node in order}
         found = [column for kind in self.kinds for column in kind.group.columns_read() if id(column) not in moved]
         # what else a value that is computed from the block is computed from
         others = {parent for node in order - self.block for parent in parents_of(trace, node)}
-        return found + [trace.column(node >> 32) for node in others - order]
+        return found + [trace.column(site_of(node)) for node in others - order]
 
     def change_of_all(self) -> Weight:
         """The change of all sections' weight, impossible ones counted. The block is left at the new values."""

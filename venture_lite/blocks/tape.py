@@ -18,8 +18,9 @@ from venture_lite.procedures.record import Deterministic
 from venture_lite.program.code import Code, Constant, GlobalRef, Kind, Ref, SlotRef
 from venture_lite.trace.borrowed import BorrowedColumn
 from venture_lite.trace.explain import explain_refs
+from venture_lite.trace.nodes import node_at, row_of, site_of
 from venture_lite.trace.runtime import Closure
-from venture_lite.trace.table import ROW_MASK, Column, NotColumnar
+from venture_lite.trace.table import Column, NotColumnar
 
 if TYPE_CHECKING:
     from venture_lite.trace.trace import Trace
@@ -115,7 +116,7 @@ class Tape:
         if key in self._places:
             return self._places[key]
         if level == 0 and index == self._call:
-            return self._read_node(self._family >> 32, self._family & ROW_MASK)
+            return self._read_node(site_of(self._family), row_of(self._family))
         code = self.code.ancestor(level)
         slot = code.slots[index]
         while len(self._environments) < level:
@@ -148,10 +149,10 @@ class Tape:
     def node(self, leaf: TapeLeaf, row: int) -> int:
         """The node that a leaf is, as read from a row."""
         if leaf.level < 0:
-            return leaf.site << 32 | leaf.row
+            return node_at(leaf.site, leaf.row)
         for level in range(leaf.level):
             row = self._environments[level].view[row]
-        return leaf.site << 32 | (row if leaf.edges is None else leaf.edges.view[row] & ROW_MASK)
+        return node_at(leaf.site, row if leaf.edges is None else row_of(leaf.edges.view[row]))
 
     def wanted(self, active: Sequence[bool]) -> list[bool]:
         """Which places depend on the leaves that are active (one flag for each leaf).
@@ -191,7 +192,7 @@ class Tape:
     def rows_of(self, leaf: TapeLeaf, rows: Any) -> Any:
         """The rows of a leaf's site that a group of rows reads."""
         rows = self._climb(leaf, rows)
-        return rows if leaf.edges is None else leaf.edges.array[rows] & ROW_MASK
+        return rows if leaf.edges is None else row_of(leaf.edges.array[rows])
 
     def _climb(self, leaf: TapeLeaf, rows: Any) -> Any:
         for level in range(leaf.level):

@@ -14,7 +14,8 @@ from venture_lite.interpreter.weights import CHUNK, AtLimit, Weight, density_of
 from venture_lite.procedures.columns import RowByRow
 from venture_lite.procedures.pullbacks import accumulated
 from venture_lite.procedures.record import Random
-from venture_lite.trace.table import ROW_MASK, NotColumnar
+from venture_lite.trace.nodes import node_at, row_of, site_of
+from venture_lite.trace.table import NotColumnar
 
 if TYPE_CHECKING:
     from venture_lite.trace.trace import Trace
@@ -50,10 +51,9 @@ class SingleTerm:
     def __init__(self, trace: Trace, node: int, tape: Tape, moving: set[int]) -> None:
         self.trace = trace
         self.tape = tape
-        self.site, self.row = node >> 32, node & ROW_MASK
-        self.slot = trace.program.site_slot[self.site]
-        self.column = trace.column(self.site)
-        operator, arguments = trace.application(self.site, self.row)
+        self.node, self.row = node, row_of(node)
+        self.slot = trace.program.site_slot[site_of(node)]
+        operator, arguments = trace.application(node)
         assert isinstance(operator, Random)
         self.record = operator
         self.defaults = arguments[len(tape.outputs) :]
@@ -67,10 +67,10 @@ class SingleTerm:
         """The log density; its derivatives are added to the cotangents."""
         values = self.tape.forward(self.row, self.slot)
         arguments = (*[values[place] for place in self.tape.outputs], *self.defaults)
-        value = self.column.view[self.row]
+        value = self.trace.value(self.node)
         weight = Weight()
-        node = self.site << 32 | self.row
-        weight.add_choice(self.trace, node, density_of(self.trace, self.site, self.row, self.record, arguments, value))
+        term = density_of(self.trace, self.node, self.record, arguments, value)
+        weight.add_choice(self.trace, self.node, term)
         if weight.impossible:
             return weight
         assert self.record.gradient is not None
@@ -111,16 +111,16 @@ class SiteTerms:
         self.wanted = self.tape.wanted([bool(nodes) for nodes in self.nodes])
         self.asked = (False, *[self.wanted[place] for place in self.tape.outputs])
         first = self.rows.start if isinstance(self.rows, slice) else int(self.rows[0])
-        refuse_without_gradient(self.record, self.asked, trace, site << 32 | first)
+        refuse_without_gradient(self.record, self.asked, trace, node_at(site, first))
         self.lifted = (True, *self.tape.lifted)
         # one by one, made where the rows have no form together
         self._singles: list[SingleTerm] = []
 
     def _moving(self, leaf: TapeLeaf) -> list[int]:
         if leaf.level < 0:
-            node = leaf.site << 32 | leaf.row
+            node = node_at(leaf.site, leaf.row)
             return [node] if node in self.moving else []
-        return [node for node in self.moving if node >> 32 == leaf.site]
+        return [node for node in self.moving if site_of(node) == leaf.site]
 
     def evaluate(self, cotangents: TermCotangents) -> Weight:
         """The summed log density; its derivatives are added to the cotangents."""
@@ -144,7 +144,7 @@ class SiteTerms:
     def _one_by_one(self) -> list[SingleTerm]:
         if not self._singles:
             rows = range(self.rows.start, self.rows.stop) if isinstance(self.rows, slice) else self.rows.tolist()
-            self._singles = [SingleTerm(self.trace, self.site << 32 | row, self.tape, self.moving) for row in rows]
+            self._singles = [SingleTerm(self.trace, node_at(self.site, row), self.tape, self.moving) for row in rows]
         return self._singles
 
     def _together(self, cotangents: TermCotangents) -> Weight:
@@ -203,6 +203,6 @@ class SiteTerms:
         sums = np.zeros((int(read.max()) + 1, *np.shape(part)[1:]))
         np.add.at(sums, read, part)
         for node in nodes:
-            row = node & ROW_MASK
+            row = row_of(node)
             if row < len(sums):
                 add_to(cotangents, node, sums[row] if sums.ndim > 1 else float(sums[row]))

@@ -16,6 +16,7 @@ from venture_lite.interpreter.scaffold import Scaffold
 from venture_lite.interpreter.sources import nodes_read
 from venture_lite.procedures.bounds import log_bound
 from venture_lite.procedures.record import UNKNOWN
+from venture_lite.trace.nodes import node_at
 from venture_lite.trace.runtime import Exchangeable
 
 SLACK = 1e-9
@@ -37,13 +38,13 @@ def _absorbing(model: Model, scaffold: Scaffold) -> Iterator[int]:
     for site in scaffold.groups:
         rows = model.trace.tables[model.trace.program.site_code[site].index].rows()
         for row in range(rows.start, rows.stop) if isinstance(rows, slice) else rows.tolist():
-            yield site << 32 | row
+            yield node_at(site, row)
 
 
 def _bound_of(model: Model, node: int, scaffold: Scaffold) -> float:
     trace = model.trace
     code, slot, row = trace.decode(node)
-    operator, arguments = trace.application(node >> 32, row)
+    operator, arguments = trace.application(node)
     if isinstance(operator, Exchangeable):
         found = 0.0 if transform_of(operator) is None else math.inf
     else:
@@ -70,7 +71,7 @@ def refuse_unbounded_evidence(model: Model, scaffold: Scaffold) -> None:
         code, slot, row = trace.decode(node)
         if not trace.tables[code.index].is_observed(slot, row):
             continue
-        operator, arguments = trace.application(node >> 32, row)
+        operator, arguments = trace.application(node)
         if isinstance(operator, Exchangeable):
             fits = transform_of(operator) is None
         else:

@@ -16,11 +16,10 @@ from typing import Any
 from venture_lite.blocks.distributions import name_of
 from venture_lite.errors import KernelError
 from venture_lite.interpreter.candidates import MOST_CANDIDATES, present_first, support_of
-from venture_lite.interpreter.machine import NO_EVIDENCE
+from venture_lite.interpreter.evidence import NO_EVIDENCE
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.weights import Weight, density_of
 from venture_lite.trace.addresses import address
-from venture_lite.trace.table import ROW_MASK
 from venture_lite.trace.trace import Trace
 from venture_lite.values import equal
 
@@ -98,7 +97,7 @@ class Enumeration:
         old = self.current.get(address(self.model.trace, node), NO_EVIDENCE) if self.on_current else NO_EVIDENCE
         if self.in_block(*where):
             value = self._decide(operator, arguments, old, node)
-            self.fresh_weight.add(density_of(self.model.trace, node >> 32, node & ROW_MASK, operator, arguments, value))
+            self.fresh_weight.add(density_of(self.model.trace, node, operator, arguments, value))
             return value
         if self.position < len(self.tape):
             drawn = self.tape[self.position]

@@ -18,8 +18,8 @@ from venture_lite.interpreter.selection import Selection
 from venture_lite.interpreter.weights import NEVER, Weight, density_of
 from venture_lite.kernels.compiled import drawing
 from venture_lite.trace.addresses import address
+from venture_lite.trace.nodes import node_at
 from venture_lite.trace.runtime import Exchangeable
-from venture_lite.trace.table import ROW_MASK
 from venture_lite.values import equal
 
 
@@ -69,7 +69,7 @@ class Gibbs(Drawing):
         enumeration.restart()
         if alone and not enumeration.tape:
             (node,) = scaffold.principals
-            application = model.trace.application(node >> 32, node & ROW_MASK)
+            application = model.trace.application(node)
             enumeration.propose(node, *application, model.trace.value(node))
             return Weight()
         try:
@@ -106,14 +106,12 @@ class Gibbs(Drawing):
         self._count_blocks(blocks, at)
         in_block = self._membership(at)
         fresh = [node for node in reversed(model.regenerator.choices_that_go(scaffold)) if self._is_free(node)]
-        known = [
-            (node, *model.trace.application(node >> 32, node & ROW_MASK), model.trace.value(node)) for node in fresh
-        ]
+        known = [(node, *model.trace.application(node), model.trace.value(node)) for node in fresh]
         weight = model.regenerator.detach(scaffold, counts=True)
         with model.aside():
             for node, operator, arguments, value in known:
                 if in_block(*model.trace.decode(node)):
-                    weight.add(density_of(model.trace, node >> 32, node & ROW_MASK, operator, arguments, value))
+                    weight.add(density_of(model.trace, node, operator, arguments, value))
                 if isinstance(operator, Exchangeable):
                     model.trace.statistics.incorporate(operator, value, arguments)
         weight.plus(blocks)
@@ -142,7 +140,7 @@ class Gibbs(Drawing):
     def refuse(self, nodes: list[int]) -> None:
         """Refuse a choice whose support cannot be enumerated."""
         for node in nodes:
-            operator, arguments = self.model.trace.application(node >> 32, node & ROW_MASK)
+            operator, arguments = self.model.trace.application(node)
             if support_of(operator, arguments) is None:
                 raise refuse_support(self.model, node, operator)
 
@@ -158,7 +156,7 @@ class Gibbs(Drawing):
         for code, row in scaffold.brush:
             for step in code.steps:
                 if trace.is_choice(code, step, row):
-                    node = (code.first_site + step) << 32 | row
+                    node = node_at(code.first_site + step, row)
                     found[address(trace, node)] = trace.value(node)
         return found
 

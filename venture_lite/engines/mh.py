@@ -47,11 +47,11 @@ class Drift:
     def prepare(self, trace: Trace, principals: Iterable[int]) -> None:
         self._bounds.clear()
         for node in principals:
-            code, slot, row = trace.decode(node)
+            code, slot, _ = trace.decode(node)
             record = code.slots[slot].record
             if isinstance(record, Random) and not reads_arguments(record.transform):
                 continue
-            operator, arguments = trace.application(node >> 32, row)
+            operator, arguments = trace.application(node)
             if reads_arguments(transform_of(operator)):
                 self._bounds[node] = arguments
 

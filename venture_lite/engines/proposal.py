@@ -33,7 +33,6 @@ from venture_lite.interpreter.weights import Weight, density_of
 from venture_lite.kernels.compiled import kernel
 from venture_lite.procedures.record import Maker, Random
 from venture_lite.trace.runtime import Exchangeable
-from venture_lite.trace.table import ROW_MASK
 from venture_lite.trace.trace import Trace
 from venture_lite.values import equal, freeze, show
 
@@ -84,7 +83,7 @@ class OwnProposal(BlockKernel):
         """Raises KernelError where a choice's values are labels without a density of their own."""
         trace = self.model.trace
         for node in nodes:
-            operator, _ = trace.application(node >> 32, node & ROW_MASK)
+            operator, _ = trace.application(node)
             if isinstance(operator, Exchangeable) and operator.record.labels:
                 code, slot, row = trace.decode(node)
                 raise KernelError(
@@ -101,7 +100,7 @@ class OwnProposal(BlockKernel):
         """Apply the procedure in the old state."""
         if list(principals) != self._block:
             raise self._refusal("takes away choices of its block by what it does to others")
-        applications = [trace.application(node >> 32, node & ROW_MASK)[0] for node in self._block]
+        applications = [trace.application(node)[0] for node in self._block]
         self._start = tuple(map(trace.value, self._block))
         self._discrete = frozenset(
             i for i, (operator, value) in enumerate(zip(applications, self._start, strict=True))
@@ -115,7 +114,7 @@ class OwnProposal(BlockKernel):
 
     def propose(self, node: int, operator: Any, arguments: tuple[Any, ...], old: Any) -> tuple[Any, float]:
         value = self._proposed[node]
-        if density_of(self.model.trace, node >> 32, node & ROW_MASK, operator, arguments, value) == float("-inf"):
+        if density_of(self.model.trace, node, operator, arguments, value) == float("-inf"):
             raise _Outside
         return value, 0.0
 
@@ -305,7 +304,7 @@ class ProposalDensity:
             raise self.error(f"takes its value from {name_of(operator)}, which is {mine}, for a {theirs} choice")
 
     def _density(self, node: int, operator: Any, arguments: tuple[Any, ...], value: Any) -> float:
-        return density_of(self.model.trace, node >> 32, node & ROW_MASK, operator, arguments, value)
+        return density_of(self.model.trace, node, operator, arguments, value)
 
     def _spread(self, result: Any, start: tuple[Any, ...]) -> tuple[Any, ...]:
         """The procedure's result as one value for each choice of the block, of the kinds that these have."""

@@ -30,9 +30,9 @@ from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.scaffold import Builder, Scaffold, is_maker_application
 from venture_lite.interpreter.selection import Selector, in_range
 from venture_lite.procedures.record import Random
+from venture_lite.trace.nodes import node_at, row_of, site_of
 from venture_lite.trace.runtime import Exchangeable
 from venture_lite.trace.scopes import DefaultScope
-from venture_lite.trace.table import ROW_MASK
 from venture_lite.trace.trace import Trace
 from venture_lite.values import equal, show
 
@@ -224,7 +224,7 @@ def _by_name(trace: Trace, nodes: list[int]) -> dict[str, list[int]]:
     """Choices by what a person knows them by; a site of very many goes by the name of one."""
     sites: dict[int, list[int]] = {}
     for node in nodes:
-        sites.setdefault(node >> 32, []).append(node)
+        sites.setdefault(site_of(node), []).append(node)
     found: dict[str, list[int]] = {}
     for alike in sites.values():
         if len(alike) > MOST:
@@ -238,7 +238,7 @@ def _by_name(trace: Trace, nodes: list[int]) -> dict[str, list[int]]:
 def _is_certain(model: Model, node: int) -> bool:
     """Whether a choice has one possible value, given what its distribution reads."""
     try:
-        operator, arguments = model.trace.application(node >> 32, node & ROW_MASK)
+        operator, arguments = model.trace.application(node)
         if not isinstance(operator, Random) or operator.support is None:
             return False
         possible = 0
@@ -324,10 +324,10 @@ class _Rests:
         found: set[int] = set()
         some = set(self.unmoved).union(map(self._procedure, islice(self.unmoved, MOST)))
         for code, table in zip(self.trace.program.codes, self.trace.tables, strict=False):
-            ways = [(code.first_site + slot) << 32 for slot in table.edges]
+            ways = [code.first_site + slot for slot in table.edges]
             for row in range(min(table.count, ROWS) if ways else 0):
                 if table.live[row]:
-                    found.update(*(self._read_by_other_ways(way | row, some) for way in ways))
+                    found.update(*(self._read_by_other_ways(node_at(way, row), some) for way in ways))
         return frozenset(found)
 
     def _read_by_other_ways(self, node: int, some: set[int]) -> set[int]:
@@ -356,7 +356,7 @@ class _Rests:
             or any(self._is_site_touched(site) for site in scaffold.groups)
             or any(self._is_maker_touched(maker) for maker in scaffold.makers)
             or any(
-                trace.is_choice(code, step, row) and self._moved((code.first_site + step) << 32 | row)
+                trace.is_choice(code, step, row) and self._moved(node_at(code.first_site + step, row))
                 for code, row in scaffold.brush
                 for step in code.steps
             )
@@ -390,7 +390,7 @@ class _Rests:
         if found is None:
             table = self.trace.tables[self.trace.program.site_code[site].index]
             rows = [row for row in range(min(table.count, ROWS)) if table.live[row]]
-            found = any(self._moved(site << 32 | row) or self._is_touched(site << 32 | row) for row in rows)
+            found = any(self._moved(node_at(site, row)) or self._is_touched(node_at(site, row)) for row in rows)
             self._touched_sites[site] = found
         return found
 
@@ -400,7 +400,7 @@ class _Rests:
             self._makers = set()
             for node in trace.default.array().tolist():
                 if node not in self.unmoved and is_maker_application(trace, node):
-                    operator = trace.read(node >> 32, node & ROW_MASK)[0]
+                    operator = trace.read(site_of(node), row_of(node))[0]
                     assert isinstance(operator, Exchangeable)
                     self._makers.add(operator.node)
         return self._makers

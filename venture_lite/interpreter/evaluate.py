@@ -7,9 +7,9 @@ from typing import Any
 
 from venture_lite.errors import ArgumentError, InternalError, Undrawable, VentureError
 from venture_lite.interpreter.ancestry import refuse_random_keys
-from venture_lite.interpreter.evidence import deterministic_evidence
+from venture_lite.interpreter.evidence import NO_EVIDENCE, deterministic_evidence
 from venture_lite.interpreter.limits import at_limit
-from venture_lite.interpreter.machine import NO_EVIDENCE, Frame, Limits, Machine
+from venture_lite.interpreter.machine import Frame, Limits, Machine
 from venture_lite.procedures.checks import application_of, check_arguments, refused_memo
 from venture_lite.procedures.record import Deterministic, Maker, Random
 from venture_lite.program.code import Code, Kind, Slot

@@ -20,7 +20,6 @@ from venture_lite.procedures.record import Random
 from venture_lite.program.code import Code, GlobalRef, Kind, SlotRef
 from venture_lite.trace.borrowed import called_body
 from venture_lite.trace.runtime import Exchangeable
-from venture_lite.trace.table import ROW_MASK
 from venture_lite.trace.trace import Trace
 from venture_lite.values import show
 
@@ -30,6 +29,9 @@ if TYPE_CHECKING:
 
 MADE_ELSEWHERE = "a random predicate leads the evidence to a choice made elsewhere: it could move to another choice"
 OBSERVE_THE_CHOICE = "make the choice inside each branch, or observe the choice itself"
+
+NO_EVIDENCE: Any = object()
+"""In place of an observed value, where there is none."""
 
 DETERMINISTIC = "a deterministic value cannot be observed"
 OBSERVE_A_CHOICE = "observe a random choice, for example (normal VALUE 0.1)"
@@ -161,10 +163,9 @@ def evidence_path(trace: Trace, code: Code, row: int) -> list[int]:
 def refuse_impossible(trace: Trace, code: Code, row: int) -> None:
     """An observed value outside the support whatever the parameters are is an error of the directive."""
     node = evidence_path(trace, code, row)[-1]
-    site, at = node >> 32, node & ROW_MASK
-    operator, arguments = trace.application(site, at)
+    operator, arguments = trace.application(node)
     value = trace.value(node)
-    if log_density(trace, site, at) != -np.inf:
+    if log_density(trace, node) != -np.inf:
         return
     if never_possible(operator, arguments, value, _moving(trace, node, len(arguments))):
         raise _impossible(trace, node, operator, value)

@@ -16,7 +16,6 @@ from venture_lite.errors import ImpossibleState, KernelError, Undrawable, Ventur
 from venture_lite.interpreter.score import impossible_choices
 from venture_lite.interpreter.sources import application_nodes, source_nodes
 from venture_lite.interpreter.weights import log_density
-from venture_lite.trace.table import ROW_MASK
 from venture_lite.values import show
 
 if TYPE_CHECKING:
@@ -72,7 +71,7 @@ class Standing:
 
     def _is_impossible(self, node: int) -> bool:
         try:
-            return log_density(self.trace, node >> 32, node & ROW_MASK) == -math.inf
+            return log_density(self.trace, node) == -math.inf
         except VentureError:
             return False
 

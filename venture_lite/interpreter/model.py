@@ -13,8 +13,8 @@ from venture_lite.errors import EvidenceError, ImpossibleState, InternalError, O
 from venture_lite.interpreter.ancestry import refuse_random_keys
 from venture_lite.interpreter.constants import Constants
 from venture_lite.interpreter.evaluate import Evaluator
-from venture_lite.interpreter.evidence import evidence_path, refuse_impossible
-from venture_lite.interpreter.machine import NO_EVIDENCE, Limits
+from venture_lite.interpreter.evidence import NO_EVIDENCE, evidence_path, refuse_impossible
+from venture_lite.interpreter.machine import Limits
 from venture_lite.interpreter.regenerate import Regenerator
 from venture_lite.interpreter.scaffold import Builder, families_of, families_without_users
 from venture_lite.interpreter.score import impossible_choices, log_score
@@ -390,7 +390,7 @@ class Model:
             raise EvidenceError("an observed choice cannot be forced", code.span)
         if self.put_value(node, value).impossible > 0:
             self.note_impossible(None)
-        if log_density(self.trace, node >> 32, inner) == -np.inf:
+        if log_density(self.trace, node) == -np.inf:
             raise EvidenceError(f"{show(value)} has probability zero here", at.slots[slot].span)
         self.trace.journal.note(_put_forced, self.trace.default.forced, node, self.trace.default.forced.get(node))
         self.trace.default.forced[node] = value

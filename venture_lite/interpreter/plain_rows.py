@@ -91,7 +91,7 @@ def put_in(model: Model, code: Code, row: int, evidence: Any) -> bool:
         operator, arguments = _operator(model, code, row)
         if operator is None:
             return False
-        term = density_of(trace, first + code.result_slot, row, operator, arguments, evidence)
+        term = density_of(trace, (first + code.result_slot) << 32 | row, operator, arguments, evidence)
     except (VentureError, TypeError):
         # the evaluator meets it again, and says where
         return False

@@ -63,7 +63,7 @@ class Regenerator:
             raise KernelError("single draws are tempered, not the joint density of these", code.slots[slot].span)
         for node in scaffold.absorbing:
             self._take_out(node)
-            self._weigh(node, log_density(trace, node >> 32, node & ROW_MASK), weight)
+            self._weigh(node, log_density(trace, node), weight)
         for site in scaffold.groups:
             self._weigh_group(site, weight)
         choices = self.choices_that_go(scaffold)
@@ -71,7 +71,7 @@ class Regenerator:
             code, slot, row = trace.decode(node)
             if trace.tables[code.index].is_observed(slot, row):
                 self._take_out(node)
-                self._weigh(node, log_density(trace, node >> 32, row), weight)
+                self._weigh(node, log_density(trace, node), weight)
         for node in choices:
             code, slot, row = trace.decode(node)
             if not trace.tables[code.index].is_observed(slot, row):
@@ -82,7 +82,7 @@ class Regenerator:
         for node in reversed(scaffold.principals):
             self._take_out(node)
             if counts:
-                weight.add(log_density(trace, node >> 32, node & ROW_MASK))
+                weight.add(log_density(trace, node))
         for node in scaffold.makers:
             weight.add(trace.value(node).state.log_joint())
         return weight
@@ -218,7 +218,7 @@ class Regenerator:
             weight.total += ratio
             term = 0.0
             if proposal.counts:
-                term = density_of(trace, node >> 32, node & ROW_MASK, operator, arguments, value)
+                term = density_of(trace, node, operator, arguments, value)
                 weight.add(term)
             if isinstance(operator, Exchangeable):
                 take_in(trace, node, operator, value, arguments, term)
@@ -235,9 +235,9 @@ class Regenerator:
     def _absorb(self, node: int, weight: Weight) -> None:
         """Weigh a choice whose value stays; an application enters the statistics of its maker."""
         trace = self.trace
-        operator, arguments = trace.application(node >> 32, node & ROW_MASK)
+        operator, arguments = trace.application(node)
         value = trace.value(node)
-        term = density_of(trace, node >> 32, node & ROW_MASK, operator, arguments, value)
+        term = density_of(trace, node, operator, arguments, value)
         self._weigh(node, term, weight)
         if isinstance(operator, Exchangeable):
             take_in(trace, node, operator, value, arguments, term)
@@ -257,7 +257,7 @@ class Regenerator:
         table = self.trace.tables[self.trace.program.site_code[site].index]
         for row in range(table.count):
             if table.live[row]:
-                self._weigh(site << 32 | row, log_density(self.trace, site, row), weight)
+                self._weigh(site << 32 | row, log_density(self.trace, site << 32 | row), weight)
 
 
 def _refuse(node: int, operator: Any, arguments: tuple[Any, ...]) -> Any:

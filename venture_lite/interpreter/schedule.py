@@ -15,7 +15,6 @@ from venture_lite.errors import InternalError
 from venture_lite.interpreter.scaffold import Builder, Scaffold, is_distribution, is_maker_application
 from venture_lite.interpreter.sources import application_nodes, parents_of
 from venture_lite.trace.runtime import Exchangeable
-from venture_lite.trace.table import ROW_MASK
 from venture_lite.trace.trace import Trace
 
 
@@ -129,7 +128,7 @@ def _parents_of(trace: Trace, node: int, scaffold: Scaffold) -> list[int]:
         return application_nodes(trace, node)
     found = parents_of(trace, node)
     if is_maker_application(trace, node):
-        operator, _ = trace.application(node >> 32, node & ROW_MASK)
+        operator, _ = trace.application(node)
         assert isinstance(operator, Exchangeable)
         found.append(operator.node)
     return found

@@ -29,14 +29,14 @@ def impossible_choices(trace: Trace, besides: Collection[int] = ()) -> list[int]
                 node = site << 32 | row
                 if not table.live[row] or node in besides or not trace.is_choice(code, step, row):
                     continue
-                if _is_impossible(trace, site, row):
+                if _is_impossible(trace, node):
                     found.append(node)
     return found
 
 
-def _is_impossible(trace: Trace, site: int, row: int) -> bool:
-    operator, _ = trace.application(site, row)
-    return not isinstance(operator, Exchangeable) and log_density(trace, site, row) == -np.inf
+def _is_impossible(trace: Trace, node: int) -> bool:
+    operator, _ = trace.application(node)
+    return not isinstance(operator, Exchangeable) and log_density(trace, node) == -np.inf
 
 
 def log_score(trace: Trace, kept: KeptWeights) -> Weight:
@@ -55,11 +55,11 @@ def log_score(trace: Trace, kept: KeptWeights) -> Weight:
                 rows = table.rows()
                 for row in range(table.count) if isinstance(rows, slice) else rows.tolist():
                     if trace.is_choice(code, step, row):
-                        operator, arguments = trace.application(site, row)
+                        node = site << 32 | row
+                        operator, arguments = trace.application(node)
                         if isinstance(operator, Random):
-                            value = trace.column(site).view[row]
-                            term = density_of(trace, site, row, operator, arguments, value)
-                            weight.add_choice(trace, site << 32 | row, term)
+                            term = density_of(trace, node, operator, arguments, trace.value(node))
+                            weight.add_choice(trace, node, term)
     # in the order of their nodes: rejection does not restore that of a dictionary, and a sum depends on it
     for node in sorted(trace.statistics.makers):
         weight.add(trace.statistics.makers[node].state.log_joint())

@@ -8,13 +8,12 @@ from collections.abc import Sequence
 
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.weights import log_density
-from venture_lite.trace.table import ROW_MASK
 
 
 def first_outside(model: Model, nodes: Sequence[int]) -> int | None:
     """The first of some choices that is outside its own support."""
     if model.maybe_impossible:
         for node in nodes:
-            if log_density(model.trace, node >> 32, node & ROW_MASK) == -math.inf:
+            if log_density(model.trace, node) == -math.inf:
                 return node
     return None

@@ -25,7 +25,7 @@ from venture_lite.procedures.record import Procedure, Random
 from venture_lite.program.code import Code, Kind, Ref, SlotRef
 from venture_lite.trace.emit import columns_reader
 from venture_lite.trace.runtime import Exchangeable
-from venture_lite.trace.table import Column, NotColumnar
+from venture_lite.trace.table import ROW_MASK, Column, NotColumnar
 from venture_lite.values import show
 
 if TYPE_CHECKING:
@@ -101,33 +101,30 @@ def count_if_impossible(trace: Trace, node: int) -> int:
     return 1 if trace.tables[code.index].is_observed(slot, row) else OUTSIDE
 
 
-def log_density(trace: Trace, site: int, row: int) -> float:
+def log_density(trace: Trace, node: int) -> float:
     """Log density of a choice at its value, given all else (for an exchangeable procedure: its predictive density)."""
-    operator, values = trace.application(site, row)
-    value = trace.column(site).view[row]
-    return density_of(trace, site, row, operator, values, value)
+    operator, values = trace.application(node)
+    return density_of(trace, node, operator, values, trace.value(node))
 
 
-def density_of(
-    trace: Trace, site: int, row: int, operator: Random | Exchangeable, values: tuple[Any, ...], value: Any
-) -> float:
+def density_of(trace: Trace, node: int, operator: Random | Exchangeable, values: tuple[Any, ...], value: Any) -> float:
     if isinstance(operator, Exchangeable):
         if values and not trace.valid(application_of(operator.record))(*values):
-            if at_limit(trace, site, row, application_of(operator.record), values):
+            if at_limit(trace, node >> 32, node & ROW_MASK, application_of(operator.record), values):
                 return -math.inf
-            refuse_arguments(trace, site, row, application_of(operator.record), values)
+            refuse_arguments(trace, node, application_of(operator.record), values)
         term = operator.state.log_predictive(value, *values)
     else:
         if not _fits(trace, operator, values):
-            if at_limit(trace, site, row, operator, values):
+            if at_limit(trace, node >> 32, node & ROW_MASK, operator, values):
                 return -math.inf
-            refuse_arguments(trace, site, row, operator, values)
+            refuse_arguments(trace, node, operator, values)
         try:
             term = operator.log_density(value, *values)
         except VentureError as error:
-            raise error.at(*_place(trace, site, row)) from error
+            raise error.at(*_place(trace, node)) from error
     if term != term or term == math.inf:
-        raise not_a_density(trace, site, row, operator, term)
+        raise not_a_density(trace, node, operator, term)
     return term
 
 
@@ -145,9 +142,9 @@ def _fits(trace: Trace, record: Random, values: tuple[Any, ...]) -> bool:
     return fits
 
 
-def refuse_arguments(trace: Trace, site: int, row: int, record: Procedure, values: tuple[Any, ...]) -> NoReturn:
+def refuse_arguments(trace: Trace, node: int, record: Procedure, values: tuple[Any, ...]) -> NoReturn:
     """Raise the located error for arguments outside their domains."""
-    span, chain = _place(trace, site, row)
+    span, chain = _place(trace, node)
     try:
         check_arguments(record, values, span)
     except VentureError as error:
@@ -155,17 +152,16 @@ def refuse_arguments(trace: Trace, site: int, row: int, record: Procedure, value
     raise InternalError(f"the two checks of {record.name} disagree on {values}")
 
 
-def not_a_density(trace: Trace, site: int, row: int, operator: Random | Exchangeable, term: float) -> VentureError:
+def not_a_density(trace: Trace, node: int, operator: Random | Exchangeable, term: float) -> VentureError:
     name = operator.name if isinstance(operator, Random) else operator.record.name
-    value = trace.column(site).view[row]
-    span, chain = _place(trace, site, row)
+    value = trace.value(node)
+    span, chain = _place(trace, node)
     found = "is not a number (NaN)" if term != term else "is infinite"
     return VentureError(f"the log density of {name} at {show(value)} {found}", span, None, chain)
 
 
-def _place(trace: Trace, site: int, row: int) -> tuple[Any, Any]:
-    code = trace.program.site_code[site]
-    slot = trace.program.site_slot[site]
+def _place(trace: Trace, node: int) -> tuple[Any, Any]:
+    code, slot, row = trace.decode(node)
     return code.slots[slot].span, trace.call_chain(code, slot, row)
 
 
@@ -369,9 +365,9 @@ class Group:
                 elif at_limit(trace, site, row, record, arguments):
                     term = -math.inf
                 else:
-                    refuse_arguments(trace, site, row, record, arguments)
+                    refuse_arguments(trace, site << 32 | row, record, arguments)
             except VentureError as error:
-                raise error.at(*_place(trace, site, row)) from error
+                raise error.at(*_place(trace, site << 32 | row)) from error
             except Exception:
                 trace.read(site, row)  # raises the located error, if the arguments failed
                 raise
@@ -380,7 +376,7 @@ class Group:
             elif term - term == 0.0:
                 total += term
             else:
-                raise not_a_density(trace, site, row, record, term)
+                raise not_a_density(trace, site << 32 | row, record, term)
         return Weight(impossible, total)
 
 

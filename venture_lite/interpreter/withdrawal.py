@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from venture_lite.interpreter.machine import NO_EVIDENCE
+from venture_lite.interpreter.evidence import NO_EVIDENCE
 from venture_lite.interpreter.model import Model, Rows
 from venture_lite.interpreter.plain_rows import is_plain, put_in, take_out
 from venture_lite.program.code import Code, Kind

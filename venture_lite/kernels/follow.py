@@ -174,9 +174,9 @@ class _FollowEmitter(_Emitter):
         arguments = self._texts(item.arguments)
         if kind == MAKER_EDGE:
             self.made.append(slot)
-            self.lines.append(f"p.made({site}, r0, {operator}, {value}, {observed}{arguments})")
+            self.lines.append(f"p.made({site << 32} | r0, {operator}, {value}, {observed}{arguments})")
         elif not self.moving:
-            self.lines.append(f"p.absorb({site}, r0, {operator}, {value}, {observed}{arguments})")
+            self.lines.append(f"p.absorb({site << 32} | r0, {operator}, {value}, {observed}{arguments})")
 
     def _store(self, slot: int) -> None:
         column = self.trace.tables[self.code.index].columns[slot]

@@ -57,10 +57,10 @@ class Finder:
             self.preview = Preview(self._previews, self._draws, self._added)
         return self.preview.result(operator, key, values)
 
-    def absorb(self, site: int, row: int, operator: Any, value: Any, observed: bool, *arguments: Any) -> None:
+    def absorb(self, node: int, operator: Any, value: Any, observed: bool, *arguments: Any) -> None:
         """Not weighed."""
 
-    def made(self, site: int, row: int, operator: Any, value: Any, observed: bool, *inputs: Any) -> None:
+    def made(self, node: int, operator: Any, value: Any, observed: bool, *inputs: Any) -> None:
         """Not weighed."""
 
     def take_back(self) -> None:
@@ -88,20 +88,20 @@ class Weigher(Finder):
         self._weight = Weight()
         return self._weight
 
-    def absorb(self, site: int, row: int, operator: Any, value: Any, observed: bool, *arguments: Any) -> None:
+    def absorb(self, node: int, operator: Any, value: Any, observed: bool, *arguments: Any) -> None:
         if not isinstance(operator, Random):
             raise Unplanned
         if len(arguments) < len(operator.arguments):
             arguments += tuple(argument.default for argument in operator.arguments[len(arguments) :])
-        self._count(density_of(self._trace, site, row, operator, arguments, value), observed)
+        self._count(density_of(self._trace, node, operator, arguments, value), observed)
 
-    def made(self, site: int, row: int, operator: Any, value: Any, observed: bool, *inputs: Any) -> None:
+    def made(self, node: int, operator: Any, value: Any, observed: bool, *inputs: Any) -> None:
         if not isinstance(operator, Exchangeable):
             raise Unplanned
         if operator in self._met:
             earlier = self._met[operator]
             self._added.append((operator, operator.state.add(earlier[0], *earlier[1])))
-        self._count(density_of(self._trace, site, row, operator, inputs, value), observed)
+        self._count(density_of(self._trace, node, operator, inputs, value), observed)
         self._met[operator] = (value, inputs)
 
     def _count(self, term: float, observed: bool) -> None:
@@ -124,7 +124,7 @@ class JointWeigher(Weigher):
         self._together.clear()
         return super().begin(forbidden)
 
-    def made(self, site: int, row: int, operator: Any, value: Any, observed: bool, *inputs: Any) -> None:
+    def made(self, node: int, operator: Any, value: Any, observed: bool, *inputs: Any) -> None:
         if operator.__class__ is not Exchangeable:
             raise Unplanned
         # a joint density need not know that a value is impossible
@@ -169,5 +169,5 @@ class Mover:
         trace.journal.put(trace.column(site), row, result)
         return result
 
-    def made(self, site: int, row: int, operator: Exchangeable, value: Any, observed: bool, *inputs: Any) -> None:
+    def made(self, node: int, operator: Exchangeable, value: Any, observed: bool, *inputs: Any) -> None:
         self._trace.statistics.incorporate(operator, value, inputs)

@@ -145,7 +145,7 @@ class Plan:
         old = Weight()
         if proposal.counts:
             for node in self._principals:
-                old.add(log_density(trace, node >> 32, node & ROW_MASK))
+                old.add(log_density(trace, node))
         new, ratio = self._renew(proposal)
         return new.minus(old), ratio
 
@@ -156,7 +156,7 @@ class Plan:
         weight = Weight()
         if counts:
             for node in self._principals:
-                weight.add(log_density(self._model.trace, node >> 32, node & ROW_MASK))
+                weight.add(log_density(self._model.trace, node))
         self._absorb(weight)
         return weight
 
@@ -173,10 +173,10 @@ class Plan:
                     if not isinstance(column, BorrowedColumn):
                         trace.journal.put(column, row, self._renewed(node))
                     continue
-                operator, arguments = trace.application(site, row)
+                operator, arguments = trace.application(node)
                 value, ratio = proposal.propose(node, operator, arguments, column.view[row])
                 if proposal.counts:
-                    weight.add(density_of(trace, site, row, operator, arguments, value))
+                    weight.add(density_of(trace, node, operator, arguments, value))
                 ratios += ratio
                 trace.journal.put(column, row, value)
         except VentureError as error:
@@ -201,7 +201,7 @@ class Plan:
         """Add the single absorbing choices and the users of families."""
         trace = self._model.trace
         for node in self._absorbing:
-            weight.add_choice(trace, node, log_density(trace, node >> 32, node & ROW_MASK))
+            weight.add_choice(trace, node, log_density(trace, node))
         for group in self._users:
             weight.plus(self._model.kept.users(group).weigh(group.rows.array()))
 

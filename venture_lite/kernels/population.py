@@ -242,7 +242,7 @@ class _Weigh(_Choice):
 
     def _term(self, node: int, arguments: tuple[Any, ...]) -> float:
         value = self.trace.value(node)
-        return density_of(self.trace, node >> 32, node & ROW_MASK, self.record, arguments, value)
+        return density_of(self.trace, node, self.record, arguments, value)
 
 
 class Writer:
@@ -342,7 +342,7 @@ class Writer:
         found = [self._read(code, rows, ref) for ref in item.arguments]
         record: Any = item.record
         if item.operator is not None:
-            record = self._same(trace.application(like >> 32, like & ROW_MASK)[0] for like in self._likes(node))
+            record = self._same(trace.application(like)[0] for like in self._likes(node))
             found.extend((self._bind(a.default), False) for a in record.arguments[len(found) :])
         return record, [text for text, _ in found], tuple(up for _, up in found)
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from venture_lite.interpreter.machine import NO_EVIDENCE
+from venture_lite.interpreter.evidence import NO_EVIDENCE
 from venture_lite.interpreter.model import FixedValue, Model
 from venture_lite.interpreter.scaffold import WIDE, Builder
 from venture_lite.interpreter.weights import Weight, density_of
@@ -143,7 +143,7 @@ class Reassignment:
         self._entered: set[tuple[Code, int]] = set()
         code, slot, row = trace.decode(node)
         self._enter_row(code, (slot,), row, -1)
-        self.operator, self.arguments = trace.application(node >> 32, row)
+        self.operator, self.arguments = trace.application(node)
         self.old = trace.value(node)
         # procedures that something is taken out of, and how it goes back
         self._tokens: list[Any] = []
@@ -245,14 +245,13 @@ class Reassignment:
     def weigh(self, value: Any, counts: bool = True) -> tuple[Weight, Preview | None]:
         """Log weight of a candidate, with the families that it would bring about, if any; `counts` says whether its
         own density is part of it. Raises Unplanned."""
-        site, row = self.node >> 32, self.node & ROW_MASK
         weigher = self._weigher
         if weigher is None:
             together = self.terms > WIDE and self._plans.model.regenerator.power == 1.0
             weigher = self._weigher = (JointWeigher if together else Weigher)(self._plans, self.draws)
         weight = weigher.begin(() if value is self.old else self._forgotten())
         if counts:
-            weight.add(density_of(self._trace, site, row, self.operator, self.arguments, value))
+            weight.add(density_of(self._trace, self.node, self.operator, self.arguments, value))
         try:
             self._follow(weigher, value, moving=False)
             weigher.end()

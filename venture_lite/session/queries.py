@@ -16,7 +16,7 @@ from venture_lite.errors import Span, VentureError, warn
 from venture_lite.inference.program import NOTHING_READ, InferenceProgram
 from venture_lite.inference.watch import Watch
 from venture_lite.interpreter.ancestry import Sources, sources_of
-from venture_lite.interpreter.machine import NO_EVIDENCE
+from venture_lite.interpreter.evidence import NO_EVIDENCE
 from venture_lite.interpreter.model import Model
 from venture_lite.language import syntax
 from venture_lite.language.syntax import Expression, Name

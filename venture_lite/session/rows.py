@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from venture_lite.errors import ParameterError, VentureError
-from venture_lite.interpreter.machine import NO_EVIDENCE
+from venture_lite.interpreter.evidence import NO_EVIDENCE
 from venture_lite.interpreter.model import POLL_EVERY, Model, Rows
 from venture_lite.language import syntax
 from venture_lite.language.collector import collector_paused

@@ -32,7 +32,6 @@ from venture_lite.session.programs import (
     result_of,
 )
 from venture_lite.trace.runtime import Exchangeable
-from venture_lite.trace.table import ROW_MASK
 from venture_lite.values import to_python
 
 
@@ -319,8 +318,8 @@ def _density(model: Model, made: Any) -> float:
     """Of an observe that was just loaded: as it was before an exchangeable procedure took the value in."""
     trace = model.trace
     node = model.evidence_node(made.code, int(made.rows[0]))
-    operator, inputs = trace.application(node >> 32, node & ROW_MASK)
+    operator, inputs = trace.application(node)
     with model.aside():
         if isinstance(operator, Exchangeable):
             trace.statistics.unincorporate(operator, trace.value(node), inputs)
-        return log_density(trace, node >> 32, node & ROW_MASK)
+        return log_density(trace, node)

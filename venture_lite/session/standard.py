@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from venture_lite.errors import Source
-from venture_lite.interpreter.machine import NO_EVIDENCE
+from venture_lite.interpreter.evidence import NO_EVIDENCE
 from venture_lite.language.parse import parse_program
 from venture_lite.language.syntax import Assume, Expression
 from venture_lite.program.code import Global

@@ -16,7 +16,7 @@ from venture_lite.procedures.record import Random
 from venture_lite.program.code import VACANT, Code, Kind, Program, SlotRef
 from venture_lite.program.compiler import Analyzer, StandardNames
 from venture_lite.trace.bindings import Bindings
-from venture_lite.trace.borrowed import borrow
+from venture_lite.trace.borrowed import BorrowedColumn, borrow
 from venture_lite.trace.emit import Reader, reader
 from venture_lite.trace.explain import explain
 from venture_lite.trace.journal import Journal
@@ -107,6 +107,22 @@ class Trace:
     def value(self, node: int) -> Any:
         return self.column(node >> 32).view[node & ROW_MASK]
 
+    def put(self, node: int, value: Any) -> None:
+        """Give a node another value, through the journal."""
+        self.journal.put(self.column(node >> 32), node & ROW_MASK, value)
+
+    def put_rows(self, site: int, rows: np.ndarray, values: np.ndarray) -> bool:
+        """Give rows of a site other values (len(rows),) at once; whether they are of the kind that stands there."""
+        column = self.column(site)
+        if values.ndim != 1 or column.array is None or column.array.dtype != values.dtype:
+            return False
+        self.journal.put_rows(column, rows, values)
+        return True
+
+    def is_borrowed(self, node: int) -> bool:
+        """Whether a node has no value of its own: a call that reads its family's."""
+        return isinstance(self.column(node >> 32), BorrowedColumn)
+
     def result(self, code: Code, row: int) -> Any:
         """The value of a row's body."""
         if code.result_slot >= 0:
@@ -161,11 +177,11 @@ class Trace:
             return False
         return self.tables[code.index].edges[slot].view[row] in (RANDOM_EDGE, MAKER_EDGE)
 
-    def application(self, site: int, row: int) -> tuple[Random | Exchangeable, tuple[Any, ...]]:
+    def application(self, node: int) -> tuple[Random | Exchangeable, tuple[Any, ...]]:
         """The distribution of a choice and its arguments."""
-        code = self.program.site_code[site]
-        slot = code.slots[self.program.site_slot[site]]
-        values = self.read(site, row)
+        site = node >> 32
+        slot = self.program.site_code[site].slots[self.program.site_slot[site]]
+        values = self.read(site, node & ROW_MASK)
         if slot.kind is Kind.RANDOM:
             return slot.record, values  # type: ignore[return-value]
         operator = values[0]

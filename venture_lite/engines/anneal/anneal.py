@@ -22,7 +22,7 @@ from venture_lite.inference.program import Action, InferenceProgram
 from venture_lite.inference.replay import ReplayedProcedure
 from venture_lite.inference.tree import Part
 from venture_lite.inference.usage import Matched
-from venture_lite.interpreter.machine import NO_EVIDENCE
+from venture_lite.interpreter.evidence import NO_EVIDENCE
 from venture_lite.interpreter.selection import Selection, Selector, one_of_each_kind
 from venture_lite.interpreter.tally import Tally
 from venture_lite.language.syntax import Expression

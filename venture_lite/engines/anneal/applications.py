@@ -47,7 +47,7 @@ class Components:
     def absorb(self, *_: Any) -> None:
         """What has no statistics stays as it is."""
 
-    def made(self, site: int, row: int, operator: Any, value: Any, observed: bool, *inputs: Any) -> None:
+    def made(self, node: int, operator: Any, value: Any, observed: bool, *inputs: Any) -> None:
         if self.put_in:
             operator.state.add(value, *inputs)
         else:
@@ -67,12 +67,12 @@ class CandidateWeight:
         self._met: dict[Exchangeable, Any] = {}
         self._added: list[tuple[Exchangeable, Any]] = []
 
-    def absorb(self, site: int, row: int, operator: Any, value: Any, observed: bool, *arguments: Any) -> None:
+    def absorb(self, node: int, operator: Any, value: Any, observed: bool, *arguments: Any) -> None:
         if len(arguments) < len(operator.arguments):
             arguments += tuple(argument.default for argument in operator.arguments[len(arguments) :])
-        self._count(density_of(self._trace, site, row, operator, arguments, value), observed)
+        self._count(density_of(self._trace, node, operator, arguments, value), observed)
 
-    def made(self, site: int, row: int, operator: Any, value: Any, observed: bool, *inputs: Any) -> None:
+    def made(self, node: int, operator: Any, value: Any, observed: bool, *inputs: Any) -> None:
         if operator.__class__ is not Exchangeable:
             raise Unplanned
         met = self._met
@@ -81,7 +81,7 @@ class CandidateWeight:
             self._added.append((operator, operator.state.add(earlier[0], *earlier[1])))
         met[operator] = (value, inputs)
         if inputs:
-            self._count(density_of(self._trace, site, row, operator, inputs, value), observed)
+            self._count(density_of(self._trace, node, operator, inputs, value), observed)
             return
         term = operator.state.log_predictive(value)
         if not term < math.inf:

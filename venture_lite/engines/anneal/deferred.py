@@ -22,7 +22,7 @@ from venture_lite.engines.anneal.applications import CandidateWeight, Components
 from venture_lite.errors import InternalError
 from venture_lite.inference.data import Data
 from venture_lite.interpreter.candidates import MOST_CANDIDATES, draw_index, support_of
-from venture_lite.interpreter.machine import NO_EVIDENCE
+from venture_lite.interpreter.evidence import NO_EVIDENCE
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.weights import density_of
 from venture_lite.kernels.follow import Follow, Shape
@@ -31,6 +31,7 @@ from venture_lite.kernels.reassign import Reassignments
 from venture_lite.program.code import Code, Kind, Ref, SlotRef, sources
 from venture_lite.trace.borrowed import called_body
 from venture_lite.trace.keys import memo_key
+from venture_lite.trace.nodes import node_at, site_of
 from venture_lite.trace.runtime import Exchangeable, Memo
 
 
@@ -148,7 +149,7 @@ class Deferred:
         if support is None or len(support) > MOST_CANDIDATES:
             raise Unplanned
         values = list(support)
-        terms = [density_of(self.model.trace, site, 0, operator, arguments, value) for value in values]
+        terms = [density_of(self.model.trace, node_at(site, 0), operator, arguments, value) for value in values]
         if not isinstance(operator, Exchangeable):
             self._priors[site] = values, terms
         return values, terms
@@ -157,7 +158,7 @@ class Deferred:
         found = self._distributions.get(site)
         if found is None:
             # it reads globals alone, so any row will do
-            found = self._distributions[site] = self.model.trace.application(site, 0)
+            found = self._distributions[site] = self.model.trace.application(node_at(site, 0))
         return found
 
     def _take_out(self, entry: MetDatum) -> None:
@@ -171,7 +172,7 @@ class Deferred:
         components = self._components
         components.put_in = put_in
         if isinstance(operator, Exchangeable):
-            components.made(0, 0, operator, value, False, *arguments)
+            components.made(0, operator, value, False, *arguments)
         for follow, row in assignment.rows:
             follow(components, row, value)
 
@@ -217,7 +218,7 @@ class Deferred:
                     raise Unplanned
             named.extend((place, at) for at in start)
             followed.append((place, start, part.shape))
-        return DatumShape(block[0] >> 32, tuple(named), tuple(followed))
+        return DatumShape(site_of(block[0]), tuple(named), tuple(followed))
 
     def _entry(self, datum: int) -> MetDatum:
         found = self._entries.get(datum)
@@ -252,7 +253,7 @@ class Deferred:
         shared = trace.users.count(body, at) != len(template.named)
         if shared or not alike or trace.tables[body.index].is_observed(slot, at):
             raise Unplanned
-        return assignment, trace.value(template.site << 32 | at)
+        return assignment, trace.value(node_at(template.site, at))
 
     # ---------------------------------------------------------------------------------------------- settling
 
@@ -292,7 +293,7 @@ class Deferred:
         row = assignment.memo.entries.get(assignment.key)
         if row is None:
             raise InternalError("a datum that is in has no assignment")
-        plan = self._plans.plan(assignment.site << 32 | row, self._draws)
+        plan = self._plans.plan(node_at(assignment.site, row), self._draws)
         if plan.old != value:
             plan.apply(value, plan.preview(value))
 

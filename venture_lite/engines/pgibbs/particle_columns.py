@@ -29,7 +29,7 @@ from venture_lite.kernels.population import (
     column_of,
     value_at,
 )
-from venture_lite.trace.borrowed import BorrowedColumn
+from venture_lite.trace.nodes import node_at, site_of
 
 NEVER = 1 << 60
 """Earlier than no step."""
@@ -86,10 +86,7 @@ class BundleSweep:
         self._due = {node: at for at, step in enumerate(bundle.steps) for node in (*step.order, *step.absorbing)}
         self._kept_after = self._live()
         # the nodes of each step that the trace stores
-        self._written = [
-            [node for node in step.order if not isinstance(model.trace.column(node >> 32), BorrowedColumn)]
-            for step in bundle.steps
-        ]
+        self._written = [[node for node in step.order if not model.trace.is_borrowed(node)] for step in bundle.steps]
         # particles of the step under way that met an error
         self._failures: Failures = {}
         self._functions = [self._step(at) for at in range(len(bundle.steps))]
@@ -155,14 +152,12 @@ class BundleSweep:
         if not len(strands):
             return
         trace = self.model.trace
-        stored, rows = trace.column(node >> 32), self.bundle.rows[node]
+        site, rows = site_of(node), self.bundle.rows[node]
         if isinstance(rows, int):
-            trace.journal.put(stored, rows, value_at(column, places[0]))
-        elif column.ndim == 1 and stored.array is not None and stored.array.dtype == column.dtype:
-            trace.journal.put_rows(stored, rows[strands], column[places])
-        else:
+            trace.put(node_at(site, rows), value_at(column, places[0]))
+        elif not trace.put_rows(site, rows[strands], column[places]):
             for row, place in zip(rows[strands].tolist(), places, strict=True):
-                trace.journal.put(stored, row, value_at(column, place))
+                trace.put(node_at(site, row), value_at(column, place))
 
     def _writer(self, at: int) -> Writer:
         """After a step; before the first where it is negative."""

@@ -18,7 +18,6 @@ from venture_lite.engines.pgibbs.particle_steps import DEAD, Particle, Steps, Ta
 from venture_lite.interpreter.impossible import REJECTING
 from venture_lite.interpreter.weights import Weight, density_of
 from venture_lite.trace.addresses import address
-from venture_lite.trace.table import ROW_MASK
 
 NEVER = 1 << 60
 """Earlier than no step."""
@@ -119,7 +118,7 @@ class Future:
 
         def take(node: int, operator: Any, arguments: tuple[Any, ...]) -> Any:
             value = self._kept(node, operator, arguments)
-            weight.add(density_of(trace, node >> 32, node & ROW_MASK, operator, arguments, value))
+            weight.add(density_of(trace, node, operator, arguments, value))
             steps.rows += 1
             return value
 

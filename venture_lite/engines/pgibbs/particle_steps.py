@@ -14,11 +14,10 @@ from venture_lite.interpreter.impossible import REJECTING, rejects
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.schedule import Schedule
 from venture_lite.interpreter.weights import NEVER, Weight, density_of
-from venture_lite.trace.borrowed import BorrowedColumn
-from venture_lite.trace.journal import Journal
 from venture_lite.trace.keys import KeyIndex
+from venture_lite.trace.nodes import Cells
 from venture_lite.trace.runtime import Exchangeable
-from venture_lite.trace.table import ROW_MASK
+from venture_lite.trace.trace import Trace
 from venture_lite.values import Symbol
 
 Take = Callable[[int, Any, tuple[Any, ...]], Any]
@@ -90,9 +89,9 @@ class Particle:
 class _Waiting(set[int]):
     """Nodes that wait to be renewed; the journal brings back those that were."""
 
-    def __init__(self, nodes: Iterable[int], journal: Journal) -> None:
+    def __init__(self, nodes: Iterable[int], trace: Trace) -> None:
         super().__init__(nodes)
-        self.journal = journal
+        self._note = trace.journal.note
         # those that do not wait any more, the latest last; for whoever empties it
         self.gone: list[int] = []
 
@@ -100,7 +99,7 @@ class _Waiting(set[int]):
         if node in self:
             super().discard(node)
             self.gone.append(node)
-            self.journal.note(set.add, self, node)
+            self._note(set.add, self, node)
 
 
 class Steps:
@@ -120,23 +119,20 @@ class Steps:
         self.played = 0
         # particles whose steps are in place, each with the journal's mark before it
         self._in_place: list[tuple[Particle, int]] = []
-        self._waiting = _Waiting((), model.trace.journal)
+        self._waiting = _Waiting((), model.trace)
         trace = model.trace
-        # of each step: its nodes that are stored, each with its column and row
-        self._stored = [
-            [(node, trace.column(node >> 32), node & ROW_MASK) for node in step.order if not self._is_borrowed(node)]
-            for step in schedule.steps
-        ]
+        # of each step: its nodes that are stored
+        self._stored = [Cells(trace, step.order) for step in schedule.steps]
         # exchangeable procedures that no particle made
         self._makers: set[Exchangeable] = set()
 
     def detach(self) -> None:
         """Take the range out of the trace: all its nodes are pending."""
         model, scaffold = self.model, self.schedule.scaffold
-        journal, machine = model.trace.journal, model.machine
+        machine = model.machine
         model.regenerator.detach(scaffold, counts=False)
-        self._waiting = machine.pending = _Waiting((*scaffold.principals, *scaffold.pending), journal)
-        machine.structural = _Waiting(scaffold.structural, journal)
+        self._waiting = machine.pending = _Waiting((*scaffold.principals, *scaffold.pending), model.trace)
+        machine.structural = _Waiting(scaffold.structural, model.trace)
         machine.recall = self._recall
         self._makers = set(model.trace.statistics.makers.values())
 
@@ -215,7 +211,7 @@ class Steps:
             return child
         finally:
             self.model.trace.statistics.entering = None
-        child.values = {node: column.view[row] for node, column, row in self._stored[child.depth]}
+        child.values = self._stored[child.depth].values()
         if early := [node for node in gone if self.schedule.due[node] > child.depth and node not in child.early]:
             child.values |= {node: self.model.trace.value(node) for node in early}
             child.has_early(early)
@@ -287,11 +283,11 @@ class Steps:
         for parent in self.schedule.parents.get(node, ()):
             if parent in machine.pending and not self._recall(parent):
                 machine.renew(parent)
-        operator, arguments = trace.application(node >> 32, node & ROW_MASK)
+        operator, arguments = trace.application(node)
         value = trace.value(node)
         term = 0.0
         if weight is not None:
-            term = density_of(trace, node >> 32, node & ROW_MASK, operator, arguments, value)
+            term = density_of(trace, node, operator, arguments, value)
             weight.add_choice(trace, node, term)
             self.rows += 1
         if isinstance(operator, Exchangeable):
@@ -303,7 +299,7 @@ class Steps:
         particle = self._whose(node)
         if particle is None:
             return False
-        if self._is_borrowed(node):
+        if trace.is_borrowed(node):
             if node in self.schedule.scaffold.structural:
                 # the family is in place wherever it is now, and found by its key
                 return False
@@ -311,7 +307,7 @@ class Steps:
                 if lender in machine.pending:
                     self._recall(lender)
         else:
-            trace.journal.put(trace.column(node >> 32), node & ROW_MASK, particle.values[node])
+            trace.put(node, particle.values[node])
         machine.pending.discard(node)
         if self.recalled is not None:
             self.recalled.append(node)
@@ -326,9 +322,6 @@ class Steps:
             if due <= self.past.depth:
                 return self.past.ancestor(due)
         return self.later(node)
-
-    def _is_borrowed(self, node: int) -> bool:
-        return isinstance(self.model.trace.column(node >> 32), BorrowedColumn)
 
 
 def _is_data(value: Any) -> bool:

@@ -22,6 +22,7 @@ from venture_lite.interpreter.weights import NARROW, Weight, log_density
 from venture_lite.kernels.compiled import kernel
 from venture_lite.kernels.plan import Plan, make_plan
 from venture_lite.trace.borrowed import BorrowedColumn
+from venture_lite.trace.nodes import node_at
 
 ROWS = 70
 EXPERTS = """
@@ -126,7 +127,7 @@ def test_sections_of_two_experts_are_told_apart() -> None:
     for sections in both:
         (kind,) = sections.kinds
         terms = kind.terms(np.arange(kind.count))
-        singly = [log_density(model.trace, kind.group.site, int(row)) for row in kind.all_rows()]
+        singly = [log_density(model.trace, node_at(kind.group.site, int(row))) for row in kind.all_rows()]
         assert terms == pytest.approx(singly, abs=1e-12)
         assert kind.weigh_all().value() == pytest.approx(sum(singly), abs=1e-9)
 

@@ -149,10 +149,7 @@ class Checked(Drawing):
         alive = [node for node in nodes if trace.tables[trace.decode(node)[0].index].live[node & ROW_MASK]]
         scaffold = Builder(trace).build(alive)
         rows = [site << 32 | row for site in scaffold.groups for row in _rows(self.model, site)]
-        return sum(
-            abs(log_density(trace, node >> 32, node & ROW_MASK))
-            for node in (*scaffold.principals, *scaffold.absorbing, *rows)
-        )
+        return sum(abs(log_density(trace, node)) for node in (*scaffold.principals, *scaffold.absorbing, *rows))
 
 
 def _are_equal(one: dict[Any, Any], other: dict[Any, Any]) -> bool:

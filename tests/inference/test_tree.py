@@ -38,9 +38,9 @@ def test_a_tree_prints() -> None:
         "    cycle 3 times",
         "      mh 10 times, one block of default: proposals from the prior",
         "      gibbs 2 times, block 1 of s: exact draws, by enumeration",
-        "    mixture 1 times, by weights 1, 0.5",
-        "      mh 1 times, blocks 0 to 1 of s, in order: proposals by (lambda (x) (normal x 1))",
-        "      slice 1 times, each block of s, in order: slices of width 0.5, at most 8 of them",
+        "    mixture once, by weights 1, 0.5",
+        "      mh once, blocks 0 to 1 of s, in order: proposals by (lambda (x) (normal x 1))",
+        "      slice once, each block of s, in order: slices of width 0.5, at most 8 of them",
         "    collect x next",
         "    print b",
         "    plot x",
@@ -63,7 +63,7 @@ def test_a_tree_prints() -> None:
          "pgibbs 5 times, each block of s, in order: 7 particles, ancestors drawn anew"),
         ("(flymc s 0 auto 'map 0.1 'mala 0.2 5)", "flymc 5 times, block 0 of s: Langevin steps of 0.2, by bright rows"),
         ("(anneal s linear 5 (mh default one 2))",
-         "anneal 1 times, all of s as one block: a subsample of the data grown to all, assignments by gibbs"),
+         "anneal once, all of s as one block: a subsample of the data grown to all, assignments by gibbs"),
     ],
 )  # fmt: skip
 def test_a_kernel_says_how_it_moves_what(form: str, heading: str) -> None:

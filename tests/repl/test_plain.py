@@ -119,6 +119,7 @@ def test_an_entry_that_never_ends_is_an_error_at_the_end(capsys: pytest.CaptureF
         (":seed -1", "whole number"),
         (":nonsense", "no command :nonsense"),
         (":directives now", "is written :directives"),
+        (":explain", "is written :explain PROGRAM"),
         ("help nrmal", "did you mean normal?"),
         ("[freeze nothing]", ""),
         ("[sample (normal 0 -1)]", "sd must be"),

@@ -40,11 +40,11 @@ def test_a_shape_says_what_moves_and_what_weighs() -> None:
     trace = venture.traces[0].trace
     found = shape_of(trace, [next(iter(trace.default.all_keys()))])
     assert not isinstance(found, NoShape)
-    assert found[0].told(trace.program) == [
-        "moves (normal 0 1)",
-        "renews (exp x)",
-        "weighs (normal x 1)",
-        "weighs (normal y 1)",
+    assert found[0].touched(trace.program) == [
+        ("moves (normal 0 1)", 1),
+        ("renews (exp x)", 1),
+        ("weighs (normal x 1)", 1),
+        ("weighs (normal y 1)", 1),
     ]
 
 

@@ -20,7 +20,7 @@ from venture_lite.errors import ArgumentError
 from venture_lite.inference.given import ActionForm
 from venture_lite.inference.program import Action, InferenceProgram
 from venture_lite.inference.tree import Part
-from venture_lite.interpreter.kernel import BlockKernel
+from venture_lite.interpreter.kernel import BlockKernel, Course
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.selection import Selection
 from venture_lite.interpreter.transaction import Transaction
@@ -120,6 +120,10 @@ class Hamiltonian(BlockKernel):
 
     def refuse(self, nodes: list[int]) -> None:
         (self.preconditioner or self.densities).refuse(nodes)
+
+    def course(self, nodes: list[int], at: Selection) -> Course:
+        self.densities.refuse(nodes)
+        return Course("by gradients of its density")
 
     def step(self, nodes: list[int], at: Selection) -> bool:
         if self.preconditioner is not None:

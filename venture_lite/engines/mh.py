@@ -17,7 +17,7 @@ from venture_lite.errors import KernelError
 from venture_lite.inference.given import ActionForm
 from venture_lite.inference.program import Action, InferenceProgram
 from venture_lite.inference.tree import Part
-from venture_lite.interpreter.kernel import BlockKernel, Move, Resimulation, metropolis
+from venture_lite.interpreter.kernel import BlockKernel, Course, Move, Resimulation, metropolis
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.selection import Selection
 from venture_lite.kernels.compiled import kernel
@@ -139,6 +139,10 @@ class Walk(BlockKernel):
             self._preconditioner.refuse(nodes)
         else:
             refuse_discrete("'drift", "gibbs, or mh without 'drift")(self.model, nodes)
+
+    def course(self, nodes: list[int], at: Selection) -> Course:
+        self.refuse(nodes)
+        return self._moves.course(nodes, at)
 
     def step(self, nodes: list[int], at: Selection) -> bool:
         if self._preconditioner is not None:

@@ -27,7 +27,7 @@ from venture_lite.blocks.distributions import has_mass, name_of
 from venture_lite.errors import KernelError
 from venture_lite.inference.replay import WHOLE, ReplayedProcedure
 from venture_lite.interpreter.candidates import support_of
-from venture_lite.interpreter.kernel import BlockKernel, Move, metropolis
+from venture_lite.interpreter.kernel import BlockKernel, Course, Move, metropolis
 from venture_lite.interpreter.selection import Selection, in_order
 from venture_lite.interpreter.weights import Weight, density_of
 from venture_lite.kernels.compiled import kernel
@@ -71,6 +71,10 @@ class OwnProposal(BlockKernel):
     @property
     def rows(self) -> int:
         return self._moves.rows
+
+    def course(self, nodes: list[int], at: Selection) -> Course:
+        self.refuse(nodes)
+        return self._moves.course(in_order(self.model, nodes), at)
 
     def step(self, nodes: list[int], at: Selection) -> bool:
         self._block, self._at = in_order(self.model, nodes), at

@@ -16,7 +16,7 @@ from venture_lite.errors import ArgumentError
 from venture_lite.inference.given import ActionForm
 from venture_lite.inference.program import Action, InferenceProgram
 from venture_lite.inference.tree import Part
-from venture_lite.interpreter.kernel import BlockKernel, Move
+from venture_lite.interpreter.kernel import BlockKernel, Course, Move
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.selection import Selection, in_order, order_of
 from venture_lite.interpreter.weights import Weight
@@ -48,6 +48,12 @@ class Slice(BlockKernel):
 
     def refuse(self, nodes: list[int]) -> None:
         refuse_discrete("slice", "gibbs, or mh")(self.model, nodes)
+
+    def course(self, nodes: list[int], at: Selection) -> Course:
+        """That of the first choice which has no plan, if there is one: a slice moves them one after the other."""
+        self.refuse(nodes)
+        courses = [self._candidates.course([node], at) for node in nodes]
+        return next((course for course in courses if course.reason is not None), courses[0])
 
     def step(self, nodes: list[int], at: Selection) -> bool:
         """One pass over the block; whether anything moved."""

@@ -115,7 +115,7 @@ class InferenceProgram:
 
     def run(self, expression: Expression) -> Any:
         """Run the program; the value of an expression that is no action, else None."""
-        if isinstance(expression, Form) and self._is_action(expression):
+        if isinstance(expression, Form) and self.is_action(expression):
             self.compile(expression).run()
             return None
         return self.value(expression)
@@ -222,7 +222,8 @@ class InferenceProgram:
             raise ArgumentError(f"{what} must be a procedure, got {show(value)}", item.span)
         return item
 
-    def _is_action(self, item: Expression) -> bool:
+    def is_action(self, item: Expression) -> bool:
+        """Whether an expression is a form of an action."""
         return (
             isinstance(item, Form)
             and bool(item.items)

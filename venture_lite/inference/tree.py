@@ -49,6 +49,10 @@ class Part(ABC):
         return "\n".join("  " * depth + part.heading for depth, part in self.walk())
 
 
+def often(times: int) -> str:
+    return "once" if times == 1 else f"{times:,} times"
+
+
 # ------------------------------------------------------------------------------------------------- combinators
 
 
@@ -76,7 +80,7 @@ class Repeat(Part):
 
     @property
     def heading(self) -> str:
-        return f"{self.action} {self.times:,} times"
+        return f"{self.action} {often(self.times)}"
 
     def run(self) -> None:
         _repeat(self.program, self.action, self.times, self._run_all)
@@ -96,7 +100,7 @@ class Mixture(Part):
 
     @property
     def heading(self) -> str:
-        return f"mixture {self.times:,} times, by weights {', '.join(map(show, self.weights))}"
+        return f"mixture {often(self.times)}, by weights {', '.join(map(show, self.weights))}"
 
     def run(self) -> None:
         _repeat(self.program, "mixture", self.times, self._run_one)
@@ -198,7 +202,7 @@ class KernelPart(Part):
 
     @property
     def heading(self) -> str:
-        return f"{self.action} {self.times:,} times, {self.selector.words(self.scope)}: {self.move}"
+        return f"{self.action} {often(self.times)}, {self.selector.words(self.scope)}: {self.move}"
 
     def run(self) -> None:
         kernel, tally = self.kernel, self.tally

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from venture_lite.errors import VentureError
+from venture_lite.errors import Span, VentureError
 from venture_lite.interpreter.impossible import rejects
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.regenerate import Proposal
@@ -27,6 +27,20 @@ Decide = Callable[[Weight], bool]
 """The weight that the new state has over the old one -> whether the block moves there."""
 
 
+INTERPRETED = "interpreted"
+"""The way of a transition that the interpreter makes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """The way that a kernel takes with a block, as of a state."""
+
+    way: str
+    # why it is no faster one, and the expression at which that shows
+    reason: str | None = None
+    place: Span | None = None
+
+
 class Kernel(Protocol):
     """What an action that moves choices is compiled to."""
 
@@ -36,6 +50,10 @@ class Kernel(Protocol):
 
     def details(self) -> Mapping[str, float]:
         """What else there is to say of the transitions so far, by name."""
+
+    def course(self, nodes: list[int], at: Selection) -> Course:
+        """The way that it takes with a block, at which a selection stands; nothing changes. Raises KernelError where it
+        cannot move the block."""
 
     def run(self, selection: Selection, times: int, tally: Tally) -> int:
         """Make up to so many transitions, of a sweep as many on each block; how many were made. The trace is settled
@@ -86,6 +104,11 @@ class BlockKernel(ABC):
         if not self._begun:
             self.begin(selection.everything())
         self._begun, self._looked = True, self.inspect(selection)
+
+    def course(self, nodes: list[int], at: Selection) -> Course:
+        """The way that it takes with a block, at which a selection stands. Raises KernelError as `refuse` does."""
+        self.refuse(nodes)
+        return Course(INTERPRETED)
 
     @abstractmethod
     def step(self, nodes: list[int], at: Selection) -> bool:

@@ -100,11 +100,17 @@ class Selection:
 
     def in_order(self) -> list[list[int]]:
         """The choices of each block as of this state, of a range of those that lie in it."""
+        return [nodes for _, nodes in self.present()]
+
+    def present(self) -> list[tuple[Any, list[int]]]:
+        """The blocks that may be moved next, each with its key: for `one` those of which one is drawn."""
+        if self.selector.kind in ("all", "key"):
+            return [("all" if self.selector.kind == "all" else self.selector.key, self.everything())]
         found, model, is_range = self.found(), self.model, self.selector.kind == "range"
         if found is None:
             return []
         keys = sorted(found.all_keys(), key=lambda key: order_of_key(model, self.scope, key))
-        return [found.members(key) for key in keys if not is_range or in_range(model, self.selector, key)]
+        return [(key, found.members(key)) for key in keys if not is_range or in_range(model, self.selector, key)]
 
     def samples(self, by_block: bool) -> list[list[int]]:
         """What a look at every choice that may be moved can do with: one choice of each kind, or, `by_block`, the

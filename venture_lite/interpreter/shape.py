@@ -8,6 +8,7 @@ from its principal give its binding, without a walk over readers.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -69,20 +70,15 @@ class Shape:
     # for each place those that it reads, where strands are compared
     reads: tuple[tuple[int, ...], ...] = ()
 
-    def told(self, program: Program) -> list[str]:
+    def touched(self, program: Program) -> list[tuple[str, int]]:
         """What moves, what is renewed and what absorbs, with the text of each and how often."""
         renewed = [place for place in self.order if place not in self.principals]
         parts = [("moves", self.principals), ("renews", renewed), ("weighs", self.absorbing)]
-        found = [f"{verb} {text}" for verb, places in parts for text in self._texts(program, places)]
-        found += [f"weighs {text_of_site(program, site)}, in all rows" for site in self.groups]
+        counts = Counter((verb, self.sites[place]) for verb, places in parts for place in places)
+        found = [(f"{verb} {text_of_site(program, site)}", count) for (verb, site), count in counts.items()]
+        found += [(f"weighs {text_of_site(program, site)}, in all rows", 1) for site in self.groups]
         calls = "in all rows that call one family"
-        return found + [f"weighs {text_of_site(program, site)}, {calls}" for site, _ in self.users]
-
-    def _texts(self, program: Program, places: Sequence[int]) -> list[str]:
-        counts: dict[int, int] = {}
-        for place in places:
-            counts[self.sites[place]] = counts.get(self.sites[place], 0) + 1
-        return [text_of_site(program, site) + f", {n} times" * (n > 1) for site, n in counts.items()]
+        return found + [(f"weighs {text_of_site(program, site)}, {calls}", 1) for site, _ in self.users]
 
 
 class Binding(NamedTuple):

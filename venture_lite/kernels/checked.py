@@ -13,7 +13,7 @@ from typing import Any
 
 from venture_lite.errors import InternalError
 from venture_lite.interpreter.ancestry import name_of_choice
-from venture_lite.interpreter.kernel import BlockKernel, Decide, Drawing
+from venture_lite.interpreter.kernel import BlockKernel, Course, Decide, Drawing
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.scaffold import Builder
 from venture_lite.interpreter.selection import Selection
@@ -77,6 +77,9 @@ class Checked(Drawing):
 
     def refuse(self, nodes: list[int]) -> None:
         self._compiled.refuse(nodes)
+
+    def course(self, nodes: list[int], at: Selection) -> Course:
+        return self._compiled.course(nodes, at)
 
     def step(self, nodes: list[int], at: Selection) -> bool:
         generator = self.model.trace.rng.bit_generator

@@ -8,14 +8,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from venture_lite.interpreter.kernel import BlockKernel, Drawing, Interpreted, Move, Resimulation
+from venture_lite.interpreter.kernel import INTERPRETED, BlockKernel, Course, Drawing, Interpreted, Move, Resimulation
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.selection import Selection
-from venture_lite.interpreter.shape import NoShape, Shapes
+from venture_lite.interpreter.shape import NoShape, Shapes, shape_of
 from venture_lite.kernels.checked import Checked, Witness
 from venture_lite.kernels.plan import Plan, make_plan
 from venture_lite.kernels.single_gibbs import SingleGibbs
 from venture_lite.kernels.single_mh import SingleMH
+
+PLANNED = "planned"
+PLANNED_ALONE = "planned for one choice, where no family comes or goes"
+"""The ways of transitions that are made from plans."""
 
 
 def kernel(model: Model, move: Move) -> BlockKernel:
@@ -70,6 +74,15 @@ class Compiled(BlockKernel):
             moved = self._alone(nodes, at, known=False)
         return self._interpreted.step(nodes, at) if moved is None else moved
 
+    def course(self, nodes: list[int], at: Selection) -> Course:
+        found = shape_of(self.model.trace, nodes)
+        if not isinstance(found, NoShape):
+            return Course(PLANNED)
+        single = self._single
+        if single is not None and len(nodes) == 1 and single.choices.could_plan(nodes[0], single.draws(at)):
+            return Course(PLANNED_ALONE)
+        return Course(INTERPRETED, found.reason, found.place)
+
     def _alone(self, nodes: list[int], at: Selection, known: bool) -> bool | None:
         """Move a single choice, of a site `known` to have plans for it or else to be tried; None where nothing was
         done."""
@@ -110,6 +123,18 @@ class CompiledDrawing(Drawing):
 
     def refuse(self, nodes: list[int]) -> None:
         self._interpreted.refuse(nodes)
+
+    def course(self, nodes: list[int], at: Selection) -> Course:
+        self.refuse(nodes)
+        single = self._single
+        if len(nodes) > 1:
+            return Course(INTERPRETED, "the choices of a block are enumerated together")
+        if single.choices.could_plan(nodes[0], single.draws(at)):
+            return Course(PLANNED_ALONE)
+        found = shape_of(self.model.trace, nodes)
+        if isinstance(found, NoShape):
+            return Course(INTERPRETED, found.reason, found.place)
+        return Course(INTERPRETED, "no plan follows what is computed from the choice")
 
     def step(self, nodes: list[int], at: Selection) -> bool:
         moved = self._single.step(nodes[0], at) if len(nodes) == 1 else None

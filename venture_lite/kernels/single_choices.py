@@ -29,6 +29,17 @@ class SingleChoices:
         """Whether choices of this site were tried, and mostly had plans."""
         return self._misses.get(node >> 32, MOST_MISSES) < MOST_MISSES
 
+    def could_plan(self, node: int, draws: Drawable) -> bool:
+        """Whether the choice has a plan in this state; the moves that it has none for are left to the interpreter."""
+        state = self._generator.state
+        try:
+            self.plans.plan(node, draws)
+        except (Unplanned, VentureError):
+            return False
+        finally:
+            self._generator.state = state
+        return True
+
     def attempt(self, node: int, draws: Drawable, use: Callable[[Reassignment], Made]) -> Made | None:
         """What is made of the choice's plan, or None where there is none for all that it takes. Then the generator is
         as before, so that the interpreter draws what was drawn: other draws in place of those that have no plan would

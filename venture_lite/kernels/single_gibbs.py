@@ -30,13 +30,15 @@ class SingleGibbs:
         self.weights: list[Weight] = []
         self.choices = SingleChoices(model)
 
-    def step(self, node: int, at: Selection) -> bool | None:
-        """Whether the choice changed; None where there is no plan, and nothing was done."""
+    def draws(self, at: Selection) -> Drawable:
+        """Which new choices a move may draw."""
         # in `default` every choice is a block, and 'all' has them all
         is_all = isinstance(at.key, str) and at.key == "all"
-        found = self.choices.attempt(
-            node, Drawable(at.scope == "default" and (is_all or at.is_drawn), at.scope), self._drawn
-        )
+        return Drawable(at.scope == "default" and (is_all or at.is_drawn), at.scope)
+
+    def step(self, node: int, at: Selection) -> bool | None:
+        """Whether the choice changed; None where there is no plan, and nothing was done."""
+        found = self.choices.attempt(node, self.draws(at), self._drawn)
         if found is None:
             return None
         plan, value, preview = found

@@ -29,12 +29,15 @@ class SingleMH:
         self.choices = SingleChoices(model)
         self._counts_blocks = False
 
+    def draws(self, at: Selection) -> Drawable:
+        """Which new choices a move may draw."""
+        return Drawable(at.is_drawn and at.scope == "default", at.scope if at.is_drawn else None)
+
     def step(self, node: int, at: Selection) -> bool | None:
         """Whether the proposal was accepted; None where there is no plan, and nothing was done."""
         # where the block was drawn, nothing may come or go that changes how many there are to draw from
         self._counts_blocks = at.is_drawn
-        draws = Drawable(at.is_drawn and at.scope == "default", at.scope if at.is_drawn else None)
-        found = self.choices.attempt(node, draws, self._proposed)
+        found = self.choices.attempt(node, self.draws(at), self._proposed)
         if found is None:
             return None
         plan, value, weight, preview = found

@@ -153,6 +153,12 @@ def _directives(conversation: Conversation, rest: str) -> None:
     conversation.print(directive_table(conversation.session.list_directives(), conversation.width()))
 
 
+def _explain(conversation: Conversation, rest: str) -> None:
+    if not rest:
+        raise VentureError("the command is written :explain PROGRAM", hint=":explain (mh default one 10)")
+    conversation.print(str(conversation.session.explain(rest, **conversation.record.parameters.values)))
+
+
 def _undo(conversation: Conversation, rest: str) -> None:
     _refuse_rest(rest, ":undo")
     conversation.undo()
@@ -207,6 +213,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("data", ":data [NAME=]PATH[:KEY]", "parameters from a .npy, .npz, .csv, .tsv or .parquet file", _data),
     Command("seed", ":seed [N]", "show the seed of the random numbers, or begin with another", _seed),
     Command("directives", ":directives", "every directive of the model", _directives),
+    Command("explain", ":explain PROGRAM", "what an inference would do, without running it", _explain),
     Command("undo", ":undo", "take back the last entry that changed the model; an inference stays", _undo),
     Command("draws", ":draws [SET]", "the draws made so far; with a set's number, its summary", _draws),
     Command(

@@ -13,6 +13,8 @@ import numpy as np
 from venture_lite.draws.draws import Draws
 from venture_lite.draws.presentation import counted
 from venture_lite.errors import Span, VentureError, warn
+from venture_lite.inference.explain import Explanation
+from venture_lite.inference.explain import explain as explained
 from venture_lite.inference.program import NOTHING_READ, InferenceProgram
 from venture_lite.inference.watch import Watch
 from venture_lite.interpreter.ancestry import Sources, sources_of
@@ -164,6 +166,18 @@ def infer(chains: Chains, expression: Expression, given: Given, directory: Direc
     if any(value is not None for value in values):
         return chains.joined(values)
     return draws
+
+
+def explain(chains: Chains, expression: Expression, given: Given) -> Explanation:
+    """What an inference program would do in the first chain, whose trace stays as it is. An expression that is no
+    action has no parts."""
+    program = evaluator(chains, given)
+    if not program.is_action(expression):
+        program.value(expression)
+        return Explanation(expression.span, ())
+    root = program.compile(expression)
+    with np.errstate(all="ignore"):
+        return explained(root, expression.span)
 
 
 def judge(chains: Chains, watches: Sequence[Watch], span: Span, draws: Draws | None) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from venture_lite.draws.draws import Draws
 from venture_lite.errors import Source, Span, VentureError, warn
+from venture_lite.inference.explain import Explanation
 from venture_lite.interpreter.impossible import explain_start
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.weights import log_density
@@ -50,6 +51,8 @@ class Runner:
         self._running: list[Path] = []
         # told what each directive inside a loop or a loaded file gave, as it comes
         self._on_part: Callable[[DirectiveResult], None] | None = None
+        # what the inferences of the text would do, where they are explained in place of run
+        self._explained: list[Explanation] | None = None
         # names that the rest of the text will assume; None where nobody knows what comes
         self._to_come: frozenset[str] | None = None
 
@@ -159,7 +162,27 @@ class Runner:
                 return self.directory.freeze(reference)
         raise VentureError("unknown directive", directive.span)
 
+    def explain(self, source: Source, parameters: Mapping[str, Any]) -> list[Explanation]:
+        """Run a program but for its inferences: what each of these would do as of the state before it. In a loop the
+        first pass is explained."""
+        self._explained = []
+        try:
+            self.run(source, parameters, lambda result: None)
+            return self._explained
+        finally:
+            self._explained = None
+
+    def explain_expression(self, expression: syntax.Expression, given: Given) -> Explanation:
+        """What an inference program would do as of this state."""
+        with self.chains.guarded():
+            return queries.explain(self.chains, expression, given)
+
     def _infer(self, directive: syntax.Infer, given: Given) -> Any:
+        if self._explained is not None:
+            if all(found.span != directive.span for found in self._explained):
+                found = queries.explain(self.chains, directive.expression, given)
+                self._explained.append(found.in_pass(directive.span, [*given.passes.items()]))
+            return None
         # in a loop that runs pass by pass, the observations of every pass would be gathered anew in each
         origin = self._origins.of(self.directory, directive.expression) if given.run is None else None
         # transitions keep no journal

@@ -12,6 +12,7 @@ import numpy as np
 
 from venture_lite.draws.draws import DrawsBuilder
 from venture_lite.errors import ArgumentError, Source, Span, VentureWarning
+from venture_lite.inference.explain import Explanation
 from venture_lite.inference.progress import Silent
 from venture_lite.interpreter.machine import Limits
 from venture_lite.interpreter.model import WAYS, Model
@@ -211,6 +212,20 @@ class Venture:
         """
         parsed = expression_of(expression)
         return self._execute(syntax.Infer(parsed, parsed.span), parameters)
+
+    @door
+    def explain(self, expression: str, /, **parameters: Any) -> Explanation:
+        """What an inference program would do in this state, without running it: its tree, and for each kernel the
+        blocks that it would move, what a transition of them touches, and whether there is a fast way, or why not.
+
+        `print` shows it; `parts` are its records. The traces stay as they are.
+        """
+        parsed = expression_of(expression)
+        return self._runner.explain_expression(parsed, Given(Parameters(parameters)))
+
+    def explain_source(self, source: Source, parameters: Mapping[str, Any]) -> list[Explanation]:
+        """Run a program but for its inferences, and explain each of these as of the state before it."""
+        return self._runner.explain(source, Parameters.of(parameters))
 
     def undo(self) -> Undo:
         """Begin what can be taken back as a whole: see `Undo`."""

@@ -39,6 +39,7 @@ examples:
   venture run model.vnt -p sigma=0.5 -d data.csv --chains 4 --out draws.npz
   echo '[sample (normal 0 1)]' | venture run -
   venture check model.vnt
+  venture explain model.vnt -d data.csv
   venture repl model.vnt
 """
 
@@ -81,6 +82,16 @@ def _parser() -> argparse.ArgumentParser:
     check.add_argument("file", metavar="FILE", help="the program; - is standard input")
     _add_parameters(check)
     check.add_argument("--json", action="store_true", help="print one JSON object a line, for editors")
+    explain = commands.add_parser(
+        "explain",
+        help="show what the inferences of a program would do, without running them",
+        epilog=EXAMPLES,
+        formatter_class=_Formatter,
+    )
+    explain.add_argument("file", metavar="FILE", help="the program; - is standard input")
+    _add_parameters(explain)
+    explain.add_argument("--seed", type=_natural, metavar="N", default=1, help="seed of the state that is shown (1)")
+    explain.add_argument("--json", action="store_true", help="print one JSON object a line")
     repl = commands.add_parser("repl", help="a prompt for directives", epilog=EXAMPLES, formatter_class=_Formatter)
     repl.add_argument("file", metavar="FILE", nargs="?", type=Path, help="a program to run first")
     _add_common(repl)
@@ -268,6 +279,35 @@ def _check(options: argparse.Namespace, stop: Stop) -> int:
     return 0 if checked.ok else FAILED
 
 
+def _explain(options: argparse.Namespace, stop: Stop) -> int:
+    """What the inferences of a program would do, on standard output; of a program with errors what a check says."""
+    with stop.held():
+        import json
+
+        from venture_lite.checker import check_source
+        from venture_lite.session import Venture
+        from venture_lite.shell.data import UsageError
+        from venture_lite.shell.report import warnings_to
+
+    try:
+        parameters = _parameters(options).parameters
+        source = _read_program(options.file)
+        checked = check_source(source, parameters)
+        if not checked.ok:
+            found = [json.dumps(one) for one in checked.as_dicts()] if options.json else [str(checked)]
+        else:
+            with warnings_to(lambda text: say(f"warning: {text}")):
+                explained = Venture(seed=options.seed).explain_source(source, parameters)
+            found = [json.dumps(one.as_dict()) if options.json else str(one) for one in explained]
+        write_line("\n".join(found) if options.json else "\n\n".join(found), sys.stdout)
+    except UsageError as error:
+        say(str(error))
+        return USAGE
+    except VentureError as error:
+        return _failed(error)
+    return 0 if checked.ok else FAILED
+
+
 def _parameters(options: argparse.Namespace) -> Options:
     """The values of all `-p` and `-d`; what is left out of a file is said."""
     from venture_lite.shell.data import read_options
@@ -282,7 +322,12 @@ def _parameters(options: argparse.Namespace) -> Options:
     return found
 
 
-COMMANDS: dict[str, Callable[[argparse.Namespace, Stop], int]] = {"run": _run, "check": _check, "repl": _repl}
+COMMANDS: dict[str, Callable[[argparse.Namespace, Stop], int]] = {
+    "run": _run,
+    "check": _check,
+    "explain": _explain,
+    "repl": _repl,
+}
 
 
 if __name__ == "__main__":

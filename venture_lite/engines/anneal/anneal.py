@@ -23,6 +23,7 @@ from venture_lite.inference.replay import ReplayedProcedure
 from venture_lite.inference.tree import Part
 from venture_lite.inference.usage import Matched
 from venture_lite.interpreter.evidence import NO_EVIDENCE
+from venture_lite.interpreter.kernel import INTERPRETED, Course
 from venture_lite.interpreter.selection import Selection, Selector, one_of_each_kind
 from venture_lite.interpreter.tally import Tally
 from venture_lite.language.syntax import Expression
@@ -74,6 +75,10 @@ class Annealing:
         # times that the kernels ran, and the part of a pass through the subsample made since they last did
         self.passes = 0
         self._part = 0.0
+
+    def course(self, nodes: list[int], at: Selection) -> Course:
+        each = Selection(self.model, self.scope, Selector("each"))
+        return next((self.assigning.gibbs.course([node], each) for node in nodes), Course(INTERPRETED))
 
     def run(self, selection: Selection, times: int, tally: Tally) -> int:
         """Anneal, and count the assignments. After an error or Ctrl-C all data are in, with the assignments that they

@@ -12,14 +12,16 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from venture_lite.blocks.linear_block import LinearBlock
 from venture_lite.blocks.precondition import MOVED
+from venture_lite.blocks.sections import Sections
 from venture_lite.engines.firefly.firefly import Firefly, FireflyPoint, FireflySettings
 from venture_lite.engines.mh import scaled
 from venture_lite.errors import ArgumentError
 from venture_lite.inference.given import ActionForm
 from venture_lite.inference.program import Action, InferenceProgram
 from venture_lite.inference.tree import Part
-from venture_lite.interpreter.kernel import BlockKernel
+from venture_lite.interpreter.kernel import BlockKernel, Course
 from venture_lite.interpreter.selection import Selection
 from venture_lite.program.forms import scope_name
 from venture_lite.values import show
@@ -247,6 +249,12 @@ class FireflyMonteCarlo(BlockKernel):
 
     def refuse(self, nodes: list[int]) -> None:
         self.prepare(nodes)
+
+    def course(self, nodes: list[int], at: Selection) -> Course:
+        """Nothing is set up, which takes time: what the bounds refuse is not known yet."""
+        sections = Sections.of(self.model, nodes, fewest=0)
+        LinearBlock(self.model, sections, nodes)
+        return Course(f"by bright rows of {sections.count:,}")
 
     def step(self, nodes: list[int], at: Selection) -> bool:
         """One transition; whether the block moved."""

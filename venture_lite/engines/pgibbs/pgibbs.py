@@ -18,6 +18,7 @@ from venture_lite.errors import ArgumentError
 from venture_lite.inference.given import ActionForm
 from venture_lite.inference.program import Action, InferenceProgram
 from venture_lite.inference.tree import Part
+from venture_lite.interpreter.kernel import Course
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.schedule import Schedule
 from venture_lite.interpreter.selection import Selection
@@ -47,6 +48,20 @@ class ParticleGibbs:
         self._counts = SweepCounts()
         # the sweep over columns, as of a state of the trace's structure
         self._columns: tuple[tuple[int, int], ColumnSweep] | None = None
+        # what a sweep would be, as of a state of the trace's structure
+        self._course: tuple[tuple[int, int], Course] | None = None
+
+    def course(self, nodes: list[int], at: Selection) -> Course:
+        """The same for every block: particles go through all of them."""
+        structure = self.model.trace.structure_stamp()
+        if self._course is None or self._course[0] != structure:
+            course = Course("particle by particle", "what exists may change with a block, or statistics count")
+            if self.model.kernels != "compiled":
+                course = Course("particle by particle", f"the session's kernels are {self.model.kernels}")
+            elif Schedule(self.model.trace, at.in_order()).is_plain():
+                course = Course("all particles at once, in columns")
+            self._course = structure, course
+        return self._course[1]
 
     def run(self, selection: Selection, times: int, tally: Tally) -> int:
         """Make so many sweeps."""

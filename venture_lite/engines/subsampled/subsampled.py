@@ -28,7 +28,7 @@ from venture_lite.inference.program import Action, InferenceProgram
 from venture_lite.inference.tree import Part, Told
 from venture_lite.interpreter.ancestry import readers_come_and_go
 from venture_lite.interpreter.impossible import REJECTING
-from venture_lite.interpreter.kernel import BlockKernel, Move, Resimulation, metropolis
+from venture_lite.interpreter.kernel import BlockKernel, Course, Move, Resimulation, metropolis
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.regenerate import Proposal
 from venture_lite.interpreter.selection import Selection
@@ -138,6 +138,19 @@ class Subsampled(BlockKernel):
             self.proposal.preconditioner.refuse(nodes)
         if self.settings.tolerance or self.settings.proxy:
             self.prepare(nodes)
+
+    def course(self, nodes: list[int], at: Selection) -> Course:
+        if isinstance(self.proposal, Drift):
+            refuse_discrete("'drift", "mh or gibbs")(self.model, nodes)
+        if not self.settings.tolerance and not self.settings.proxy:
+            return self._exact.course(nodes, at)
+        try:
+            return Course(f"by minibatches of its {Sections.of(self.model, nodes).count:,} rows")
+        except NoBorder:
+            code, _, row = self.model.trace.decode(nodes[0])
+            if not readers_come_and_go(self.model.trace, code, row):
+                raise
+            return self._exact.course(nodes, at)
 
     def step(self, nodes: list[int], at: Selection) -> bool:
         if isinstance(self.proposal, PreconditionedDrift):

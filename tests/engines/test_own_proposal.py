@@ -93,7 +93,7 @@ def test_values_come_in_the_order_of_the_addresses() -> None:
         (NORMAL, "(mh default one (lambda (x) (nrmal x 1)) 9)", "unknown name nrmal", "nrmal"),
         (NORMAL, "(mh default one 3 9)", "PROPOSAL must be a procedure, got 3", "3"),
         (NORMAL, "(mh default one stp 9)", "unknown name stp", "stp"),
-        (NORMAL, "(mh default one 'step 9)", "mh is written", "(mh"),
+        (NORMAL, "(mh default one 'step 9)", "mh knows no such option", "'step"),
         (NORMAL, "(mh default one (lambda x 3) 9)", "lambda is written (lambda (parameter ...) body)", "(lambda"),
         (NORMAL, "(mh default one (normal 0 1) 9)", "is not a procedure", "(normal"),
         (NORMAL, "(mh default one (lambda (x) (begin (binomial 500 0.5) (binomial 500 0.5) (normal x 1))) 9)",

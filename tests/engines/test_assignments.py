@@ -11,9 +11,8 @@ import pytest
 from venture_lite import Venture
 from venture_lite.audit.invariants import check
 from venture_lite.engines.anneal.anneal import Annealing
-from venture_lite.engines.anneal.deferred import Deferred
 from venture_lite.interpreter.weights import Weight
-from venture_lite.kernels.preview import Unplanned
+from venture_lite.kernels.deferred import Deferred
 from venture_lite.kernels.single_gibbs import SingleGibbs
 
 CRP = """
@@ -332,9 +331,6 @@ def weights_met(text: str, kernel: str, deferred: bool, monkeypatch: pytest.Monk
     def pick(self: Annealing) -> float:
         return picks.random()
 
-    def not_at_all(*_: Any) -> bool:
-        raise Unplanned
-
     def and_move(self: Annealing, *arguments: Any, **named: Any) -> None:
         before = self.passes
         assign(self, *arguments, **named)
@@ -346,12 +342,12 @@ def weights_met(text: str, kernel: str, deferred: bool, monkeypatch: pytest.Monk
     assign = Annealing._assign
     with monkeypatch.context() as patch:
         patch.setattr(Annealing, "_assign", and_move)
-        patch.setattr("venture_lite.engines.anneal.deferred.draw_index", of_list)
+        patch.setattr("venture_lite.kernels.deferred.draw_index", of_list)
         patch.setattr("venture_lite.kernels.single_gibbs.draw_candidate", of_weights)
         patch.setattr(Annealing, "_draw", pick)
         if not deferred:
-            patch.setattr(Deferred, "remove", not_at_all)
-            patch.setattr(Deferred, "assign", not_at_all)
+            patch.setattr(Deferred, "remove", lambda *_: False)
+            patch.setattr(Deferred, "assign", lambda *_: None)
         v.infer(kernel)
     check(v.traces[0])
     return v, met

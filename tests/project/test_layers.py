@@ -89,10 +89,15 @@ def test_an_import_from_a_later_room_is_found(tmp_path: Path) -> None:
 OUTSIDE = ("blocks", "inference", "engines", "session", "checker", "shell", "repl")
 UNPACKS = re.compile(r"ROW_MASK|>> 32|<< 32|0x[Ff]{8}\b")
 PAST_THE_TRACE = re.compile(r"from venture_lite\.(trace\.(table|journal)|interpreter\.machine) import")
+COLUMNS = re.compile(r"\.(column\(|columns\b|tables\b|view\[)")
+# What engines ask of the fast ways; how a way works they do not know. The particles' columns are a way of their own.
+WAYS = re.compile(r"from venture_lite\.kernels\.(?!compiled|deferred)(\w+) import")
+A_WAY = "engines/pgibbs/particle_columns.py"
 
 
 def unpacking(package: Path) -> list[str]:
-    """Modules that shift the bits of nodes, and engines that import what stands behind the trace's operations."""
+    """Modules that shift the bits of nodes, and engines that import what stands behind the trace's operations, read
+    columns, or know how a fast way works."""
     found = []
     for path in sorted(package.rglob("*.py")):
         room, name, text = room_of(path, package), path.relative_to(package).as_posix(), path.read_text("utf-8")
@@ -100,6 +105,10 @@ def unpacking(package: Path) -> list[str]:
             found.append(f"{name} unpacks nodes")
         if room == "engines" and (past := PAST_THE_TRACE.search(text)):
             found.append(f"{name} imports {past[1]}")
+        if room == "engines" and COLUMNS.search(text):
+            found.append(f"{name} reads columns")
+        if room == "engines" and name != A_WAY and (way := WAYS.search(text)):
+            found.append(f"{name} imports kernels.{way[1]}")
     return found
 
 
@@ -110,8 +119,12 @@ def test_nodes_are_opaque_outside_the_trace() -> None:
 def test_what_unpacks_nodes_is_found(tmp_path: Path) -> None:
     for room in ("engines", "kernels"):
         (tmp_path / room).mkdir()
-        (tmp_path / room / "mh.py").write_text("from venture_lite.trace.journal import Journal\nsite = node >> 32\n")
-    assert unpacking(tmp_path) == ["engines/mh.py unpacks nodes", "engines/mh.py imports trace.journal"]
+        (tmp_path / room / "mh.py").write_text(
+            "from venture_lite.trace.journal import Journal\nfrom venture_lite.kernels.plan import Plan\n"
+            "site = node >> 32\nvalue = table.columns[0].view[1]\n"
+        )
+    told = ["unpacks nodes", "imports trace.journal", "reads columns", "imports kernels.plan"]
+    assert unpacking(tmp_path) == [f"engines/mh.py {what}" for what in told]
 
 
 def test_only_the_parser_knows_lark() -> None:

@@ -105,7 +105,9 @@ class Gibbs(Drawing):
         blocks = Weight()
         self._count_blocks(blocks, at)
         in_block = self._membership(at)
-        fresh = [node for node in reversed(model.regenerator.choices_that_go(scaffold)) if self._is_free(node)]
+        fresh = [
+            node for node in reversed(model.regenerator.choices_that_go(scaffold)) if not model.trace.is_observed(node)
+        ]
         known = [(node, *model.trace.application(node), model.trace.value(node)) for node in fresh]
         weight = model.regenerator.detach(scaffold, counts=True)
         with model.aside():
@@ -117,10 +119,6 @@ class Gibbs(Drawing):
         weight.plus(blocks)
         decided = any(in_block(*model.trace.decode(node)) for node in fresh)
         return weight, len(scaffold.principals) == 1 and not decided
-
-    def _is_free(self, node: int) -> bool:
-        code, slot, row = self.model.trace.decode(node)
-        return not self.model.trace.tables[code.index].is_observed(slot, row)
 
     def _membership(self, at: Selection) -> Any:
         """Whether a choice has the tag of the block that is moved."""

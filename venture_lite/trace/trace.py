@@ -261,6 +261,11 @@ class Trace:
                 if isinstance(scope, Scope):
                     scope.remove(key, node, self.journal)
 
+    def is_observed(self, node: int) -> bool:
+        """Whether evidence fixes the node's value."""
+        code, slot, row = self.decode(node)
+        return self.tables[code.index].is_observed(slot, row)
+
     def set_observed(self, code: Code, slot: int, row: int, flag: bool) -> None:
         table = self.tables[code.index]
         self.journal.note(Table.set_observed, table, slot, row, table.is_observed(slot, row))

@@ -9,15 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from venture_lite.engines.anneal.deferred import Deferred
 from venture_lite.engines.gibbs import Gibbs
-from venture_lite.errors import VentureError
 from venture_lite.inference.data import Data
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.selection import Selection, Selector, order_of_key
 from venture_lite.kernels.compiled import drawing
-from venture_lite.kernels.preview import Unplanned
-from venture_lite.kernels.reassign import plans_of
+from venture_lite.kernels.deferred import deferred
 
 
 class Assigning:
@@ -50,29 +47,23 @@ class Assignments:
     def __init__(self, assigning: Assigning, data: Data) -> None:
         self.assigning = assigning
         self.data = data
-        self._deferred = self._over_statistics() if assigning.model.kernels == "compiled" else None
-
-    def _over_statistics(self) -> Deferred:
-        model = self.assigning.model
-        return Deferred(model, self.data, plans_of(model), self.assigning.scope, self._nodes_by_block)
+        self._deferred = deferred(assigning.model, data, assigning.scope, self._nodes_by_block)
 
     def remove(self, datum: int) -> None:
         """Take a datum out."""
         if self._deferred is not None:
-            try:
-                return self._deferred.remove(datum)
-            except (Unplanned, VentureError):
-                self._give_up()
-        return self.data.remove(datum)
+            if self._deferred.remove(datum):
+                return
+            self._give_up()
+        self.data.remove(datum)
 
     def assign(self, datum: int, new: bool) -> bool:
         """Draw a datum's assignments given all else; a new one is put in first. Whether the state changed."""
         if self._deferred is not None:
-            try:
-                return self._deferred.assign(datum)
-            except (Unplanned, VentureError):
-                # an error is located where the trace meets it
-                self._give_up()
+            changed = self._deferred.assign(datum)
+            if changed is not None:
+                return changed
+            self._give_up()
         if new:
             self.data.add(datum)
         return self._draw_all(datum) or new

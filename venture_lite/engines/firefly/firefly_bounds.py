@@ -13,6 +13,7 @@ from venture_lite.blocks.linear_block import LinearBlock, summed_gradient, summe
 from venture_lite.blocks.sections import SectionKind
 from venture_lite.errors import KernelError
 from venture_lite.procedures.predictor import Bound, Quadratic, QuadraticRows
+from venture_lite.trace.nodes import node_at
 from venture_lite.values import show
 
 DARK = 1e-14
@@ -77,7 +78,7 @@ class BoundedRows:
         row = int(self.sections.rows(np.array([position]))[0])
         code = trace.program.site_code[group.site]
         slot = trace.program.site_slot[group.site]
-        value, log_bound = show(group.values.view[row]), log_density[worst] - gap[worst]
+        value, log_bound = show(trace.value(node_at(group.site, row))), log_density[worst] - gap[worst]
         place = f"row {position} (the first is 0), whose value is {value}"
         if np.isfinite(log_density[worst]) and np.isfinite(log_bound):
             assert self.bound is not None

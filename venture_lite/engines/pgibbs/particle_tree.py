@@ -75,8 +75,7 @@ class TreeSweep:
         for node in scaffold.principals:
             self._retained[node] = trace.value(node)
         for node in self.model.regenerator.choices_that_go(scaffold):
-            code, slot, row = trace.decode(node)
-            if not trace.tables[code.index].is_observed(slot, row):
+            if not trace.is_observed(node):
                 self._retained[address(trace, node)] = trace.value(node)
 
     def _kept_value(self, node: int, operator: Any, arguments: tuple[Any, ...]) -> Any:

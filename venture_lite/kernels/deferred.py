@@ -16,23 +16,25 @@ import math
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from venture_lite.engines.anneal.applications import CandidateWeight, Components
-from venture_lite.errors import InternalError
-from venture_lite.inference.data import Data
+from venture_lite.errors import InternalError, VentureError
 from venture_lite.interpreter.candidates import MOST_CANDIDATES, draw_index, support_of
 from venture_lite.interpreter.evidence import NO_EVIDENCE
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.weights import density_of
+from venture_lite.kernels.applications import CandidateWeight, Components
 from venture_lite.kernels.follow import Follow, Shape
 from venture_lite.kernels.preview import Drawable, Unplanned, family_of
-from venture_lite.kernels.reassign import Reassignments
+from venture_lite.kernels.reassign import plans_of
 from venture_lite.program.code import Code, Kind, Ref, SlotRef, sources
 from venture_lite.trace.borrowed import called_body
 from venture_lite.trace.keys import memo_key
 from venture_lite.trace.nodes import node_at, site_of
 from venture_lite.trace.runtime import Exchangeable, Memo
+
+if TYPE_CHECKING:
+    from venture_lite.inference.data import Data
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +69,11 @@ class MetDatum:
     now: tuple[Any, ...] | None
 
 
+def deferred(model: Model, data: Data, scope: Any, blocks: Callable[[int], list[list[int]]]) -> Deferred | None:
+    """What assigns data over statistics, as the model's `kernels` say; `blocks` are a datum's choices in the scope."""
+    return Deferred(model, data, scope, blocks) if model.kernels == "compiled" else None
+
+
 class Deferred:
     """What one run of `anneal` knows beyond the trace. Mutates statistics; `settle` and `abandon` end that."""
 
@@ -74,7 +81,6 @@ class Deferred:
         self,
         model: Model,
         data: Data,
-        plans: Reassignments,
         scope: Any,
         blocks: Callable[[int], list[list[int]]],
     ) -> None:
@@ -84,7 +90,7 @@ class Deferred:
         self.rows = 0
         # a datum's choices in the scope, by block
         self._blocks = blocks
-        self._plans = plans
+        self._plans = plans = plans_of(model)
         self._draws = Drawable(True, scope)
         self._templates: dict[tuple[Code, ...], tuple[DatumShape, ...]] = {}
         self._entries: dict[int, MetDatum] = {}
@@ -96,14 +102,25 @@ class Deferred:
 
     # ------------------------------------------------------------------------------------------- one datum
 
-    def remove(self, datum: int) -> None:
-        entry = self._entry(datum)
-        self._take_out(entry)
+    def remove(self, datum: int) -> bool:
+        """Take a datum out; False where it has to be done in the trace, and nothing was done."""
+        try:
+            entry = self._entry(datum)
+            self._take_out(entry)
+        except (Unplanned, VentureError):
+            return False
         entry.now = None
+        return True
 
-    def assign(self, datum: int) -> bool:
-        """Put a datum in, or draw its assignments anew where it is in; whether the state changed. An error leaves it
-        as it was."""
+    def assign(self, datum: int) -> bool | None:
+        """Put a datum in, or draw its assignments anew where it is in; whether the state changed. None where it has to
+        be done in the trace, where an error is located, too; nothing was done then."""
+        try:
+            return self._assign(datum)
+        except (Unplanned, VentureError):
+            return None
+
+    def _assign(self, datum: int) -> bool:
         entry = self._entry(datum)
         before = entry.now
         if before is not None:
@@ -241,7 +258,7 @@ class Deferred:
         if len(found) > 1:
             raise Unplanned
         ((memo, key),) = found
-        body, slot = trace.program.site_code[template.site], trace.program.site_slot[template.site]
+        body = trace.program.site_code[template.site]
         at = memo.entries.get(key)
         if (at is None) != is_out:
             raise Unplanned
@@ -251,7 +268,7 @@ class Deferred:
             return assignment, None
         alike = all(self._plans.shape(rows[place][0], start, rows[place][1]) is s for place, start, s in template.rows)
         shared = trace.users.count(body, at) != len(template.named)
-        if shared or not alike or trace.tables[body.index].is_observed(slot, at):
+        if shared or not alike or trace.is_observed(node_at(template.site, at)):
             raise Unplanned
         return assignment, trace.value(node_at(template.site, at))
 

@@ -85,7 +85,8 @@ class Builder:
         self.route: list[tuple[int, str, list[int]]] | None = []
         self._from = -1
 
-    def build(self, principals: Iterable[int]) -> Scaffold:
+    def build(self, principals: Iterable[int], with_brush: bool = True) -> Scaffold:
+        """The scaffold of some choices. Who asks only whether structure may change needs no brush."""
         scaffold = self.scaffold
         for node in principals:
             scaffold.principals[node] = None
@@ -97,7 +98,7 @@ class Builder:
                     self._renew((self.trace.program.site_code[group.site].first_site + group.call) << 32 | row)
             scaffold.users.clear()
             self._walk()
-        if scaffold.structural:
+        if scaffold.structural and with_brush:
             self.grow_brush()
             self._leave_brush_out()
         if scaffold.groups:

@@ -105,7 +105,7 @@ def text_of_site(program: Program, site: int) -> str:
 def shape_of(trace: Trace, block: Sequence[int]) -> tuple[Shape, Binding] | NoShape:
     """The shape of a block's scaffold as of this state, and what stands in it."""
     builder = Builder(trace, by_family=True)
-    scaffold = builder.build(block)
+    scaffold = builder.build(block, with_brush=False)
     found = _refusal(trace, scaffold)
     if found is not None:
         return found
@@ -136,7 +136,7 @@ def shape_of(trace: Trace, block: Sequence[int]) -> tuple[Shape, Binding] | NoSh
 
 
 def _refusal(trace: Trace, scaffold: Scaffold) -> NoShape | None:
-    if scaffold.structural or scaffold.brush:
+    if scaffold.structural:
         return _no_shape(trace, STRUCTURE_CHANGES, scaffold.structural)
     if scaffold.makers:
         return _no_shape(trace, PARAMETERS_CHANGE, scaffold.makers)

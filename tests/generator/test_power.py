@@ -15,7 +15,7 @@ from tests.generator.comparison import Fault, Interrupted, assert_finds_the_answ
 from venture_lite.engines.pgibbs.particle_columns import BundleSweep
 from venture_lite.errors import InternalError
 from venture_lite.interpreter import machine, schedule, selection
-from venture_lite.interpreter.evaluate import Evaluator
+from venture_lite.interpreter.machine import Machine
 from venture_lite.interpreter.sources import nodes_read
 from venture_lite.program.code import GlobalRef
 from venture_lite.trace.addresses import address, address_order
@@ -44,16 +44,16 @@ def end_addresses_at_the_innermost_memory(patch: Patch) -> None:
 
 def apply_before_the_maker_is_ready(patch: Patch) -> None:
     """An application reached through a value does not wait for its maker."""
-    original = Evaluator._push_if_pending
+    original = Machine.blocked_by
 
-    def push(self: Evaluator, nodes: Any, row: int, slot: int) -> bool:
+    def push(self: Machine, nodes: Any, row: int, slot: int) -> bool:
         # What the operator's text reads is waited for all the same; those lists are kept.
         read = (*self._parents.values(), *self._result_parents.values())
         is_maker = len(nodes) == 1 and isinstance(nodes[0], int) and nodes[0] in self.trace.statistics.makers
         is_maker = is_maker and not any(nodes is known for known in read)
         return not is_maker and original(self, nodes, row, slot)
 
-    patch.setattr(Evaluator, "_push_if_pending", push)
+    patch.setattr(Machine, "blocked_by", push)
     patch.setattr(schedule, "is_maker_application", lambda trace, node: False)
 
 

@@ -68,7 +68,7 @@ def forget_the_principals_density(patch: Patch) -> None:
 
 def forget_new_evidence(patch: Patch) -> None:
     """Observed choices that a transition brings into being carry no weight."""
-    patch.setattr(Regenerator, "weigh_constrained", lambda self, weight: self.machine.constrained.clear())
+    patch.setattr(Regenerator, "weigh_constrained", lambda self, weight: self.machine.handler.constrained.clear())
 
 
 def forget_joint_densities_of_makers(patch: Patch) -> None:

@@ -91,7 +91,7 @@ def assert_sources_are_what_is_read(model: Model) -> set[Kind]:
         assert (source is None) == trace.is_choice(*trace.decode(node))
         read[node] = set() if source is None else really_read(trace, source)
         if source is not None and not stands_for_itself(trace, node):
-            assert same(source_value(model.machine, source), trace.value(node))
+            assert same(source_value(trace, source), trace.value(node))
 
     def said(node: int) -> list[int]:
         source = computed_from(trace, node)
@@ -139,7 +139,7 @@ ASKS = re.compile(r"\bKind\.(ARGUMENT|CALL|IF|MEM)\b|\.edges\[|\busers\.nodes\("
 
 # What else tells calls, branches and arguments apart, and why. The list may only get shorter.
 OTHERS = {
-    "interpreter/evaluate.py": "evaluates each kind, and makes the edges",
+    "interpreter/steps.py": "evaluates each kind, and makes the edges",
     "interpreter/machine.py": "evaluates",
     "interpreter/regenerate.py": "takes edges away and lets families go",
     "interpreter/scaffold.py": "goes the other way: from a value to what reads it",

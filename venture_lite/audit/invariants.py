@@ -89,8 +89,9 @@ class _Checker:
     def idle(self) -> None:
         """Nothing is under way: the machine is clean and the journal empty."""
         machine, journal = self.model.machine, self.trace.journal
-        under_way = [*machine.stack, *machine.pending, *machine.structural, *machine.unfinished, *machine.constrained]
-        if under_way or machine.to_constrain or machine.renew_choice or machine.choose:
+        handler = machine.handler
+        under_way = [*machine.stack, *machine.unfinished, *handler.pending, *handler.structural, *handler.constrained]
+        if under_way or machine.to_constrain or handler.before is not None:
             self.broken.append("the machine is in the middle of something")
         if journal.entries or journal.freed or journal.restructured:
             self.broken.append(f"the journal holds {len(journal.entries)} changes, {len(journal.freed)} freed rows")

@@ -17,9 +17,10 @@ import numpy as np
 from venture_lite.blocks.tape import Tape, carries_derivatives
 from venture_lite.blocks.term_gradients import SingleTerm, SiteTerms, TermCotangents, add_to, refuse_without_gradient
 from venture_lite.errors import KernelError, Span
+from venture_lite.interpreter.application import check
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.scaffold import Builder, Scaffold, is_maker_application
-from venture_lite.interpreter.sources import Source, computed_from
+from venture_lite.interpreter.sources import Source, computed_from, primitive
 from venture_lite.interpreter.weights import NARROW, Weight, density_of
 from venture_lite.procedures.pullbacks import accumulated
 from venture_lite.procedures.record import Deterministic, Random
@@ -91,7 +92,7 @@ class _Computed(_Part):
                 value = self.record.scalar(*arguments)
             except Exception:
                 code, slot, row = self.trace.decode(self.node)
-                value = block.model.machine.primitive(code, slot, row)
+                value = primitive(self.trace, code, slot, row)
         self.trace.journal.put(self.column, self.row, value)
 
     def pull_back(self, cotangents: TermCotangents) -> None:
@@ -144,7 +145,7 @@ class _Principal(_Part):
 
     def put(self, block: BlockDensity, free: np.ndarray) -> None:
         arguments = self.read()
-        block.model.machine.check(self.record, arguments, *self.trace.decode(self.node), is_drawn=False)
+        check(self.trace, self.record, arguments, *self.trace.decode(self.node), is_drawn=False)
         taken = free[self.coordinates]
         given = float(taken[0]) if self.is_one else taken.reshape(self.shape)
         self.trace.journal.put(self.column, self.row, self.transform.from_free(given, arguments))

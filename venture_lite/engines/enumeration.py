@@ -15,8 +15,10 @@ from typing import Any
 
 from venture_lite.blocks.distributions import name_of
 from venture_lite.errors import KernelError
+from venture_lite.interpreter.application import simulate
 from venture_lite.interpreter.candidates import MOST_CANDIDATES, present_first, support_of
 from venture_lite.interpreter.evidence import NO_EVIDENCE
+from venture_lite.interpreter.handler import Handler
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.weights import Weight, density_of
 from venture_lite.trace.addresses import address
@@ -35,12 +37,13 @@ class _Decision:
         self.at = 0
 
 
-class Enumeration:
+class Enumeration(Handler):
     """Walks the tree of candidates by running regeneration again for each; `tape` is the path now followed."""
 
     counts = True
 
     def __init__(self, model: Model, in_block: Any, current: dict[Any, Any]) -> None:
+        super().__init__(model.trace)
         self.model = model
         # (Code, slot, row) -> whether a fresh choice belongs to the block
         self.in_block = in_block
@@ -104,7 +107,7 @@ class Enumeration:
             assert isinstance(drawn, tuple)
             value = drawn[0]
         else:
-            value = self.model.machine.simulate(node, operator, arguments) if old is NO_EVIDENCE else old
+            value = simulate(self.model.trace, node, operator, arguments) if old is NO_EVIDENCE else old
             self.tape.append((value,))
         self.position += 1
         return value

@@ -85,12 +85,8 @@ class Gibbs(Drawing):
 
     def _regenerate(self, scaffold: Scaffold, enumeration: Enumeration) -> Weight:
         """Regenerate along the enumeration's path."""
-        machine = self.model.machine
-        machine.choose = enumeration.choose
-        try:
+        with self.model.machine.handled_by(enumeration):
             weight = self.model.regenerator.regenerate(scaffold, enumeration)
-        finally:
-            machine.choose = None
         weight.plus(enumeration.fresh_weight)
         return weight
 

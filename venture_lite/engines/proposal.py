@@ -26,6 +26,7 @@ import numpy as np
 from venture_lite.blocks.distributions import has_mass, name_of
 from venture_lite.errors import KernelError
 from venture_lite.inference.replay import WHOLE, ReplayedProcedure
+from venture_lite.interpreter.application import simulate
 from venture_lite.interpreter.candidates import support_of
 from venture_lite.interpreter.kernel import BlockKernel, Course, Move, metropolis
 from venture_lite.interpreter.selection import Selection, in_order
@@ -212,7 +213,7 @@ class ProposalDensity:
         def choose(node: int, operator: Any, arguments: tuple[Any, ...]) -> Any:
             nonlocal total, is_random, branches
             is_random = True
-            value = self.model.machine.simulate(node, operator, arguments)
+            value = simulate(self.model.trace, node, operator, arguments)
             positions = self._positions(node, operator, len(start))
             chosen.update(positions)
             self._check_kind(operator, value, positions, discrete)

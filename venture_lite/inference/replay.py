@@ -13,16 +13,29 @@ from typing import Any
 from venture_lite.errors import InternalError
 from venture_lite.inference.lambdas import closed
 from venture_lite.inference.program import InferenceProgram
+from venture_lite.interpreter.handler import Handler
 from venture_lite.language.syntax import Expression, Form, Name, Parameter
 from venture_lite.program.code import Code, Kind, SlotRef
 from venture_lite.program.lift import ARGUMENT_PREFIX, Lifter, shape
 from venture_lite.program.parameters import constant_index
+from venture_lite.trace.trace import Trace
 
 Choose = Callable[[int, Any, tuple[Any, ...]], Any]
 """(node, distribution, arguments) -> the value of a random choice."""
 
 WHOLE: tuple[int, ...] = (-1,)
 """The positions of a choice that is the whole value."""
+
+
+class Chosen(Handler):
+    """Every fresh choice takes the value that a function gives it."""
+
+    def __init__(self, trace: Trace, choose: Choose) -> None:
+        super().__init__(trace)
+        self._choose = choose
+
+    def choose(self, node: int, operator: Any, arguments: tuple[Any, ...]) -> Any:
+        return self._choose(node, operator, arguments)
 
 
 class ReplayedProcedure:
@@ -71,8 +84,7 @@ class ReplayedProcedure:
         model, journal = self.model, self.model.trace.journal
         code, restructured = self._code(len(values)), journal.restructured
         try:
-            with model.aside():
-                model.machine.choose = choose
+            with model.aside(), model.machine.handled_by(Chosen(model.trace, choose)):
                 return model.read_result(code, model.apply(code, (*self._fixed, *values)))
         finally:
             # rows that came and went again are no reason to prepare transitions anew

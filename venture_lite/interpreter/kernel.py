@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from venture_lite.errors import Span, VentureError
+from venture_lite.interpreter.application import simulate_anew
 from venture_lite.interpreter.impossible import rejects
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.regenerate import Proposal
@@ -174,13 +175,13 @@ class Resimulation:
     counts = False
 
     def __init__(self, model: Model) -> None:
-        self.machine = model.machine
+        self.trace = model.trace
 
     def prepare(self, trace: Trace, principals: Iterable[int]) -> None:
         """Nothing depends on the old state."""
 
     def propose(self, node: int, operator: Any, arguments: tuple[Any, ...], old: Any) -> tuple[Any, float]:
-        return self.machine.simulate_anew(node, operator, arguments), 0.0
+        return simulate_anew(self.trace, node, operator, arguments), 0.0
 
 
 class Interpreted(BlockKernel):

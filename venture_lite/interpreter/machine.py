@@ -1,18 +1,20 @@
 """The machine: an explicit stack of frames, worked off in the order in which values are needed.
 
-A frame works through the steps of one row. A new family is a new frame on top; a node that regeneration is to renew
-(`pending`) and that somebody needs first is a frame of one step. So nothing recurses, however deep the model, and
-evaluation can stop between any two steps. What a step does is in `evaluate.py`.
+A frame works through the steps of one row. A new family is a new frame on top; a node that waits to be renewed and that
+somebody needs first is a frame of one step. So nothing recurses, however deep the model, and evaluation can stop
+between any two steps. What a step does is in `steps.py`; which nodes wait and what values choices take, a `Handler`
+says.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from venture_lite.errors import LimitError, VentureError
 from venture_lite.interpreter.evidence import NO_EVIDENCE, Carrier, deterministic_evidence
+from venture_lite.interpreter.handler import Handler, InPlace
 from venture_lite.interpreter.sources import nodes_read
 from venture_lite.program.code import Code, GlobalRef, Kind, Ref, Slot, SlotRef, sources
 from venture_lite.trace.explain import explain_refs
@@ -44,62 +46,52 @@ class Limits:
         self.memory_mb = memory_mb
 
 
-class Machine:
-    """Evaluates on behalf of one trace. Mutates the trace through its operations and its own stack."""
+Step = Callable[["Machine", Frame, int, Slot], None]
+"""(machine, frame, index of the slot, slot): works on the frame's row."""
 
-    def __init__(self, trace: Trace, limits: Limits | None = None) -> None:
+
+class Machine:
+    """Evaluates on behalf of one trace. Mutates the trace through its operations, and its own stack."""
+
+    def __init__(self, trace: Trace, steps: Mapping[Kind, Step], limits: Limits | None = None) -> None:
         self.trace = trace
+        self.steps = steps
         self.limits = limits or Limits()
         self.stack: list[Frame] = []
-        # nodes that regeneration still has to renew, and those of them whose edges are made anew
-        self.pending: set[int] = set()
-        self.structural: set[int] = set()
+        self.handler = Handler(trace)
         # rows of memoized procedures being evaluated
         self.unfinished: set[tuple[int, int]] = set()
-        # constrained choices made since the list was last taken; their densities are still to be counted
-        self.constrained: list[int] = []
         # (choice, value, nodes on the way) for evidence that leads to a choice that exists already
         self.to_constrain: list[tuple[int, Any, list[int]]] = []
-        # value of a principal node: (node, distribution, arguments) -> value
-        self.renew_choice: Callable[[int, Any, tuple[Any, ...]], Any] | None = None
-        # value of a new choice, or NO_EVIDENCE to draw it from its distribution
-        self.choose: Callable[[int, Any, tuple[Any, ...]], Any] | None = None
-        # puts in place the value of a pending node that is known already; whether it was
-        self.recall: Callable[[int], bool] | None = None
-        # called between steps now and then: raises to interrupt
-        self.poll: Callable[[], None] = lambda: None
         # steps between two polls
         self.poll_every = 1024
         self._ticks = self.poll_every
         self._parents: dict[int, list[Any]] = {}
         self._result_parents: dict[Code, list[Any]] = {}
         trace.derived.extend((self._parents, self._result_parents))
-        # what a step of each kind does; set by the evaluator
-        self.steps: dict[Kind, Callable[[Frame, int, Slot], None]] = {}
         self.carrier = Carrier(trace, self.to_constrain)
 
     # ------------------------------------------------------------------------------------------------- running
 
+    def handled_by(self, handler: Handler) -> InPlace:
+        """`with machine.handled_by(handler):` evaluation asks this handler, and afterwards the one before again."""
+        return InPlace(self, handler)
+
     def reset(self) -> None:
         """Forget what was begun; the journal takes back what was done."""
         self.stack.clear()
-        self.pending.clear()
-        self.structural.clear()
         self.unfinished.clear()
-        self.constrained.clear()
+        self.handler.constrained.clear()
         self.to_constrain.clear()
-        self.renew_choice = None
-        self.choose = None
-        self.recall = None
 
     def run(self) -> None:
         """Work until the stack is empty."""
-        stack = self.stack
+        stack, steps, pending = self.stack, self.steps, self.handler.pending
         self._ticks = min(self._ticks, self.poll_every)
         while stack:
             frame = stack[-1]
             if frame.position == len(frame.steps):
-                if self.pending and frame.renews == NONE and self._blocked_result(frame.code, frame.row):
+                if pending and frame.renews == NONE and self.blocked_result(frame.code, frame.row):
                     continue
                 stack.pop()
                 self._finish(frame)
@@ -108,15 +100,15 @@ class Machine:
             if self._ticks <= 0:
                 self._tick()
             index = frame.steps[frame.position]
-            if self.pending and self._blocked(frame.code, index, frame.row, frame.renews):
+            if pending and self.blocked(frame.code, index, frame.row, frame.renews):
                 continue
             frame.position += 1
             slot = frame.code.slots[index]
-            self.steps[slot.kind](frame, index, slot)
+            steps[slot.kind](self, frame, index, slot)
 
     def _tick(self) -> None:
         self._ticks = self.poll_every
-        self.poll()
+        self.handler.poll()
         self.refuse_excess()
 
     def refuse_excess(self) -> None:
@@ -124,7 +116,7 @@ class Machine:
         if self.limits.memory_mb is not None:
             refuse_excess_memory(self.limits.memory_mb)
 
-    def _push(self, frame: Frame) -> None:
+    def push(self, frame: Frame) -> None:
         if len(self.stack) >= self.limits.nested_calls:
             code = frame.code
             raise LimitError(
@@ -137,12 +129,12 @@ class Machine:
 
     def evaluate(self, code: Code, row: int, evidence: Any = NO_EVIDENCE) -> None:
         """Evaluate a row that has its arguments."""
-        self._push(Frame(code, row, code.steps, evidence))
+        self.push(Frame(code, row, code.steps, evidence))
         self.run()
 
     def renew(self, node: int) -> None:
-        """Renew a node, if it is still pending, after all that it needs."""
-        if node in self.pending:
+        """Renew a node, if it still waits, after all that it needs."""
+        if node in self.handler.pending:
             self._push_node(node)
             self.run()
 
@@ -150,9 +142,9 @@ class Machine:
 
     def _push_node(self, node: int) -> None:
         code, slot, row = self.trace.decode(node)
-        self._push(Frame(code, row, (slot,), renews=node))
+        self.push(Frame(code, row, (slot,), renews=node))
 
-    def _blocked(self, code: Code, slot: int, row: int, renews: int) -> bool:
+    def blocked(self, code: Code, slot: int, row: int, renews: int) -> bool:
         """Whether a value that the slot reads is pending; if so, its frame is now on top."""
         site = code.first_site + slot
         parents = self._parents.get(site)
@@ -160,13 +152,13 @@ class Machine:
             item = code.slots[slot]
             refs = [*item.arguments, *(region.block for region in item.regions)]
             parents = self._parents[site] = self._resolve(code, [*refs, item.operator] if item.operator else refs)
-        return self._push_if_pending(parents, row, renews)
+        return self.blocked_by(parents, row, renews)
 
-    def _blocked_result(self, code: Code, row: int) -> bool:
+    def blocked_result(self, code: Code, row: int) -> bool:
         parents = self._result_parents.get(code)
         if parents is None:
             parents = self._result_parents[code] = self._resolve(code, [code.result])
-        return self._push_if_pending(parents, row, NONE)
+        return self.blocked_by(parents, row, NONE)
 
     def _resolve(self, code: Code, refs: list[Ref]) -> list[Any]:
         """Stored parents as fixed nodes, or as (tables of environments to climb, site)."""
@@ -180,8 +172,9 @@ class Machine:
                     found.append((climb, code.ancestor(source.depth).first_site + source.slot))
         return found
 
-    def _push_if_pending(self, parents: list[Any], row: int, renews: int) -> bool:
-        pending = self.pending
+    def blocked_by(self, parents: list[Any], row: int, renews: int) -> bool:
+        handler = self.handler
+        pending = handler.pending
         for parent in parents:
             if isinstance(parent, int):
                 node = parent
@@ -192,23 +185,23 @@ class Machine:
                     at = table.environment.view[at]
                 node = site << 32 | at
             if node in pending and node != renews:
-                if self.recall is not None and self.recall(node):
+                if handler.recall(node):
                     continue
                 if any(frame.renews == node for frame in self.stack):
                     code, slot, at = self.trace.decode(node)
-                    raise self._needs_itself(code, slot, at)
+                    raise self.needs_itself(code, slot, at)
                 self._push_node(node)
                 return True
         return False
 
-    def _needs_itself(self, code: Code, slot: int, row: int) -> VentureError:
+    def needs_itself(self, code: Code, slot: int, row: int) -> VentureError:
         span = code.slots[slot].span if slot >= 0 else code.span
         chain = self.trace.call_chain(code, slot, row, 8)
         return LimitError("the value is needed to compute itself", span, "give the recursion a base case", chain)
 
     # ------------------------------------------------------------------------------------------ storing values
 
-    def _store(self, frame: Frame, index: int, value: Any) -> None:
+    def store(self, frame: Frame, index: int, value: Any) -> None:
         column = self.trace.tables[frame.code.index].columns[index]
         assert column is not None
         if frame.renews == NONE:
@@ -218,8 +211,8 @@ class Machine:
 
     def _finish(self, frame: Frame) -> None:
         if frame.renews != NONE:
-            self.pending.discard(frame.renews)
-            self.structural.discard(frame.renews)
+            self.handler.pending.discard(frame.renews)
+            self.handler.structural.discard(frame.renews)
             return
         code, row = frame.code, frame.row
         trace = self.trace
@@ -248,9 +241,9 @@ class Machine:
             and below.row == user[1]
             and below.code is self.trace.program.site_code[user[0]]
         )
-        self._copy_result(code, row, *user, fresh=fresh)
+        self.copy_result(code, row, *user, fresh=fresh)
 
-    def _copy_result(self, code: Code, row: int, site: int, user_row: int, fresh: bool = False) -> None:
+    def copy_result(self, code: Code, row: int, site: int, user_row: int, fresh: bool = False) -> None:
         """Give the user of a family its result; the cells of a fresh row need no journal."""
         try:
             value = self.trace.result(code, row)

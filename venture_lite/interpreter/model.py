@@ -12,12 +12,13 @@ import numpy as np
 from venture_lite.errors import EvidenceError, ImpossibleState, InternalError, ObservedAlready, Span, VentureError
 from venture_lite.interpreter.ancestry import refuse_random_keys
 from venture_lite.interpreter.constants import Constants
-from venture_lite.interpreter.evaluate import Evaluator
 from venture_lite.interpreter.evidence import NO_EVIDENCE, evidence_path, refuse_impossible
-from venture_lite.interpreter.machine import Limits
+from venture_lite.interpreter.handler import Handler
+from venture_lite.interpreter.machine import Limits, Machine
 from venture_lite.interpreter.regenerate import Regenerator
 from venture_lite.interpreter.scaffold import Builder, families_of, families_without_users
 from venture_lite.interpreter.score import impossible_choices, log_score
+from venture_lite.interpreter.steps import STEPS, fill
 from venture_lite.interpreter.transaction import Transaction
 from venture_lite.interpreter.weights import Group, KeptWeights, Weight, log_density
 from venture_lite.program.code import Code, Global, Kind
@@ -69,6 +70,17 @@ class FixedValue:
         return self.value, 0.0
 
 
+class Stoppable(Handler):
+    """Evaluation on behalf of a model, which can be stopped."""
+
+    def __init__(self, model: Model) -> None:
+        super().__init__(model.trace)
+        self.model = model
+
+    def poll(self) -> None:
+        self.model.poll()
+
+
 WAYS = ("compiled", "interpreted", "checked")
 """How kernels make transitions: by a fast way where there is one, never so, or both ways and compared."""
 
@@ -88,7 +100,8 @@ class Model:
         self.trace.constants = Constants(self.trace)
         if library is not None:
             library.model = self
-        self.machine = Evaluator(self.trace, limits)
+        self.machine = Machine(self.trace, STEPS, limits)
+        self.machine.handler = Stoppable(self)
         self.kept = KeptWeights(self.trace)
         self.regenerator = Regenerator(self.trace, self.machine, self.kept)
 
@@ -100,7 +113,6 @@ class Model:
         self.interrupted: Callable[[], bool] = lambda: False
         # for tests: an interruption at the n-th point from now at which one can come
         self.interrupt_after: int | None = None
-        self.machine.poll = self.poll
         # whether some observation had probability zero when it was loaded
         self.maybe_impossible = False
         # the observation that made it so
@@ -165,7 +177,7 @@ class Model:
             while constants.lost and not self.trace.journal.entries:
                 (memo, key), values = constants.lost.popitem()
                 if constants.is_alive(memo):
-                    self.machine.fill(memo, values)
+                    fill(self.machine, memo, values)
                     constants.stays(memo.procedure.code, memo.entries[key])
                     change.keep()
 

@@ -14,6 +14,7 @@ from typing import Any
 from venture_lite.errors import VentureError
 from venture_lite.interpreter.evidence import refuse_impossible
 from venture_lite.interpreter.model import Model
+from venture_lite.interpreter.sources import primitive
 from venture_lite.interpreter.weights import density_of
 from venture_lite.program.code import Code, Kind
 from venture_lite.trace.keys import memo_key
@@ -76,7 +77,7 @@ def put_in(model: Model, code: Code, row: int, evidence: Any) -> bool:
     try:
         for step in code.steps[:-1]:
             if code.slots[step].kind is Kind.DETERMINISTIC:
-                table.columns[step].fill(row, model.machine.primitive(code, step, row))  # type: ignore[union-attr]
+                table.columns[step].fill(row, primitive(trace, code, step, row))  # type: ignore[union-attr]
                 continue
             operator, *values = trace.read(first + step, row)
             if not isinstance(operator, Memo) or not isinstance(operator.procedure, Closure):

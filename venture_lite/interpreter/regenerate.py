@@ -12,11 +12,13 @@ same other applications present, whichever way a transition goes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, Protocol
 
 from venture_lite.errors import InternalError, KernelError, LimitError, VentureError
 from venture_lite.interpreter.evidence import take_in
+from venture_lite.interpreter.handler import Handler
 from venture_lite.interpreter.impossible import REJECTING, Standing
 from venture_lite.interpreter.machine import Machine
 from venture_lite.interpreter.scaffold import Scaffold
@@ -50,7 +52,15 @@ class Regenerator:
         self.kept = kept
         # the power of observed choices' densities: other than 1 while their likelihood is tempered
         self.power = 1.0
-        self._weight = Weight()
+
+    @contextmanager
+    def tempered(self, power: float) -> Iterator[None]:
+        """In the block observed choices count with their densities to a power."""
+        before, self.power = self.power, power
+        try:
+            yield
+        finally:
+            self.power = before
 
     # ------------------------------------------------------------------------------------------------- detach
 
@@ -159,78 +169,49 @@ class Regenerator:
     # ---------------------------------------------------------------------------------------------- regenerate
 
     def regenerate(self, scaffold: Scaffold, proposal: Proposal) -> Weight:
-        """Put new values in. The machine is left clean; an error leaves it to the caller to roll back."""
+        """Put new values in. An error leaves it to the caller to roll back."""
         machine = self.machine
-        self._weight = weight = Weight()
-        machine.renew_choice = self.renewing(scaffold, proposal, weight)
-        machine.pending.update(scaffold.principals)
-        machine.pending.update(scaffold.pending)
-        machine.structural.update(scaffold.structural)
-        try:
-            for node in scaffold.principals:
-                machine.renew(node)
-            for node in scaffold.pending:
-                machine.renew(node)
-            self.weigh_constrained(weight)
-            for node in reversed(scaffold.absorbing):
-                self._absorb(node, weight)
-            for site in scaffold.groups:
-                self._weigh_group(site, weight)
-        except VentureError as error:
-            raise self._judged(scaffold, error) from error
-        finally:
-            machine.renew_choice = None
+        handler = Regeneration(self.trace, scaffold, proposal)
+        weight = handler.weight
+        with machine.handled_by(handler):
+            try:
+                for node in scaffold.principals:
+                    machine.renew(node)
+                for node in scaffold.pending:
+                    machine.renew(node)
+                self.weigh_constrained(weight)
+                for node in reversed(scaffold.absorbing):
+                    self._absorb(node, weight)
+                for site in scaffold.groups:
+                    self._weigh_group(site, weight)
+            except VentureError as error:
+                raise self._judged(scaffold, handler, error) from error
         return weight
 
-    def _judged(self, scaffold: Scaffold, error: VentureError) -> VentureError:
+    def _judged(self, scaffold: Scaffold, handler: Regeneration, error: VentureError) -> VentureError:
         """An error met on the way to a new state, or an ImpossibleState: first all else that needs no more decisions is
         renewed, in so far as it can be."""
         machine = self.machine
-        # a proposal has nothing to say about a state without a value for each of its choices
-        machine.renew_choice, machine.choose = _refuse, None
         machine.stack.clear()
+        unproposed = Unproposed(self.trace, handler)
         if not isinstance(error, (*REJECTING, KernelError, LimitError)):
-            for node in scaffold.pending:
-                try:
-                    machine.renew(node)
-                except VentureError as another:
-                    machine.stack.clear()
-                    if isinstance(another, REJECTING):
-                        return another
-        waiting = machine.pending
-        single = [*scaffold.principals, *machine.constrained, *scaffold.absorbing]
-        return Standing(self.trace, single, scaffold.groups).judged(error, waiting)
-
-    def renewing(
-        self, scaffold: Scaffold, proposal: Proposal, weight: Weight
-    ) -> Callable[[int, Any, tuple[Any, ...]], Any]:
-        """What gives principals their values and makers their arguments, and weighs both."""
-        trace = self.trace
-
-        def renew(node: int, operator: Any, arguments: tuple[Any, ...]) -> Any:
-            if node in scaffold.makers:
-                trace.statistics.set_arguments(operator, arguments)
-                weight.add(operator.state.log_joint())
-                return operator
-            if node not in scaffold.principals:
-                raise InternalError("a choice outside the principals was renewed")
-            value, ratio = proposal.propose(node, operator, arguments, trace.value(node))
-            weight.total += ratio
-            term = 0.0
-            if proposal.counts:
-                term = density_of(trace, node, operator, arguments, value)
-                weight.add(term)
-            if isinstance(operator, Exchangeable):
-                take_in(trace, node, operator, value, arguments, term)
-            return value
-
-        return renew
+            with machine.handled_by(unproposed):
+                for node in scaffold.pending:
+                    try:
+                        machine.renew(node)
+                    except VentureError as another:
+                        machine.stack.clear()
+                        if isinstance(another, REJECTING):
+                            return another
+        single = [*scaffold.principals, *unproposed.constrained, *scaffold.absorbing]
+        return Standing(self.trace, single, scaffold.groups).judged(error, unproposed.pending)
 
     def weigh_constrained(self, weight: Weight) -> None:
         """Count and incorporate the constrained choices that evaluation made."""
-        for node in self.machine.constrained:
+        constrained = self.machine.handler.constrained
+        for node in constrained:
             self._absorb(node, weight)
-        self.machine.constrained.clear()
+        constrained.clear()
 
     def _absorb(self, node: int, weight: Weight) -> None:
         """Weigh a choice whose value stays; an application enters the statistics of its maker."""
@@ -260,5 +241,46 @@ class Regenerator:
                 self._weigh(site << 32 | row, log_density(self.trace, site << 32 | row), weight)
 
 
-def _refuse(node: int, operator: Any, arguments: tuple[Any, ...]) -> Any:
-    raise VentureError("a choice that has no value yet")
+class Regeneration(Handler):
+    """Gives principals their values and makers their arguments, and weighs both."""
+
+    def __init__(self, trace: Trace, scaffold: Scaffold, proposal: Proposal) -> None:
+        super().__init__(trace, (*scaffold.principals, *scaffold.pending), scaffold.structural)
+        self.scaffold = scaffold
+        self.proposal = proposal
+        # of the state that is made
+        self.weight = Weight()
+
+    def renew(self, node: int, operator: Any, arguments: tuple[Any, ...]) -> Any:
+        trace, proposal, weight = self.trace, self.proposal, self.weight
+        if node in self.scaffold.makers:
+            trace.statistics.set_arguments(operator, arguments)
+            weight.add(operator.state.log_joint())
+            return operator
+        if node not in self.scaffold.principals:
+            raise InternalError("a choice outside the principals was renewed")
+        value, ratio = proposal.propose(node, operator, arguments, trace.value(node))
+        weight.total += ratio
+        term = 0.0
+        if proposal.counts:
+            term = density_of(trace, node, operator, arguments, value)
+            weight.add(term)
+        if isinstance(operator, Exchangeable):
+            take_in(trace, node, operator, value, arguments, term)
+        return value
+
+    def choose(self, node: int, operator: Any, arguments: tuple[Any, ...]) -> Any:
+        assert self.before is not None
+        return self.before.choose(node, operator, arguments)
+
+
+class Unproposed(Handler):
+    """What still waits after an error: a proposal has nothing to say about a state without a value for each of its
+    choices."""
+
+    def __init__(self, trace: Trace, after: Handler) -> None:
+        super().__init__(trace, after.pending, after.structural)
+        self.constrained = after.constrained
+
+    def renew(self, node: int, operator: Any, arguments: tuple[Any, ...]) -> Any:
+        raise VentureError("a choice that has no value yet")

@@ -10,11 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from venture_lite.errors import VentureError
+from venture_lite.procedures.record import Deterministic
 from venture_lite.program.code import Code, GlobalRef, Kind, Ref, SlotRef, origin, sources
+from venture_lite.trace.explain import apply_checked
 from venture_lite.trace.table import ROW_MASK
 
 if TYPE_CHECKING:
-    from venture_lite.interpreter.evaluate import Evaluator
     from venture_lite.trace.trace import Trace
 
 RESULT = -1
@@ -73,15 +75,30 @@ def source_nodes(trace: Trace, source: Source) -> list[int]:
     return nodes_read(trace, source.code, source.row, source.refs)
 
 
-def source_value(machine: Evaluator, source: Source) -> Any:
+def source_value(trace: Trace, source: Source) -> Any:
     """The value that a source gives, as the trace stands. Raises VentureError at the call that cannot be evaluated."""
     code, row, slot, position = source
     if slot == RESULT:
-        return machine.trace.result(code, row)
+        return trace.result(code, row)
     if position == ALL:
-        return machine.primitive(code, slot, row)
-    arguments = machine.trace.read(code.first_site + slot, row)
+        return primitive(trace, code, slot, row)
+    arguments = trace.read(code.first_site + slot, row)
     return arguments[1 + position]
+
+
+def primitive(trace: Trace, code: Code, index: int, row: int) -> Any:
+    """The value of a stored deterministic slot, or of a call of a primitive procedure."""
+    slot = code.slots[index]
+    values = trace.read(code.first_site + index, row)
+    record, values = (values[0], values[1:]) if slot.kind is Kind.CALL else (slot.record, values)
+    assert isinstance(record, Deterministic)
+    try:
+        return record.scalar(*values)
+    except Exception as error:
+        try:
+            return apply_checked(record, values, slot.span)
+        except VentureError as located:
+            raise located.at(slot.span, trace.call_chain(code, index, row)) from error
 
 
 def nodes_read(trace: Trace, code: Code, row: int, refs: Iterable[Ref | None]) -> list[int]:

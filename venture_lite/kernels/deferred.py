@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from venture_lite.errors import InternalError, VentureError
 from venture_lite.interpreter.candidates import MOST_CANDIDATES, draw_index, support_of
 from venture_lite.interpreter.evidence import NO_EVIDENCE
+from venture_lite.interpreter.handler import KnownChoices
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.weights import density_of
 from venture_lite.kernels.applications import CandidateWeight, Components
@@ -317,18 +318,15 @@ class Deferred:
     @contextmanager
     def _given(self, assignments: tuple[Assignment, ...], values: tuple[Any, ...]) -> Iterator[None]:
         """While a datum is evaluated, its choices take these values."""
-        trace, machine = self.model.trace, self.model.machine
+        trace = self.model.trace
         given: dict[Any, Any] = {(a.memo, a.key): value for a, value in zip(assignments, values, strict=True)}
 
-        def choose(node: int, operator: Any, arguments: tuple[Any, ...]) -> Any:
+        def value_of(node: int) -> Any:
             family, _ = family_of(trace, node)
             return given.get(family, NO_EVIDENCE)
 
-        machine.choose = choose
-        try:
+        with self.model.machine.handled_by(KnownChoices(trace, value_of)):
             yield
-        finally:
-            machine.choose = None
 
 
 def _reads_row(code: Code, ref: Ref) -> bool:

@@ -90,7 +90,7 @@ class Plan:
         """The new value of a node that is computed from others."""
         source = computed_from(self._model.trace, node)
         assert source is not None
-        return source_value(self._model.machine, source)
+        return source_value(self._model.trace, source)
 
     def transition(self, proposal: Proposal, decide: Callable[[Weight], bool]) -> bool:
         model = self._model

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from venture_lite.errors import InternalError, KernelError, VentureError
-from venture_lite.interpreter.evaluate import Evaluator
+from venture_lite.interpreter.application import simulate_anew
 from venture_lite.interpreter.sources import computed_from
 from venture_lite.interpreter.strands import Bundle, StrandRows
 from venture_lite.interpreter.weights import count_if_impossible, density_of
@@ -195,9 +195,8 @@ class _Choice(_Operation):
 class _Draw(_Choice):
     """The choice is drawn for each particle; the first of each strand keeps the value that the trace has."""
 
-    def __init__(self, trace: Trace, machine: Evaluator, nodes: list[int], record: Random, lifted: tuple[bool, ...]):
+    def __init__(self, trace: Trace, nodes: list[int], record: Random, lifted: tuple[bool, ...]):
         super().__init__(trace, nodes, record, lifted)
-        self.machine = machine
         self.draw = record.simulate_columns
 
     def __call__(self, particles: int, *arguments: Any) -> np.ndarray:
@@ -215,7 +214,7 @@ class _Draw(_Choice):
 
         def draw(at: int, row: tuple[Any, ...]) -> Any:
             node = self._node(at, particles)
-            return self.machine.simulate_anew(node, self.record, row) if at % each else self.trace.value(node)
+            return simulate_anew(self.trace, node, self.record, row) if at % each else self.trace.value(node)
 
         return column_of(self._row_by_row(particles, arguments, draw, FAILED))
 
@@ -252,11 +251,8 @@ class Writer:
     Raises Unalike where the strands of the bundle cannot be written together.
     """
 
-    def __init__(
-        self, trace: Trace, machine: Evaluator, bundle: Bundle, moved: Iterable[int], failures: Failures
-    ) -> None:
+    def __init__(self, trace: Trace, bundle: Bundle, moved: Iterable[int], failures: Failures) -> None:
         self.trace = trace
-        self.machine = machine
         self.bundle = bundle
         self.failures = failures
         # what each term counts where it is impossible
@@ -273,7 +269,7 @@ class Writer:
     def draw(self, node: int) -> None:
         """Draw a principal from its distribution."""
         record, texts, lifted = self._application(node)
-        operation = self._bind(_Draw(self.trace, self.machine, self._likes(node), record, lifted))
+        operation = self._bind(_Draw(self.trace, self._likes(node), record, lifted))
         self._set(node, f"{operation}(n, {', '.join(texts)})")
 
     def renew(self, node: int) -> None:

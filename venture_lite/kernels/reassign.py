@@ -13,7 +13,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from venture_lite.interpreter.application import simulate, simulate_anew
 from venture_lite.interpreter.evidence import NO_EVIDENCE
+from venture_lite.interpreter.handler import KnownChoices
 from venture_lite.interpreter.model import FixedValue, Model
 from venture_lite.interpreter.scaffold import WIDE, Builder
 from venture_lite.interpreter.weights import Weight, density_of
@@ -261,10 +263,9 @@ class Reassignment:
 
     def simulate(self) -> Any:
         """A value from the choice's own distribution, whose arguments are checked once."""
-        machine = self._plans.model.machine
         if self._is_checked:
-            return machine.simulate(self.node, self.operator, self.arguments)
-        value = machine.simulate_anew(self.node, self.operator, self.arguments)
+            return simulate(self._trace, self.node, self.operator, self.arguments)
+        value = simulate_anew(self._trace, self.node, self.operator, self.arguments)
         self._is_checked = True
         return value
 
@@ -370,17 +371,14 @@ class Reassignment:
         model, trace = self._plans.model, self._trace
         drawn: dict[Any, Any] = {} if preview is None else dict(preview.drawn)
 
-        def as_previewed(node: int, *_: Any) -> Any:
+        def as_previewed(node: int) -> Any:
             family, slot = family_of(trace, node)
             return drawn.get((family, slot), NO_EVIDENCE)
 
         scaffold = Builder(trace).build([self.node])
         model.regenerator.detach(scaffold, counts=False)
-        model.machine.choose = as_previewed
-        try:
+        with model.machine.handled_by(KnownChoices(trace, as_previewed)):
             model.regenerator.regenerate(scaffold, FixedValue(value))
-        finally:
-            model.machine.choose = None
 
 
 def _live_rows(table: Table) -> list[int]:

@@ -23,6 +23,7 @@ from venture_lite.inference.replay import ReplayedProcedure
 from venture_lite.inference.tree import Part
 from venture_lite.inference.usage import Matched
 from venture_lite.interpreter.evidence import NO_EVIDENCE
+from venture_lite.interpreter.handler import KnownChoices
 from venture_lite.interpreter.kernel import INTERPRETED, Course
 from venture_lite.interpreter.selection import Selection, Selector, one_of_each_kind
 from venture_lite.interpreter.tally import Tally
@@ -55,6 +56,13 @@ class DataSource:
                 "there are no data to anneal: no loop observes", self.span, "for n in 1...N: [observe ...]"
             )
         return data, self.sizes(data.count)
+
+
+class Uninterrupted(KnownChoices):
+    """Choices take the values that they had; Ctrl-C waits."""
+
+    def poll(self) -> None:
+        pass
 
 
 class Annealing:
@@ -110,7 +118,6 @@ class Annealing:
                     told(step)
             assignments.settle()
         except BaseException:
-            self.model.regenerator.power = 1.0
             assignments.abandon()
             self._put_back(data, assignments, saved)
             raise
@@ -138,8 +145,8 @@ class Annealing:
 
     def _heat_to(self, assignments: Assignments, subsample: Subsample, size: int) -> None:
         """One step with all data in: the likelihood to the power of what would be the subsample's share."""
-        self.model.regenerator.power = size / assignments.data.count
-        self._churn(assignments, subsample)
+        with self.model.regenerator.tempered(size / assignments.data.count):
+            self._churn(assignments, subsample)
 
     def _draw(self) -> float:
         return self.model.trace.rng.random()
@@ -179,21 +186,20 @@ class Annealing:
     def _put_back(self, data: Data, assignments: Assignments, saved: Mapping[tuple[Any, ...], Any]) -> None:
         """Put all data in, with the assignments that were saved; Ctrl-C waits."""
         model = self.model
-        poll, model.machine.poll = model.machine.poll, lambda: None
-        model.machine.choose = lambda node, *_: saved.get(address(model.trace, node), NO_EVIDENCE)
-        try:
+
+        def value_of(node: int) -> Any:
+            return saved.get(address(model.trace, node), NO_EVIDENCE)
+
+        with model.machine.handled_by(Uninterrupted(model.trace, value_of)):
             for datum in filter(data.is_out, range(data.count)):
                 data.add(datum)
             for datum in range(data.count):
                 for node in assignments.in_scope(datum):
-                    value = saved.get(address(model.trace, node), NO_EVIDENCE)
+                    value = value_of(node)
                     if value is not NO_EVIDENCE and not equal(value, model.trace.value(node)):
                         with model.transaction() as change:
                             model.put_value(node, value)
                             change.keep()
-        finally:
-            model.machine.choose = None
-            model.machine.poll = poll
 
     # ------------------------------------------------------------------------------------------- statistics
 

@@ -162,7 +162,7 @@ class BundleSweep:
     def _writer(self, at: int) -> Writer:
         """After a step; before the first where it is negative."""
         before = self._kept_after[at] if at >= 0 else ()
-        return Writer(self.model.trace, self.model.machine, self.bundle, before, self._failures)
+        return Writer(self.model.trace, self.bundle, before, self._failures)
 
     @staticmethod
     def _taken(column: np.ndarray, places: np.ndarray) -> np.ndarray:

@@ -129,7 +129,7 @@ class Future:
                 steps.regenerate(order, absorbing, take, weight)
             fits = self._expected is None or self._asked == self._expected
         except (_Unlike, *REJECTING):
-            steps.abandon()
+            steps.model.machine.reset()
             fits = False
         steps.later = lambda node: None
         trace.journal.rollback(mark)

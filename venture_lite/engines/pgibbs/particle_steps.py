@@ -3,13 +3,15 @@ of it has to be in place before a descendant's step."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
 from venture_lite.errors import ImpossibleState, KernelError, VentureError
 from venture_lite.interpreter.evidence import take_in
+from venture_lite.interpreter.handler import Handler
 from venture_lite.interpreter.impossible import REJECTING, rejects
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.schedule import Schedule
@@ -102,10 +104,11 @@ class _Waiting(set[int]):
             self._note(set.add, self, node)
 
 
-class Steps:
+class Steps(Handler):
     """The trace with the range of a schedule detached, and steps of particles on it."""
 
     def __init__(self, model: Model, schedule: Schedule) -> None:
+        super().__init__(model.trace)
         self.model = model
         self.schedule = schedule
         # the particle whose values are recalled
@@ -120,27 +123,44 @@ class Steps:
         # particles whose steps are in place, each with the journal's mark before it
         self._in_place: list[tuple[Particle, int]] = []
         self._waiting = _Waiting((), model.trace)
+        # of the step under way: where its choices take their values, and its weight, if anybody wants it
+        self._take: Take = self.renew
+        self._weight: Weight | None = None
         trace = model.trace
         # of each step: its nodes that are stored
         self._stored = [Cells(trace, step.order) for step in schedule.steps]
         # exchangeable procedures that no particle made
         self._makers: set[Exchangeable] = set()
 
-    def detach(self) -> None:
-        """Take the range out of the trace: all its nodes are pending."""
+    @contextmanager
+    def detached(self) -> Iterator[None]:
+        """In the block the range is out of the trace: all its nodes wait."""
         model, scaffold = self.model, self.schedule.scaffold
-        machine = model.machine
         model.regenerator.detach(scaffold, counts=False)
-        self._waiting = machine.pending = _Waiting((*scaffold.principals, *scaffold.pending), model.trace)
-        machine.structural = _Waiting(scaffold.structural, model.trace)
-        machine.recall = self._recall
+        self.pending = self._waiting = _Waiting((*scaffold.principals, *scaffold.pending), model.trace)
+        self.structural = _Waiting(scaffold.structural, model.trace)
         self._makers = set(model.trace.statistics.makers.values())
+        with model.machine.handled_by(self):
+            yield
 
-    def release(self) -> None:
-        machine = self.model.machine
-        machine.pending, machine.structural = set(), set()
-        machine.renew_choice = machine.choose = machine.recall = None
-        self.model.trace.statistics.entering = None
+    # ------------------------------------------------------------------------------- what evaluation asks for
+
+    def renew(self, node: int, operator: Any, arguments: tuple[Any, ...]) -> Any:
+        trace = self.trace
+        if node in self.schedule.scaffold.makers:
+            trace.statistics.set_arguments(operator, arguments)
+            if self._weight is not None:
+                self._weight.add(operator.state.log_joint())
+            return operator
+        value = self._take(node, operator, arguments)
+        if isinstance(operator, Exchangeable):
+            trace.statistics.incorporate(operator, value, arguments)
+        return value
+
+    def choose(self, node: int, operator: Any, arguments: tuple[Any, ...]) -> Any:
+        return self._take(node, operator, arguments)
+
+    # -------------------------------------------------------------------------------------------------- steps
 
     def stand_after(self, particle: Particle | None) -> None:
         """Make the trace ready for a step that follows a particle's."""
@@ -205,7 +225,7 @@ class Steps:
         try:
             self.regenerate(step.order, step.absorbing, take, child.weight)
         except REJECTING:
-            self.abandon()
+            self.model.machine.reset()
             journal.rollback(mark)
             child.weight = Weight(DEAD)
             return child
@@ -226,31 +246,18 @@ class Steps:
 
     def regenerate(self, order: list[int], absorbing: list[int], take: Take, weight: Weight | None) -> None:
         """Renew nodes of a step, and weigh what absorbs."""
-        machine, trace = self.model.machine, self.model.trace
-        makers = self.schedule.scaffold.makers
-
-        def renew(node: int, operator: Any, arguments: tuple[Any, ...]) -> Any:
-            if node in makers:
-                trace.statistics.set_arguments(operator, arguments)
-                if weight is not None:
-                    weight.add(operator.state.log_joint())
-                return operator
-            value = take(node, operator, arguments)
-            if isinstance(operator, Exchangeable):
-                trace.statistics.incorporate(operator, value, arguments)
-            return value
-
-        machine.renew_choice, machine.choose = renew, take
+        machine = self.model.machine
+        self._take, self._weight = take, weight
         early = {} if self.past is None else self.past.early
         try:
             for node in order:
-                if node not in early or not self._recall(node):
+                if node not in early or not self.recall(node):
                     machine.renew(node)
-            for node in (*machine.constrained, *absorbing):
+            for node in (*self.constrained, *absorbing):
                 self._absorb(node, weight)
         except VentureError as error:
             raise self._judged(error, absorbing, weight) from error
-        machine.constrained.clear()
+        self.constrained.clear()
 
     def _judged(self, error: VentureError, absorbing: list[int], weight: Weight | None) -> VentureError:
         """An error of a step, or an ImpossibleState where some choice that stands has density zero; all that can be
@@ -261,7 +268,7 @@ class Steps:
         if rejects(self.model, error, ()):
             return ImpossibleState(error.message)
         weighed = Weight()
-        for node in (*machine.constrained, *absorbing):
+        for node in (*self.constrained, *absorbing):
             machine.stack.clear()
             try:
                 self._absorb(node, weighed)
@@ -269,19 +276,11 @@ class Steps:
                 continue
         return ImpossibleState(error.message) if weight.impossible or weighed.impossible else error
 
-    def abandon(self) -> None:
-        """Forget a step that was begun; the journal takes back what was done."""
-        machine = self.model.machine
-        machine.stack.clear()
-        machine.unfinished.clear()
-        machine.constrained.clear()
-        machine.to_constrain.clear()
-
     def _absorb(self, node: int, weight: Weight | None) -> None:
         """Weigh a choice whose value stays; an application enters the statistics of its maker."""
         trace, machine = self.model.trace, self.model.machine
         for parent in self.schedule.parents.get(node, ()):
-            if parent in machine.pending and not self._recall(parent):
+            if parent in self.pending and not self.recall(parent):
                 machine.renew(parent)
         operator, arguments = trace.application(node)
         value = trace.value(node)
@@ -293,9 +292,9 @@ class Steps:
         if isinstance(operator, Exchangeable):
             take_in(trace, node, operator, value, arguments, term)
 
-    def _recall(self, node: int) -> bool:
+    def recall(self, node: int) -> bool:
         """Put the value of a pending node in place, if it is known; where it is borrowed, in the lender's place."""
-        machine, trace = self.model.machine, self.model.trace
+        trace = self.trace
         particle = self._whose(node)
         if particle is None:
             return False
@@ -304,11 +303,11 @@ class Steps:
                 # the family is in place wherever it is now, and found by its key
                 return False
             for lender in self.schedule.parents[node]:
-                if lender in machine.pending:
-                    self._recall(lender)
+                if lender in self.pending:
+                    self.recall(lender)
         else:
             trace.put(node, particle.values[node])
-        machine.pending.discard(node)
+        self.pending.discard(node)
         if self.recalled is not None:
             self.recalled.append(node)
         return True

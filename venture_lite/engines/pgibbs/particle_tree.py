@@ -13,6 +13,7 @@ chosen in the end is played as a whole.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from venture_lite.engines.pgibbs.particle_future import Future
 from venture_lite.engines.pgibbs.particle_steps import Particle, Steps
 from venture_lite.engines.pgibbs.resampling import draw_ancestors, draw_particles, effective, shares_of
 from venture_lite.errors import InternalError
+from venture_lite.interpreter.application import simulate_anew
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.schedule import Schedule
 from venture_lite.trace.addresses import address
@@ -53,19 +55,16 @@ class TreeSweep:
         """One sweep: whether the state changed, the fraction of blocks that did, the mean effective share."""
         model = self.model
         with model.transaction() as change:
-            try:
-                self._remember()
-                self.steps.detach()
+            self._remember()
+            with self.steps.detached():
                 population, retained, spread = self._particles()
                 share = shares_of([particle.weight for particle in population])
                 chosen = population[int(draw_particles(model.trace.rng, share)[0])]
                 moved = sum(chosen.ancestor(at) is not particle for at, particle in enumerate(retained))
                 if moved:
                     self.steps.play_whole(chosen)
-                    if model.machine.pending:
+                    if self.steps.pending:
                         raise InternalError("a node of the range was not regenerated")
-            finally:
-                self.steps.release()
             if moved:
                 change.keep()
         return moved > 0, moved / len(retained), spread / len(retained)
@@ -86,6 +85,7 @@ class TreeSweep:
     def _particles(self) -> tuple[list[Particle], list[Particle], float]:
         """(the population at the last step, the retained particle at every step, sum of effective shares)."""
         rng, steps = self.model.trace.rng, self.steps
+        draw = partial(simulate_anew, self.model.trace)
         future = Future(steps, self._kept_value) if self.ancestor else None
         population: list[Particle] = []
         retained: list[Particle] = []
@@ -98,7 +98,7 @@ class TreeSweep:
                 parents = [population[j] for j in draw_ancestors(rng, share, np.array([kept]))[0]]
             first = steps.child(parents[0], self._kept_value)
             # ancestors come in the order of the tree, so that what has to be in place is played once for each
-            population = [first, *(steps.child(parent, self.model.machine.simulate_anew) for parent in parents[1:])]
+            population = [first, *(steps.child(parent, draw) for parent in parents[1:])]
             retained.append(first)
             spread += float(effective(shares_of([particle.weight for particle in population]))[0]) / self.particles
         self.played = steps.played / (self.particles * len(self.schedule.steps))

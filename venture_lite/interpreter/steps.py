@@ -1,0 +1,336 @@
+"""What a step of each kind does: it fills a frame of the machine with a value, a family, an edge."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any
+
+from venture_lite.errors import ArgumentError, VentureError
+from venture_lite.interpreter.ancestry import refuse_random_keys
+from venture_lite.interpreter.application import check, refused
+from venture_lite.interpreter.evidence import NO_EVIDENCE, deterministic_evidence
+from venture_lite.interpreter.limits import at_limit
+from venture_lite.interpreter.machine import Frame, Machine, Step
+from venture_lite.interpreter.sources import primitive
+from venture_lite.procedures.checks import check_arguments, refused_memo
+from venture_lite.procedures.record import Deterministic, Maker, Random
+from venture_lite.program.code import Code, Kind, Slot
+from venture_lite.program.compiler import wrong_count
+from venture_lite.program.forms import truth
+from venture_lite.trace.bags import Bag
+from venture_lite.trace.explain import apply_checked
+from venture_lite.trace.keys import KeyIndex, memo_key
+from venture_lite.trace.runtime import Closure, Exchangeable, Memo
+from venture_lite.trace.table import MAKER_EDGE, NONE, PRIMITIVE_EDGE, RANDOM_EDGE, ROW_MASK, Column
+from venture_lite.values import show
+
+# -------------------------------------------------------------------------------------------- values and choices
+
+
+def _renew_argument(machine: Machine, frame: Frame, index: int, slot: Slot) -> None:
+    """An argument of a call whose caller computes a new value."""
+    trace = machine.trace
+    packed = trace.tables[frame.code.index].user.view[frame.row]
+    code, caller, row = trace.decode(packed)
+    if machine.handler.pending and machine.blocked(code, caller, row, NONE):
+        frame.position -= 1
+        return
+    machine.store(frame, index, trace.read(packed >> 32, row)[1 + index])
+
+
+def _do_deterministic(machine: Machine, frame: Frame, index: int, slot: Slot) -> None:
+    machine.store(frame, index, primitive(machine.trace, frame.code, index, frame.row))
+
+
+def _do_random(machine: Machine, frame: Frame, index: int, slot: Slot) -> None:
+    values = machine.trace.read(frame.code.first_site + index, frame.row)
+    _choice(machine, frame, index, slot.record, values)
+
+
+def _choice(machine: Machine, frame: Frame, index: int, operator: Any, values: tuple[Any, ...]) -> None:
+    """A random choice: constrained, principal or fresh."""
+    code, row, trace = frame.code, frame.row, machine.trace
+    node = (code.first_site + index) << 32 | row
+    is_principal = frame.renews != NONE and frame.renews not in machine.handler.structural
+    evidence = NO_EVIDENCE if is_principal else _evidence(machine, frame, index)
+    check(trace, operator, values, code, index, row, is_drawn=not is_principal and evidence is NO_EVIDENCE)
+    if is_principal:
+        machine.store(frame, index, machine.handler.renew(node, operator, values))
+        return
+    if evidence is not NO_EVIDENCE:
+        machine.store(frame, index, evidence)
+        if frame.renews == NONE:
+            trace.set_observed(code, index, row, True)
+        machine.handler.constrained.append(node)
+        return
+    value = machine.handler.choose(node, operator, values)
+    machine.store(frame, index, value)
+    if isinstance(operator, Exchangeable):
+        trace.statistics.incorporate(operator, value, values)
+    if code.slots[index].regions:
+        refuse_random_keys(trace, code, index, row)
+    trace.register(code, index, row)
+
+
+def _evidence(machine: Machine, frame: Frame, index: int) -> Any:
+    """What the slot's value is constrained to."""
+    if frame.renews == NONE:
+        return frame.evidence if index == frame.code.result_slot else NO_EVIDENCE
+    table = machine.trace.tables[frame.code.index]
+    if table.is_observed(index, frame.row):
+        return table.columns[index].view[frame.row]  # type: ignore[union-attr]
+    return NO_EVIDENCE
+
+
+def _do_mem(machine: Machine, frame: Frame, index: int, slot: Slot) -> None:
+    (procedure,) = machine.trace.read(frame.code.first_site + index, frame.row)
+    if not isinstance(procedure, (Closure, Memo)):
+        raise refused_memo(procedure, slot.span)
+    node = (frame.code.first_site + index) << 32 | frame.row
+    machine.store(frame, index, procedure if isinstance(procedure, Memo) else _memo(machine, procedure, node))
+
+
+def _memo(machine: Machine, procedure: Closure, node: int) -> Memo:
+    trace, body = machine.trace, procedure.code
+    return Memo(procedure, lambda row: trace.memo_key(body, row), node)
+
+
+def _do_maker(machine: Machine, frame: Frame, index: int, slot: Slot) -> None:
+    code, row, trace = frame.code, frame.row, machine.trace
+    record = slot.record
+    assert isinstance(record, Maker)
+    values = trace.read(code.first_site + index, row)
+    try:
+        checked = check_arguments(record, values, slot.span)
+    except VentureError as error:
+        is_extreme = at_limit(trace, code.first_site + index, row, record, values)
+        raise refused(trace, error, is_extreme, code, index, row) from None
+    if frame.renews != NONE:
+        machine.handler.renew(frame.renews, trace.value(frame.renews), checked)
+        return
+    made = Exchangeable(record, record.make(*checked), (code.first_site + index) << 32 | row)
+    trace.statistics.enter(made)
+    machine.store(frame, index, made)
+
+
+# ---------------------------------------------------------------------------------------------- branches
+
+
+def _do_if(machine: Machine, frame: Frame, index: int, slot: Slot) -> None:
+    code, row, trace = frame.code, frame.row, machine.trace
+    site = code.first_site + index
+    edge = trace.tables[code.index].edges[index]
+    if frame.renews != NONE and frame.renews not in machine.handler.structural:
+        _copy_or_wait(machine, frame, edge.view[row], site)
+        return
+    (predicate,) = trace.read(site, row)
+    try:
+        taken = slot.branches[0 if truth(predicate) else 1]
+    except VentureError as error:
+        raise error.at(slot.span, trace.call_chain(code, index, row)) from None
+    evidence = _evidence(machine, frame, index)
+    if evidence is not NO_EVIDENCE and frame.renews == NONE:
+        trace.set_observed(code, index, row, True)
+        machine.carrier.refuse_alternatives(code, index, row)
+    inner = _family(machine, taken, row, NONE, _inner_context(machine, code, index, row), ())
+    _set_edge(machine, frame, edge, taken.index << 32 | inner)
+    machine.push(Frame(taken, inner, taken.steps, evidence))
+
+
+def _inner_context(machine: Machine, code: Code, index: int, row: int) -> int:
+    """The tags that a family inherits; refuses block keys that could change."""
+    if code.slots[index].regions:
+        refuse_random_keys(machine.trace, code, index, row)
+    return machine.trace.inner_context(code, index, row)
+
+
+def _copy_or_wait(machine: Machine, frame: Frame, packed: int, site: int) -> None:
+    """The family stays; its result has changed."""
+    code = machine.trace.program.codes[packed >> 32]
+    row = packed & ROW_MASK
+    if machine.blocked_result(code, row):
+        frame.position -= 1
+        return
+    machine.copy_result(code, row, site, frame.row)
+
+
+def _set_edge(machine: Machine, frame: Frame, edge: Column, target: int) -> None:
+    if frame.renews == NONE:
+        edge.view[frame.row] = target
+    else:
+        machine.trace.journal.put(edge, frame.row, target)
+
+
+def _family(machine: Machine, code: Code, environment: int, user: int, context: int, values: tuple[Any, ...]) -> int:
+    """A new row with its arguments, environment and user."""
+    trace = machine.trace
+    table = trace.tables[code.index]
+    row = trace.journal.allocate(table)
+    for position, value in enumerate(values):
+        table.columns[position].fill(row, value)  # type: ignore[union-attr]
+    assert table.environment is not None
+    table.environment.view[row] = environment
+    table.user.view[row] = user
+    table.set_context(row, context)
+    if table.child_position is not None:
+        bag = table.children.get(environment)
+        if bag is None:
+            positions = table.child_position
+            bag = table.children[environment] = Bag(lambda item: (positions, item))
+            trace.journal.note(table.children.pop, environment)
+        bag.add(row, trace.journal)
+    return row
+
+
+# -------------------------------------------------------------------------------------------------- calls
+
+
+def _do_call(machine: Machine, frame: Frame, index: int, slot: Slot) -> None:
+    code, row, trace = frame.code, frame.row, machine.trace
+    site = code.first_site + index
+    edge = trace.tables[code.index].edges[index]
+    if frame.renews != NONE and frame.renews not in machine.handler.structural and edge.view[row] >= 0:
+        _copy_or_wait(machine, frame, edge.view[row], site)
+        return
+    operator, *rest = trace.read(site, row)
+    if (
+        machine.handler.pending
+        and isinstance(operator, Exchangeable)
+        and machine.blocked_by([operator.node], row, NONE)
+    ):
+        # the maker's parameters change; that its value is in a list, or an argument, shows nothing of it
+        frame.position -= 1
+        return
+    values = tuple(rest)
+    match operator:
+        case Closure():
+            _call_closure(machine, frame, index, slot, operator, values)
+        case Memo():
+            _call_memo(machine, frame, index, slot, operator, values)
+        case Random() | Exchangeable():
+            _set_edge(machine, frame, edge, RANDOM_EDGE if isinstance(operator, Random) else MAKER_EDGE)
+            if isinstance(operator, Random):
+                values = _with_defaults(machine, operator, values, frame, index)
+            _choice(machine, frame, index, operator, values)
+        case Deterministic():
+            _set_edge(machine, frame, edge, PRIMITIVE_EDGE)
+            try:
+                value = apply_checked(operator, values, slot.span)
+            except VentureError as error:
+                raise error.at(slot.span, trace.call_chain(code, index, row)) from None
+            _refuse_deterministic(machine, frame, index)
+            machine.store(frame, index, value)
+        case Maker():
+            raise ArgumentError(f"{operator.name} must be called by its name", slot.span)
+        case _:
+            chain = trace.call_chain(code, index, row)
+            raise ArgumentError(f"{show(operator)} is not a procedure", slot.span, chain=chain)
+
+
+def _with_defaults(
+    machine: Machine, record: Random, values: tuple[Any, ...], frame: Frame, index: int
+) -> tuple[Any, ...]:
+    if len(values) == len(record.arguments):
+        return values
+    span = frame.code.slots[index].span
+    return check_arguments(record, values, span)
+
+
+def _call_closure(
+    machine: Machine, frame: Frame, index: int, slot: Slot, operator: Closure, values: tuple[Any, ...]
+) -> None:
+    code, row, trace = frame.code, frame.row, machine.trace
+    body = operator.code
+    if len(values) != body.arity:
+        error = wrong_count(body.name, body.arity, len(values), slot.span)
+        raise error.at(None, trace.call_chain(code, index, row))
+    node = (code.first_site + index) << 32 | row
+    evidence = _evidence(machine, frame, index)
+    if evidence is not NO_EVIDENCE and frame.renews == NONE:
+        trace.set_observed(code, index, row, True)
+    inner = _family(machine, body, operator.row, node, _inner_context(machine, code, index, row), values)
+    _set_edge(machine, frame, trace.tables[code.index].edges[index], body.index << 32 | inner)
+    machine.push(Frame(body, inner, body.steps, evidence))
+
+
+def _call_memo(machine: Machine, frame: Frame, index: int, slot: Slot, operator: Memo, values: tuple[Any, ...]) -> None:
+    code, row, trace = frame.code, frame.row, machine.trace
+    site = code.first_site + index
+    edge = trace.tables[code.index].edges[index]
+    evidence = _evidence(machine, frame, index)
+    if evidence is not NO_EVIDENCE:
+        if frame.renews == NONE:
+            trace.set_observed(code, index, row, True)
+        machine.carrier.refuse_moving(code, index, row, "a memoized procedure whose key is random")
+        machine.carrier.refuse_random_way(code, row)
+    body = _memoized_body(machine, operator, slot, len(values), frame, index)
+    try:
+        key = memo_key(values)
+        found = operator.entries.get(key)
+    except (VentureError, TypeError) as error:
+        message = error.message if isinstance(error, VentureError) else f"a value cannot be a key: {error}"
+        raise ArgumentError(message, slot.span, chain=trace.call_chain(code, index, row)) from error
+    if found is not None:
+        if (body.index, found) in machine.unfinished:
+            raise machine.needs_itself(code, index, row)
+        if machine.handler.pending and machine.blocked_result(body, found):
+            frame.position -= 1
+            return
+        trace.users.add(body, found, site, row)
+        _set_edge(machine, frame, edge, body.index << 32 | found)
+        machine.copy_result(body, found, site, row, fresh=frame.renews == NONE)
+        if evidence is not NO_EVIDENCE:
+            machine.carrier.to_family(body, found, evidence, [site << 32 | row])
+        return
+    inner = _memoized_family(machine, operator, key, site << 32 | row, values)
+    _set_edge(machine, frame, edge, body.index << 32 | inner)
+    machine.push(Frame(body, inner, body.steps, evidence))
+
+
+def _memoized_family(machine: Machine, memo: Memo, key: Hashable, user: int, values: tuple[Any, ...]) -> int:
+    """The row of a new family of a memoized procedure, about to be evaluated."""
+    body = memo.procedure.code
+    row = _family(machine, body, memo.procedure.row, user, 0, values)
+    table = machine.trace.tables[body.index]
+    if table.memos is None:
+        table.memos = [None] * len(table.live)
+    table.memos[row] = memo
+    memo.entries.add(key, row)
+    machine.trace.journal.note(KeyIndex.remove, memo.entries, key)
+    machine.trace.constants.made(memo, row)
+    machine.unfinished.add((body.index, row))
+    return row
+
+
+def fill(machine: Machine, memo: Memo, values: tuple[Any, ...]) -> None:
+    """Evaluate a family of a memoized procedure that nobody uses yet, if there is none for these values."""
+    key = memo_key(values)
+    if key not in memo.entries:
+        body = memo.procedure.code
+        machine.push(Frame(body, _memoized_family(machine, memo, key, NONE, values), body.steps))
+        machine.run()
+
+
+def _memoized_body(machine: Machine, operator: Memo, slot: Slot, given: int, frame: Frame, index: int) -> Code:
+    body = operator.procedure.code
+    if given != body.arity:
+        chain = machine.trace.call_chain(frame.code, index, frame.row)
+        raise wrong_count(body.name, body.arity, given, slot.span).at(None, chain)
+    return body
+
+
+def _refuse_deterministic(machine: Machine, frame: Frame, index: int) -> None:
+    if _evidence(machine, frame, index) is not NO_EVIDENCE:
+        raise deterministic_evidence(machine.trace, frame.code, index, frame.row)
+
+
+STEPS: dict[Kind, Step] = {
+    Kind.ARGUMENT: _renew_argument,
+    Kind.DETERMINISTIC: _do_deterministic,
+    Kind.RANDOM: _do_random,
+    Kind.CALL: _do_call,
+    Kind.IF: _do_if,
+    Kind.MEM: _do_mem,
+    Kind.MAKER: _do_maker,
+}
+"""Kind of a slot -> what its step does."""

@@ -37,6 +37,23 @@ def write(folder: Path, text: str) -> str:
     return str(path)
 
 
+def test_kernels_of_each_way_make_the_same_draws(program: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from venture_lite.interpreter.model import WAYS
+    from venture_lite.shell.cli import KERNELS
+
+    told = []
+    for way in WAYS:
+        assert main(["run", str(program), "--seed", "1", "--kernels", way]) == 0
+        told.append(capsys.readouterr().out)
+    assert told[0] == told[1] == told[2]
+    assert WAYS == KERNELS
+
+
+def test_kernels_of_no_way_are_wrong_usage(program: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", str(program), "--kernels", "fast"]) == 2
+    assert all(way in capsys.readouterr().err for way in ("compiled", "interpreted", "checked"))
+
+
 def test_values_go_to_standard_output(program: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", str(program), "--seed", "1"]) == 0
     out = capsys.readouterr().out

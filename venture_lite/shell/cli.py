@@ -33,6 +33,8 @@ SIGNALLED = 128
 # what is said at the end, by signal (Windows has no SIGHUP)
 ENDED_BY = {signal.SIGTERM: "terminated", getattr(signal, "SIGHUP", None): "the terminal has hung up"}
 
+KERNELS = ("compiled", "interpreted", "checked")
+"""How kernels may make transitions: `interpreter.model.WAYS`, which costs an import."""
 EXAMPLES = """\
 examples:
   venture run model.vnt --seed 1
@@ -73,6 +75,9 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--chains", type=_positive, metavar="K", default=1, help="independent runs, in K processes")
     run.add_argument("--out", type=Path, metavar="FILE", help="write draws to a .npz, .csv or .nc file")
     run.add_argument("--json", action="store_true", help="print one JSON object a line")
+    run.add_argument(
+        "--kernels", choices=KERNELS, default=KERNELS[0], help="by fast ways, by the interpreter, or both and compared"
+    )
     check = commands.add_parser(
         "check",
         help="find what is wrong with a program without running it",
@@ -235,6 +240,7 @@ def _execute(options: argparse.Namespace, printer: Printer, stop: Stop) -> None:
         options.nested_calls,
         options.memory_mb,
         printer.is_watched,
+        options.kernels,
     )
     if options.seed is None:
         say(f"seed: {seed}")

@@ -72,6 +72,8 @@ class Job:
     memory_mb: float | None
     # whether somebody watches how far it is
     watched: bool = False
+    # how transitions are made, one of `interpreter.model.WAYS`
+    kernels: str = "compiled"
 
 
 class ProgramFailed(Exception):
@@ -126,6 +128,7 @@ def run_chain(
             progress=Tracker(progressed) if job.watched else Silent(),
             nested_calls=job.nested_calls,
             memory_mb=job.memory_mb,
+            kernels=job.kernels,
         )
         if look_at is not None:
             look_at(model.collecting)

@@ -11,6 +11,7 @@ import pytest
 
 from venture_lite import Venture, VentureError
 from venture_lite.audit.snapshot import snapshot
+from venture_lite.interpreter.kernel import Interpreted
 from venture_lite.shell.cli import main
 
 Explained = Callable[..., tuple[int, str]]
@@ -195,6 +196,26 @@ def test_the_ways_are_those_of_the_session() -> None:
     assert ways["compiled"] == ["planned", "refused", planned, "all particles at once, in columns"]
     assert ways["checked"] == ["planned", "refused", planned, "particle by particle"]
     assert ways["interpreted"] == ["interpreted", "refused", "interpreted", "particle by particle"]
+
+
+@pytest.mark.parametrize(
+    ("program", "kernel", "ways"),
+    [
+        ("[assume x (normal 0 1)] [observe (normal x 1) 1]", "(mh default one {})", {"planned"}),
+        ("[assume x (normal 0 1)] [observe (normal x 1) 1]", "(slice default one 1 8 {})", {"planned"}),
+        ("[assume b (flip)] [assume m (if b 1 (gamma 1 1))]", "(mh default one {})", {"interpreted", "planned"}),
+        (CHANGING.split("[force")[0], "(mh default all {})", {"interpreted"}),
+    ],
+)
+def test_what_is_said_happens(program: str, kernel: str, ways: set[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    steps, step = [], Interpreted.step
+    monkeypatch.setattr(Interpreted, "step", lambda self, nodes, at: steps.append(nodes) or step(self, nodes, at))
+    v = Venture(seed=1)
+    v.execute(program)
+    found = v.explain(kernel.format(20))
+    assert {kind.course.way for part in found.parts for kind in part.kinds or ()} <= ways
+    v.infer(kernel.format(20))
+    assert bool(steps) == ("interpreted" in ways)
 
 
 def test_many_blocks_are_looked_at_in_part() -> None:

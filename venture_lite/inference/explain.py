@@ -129,6 +129,7 @@ def _explained(depth: int, part: Part) -> ExplainedPart:
         note = f"and {counted(len(blocks) - MOST_BLOCKS, 'block')} more, not looked at"
     found: dict[Any, list[BlockKind]] = {}
     for key, nodes in blocks[:MOST_BLOCKS]:
+        selection.model.poll()
         kind = _kind(part, selection, key, nodes)
         alike = kind.names, tuple(text for text, *_ in kind.touched), kind.course
         found.setdefault(alike, []).append(kind)

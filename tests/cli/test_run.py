@@ -51,7 +51,8 @@ def test_kernels_of_each_way_make_the_same_draws(program: Path, capsys: pytest.C
 
 def test_kernels_of_no_way_are_wrong_usage(program: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", str(program), "--kernels", "fast"]) == 2
-    assert all(way in capsys.readouterr().err for way in ("compiled", "interpreted", "checked"))
+    said = capsys.readouterr().err
+    assert all(way in said for way in ("compiled", "interpreted", "checked"))
 
 
 def test_values_go_to_standard_output(program: Path, capsys: pytest.CaptureFixture[str]) -> None:

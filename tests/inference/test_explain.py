@@ -166,6 +166,10 @@ def test_json_is_one_object_an_inference(run: Explained) -> None:
     assert kernel["kinds"][1]["touched"][-1] == {"text": "weighs (normal mu 0.1)", "fewest": 3, "most": 3}
 
 
+def test_a_program_that_infers_nothing_shows_nothing(run: Explained) -> None:
+    assert run("[assume x 1]") == (0, "")
+
+
 def test_of_a_loop_the_first_pass_is_explained(run: Explained) -> None:
     program = "[assume x (normal 0 1)]\nfor n in 1...5:\n  [observe (normal x 1) n]\n  [infer (mh default one 1)]"
     text = run(program)[1]

@@ -305,7 +305,10 @@ def _explain(options: argparse.Namespace, stop: Stop) -> int:
             with warnings_to(lambda text: say(f"warning: {text}")):
                 explained = Venture(seed=options.seed).explain_source(source, parameters)
             found = [json.dumps(one.as_dict()) if options.json else str(one) for one in explained]
-        write_line("\n".join(found) if options.json else "\n\n".join(found), sys.stdout)
+        if found:
+            write_line("\n".join(found) if options.json else "\n\n".join(found), sys.stdout)
+        else:
+            say("note: the program infers nothing")
     except UsageError as error:
         say(str(error))
         return USAGE

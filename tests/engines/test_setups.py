@@ -4,6 +4,7 @@ after everything that a session can do in between, and no larger than the data."
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,8 @@ from venture_lite import Venture, VentureError
 from venture_lite.audit.invariants import check
 from venture_lite.engines.firefly.firefly import Firefly
 from venture_lite.engines.firefly.firefly_bounds import bright_probability
-from venture_lite.trace import setups as setups_module
-from venture_lite.trace.setups import SetUps
+from venture_lite.trace import kept as kept_module
+from venture_lite.trace.kept import Kept
 
 FIREFLY = "(flymc w all auto 'map 0.05 'drift 0.2 5)"
 PROXY = "(subsampled_mh w all 50 0.1 'drift 0.2 'proxy 5)"
@@ -125,7 +126,7 @@ def test_the_program_and_its_data_are_followed(kernel: str, change: Callable[[Ve
     v.infer(kernel)
     change(v)
     if name == "none":
-        assert not v.traces[0].setups.names()
+        assert not v.traces[0].kept.names()
         return
     assert details(v, kernel)[f"set-ups {name}"] == 1
     check(v.traces[0])
@@ -165,8 +166,8 @@ def test_an_interruption_at_any_point_leaves_right_set_ups(kernel: str) -> None:
 def _assert_states_are_right(v: Venture) -> None:
     model = v.traces[0]
     check(model)
-    for key in model.setups.names():
-        kept = model.setups.find(key)
+    for key in model.kept.names():
+        kept = model.kept.find(key)
         if isinstance(kept, Firefly):
             _assert_firefly_is_right(kept)
 
@@ -217,7 +218,7 @@ def test_rows_that_come_and_go_place_bounds_at_the_mode_of_those_that_there_are(
     )  # fmt: skip
     v.infer("(cycle ((flymc w each auto 'map 0.3 'drift 0.5 1) (gibbs z one 1)) 40)")
     _assert_states_are_right(v)
-    kept = [v.traces[0].setups.find(key) for key in v.traces[0].setups.names()]
+    kept = [v.traces[0].kept.find(key) for key in v.traces[0].kept.names()]
     for firefly in (each for each in kept if isinstance(each, Firefly)):
         assert firefly._mode is not None
         assert firefly._collapsed.reference == pytest.approx(firefly.linear.mode()[0], abs=1e-4)
@@ -236,8 +237,8 @@ class Bytes:
 
 
 def test_the_oldest_goes_first() -> None:
-    limit = 4 * setups_module.ANYWAY
-    kept = SetUps(lambda: limit)
+    limit = 4 * kept_module.ANYWAY
+    kept = Kept(lambda: limit)
     for name, count in (("mode", 1000), ("a", limit // 2), ("b", limit // 4), ("c", limit // 8)):
         kept.keep(name, Bytes(count))
     assert kept.names() == ["mode", "a", "b", "c"]
@@ -251,20 +252,36 @@ def test_the_oldest_goes_first() -> None:
 
 
 def test_many_small_ones_go_too() -> None:
-    kept = SetUps(lambda: 0)
+    kept = Kept(lambda: 0)
     for k in range(100):
-        kept.keep(k, Bytes(setups_module.SMALL))
-    assert kept.bytes_used() <= setups_module.ANYWAY
+        kept.keep(k, Bytes(kept_module.SMALL))
+    assert kept.bytes_used() <= kept_module.ANYWAY
     assert kept.names()[-1] == 99
 
 
 def test_set_ups_of_a_session_stay_within_its_data(monkeypatch: pytest.MonkeyPatch) -> None:
     """Three states of 100 rows each take more than the data do."""
-    monkeypatch.setattr(setups_module, "ANYWAY", 0)
-    monkeypatch.setattr(setups_module, "SMALL", 2000)
+    monkeypatch.setattr(kept_module, "ANYWAY", 0)
+    monkeypatch.setattr(kept_module, "SMALL", 2000)
     v = regression()
     model = v.traces[0]
     for kernel in (FIREFLY, FIREFLY.replace("'map", "'untuned"), FIREFLY.replace("0.2 5", "0.2 'precondition 5")):
         v.infer(kernel)
-    assert sum(key[0] == "firefly" for key in model.setups.names()) == 1
+    assert sum(key[0] == "firefly" for key in model.kept.names()) == 1
     assert details(v, FIREFLY)["set-ups made"] == 1
+
+
+def test_what_is_kept_is_found_with_the_stamp_that_it_was_kept_with() -> None:
+    kept = Kept(lambda: 0)
+    made = np.zeros(3)
+    scale = SimpleNamespace(at=made, bytes_used=lambda: made.nbytes)
+    kept.keep("scale", scale, stamp=0)
+    assert kept.find("scale", stamp=0) is scale
+    assert kept.find("scale", stamp=1) is None
+    assert kept.find("scale") is None
+
+
+def test_what_lasts_is_made_once_for_its_owner() -> None:
+    kept, made = Kept(lambda: 0), []
+    assert kept.lasting(made.append, 1) is kept.lasting(made.append, 2)
+    assert made == [1]

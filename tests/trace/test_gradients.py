@@ -27,7 +27,7 @@ from venture_lite.interpreter.weights import NARROW
 def log_joint(model: Model, block: Sequence[int]) -> float:
     """Of the whole trace, with the Jacobians of the block's transforms; -inf where a choice is impossible."""
     trace = model.trace
-    weight = log_score(trace, model.kept)
+    weight = log_score(trace, model.weights)
     for node in block:
         operator, arguments = trace.application(node)
         transform = transform_of(operator)

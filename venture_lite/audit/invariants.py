@@ -75,7 +75,7 @@ class _Checker:
         self.broken.extend(alike_in_order(self.trace, self.free))
         self.maker_statistics()
         self.globals()
-        self.broken.extend(self.model.kept.check())
+        self.broken.extend(self.model.weights.check())
         self.log_score()
         return self.broken
 

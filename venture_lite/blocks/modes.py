@@ -36,20 +36,20 @@ class Mode:
 
 def mode_of(linear: LinearBlock) -> tuple[Mode, bool]:
     """The kept mode, or one that is found now, and whether it was kept."""
-    setups = linear.model.setups
+    owner = linear.model.kept
     key = ("mode", *linear.block, linear.size)
-    kept: Mode | None = setups.find(key)
+    kept: Mode | None = owner.find(key)
     if kept is not None and is_current(kept, linear):
         return kept, True
     at, norm, evaluations = linear.mode()
-    made = Mode(at, norm, evaluations, setups.edition, digest_of(linear))
-    setups.keep(key, made)
+    made = Mode(at, norm, evaluations, owner.edition, digest_of(linear))
+    owner.keep(key, made)
     return made, False
 
 
 def is_current(mode: Mode, linear: LinearBlock) -> bool:
     """Whether the block reads the data that it read. A directive that was added may have nothing to do with it."""
-    edition = linear.model.setups.edition
+    edition = linear.model.kept.edition
     if mode.edition != edition and mode.digest == digest_of(linear):
         mode.edition = edition
     return mode.edition == edition

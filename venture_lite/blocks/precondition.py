@@ -48,9 +48,9 @@ INSTEAD = (
 )
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Scale:
-    """The normal at a block's mode. Mutable: `edition` follows the trace's."""
+    """The normal at a block's mode."""
 
     # (D,), in free coordinates, or a linear block's values, which are the same
     mode: np.ndarray
@@ -58,7 +58,6 @@ class Scale:
     root: np.ndarray
     # which curvature it was made from
     curvature: str
-    edition: int
 
     def draw(self, rng: np.random.Generator) -> np.ndarray:
         found: np.ndarray = self.mode + self.root @ rng.standard_normal(len(self.mode))
@@ -179,7 +178,7 @@ def scale_of(densities: Densities, density: BlockDensity, block: tuple[int, ...]
     linear = _linear(model, block)
     if linear is None:
         made = _found(densities, density, block)
-        model.setups.keep(_key(block, density.size), made)
+        model.kept.keep(_key(block, density.size), made, model.kept.edition)
         return made, False
     mode, was_kept = mode_of(linear)
     densities.rows += (LOOKS + (0 if was_kept else mode.evaluations)) * density.rows
@@ -193,10 +192,10 @@ def scale_of_linear(linear: LinearBlock) -> tuple[Scale, bool]:
     if kept is not None:
         return kept, True
     mode, _ = mode_of(linear)
-    made = Scale(mode.at, *linear.preconditioner(mode.at), model.setups.edition)
+    made = Scale(mode.at, *linear.preconditioner(mode.at))
     if not made.describes(linear.log_density):
         raise _not_normal(model, block)
-    model.setups.keep(_key(block, linear.size), made)
+    model.kept.keep(_key(block, linear.size), made, model.kept.edition)
     return made, False
 
 
@@ -205,8 +204,8 @@ def _key(block: Sequence[int], size: int) -> tuple[Any, ...]:
 
 
 def _kept(model: Model, block: Sequence[int], size: int) -> Scale | None:
-    found: Scale | None = model.setups.find(_key(block, size))
-    return found if found is not None and found.edition == model.setups.edition else None
+    found: Scale | None = model.kept.find(_key(block, size), model.kept.edition)
+    return found
 
 
 def _linear(model: Model, block: tuple[int, ...]) -> LinearBlock | None:
@@ -233,7 +232,7 @@ def _found(densities: Densities, density: BlockDensity, block: tuple[int, ...]) 
         peak = mode_search.search(evaluate, start)
         if not peak.is_maximum:
             raise _no_mode(density, block, start, peak.at)
-        made = Scale(peak.at, *mode_search.root_of(peak.curvature), model.setups.edition)
+        made = Scale(peak.at, *mode_search.root_of(peak.curvature))
         if not made.describes(lambda free: None if (found := evaluate(free)) is None else found[0]):
             raise _not_normal(model, block)
     return made

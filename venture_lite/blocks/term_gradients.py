@@ -104,7 +104,7 @@ class SiteTerms:
         # a slice or an index array
         self.rows: Any = self.table.rows() if rows is None else rows
         self.count = self.rows.stop - self.rows.start if isinstance(self.rows, slice) else len(self.rows)
-        self.group = model.kept.group(site)
+        self.group = model.weights.group(site)
         self.tape = Tape(trace, self.code, slot.arguments, call, family)
         # for each leaf the moving nodes among those that the rows read
         self.nodes = [self._moving(leaf) for leaf in self.tape.leaves]

@@ -23,7 +23,7 @@ from venture_lite.interpreter.transaction import Transaction
 from venture_lite.interpreter.weights import Group, KeptWeights, Weight, log_density
 from venture_lite.program.code import Code, Global, Kind
 from venture_lite.trace.explain import explain_refs
-from venture_lite.trace.setups import SetUps
+from venture_lite.trace.kept import Kept
 from venture_lite.trace.table import Table
 from venture_lite.trace.trace import Trace
 from venture_lite.values import freeze, show
@@ -102,8 +102,8 @@ class Model:
             library.model = self
         self.machine = Machine(self.trace, STEPS, limits)
         self.machine.handler = Stoppable(self)
-        self.kept = KeptWeights(self.trace)
-        self.regenerator = Regenerator(self.trace, self.machine, self.kept)
+        self.weights = KeptWeights(self.trace)
+        self.regenerator = Regenerator(self.trace, self.machine, self.weights)
 
         # transactions that are open, one inside another
         self.transactions = 0
@@ -117,11 +117,8 @@ class Model:
         self.maybe_impossible = False
         # the observation that made it so
         self.impossible_since: Span | None = None
-        # what `reassign.plans_of` and `session.shapes` keep here
-        self.reassignments: Any = None
-        self.shapes: Any = None
-        # what engines have made ready
-        self.setups = SetUps(self.trace.bytes_used)
+        # what was made ready once, for engines and for fast ways
+        self.kept = Kept(self.trace.bytes_used)
 
     def poll(self) -> None:
         """A point at which an interruption can come: raises KeyboardInterrupt if one has."""
@@ -341,7 +338,7 @@ class Model:
         flags.extend(bytes(len(table.live) - len(flags)))
         flags[first : first + count] = b"\x01" * count
         site = code.first_site + code.result_slot
-        group = self.kept.group(site)
+        group = self.weights.group(site)
         try:
             weight = group.weigh(slice(first, first + count))
         except VentureError as error:
@@ -351,7 +348,7 @@ class Model:
             self.note_impossible(code.span)
             self._find_impossible(code, first, count)
         if first == 0 and table.dead == 0:
-            self.kept.keep(site, weight)
+            self.weights.keep(site, weight)
         return Rows(code, range(first, first + count), True)
 
     def _find_impossible(self, code: Code, first: int, count: int) -> None:
@@ -415,7 +412,7 @@ class Model:
 
     def log_score(self) -> Weight:
         """Log joint density of all live choices."""
-        return log_score(self.trace, self.kept)
+        return log_score(self.trace, self.weights)
 
 
 def _put_forced(forced: dict[int, Any], node: int, before: Any) -> None:

@@ -101,7 +101,7 @@ class Plan:
                 old = self._present(proposal.counts, journal.version)
                 weight = Weight()
                 for site in self._groups:
-                    weight.minus_also(model.kept.all_rows(site))
+                    weight.minus_also(model.weights.all_rows(site))
                 weight.minus_also(old)
                 new, ratio = self._renew(proposal)
                 weight.total += ratio
@@ -203,10 +203,10 @@ class Plan:
         for node in self._absorbing:
             weight.add_choice(trace, node, log_density(trace, node))
         for group in self._users:
-            weight.plus(self._model.kept.users(group).weigh(group.rows.array()))
+            weight.plus(self._model.weights.users(group).weigh(group.rows.array()))
 
     def _absorb_groups(self) -> Weight:
         weight = Weight()
         for site in self._groups:
-            weight.plus(self._model.kept.all_rows(site))
+            weight.plus(self._model.weights.all_rows(site))
         return weight

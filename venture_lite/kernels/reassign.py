@@ -48,10 +48,7 @@ class FollowedRow:
 
 def plans_of(model: Model) -> Reassignments:
     """The model's plans: made once, since their functions take a millisecond each to write."""
-    if model.reassignments is None:
-        model.reassignments = Reassignments(model)
-    found: Reassignments = model.reassignments
-    return found
+    return model.kept.lasting(Reassignments, model)
 
 
 class Reassignments:

@@ -128,7 +128,7 @@ class Directory:
         """Make a directive final."""
         self.chains.commit()
         for model in self.chains.models:
-            model.setups.extended()
+            model.kept.extended()
         self.entries[live.id] = live
         self.next_id = live.id + 1
         self.revision += 1
@@ -283,7 +283,7 @@ class Directory:
     def _let_go_of_setups(self) -> None:
         """Choices have gone, and others may come to stand in their places."""
         for model in self.chains.models:
-            model.setups.clear()
+            model.kept.clear()
 
     def _refuse_used(self, live: Live, span: Span) -> None:
         assert live.name is not None

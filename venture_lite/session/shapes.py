@@ -73,10 +73,7 @@ class Shapes:
 
 def shapes_of(model: Model) -> Shapes:
     """The model's shapes."""
-    if model.shapes is None:
-        model.shapes = Shapes(model)
-    found: Shapes = model.shapes
-    return found
+    return model.kept.lasting(Shapes, model)
 
 
 def let_go(model: Model, codes: list[Code]) -> None:

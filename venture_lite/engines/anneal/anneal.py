@@ -110,7 +110,7 @@ class Annealing:
         move = self._heat_to if self.tempers else self._move_to
         self._part = 0.0
         # while data are out others are read
-        self.model.setups.extended()
+        self.model.kept.extended()
         try:
             for step, size in enumerate(sizes):
                 move(assignments, subsample, size)
@@ -122,7 +122,7 @@ class Annealing:
             self._put_back(data, assignments, saved)
             raise
         finally:
-            self.model.setups.extended()
+            self.model.kept.extended()
 
     # --------------------------------------------------------------------------------------- the subsample
 

@@ -127,7 +127,7 @@ class Firefly:
     def follows(self, warn: Callable[[str], None]) -> bool:
         """Whether the state serves a program that runs now: the mode is that of the model and its data."""
         self.warn = warn
-        if self._mode is None or self._mode.edition == self.model.setups.edition:
+        if self._mode is None or self._mode.edition == self.model.kept.edition:
             return True
         return is_current(self._mode, LinearBlock(self.model, self._sections_now(), self.block))
 

@@ -235,13 +235,12 @@ class FireflyMonteCarlo(BlockKernel):
         return ("firefly", *block, *self.settings.made_from)
 
     def _kept_or_made(self, block: tuple[int, ...]) -> Firefly:
-        setups = self.model.setups
-        kept: Firefly | None = setups.find(self._key(block))
+        kept: Firefly | None = self.model.kept.find(self._key(block))
         if kept is not None and kept.follows(self.program.warn):
             self._counts["set-ups kept"] += 1
             return kept
         made = Firefly(self.model, block, self.settings, self.program.warn)
-        setups.keep(self._key(block), made)
+        self.model.kept.keep(self._key(block), made)
         self._counts["set-ups made"] += 1
         if made.is_scale_new:
             self._new.add(block)
@@ -267,7 +266,7 @@ class FireflyMonteCarlo(BlockKernel):
             moved = self.move(firefly, step)
         except BaseException:
             # it may be in the middle of a change
-            self.model.setups.drop(self._key(tuple(nodes)))
+            self.model.kept.drop(self._key(tuple(nodes)))
             raise
         finally:
             self._count(firefly, is_adapting)

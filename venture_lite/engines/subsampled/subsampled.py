@@ -179,7 +179,7 @@ class Subsampled(BlockKernel):
             try:
                 read.expansion.watch(decision.rows, self.settings.batch)
             except BaseException:
-                model.setups.drop(self._key(nodes))
+                model.kept.drop(self._key(nodes))
                 raise
             self._expanded += read.expansion.rows - before
         if self.record.is_skewed():
@@ -201,7 +201,7 @@ class Subsampled(BlockKernel):
             read = self._read(block)
         except BaseException:
             # it may be in the middle of a change
-            self.model.setups.drop(self._key(block))
+            self.model.kept.drop(self._key(block))
             raise
         if read is None:
             return None
@@ -218,8 +218,7 @@ class Subsampled(BlockKernel):
 
     def _read(self, block: tuple[int, ...]) -> Read | None:
         """What is kept of a block's rows, brought up to date."""
-        setups = self.model.setups
-        kept: Read | None = setups.find(self._key(block))
+        kept: Read | None = self.model.kept.find(self._key(block))
         if kept is None or not kept.sections.plan.is_valid():
             try:
                 sections = Sections.of(self.model, block)
@@ -234,7 +233,7 @@ class Subsampled(BlockKernel):
         else:
             sections = kept.sections
         made = self._made(sections, block, kept)
-        setups.keep(self._key(block), made)
+        self.model.kept.keep(self._key(block), made)
         return made
 
     def _count_kept(self, expansion: Expansion | None, block: tuple[int, ...]) -> None:

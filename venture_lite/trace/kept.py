@@ -1,14 +1,18 @@
-"""What engines have made ready for blocks of one trace: modes, scales, bounds and expansions, kept between inferences.
+"""What is made ready once and kept with a trace: modes, scales, bounds and expansions for blocks, plans for shapes.
 
-A set-up is found by its block and by what it was made from. What only centres or scales stays until the program or its
-data change (`edition`); what must be exact for the target looks itself, at every use, what it read. A set-up in the
-middle of whose change an error came is dropped by the engine that changed it.
+A kept thing is found by its key, usually the block and what it was made from, and it is valid while the stamp that it
+was kept with is the present one. What only centres or scales has the `edition` for a stamp, which changes with the
+program and its data; what must be exact for the target looks itself, at every use, what it read. A thing in the middle
+of whose change an error came is dropped by the engine that changed it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
+
+Owner = TypeVar("Owner")
+Made = TypeVar("Made")
 
 ANYWAY = 1 << 20
 """Bytes that set-ups may take where the data take less."""
@@ -21,27 +25,37 @@ class SetUp(Protocol):
         """Memory that goes when the set-up goes: what it shares with the trace aside."""
 
 
-class SetUps:
-    """The set-ups of one trace, the one used last at the end. Together they take no more bytes than the trace's tables;
-    the oldest go first. The one of many rows that was used last stays, whatever it takes."""
+class Kept:
+    """What is kept with one trace, what was used last at the end. Set-ups together take no more bytes than the trace's
+    tables; the oldest go first. The one of many rows that was used last stays, whatever it takes."""
 
     def __init__(self, bytes_of_data: Callable[[], int]) -> None:
         # changes with the program and its data
         self.edition = 0
         self._bytes_of_data = bytes_of_data
-        self._kept: dict[Hashable, Any] = {}
+        # key -> (stamp, set-up)
+        self._kept: dict[Hashable, tuple[Hashable, Any]] = {}
+        self._lasting: dict[Callable[[Any], Any], Any] = {}
 
-    def find(self, key: Hashable) -> Any:
-        """The set-up of this key, or None."""
-        found = self._kept.pop(key, None)
-        if found is not None:
-            self._kept[key] = found
-        return found
+    def find(self, key: Hashable, stamp: Hashable = None) -> Any:
+        """The set-up of this key, if it was kept with this stamp; else None."""
+        entry = self._kept.pop(key, None)
+        if entry is None:
+            return None
+        self._kept[key] = entry
+        return entry[1] if entry[0] == stamp else None
 
-    def keep(self, key: Hashable, made: SetUp) -> None:
+    def keep(self, key: Hashable, made: SetUp, stamp: Hashable = None) -> None:
         self._kept.pop(key, None)
-        self._kept[key] = made
+        self._kept[key] = stamp, made
         self.trim()
+
+    def lasting(self, kind: Callable[[Owner], Made], owner: Owner) -> Made:
+        """The one thing of a kind, made from its owner where it is asked for first; it stays as long as the trace."""
+        if kind not in self._lasting:
+            self._lasting[kind] = kind(owner)
+        found: Made = self._lasting[kind]
+        return found
 
     def drop(self, key: Hashable) -> None:
         self._kept.pop(key, None)
@@ -57,7 +71,7 @@ class SetUps:
 
     def trim(self) -> None:
         """Keep within the limit: the oldest of what is kept by rows goes first, then the oldest modes and scales."""
-        sizes = {key: made.bytes_used() for key, made in self._kept.items()}
+        sizes = {key: made.bytes_used() for key, (_, made) in self._kept.items()}
         used = sum(sizes.values())
         if used <= ANYWAY or used <= (limit := max(self._bytes_of_data(), ANYWAY)):
             return
@@ -75,7 +89,7 @@ class SetUps:
             excess -= sizes[key]
 
     def bytes_used(self) -> int:
-        return sum(made.bytes_used() for made in self._kept.values())
+        return sum(made.bytes_used() for _, made in self._kept.values())
 
     def names(self) -> list[Hashable]:
         """The oldest first."""

@@ -12,8 +12,11 @@ from tests.posterior.cases import CASES
 from tests.posterior.engines import further
 from venture_lite import ArgumentError, Venture
 from venture_lite.errors import InternalError
+from venture_lite.interpreter.kernel import Move, Resimulation, metropolis
 from venture_lite.interpreter.weights import Weight
 from venture_lite.kernels import single_gibbs
+from venture_lite.kernels.checked import Checked
+from venture_lite.kernels.compiled import kernel
 from venture_lite.kernels.plan import Plan
 from venture_lite.kernels.reassign import Reassignment
 
@@ -65,6 +68,17 @@ def test_a_seed_gives_the_same_draws_in_each_way(name: str) -> None:
 def test_a_way_that_does_not_exist_is_refused() -> None:
     with pytest.raises(ArgumentError, match="kernels are 'compiled', 'interpreted' or 'checked', got 'fast'"):
         Venture(kernels="fast")
+
+
+def test_weights_may_differ_by_the_rounding_of_their_terms() -> None:
+    """A billionth of the sum of the magnitudes of some twenty terms, though these may cancel; no more."""
+    model = run(MANY, "(mh default one 1)", 1).traces[0]
+    checked = kernel(model, Move(Resimulation(model), metropolis(model)))
+    assert isinstance(checked, Checked)
+    nodes = model.trace.default.everything()[:1]
+    assert checked._agree(Weight(0, 0.0), Weight(0, 5e-9), nodes)
+    assert not checked._agree(Weight(0, 0.0), Weight(0, 1e-6), nodes)
+    assert not checked._agree(Weight(0, 0.0), Weight(1, 0.0), nodes)
 
 
 # ------------------------------------------------------------------------------------------- what is broken is noticed

@@ -106,6 +106,7 @@ CASES = [
     Bad("two observations in one loop", "for n in 1...2: [observe (f 7) n]", EvidenceError, (":1:26", "observed already (n = 2)"), MODEL),
     Bad("a second observation in a loop", "for n in 6...7: [observe (f n) 2]", EvidenceError, (":1:26", "(n = 7), at <input>:5:1 (i = 7)"), MODEL + "for i in 7...8: [observe (f i) 2]"),
     Bad("a random key on the way", "[observe (f k) 1]", EvidenceError, ("could move",), MODEL),
+    Bad("a block's key that a random key decides", "[assume v (tag 'v (m (list z)) (normal 0 1))]", ArgumentError, ("a block's key may not depend",), MODEL + "[assume m (mem (lambda (i) 3))]"),
     Bad("a random predicate to choices elsewhere", "[observe (if z x y) 1]", EvidenceError, ("could move",), MODEL),
     Bad("a random predicate to a memoized choice", "[observe (if z (f 1) (normal 0 1)) 1]", EvidenceError, ("made elsewhere",), MODEL),
     Bad("the other way round", "[observe (if z (normal 0 1) (f 1)) 1]", EvidenceError, ("made elsewhere",), MODEL),

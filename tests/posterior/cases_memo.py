@@ -101,6 +101,10 @@ def list_keys() -> Mapping[str, Expected]:
     return {"ij": pushforward(weights, lambda i, j: i + 2 * j)}
 
 
+def memory_of_a_choice() -> Mapping[str, Expected]:
+    return {"z": table({1: normal_pdf(5, 3, 1), 0: normal_pdf(5, 6, 1)})}
+
+
 def chosen_procedure() -> Mapping[str, Expected]:
     # Two memoized procedures; a flip chooses which one both calls use.
     w = {}
@@ -246,6 +250,16 @@ CASES = (
         exact=chosen_procedure,
         engines=EVERY,
         derivation="Two normal marginal likelihoods; the operator is a random choice between memoized procedures.",
+    ),
+    Case(
+        name="memory_of_a_choice",
+        program="""
+            [assume z (flip)] [assume f (lambda (i) (normal i 1))] [assume g (lambda (i) (normal (* 2 i) 1))]
+            [assume h (mem (if z f g))] [observe (h 3) 5]""",
+        query={"z": "z"},
+        exact=memory_of_a_choice,
+        engines=EVERY,
+        derivation="Two normal densities; evidence stays with the family of a procedure that is memoized anew.",
     ),
     Case(
         name="unbounded_keys",

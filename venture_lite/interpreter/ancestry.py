@@ -67,10 +67,12 @@ def reads(
     keys_are_fixed: bool = False,
 ) -> bool:
     """Whether the values depend on a node that is sought; what a choice's distribution reads is left aside, and so is
-    what a maker's parameters do: it stays the procedure that it is."""
+    what a maker's parameters do: it stays the procedure that it is. A memoized procedure that is made anew has no
+    family that others have, so that what it is made of moves no evidence; a block's key it does change."""
 
     def beyond(node: int) -> list[int]:
-        return [] if _is_maker(trace, node) else depends_on(trace, node, keys_are_fixed)
+        is_left = _is_maker(trace, node) or (trace.is_memo(node) and not keys_are_fixed)
+        return [] if is_left else depends_on(trace, node, keys_are_fixed)
 
     return any(map(is_sought, reached(nodes_read(trace, code, row, refs), beyond)))
 

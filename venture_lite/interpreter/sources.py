@@ -186,12 +186,15 @@ def reached(nodes: Iterable[int], beyond: Callable[[int], Iterable[int]]) -> Ite
 
 def depends_on(trace: Trace, node: int, keys_are_fixed: bool = True) -> list[int]:
     """The nodes on which a value depends: those that it is computed from and those that decide on the way to it; none
-    for a choice. A memoized family's arguments depend on what its callers pass, unless `keys_are_fixed`."""
+    for a choice. With `keys_are_fixed` a memoized family's key decides which family a call finds; without, the family's
+    arguments depend on what its callers pass."""
     source = computed_from(trace, node)
     if source is None:
         return []
+    if keys_are_fixed:
+        return deciding_nodes(trace, node) + source_nodes(trace, source)
     code, slot, row = trace.decode(node)
-    if not keys_are_fixed and code.slots[slot].kind is Kind.ARGUMENT:
+    if code.slots[slot].kind is Kind.ARGUMENT:
         calls = map(trace.decode, trace.users.nodes(code, row))
         return [read for caller, call, at in calls for read in source_nodes(trace, Source(caller, at, call, slot))]
-    return deciding_nodes(trace, node) + source_nodes(trace, source)
+    return nodes_read(trace, code, row, (code.slots[slot].operator,)) + source_nodes(trace, source)

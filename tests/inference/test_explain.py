@@ -9,6 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.posterior.case import Case
+from tests.posterior.cases import CASES
 from venture_lite import Venture, VentureError
 from venture_lite.audit.snapshot import snapshot
 from venture_lite.interpreter.kernel import Interpreted
@@ -220,6 +222,32 @@ def test_what_is_said_happens(program: str, kernel: str, ways: set[str], monkeyp
     assert {kind.course.way for part in found.parts for kind in part.kinds or ()} <= ways
     v.infer(kernel.format(20))
     assert bool(steps) == ("interpreted" in ways)
+
+
+KERNELS = (
+    "(mh default one 5)", "(mh default all 5)", "(mh default one 'drift 0.1 5)", "(slice default each 1 8 1)",
+    "(gibbs default one 5)", "(hmc default all 0.1 3 1)", "(rejection default all 1)", "(pgibbs default ordered 3 1)",
+    "(subsampled_mh default one 2 0.1 1)", "(flymc default all auto 'untuned 0.1 'drift 0.1 1)",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES[::5], ids=lambda case: case.name)
+def test_any_program_can_be_explained(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The trace and its generator stay as they are. Kernels of which it says that all is planned leave nothing to the
+    interpreter."""
+    steps, step = [], Interpreted.step
+    monkeypatch.setattr(Interpreted, "step", lambda self, nodes, at: steps.append(nodes) or step(self, nodes, at))
+    v = Venture(seed=1)
+    v.execute(case.program, **case.parameters)
+    model = v.traces[0]
+    for kernel in KERNELS:
+        before, state = snapshot(model), model.trace.rng.bit_generator.state
+        found = v.explain(kernel)
+        assert (snapshot(model), model.trace.rng.bit_generator.state) == (before, state)
+        assert str(found)
+        if {kind.course.way for kind in found.parts[0].kinds or ()} == {"planned"}:
+            v.infer(kernel)
+    assert not steps
 
 
 def test_many_blocks_are_looked_at_in_part() -> None:

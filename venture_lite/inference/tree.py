@@ -229,7 +229,7 @@ def located(error: VentureError, action: Span) -> VentureError:
 
 
 @dataclass(frozen=True, slots=True)
-class Told(Part):
+class Reported(Part):
     """Runs parts and tells what came of it: `subsampled_mh_report`."""
 
     action: str

@@ -25,7 +25,7 @@ from venture_lite.engines.subsampled.sequential_test import Decision, NotFinite,
 from venture_lite.errors import ArgumentError, VentureError
 from venture_lite.inference.given import ActionForm
 from venture_lite.inference.program import Action, InferenceProgram
-from venture_lite.inference.tree import Part, Told
+from venture_lite.inference.tree import Part, Reported
 from venture_lite.interpreter.ancestry import readers_come_and_go
 from venture_lite.interpreter.impossible import REJECTING
 from venture_lite.interpreter.kernel import BlockKernel, Course, Move, Resimulation, metropolis
@@ -407,7 +407,7 @@ def _compile_report(program: InferenceProgram, given: ActionForm) -> Part:
         for name, value in engine.record.details().items():
             print(f"{name:>30}  {value:.4g}")
 
-    return Told(given.action, tell, parts=(kernel,))
+    return Reported(given.action, tell, parts=(kernel,))
 
 
 _WRITTEN = "SCOPE BLOCK NBATCH EPS ['drift SIGMA ['precondition]] ['proxy] ['bernstein] ['audit F] T)"

@@ -12,7 +12,7 @@ from tests.posterior.cases import CASES
 from tests.posterior.engines import further
 from venture_lite import ArgumentError, Venture
 from venture_lite.errors import InternalError
-from venture_lite.interpreter.kernel import Move, Resimulation, metropolis
+from venture_lite.interpreter.kernel import Metropolis, Move, Resimulation
 from venture_lite.interpreter.weights import Weight
 from venture_lite.kernels import single_gibbs
 from venture_lite.kernels.checked import Checked
@@ -73,7 +73,7 @@ def test_a_way_that_does_not_exist_is_refused() -> None:
 def test_weights_may_differ_by_the_rounding_of_their_terms() -> None:
     """A billionth of the sum of the magnitudes of some twenty terms, though these may cancel; no more."""
     model = run(MANY, "(mh default one 1)", 1).traces[0]
-    checked = kernel(model, Move(Resimulation(model), metropolis(model)))
+    checked = kernel(model, Move(Resimulation(model), Metropolis(model)))
     assert isinstance(checked, Checked)
     nodes = model.trace.default.everything()[:1]
     assert checked._agree(Weight(0, 0.0), Weight(0, 5e-9), nodes)

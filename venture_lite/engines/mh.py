@@ -17,7 +17,7 @@ from venture_lite.errors import KernelError
 from venture_lite.inference.given import ActionForm
 from venture_lite.inference.program import Action, InferenceProgram
 from venture_lite.inference.tree import Part
-from venture_lite.interpreter.kernel import BlockKernel, Course, Move, Resimulation, metropolis
+from venture_lite.interpreter.kernel import BlockKernel, Course, Metropolis, Move, Resimulation
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.selection import Selection
 from venture_lite.kernels.compiled import kernel
@@ -118,7 +118,7 @@ class Walk(BlockKernel):
 
     def __init__(self, model: Model, proposal: Drift) -> None:
         super().__init__(model)
-        self._moves = kernel(model, Move(proposal, metropolis(model)))
+        self._moves = kernel(model, Move(proposal, Metropolis(model)))
         self._preconditioner = proposal.preconditioner if isinstance(proposal, PreconditionedDrift) else None
         self.refuses_blocks = self._preconditioner is not None
 
@@ -178,7 +178,7 @@ def _compile_mh(program: InferenceProgram, given: ActionForm) -> Part:
     if "PROPOSAL" in given:
         engine = own_proposal(program, given["PROPOSAL"])
         return given.kernel(f"proposals by {engine.density.text}", engine)
-    return given.kernel("proposals from the prior", kernel(model, Move(Resimulation(model), metropolis(model))))
+    return given.kernel("proposals from the prior", kernel(model, Move(Resimulation(model), Metropolis(model))))
 
 
 def scaled(given: ActionForm) -> str:

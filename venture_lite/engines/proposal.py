@@ -28,7 +28,7 @@ from venture_lite.errors import KernelError
 from venture_lite.inference.replay import WHOLE, ReplayedProcedure
 from venture_lite.interpreter.application import simulate
 from venture_lite.interpreter.candidates import support_of
-from venture_lite.interpreter.kernel import BlockKernel, Course, Move, metropolis
+from venture_lite.interpreter.kernel import BlockKernel, Course, Metropolis, Move
 from venture_lite.interpreter.selection import Selection, in_order
 from venture_lite.interpreter.weights import Weight, density_of
 from venture_lite.kernels.compiled import kernel
@@ -58,7 +58,7 @@ class OwnProposal(BlockKernel):
         self.density = density
         self.warn = warn
         self._moves = kernel(self.model, Move(self, self._decide))
-        self._metropolis = metropolis(self.model)
+        self._metropolis = Metropolis(self.model)
         # of the transition under way
         self._block: list[int] = []
         self._at: Selection | None = None

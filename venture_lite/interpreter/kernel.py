@@ -129,7 +129,7 @@ class BlockKernel(ABC):
         outside = first_outside(self.model, nodes)
         if outside is None:
             return self.step(nodes, at)
-        anew = Interpreted(self.model, Move(Resimulation(self.model), metropolis(self.model)))
+        anew = Interpreted(self.model, Move(Resimulation(self.model), Metropolis(self.model)))
         return anew.step([outside], Selection(self.model, "default", Selector("key"), outside))
 
 
@@ -156,17 +156,17 @@ class Move:
     decide: Decide
 
 
-def metropolis(model: Model) -> Decide:
+class Metropolis:
     """Accept with the probability that the weight gives; states with fewer impossible terms always win."""
-    random = model.trace.rng.random
 
-    def decide(weight: Weight) -> bool:
-        u = random()
+    def __init__(self, model: Model) -> None:
+        self._random = model.trace.rng.random
+
+    def __call__(self, weight: Weight) -> bool:
+        u = self._random()
         if weight.impossible:
             return weight.impossible < 0
         return weight.total >= 0.0 or u < math.exp(weight.total)
-
-    return decide
 
 
 class Resimulation:

@@ -144,10 +144,11 @@ class Selection:
             return f"the scope {self.scope} has no block {selector.text()}, nothing is moved"
         return None
 
-    def blocks(self, times: int, tally: Tally) -> Iterator[list[int]]:
-        """The choices of the next block that exists now, `times` times; for a sweep, of every block so many times."""
+    def blocks(self, times: int, tally: Tally, first: int = 0) -> Iterator[list[int]]:
+        """The choices of the next block that exists now, `times` times less the `first` that are behind; for a sweep,
+        of every block so many times."""
         model, sweeps = self.model, self.selector.sweeps
-        for done in range(times):
+        for done in range(first, times):
             missing = self.missing()
             if missing is not None:
                 tally.warn(missing)

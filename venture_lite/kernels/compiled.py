@@ -12,8 +12,11 @@ from venture_lite.interpreter.kernel import INTERPRETED, BlockKernel, Course, Dr
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.selection import Selection
 from venture_lite.interpreter.shape import NoShape, Shapes, shape_of
+from venture_lite.interpreter.tally import Tally
 from venture_lite.kernels.checked import Checked, Witness
+from venture_lite.kernels.formed import BlockForm, Forms, Proposed
 from venture_lite.kernels.plan import Plan, make_plan
+from venture_lite.kernels.python import UNDRAWN, Left
 from venture_lite.kernels.single_gibbs import SingleGibbs
 from venture_lite.kernels.single_mh import SingleMH
 
@@ -44,6 +47,14 @@ def drawing(model: Model, kind: Callable[[Model], Drawing]) -> Drawing:
     return Checked(CompiledDrawing(kind(model)), interpreted, type(interpreted).__name__, None)
 
 
+POLL_EVERY = 64
+"""Transitions between two points at which an interruption can come."""
+
+
+LASTING = 4
+"""A plan that was used so often will be again: where structure changes, most are made for once."""
+
+
 class Compiled(BlockKernel):
     """Transitions by a move: from a plan that is kept, where they change no structure; single choices that name
     families by theirs."""
@@ -55,6 +66,10 @@ class Compiled(BlockKernel):
         # for blocks of one choice whose move changes structure, where its proposal is its own distribution
         self._single = SingleMH(self.model, move.decide) if isinstance(move.proposal, Resimulation) else None
         self._shapes = Shapes()
+        self._forms = Forms(self.model, move) if isinstance(move.proposal, Resimulation) else None
+        # the forms of blocks of one choice, as of a state of the trace's structure
+        self._formed: dict[int, BlockForm] = {}
+        self._formed_at = (-1, -1)
         self._plans: dict[tuple[int, ...], Plan] = {}
         # blocks that have no plan, as of a state of the trace's structure
         self._unplanned: dict[tuple[int, ...], tuple[int, int]] = {}
@@ -65,11 +80,58 @@ class Compiled(BlockKernel):
     def rows(self) -> int:
         return self._planned + self._interpreted.rows + (0 if self._single is None else self._single.rows)
 
+    def run(self, selection: Selection, times: int, tally: Tally) -> int:
+        if selection.selector.kind != "one" or self._forms is None:
+            return super().run(selection, times, tally)
+        before = tally.transitions
+        with tally.task(times):
+            while (done := tally.transitions - before) < times:
+                if self._run_formed(selection, times - done, tally):
+                    tally.progress.advance(tally.transitions - before)
+                    continue
+                for nodes in selection.blocks(times, tally, done):
+                    tally.count(self.step(nodes, selection))
+                    if self._formed:
+                        break
+                if tally.transitions - before == done:
+                    # there is no block
+                    break
+        return tally.transitions - before
+
+    def _run_formed(self, selection: Selection, times: int, tally: Tally) -> int:
+        """Make up to so many transitions of blocks that are drawn, while they have forms; how many were made."""
+        model, scope, ready = self.model, selection.found(), self._ready()
+        if not ready or scope is None or not scope.block_count() or model.transactions:
+            return 0
+        draw = scope.drawing(model.trace.rng)
+        for done in range(times):
+            if not done % POLL_EVERY:
+                model.poll()
+            node, selection.key = draw()
+            form = ready.get(node)
+            if form is None:
+                tally.count(self.step(scope.members(selection.key), selection))
+                return done + 1
+            self._planned += form.terms
+            moved = form.transition(model)
+            if isinstance(moved, Left):
+                tally.count(self._left(moved, [node], selection))
+                return done + 1
+            tally.count(moved)
+        return times
+
+    def _ready(self) -> dict[int, BlockForm]:
+        """The forms of blocks of one choice that are good as the trace stands."""
+        stamp = self.model.trace.structure_stamp()
+        if self._formed and (stamp != self._formed_at or self._forms is None or not self._forms.hold()):
+            self._formed.clear()
+        self._formed_at = stamp
+        return self._formed
+
     def step(self, nodes: list[int], at: Selection) -> bool:
         moved = self._alone(nodes, at, known=True)
         if moved is None and (plan := self._plan(tuple(nodes))) is not None:
-            moved = plan.transition(self._move.proposal, self._move.decide)
-            self._planned += plan.rows
+            moved = self._planned_step(plan, nodes, at)
         if moved is None:
             moved = self._alone(nodes, at, known=False)
         return self._interpreted.step(nodes, at) if moved is None else moved
@@ -82,6 +144,31 @@ class Compiled(BlockKernel):
         if single is not None and len(nodes) == 1 and single.choices.could_plan(nodes[0], single.draws(at)):
             return Course(PLANNED_ALONE)
         return Course(INTERPRETED, found.reason, found.place)
+
+    def _planned_step(self, plan: Plan, nodes: list[int], at: Selection) -> bool:
+        self._planned += plan.rows
+        form = self._form_of(plan, nodes)
+        if form is None or self.model.transactions:
+            return plan.transition(self._move.proposal, self._move.decide)
+        moved = form.transition(self.model)
+        return moved if isinstance(moved, bool) else self._left(moved, nodes, at)
+
+    def _form_of(self, plan: Plan, nodes: list[int]) -> BlockForm | None:
+        plan.uses += 1
+        # a shape that another block cannot have is worth nothing until its own block has used it
+        if len(nodes) > 1 or self._forms is None or (plan.shape.hops is None and plan.uses < LASTING):
+            return None
+        ready = self._ready()
+        form = ready.get(nodes[0])
+        if form is None and (form := self._forms.of(plan.shape, plan.binding)) is not None:
+            ready[nodes[0]] = form
+        return form
+
+    def _left(self, left: Left, nodes: list[int], at: Selection) -> bool:
+        """A transition that a form left, made by the interpreter."""
+        if left.proposed is UNDRAWN:
+            return self._interpreted.step(nodes, at)
+        return Interpreted(self.model, Move(Proposed(left.proposed), self._move.decide)).step(nodes, at)
 
     def _alone(self, nodes: list[int], at: Selection, known: bool) -> bool | None:
         """Move a single choice, of a site `known` to have plans for it or else to be tried; None where nothing was

@@ -38,12 +38,17 @@ class Plan:
         "_principals",
         "_stamp",
         "_users",
+        "binding",
         "rows",
+        "shape",
+        "uses",
     )
 
     def __init__(self, model: Model, shape: Shape, binding: Binding) -> None:
         self._model = model
         self._stamp = model.trace.structure_stamp()
+        # what forms are made of (`formed.py`), and how many transitions were made
+        self.shape, self.binding, self.uses = shape, binding, 0
         nodes = binding.nodes
         self._principals = [nodes[place] for place in shape.principals]
         # principals and renewed nodes, parents first

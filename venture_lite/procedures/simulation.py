@@ -41,7 +41,7 @@ def column_draws(simulate: Callable[..., Any]) -> DrawColumn:
     return draws
 
 
-class _RecordingGenerator:
+class RecordingGenerator:
     """Draws nodes; no draw is another one, whatever its arguments."""
 
     def __init__(self, recording: Recording) -> None:
@@ -57,4 +57,4 @@ def recorded_draw(simulate: Callable[..., Any], count: int) -> Any:
     recording = Recording()
     inputs = [recording.input(position) for position in range(count)]
     bound = rebound(simulate, {name: recorded(name) for name in SCALAR_NAMES})
-    return bound(_RecordingGenerator(recording), *inputs)
+    return bound(RecordingGenerator(recording), *inputs)

@@ -8,6 +8,7 @@ order matters to nobody.
 from __future__ import annotations
 
 from array import array
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -65,6 +66,16 @@ class DefaultScope:
 
     def draw(self, rng: np.random.Generator) -> int:
         return self.bag.draw(rng)
+
+    def drawing(self, rng: np.random.Generator) -> Callable[[], tuple[int, int]]:
+        """Draws blocks until the scope changes: the choice of one and the block's key, which are the same."""
+        random, items, count = rng.random, self.bag.items.view, self.bag.count
+
+        def draw() -> tuple[int, int]:
+            node = items[int(random() * count)]
+            return node, node
+
+        return draw
 
     def all_keys(self) -> list[Any]:
         return list(self.bag)
@@ -209,6 +220,16 @@ class Scope:
 
     def draw(self, rng: np.random.Generator) -> Any:
         return self.names.view[int(rng.random() * len(self.blocks))]
+
+    def drawing(self, rng: np.random.Generator) -> Callable[[], tuple[int, Any]]:
+        """Draws blocks until the scope changes: the choice of one, or SEVERAL, and the block's key."""
+        random, blocks, names, count = rng.random, self.blocks, self.names.view, len(self.blocks)
+
+        def draw() -> tuple[int, Any]:
+            position = int(random() * count)
+            return blocks[position], names[position]
+
+        return draw
 
     def all_keys(self) -> list[Any]:
         return list(self.names.view[: len(self.blocks)])

@@ -12,7 +12,7 @@ changes it does.
 from __future__ import annotations
 
 import itertools
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -77,6 +77,9 @@ class _Copies:
 class Column:
     __slots__ = ("_by_feature", "_gathered", "_narrow", "_sweeps", "array", "kind", "stamp", "view")
 
+    # how often the memory of any column was replaced, because it grew or took on another kind
+    reshaped: ClassVar[int] = 0
+
     def __init__(self, kind: type | None = None, capacity: int = 0) -> None:
         # float, int or bool; object for a list; np.ndarray for rows of a matrix, of which data are read out as they
         # lie there until the first of them changes; None while empty
@@ -99,11 +102,13 @@ class Column:
                 grown[: len(self.array)] = self.array
                 self.array = grown
                 self.view = memory(grown)
+                Column.reshaped += 1
         elif self.kind is np.ndarray:
             if len(self.array) < capacity:
                 grown = np.zeros((capacity, *self.array.shape[1:]))
                 grown[: len(self.array)] = self.array
                 self.array, self.view = grown, _Copies(grown) if self._changes() else grown
+                Column.reshaped += 1
         elif len(self.view) < capacity:
             self.view.extend([None] * (capacity - len(self.view)))
             if capacity > WIDE and self.kind is object:
@@ -126,12 +131,14 @@ class Column:
             if value is not None:
                 array[row] = value
         self.kind, self.array, self.view = np.ndarray, array, _Copies(array)
+        Column.reshaped += 1
 
     def own(self) -> None:
         """Make the rows of a matrix writable: who read one of the data before keeps what was read."""
         if self.kind is np.ndarray and not self._changes():
             self.array = self.array.copy()
             self.view = _Copies(self.array)
+            Column.reshaped += 1
 
     def put(self, row: int, value: Any) -> None:
         """Store a value; the column takes on a wider type where it must."""
@@ -180,6 +187,7 @@ class Column:
         self.kind = kind
         self.array = np.zeros(len(self.view), _DTYPE[kind])
         self.view = memory(self.array)
+        Column.reshaped += 1
 
     def _ints_to_floats(self) -> None:
         if len(self.array) and (np.abs(self.array) > 2**53).any():
@@ -188,10 +196,12 @@ class Column:
         self.kind = float
         self.array = self.array.astype(np.float64)
         self.view = memory(self.array)
+        Column.reshaped += 1
 
     def _to_objects(self, capacity: int) -> None:
         values = list(self.view)
         self.view = values + [None] * (capacity - len(values))
+        Column.reshaped += 1
         self.kind = object
         self.array = None
 
@@ -203,9 +213,11 @@ class Column:
             self.array = values
             if values.ndim > 1:
                 self.kind, self.view = np.ndarray, values
+                Column.reshaped += 1
             else:
                 self.kind = {"f": float, "i": int, "b": bool}[values.dtype.kind]
                 self.view = memory(values)
+                Column.reshaped += 1
             return
         self.reserve(first + count)
         wanted = {"f": float, "i": int, "b": bool}.get(values.dtype.kind) if isinstance(values, np.ndarray) else None

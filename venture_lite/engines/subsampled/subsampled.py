@@ -28,7 +28,7 @@ from venture_lite.inference.program import Action, InferenceProgram
 from venture_lite.inference.tree import Part, Reported
 from venture_lite.interpreter.ancestry import readers_come_and_go
 from venture_lite.interpreter.impossible import REJECTING
-from venture_lite.interpreter.kernel import BlockKernel, Course, Move, Resimulation, metropolis
+from venture_lite.interpreter.kernel import BlockKernel, Course, Metropolis, Move, Resimulation
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.regenerate import Proposal
 from venture_lite.interpreter.selection import Selection
@@ -108,7 +108,7 @@ class Subsampled(BlockKernel):
         # evaluations of rows for decisions that tests made, and for expansions
         self._decided = 0
         self._expanded = 0
-        self._exact = kernel(model, Move(proposal, metropolis(model)))
+        self._exact = kernel(model, Move(proposal, Metropolis(model)))
         self._prepared: dict[tuple[int, ...], Prepared] = {}
         # what became of expansions, by name
         self._counts: Counter[str] = Counter()

@@ -1,0 +1,206 @@
+"""Forms of transitions: they make the interpreter's draws, print, and leave what they cannot do to the interpreter."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from venture_lite import Venture
+from venture_lite.audit.invariants import check
+from venture_lite.errors import InternalError, VentureError
+from venture_lite.interpreter.kernel import Resimulation
+from venture_lite.interpreter.shape import NoShape, shape_of
+from venture_lite.kernels import formed, python
+from venture_lite.kernels.lower import NoForm, lower
+
+MEAN = "[assume mu (normal 0 10)] for n in 1...10: [observe (normal mu 1) {y[n]}]"
+LEVELS = """
+[assume s (gamma 2 2)]
+[assume th (mem (lambda (i) (tag 'th i (normal 0 1))))]
+for n in 1...60: [observe (normal (* 2 (th {g[n]})) (+ s 0.1)) {y[n]}]
+"""
+COUNTS = """
+[assume rate (gamma 2 0.5)]
+[assume k (poisson 3)]
+[assume p (beta 1 2)]
+[assume b (bernoulli p)]
+[observe (poisson (+ rate (* 0.5 k))) 4]
+[observe (binomial 10 p) 3]
+[observe (flip (if b 0.8 0.3)) true]
+"""
+CALLS = """
+[assume a (normal 0 1)]
+[assume double (lambda (x) (+ x x))]
+[assume scale (lambda (x) (exp (* 0.1 (double x))))]
+[observe (normal (double a) (scale a)) 1.5]
+[observe (student_t 4 a 2) 0.5]
+"""
+PROGRAMS = {"mean": MEAN, "levels": LEVELS, "counts": COUNTS, "calls": CALLS}
+DATA: dict[str, Any] = {
+    "y": np.random.default_rng(0).normal(1.0, 2.0, 60).tolist(),
+    "g": [n // 5 for n in range(60)],
+}
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[bool]]:
+    """For each transition by a form whether it was left to the interpreter; shapes are lowered at once."""
+    found: list[bool] = []
+    original = formed.BlockForm.transition
+
+    def transition(self: formed.BlockForm, model: Any) -> bool | python.Left:
+        outcome = original(self, model)
+        found.append(isinstance(outcome, python.Left))
+        return outcome
+
+    monkeypatch.setattr(formed.BlockForm, "transition", transition)
+    monkeypatch.setattr(formed, "USES", 1)
+    return found
+
+
+def loaded(program: str, kernels: str, seed: int = 1) -> Venture:
+    v = Venture(seed=seed, kernels=kernels)
+    v.execute(program, **DATA)
+    return v
+
+
+@pytest.mark.parametrize("kernel", ["(mh default one 2000)", "(mh default each 40)", "(repeat 20 (mh th one 60))"])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_forms_make_the_draws_of_the_interpreter(made: list[bool], name: str, kernel: str) -> None:
+    """Values and the generator's state are the same to the last bit, and no kept weight or column is out of step."""
+    if "th" in kernel.split()[-3:] and name != "levels":
+        pytest.skip("no such scope")
+    fast, slow = (loaded(PROGRAMS[name], kernels) for kernels in ("compiled", "interpreted"))
+    fast.infer(kernel)
+    assert len(made) > 35
+    slow.infer(kernel)
+    (one,), (other,) = fast.traces, slow.traces
+    nodes = one.trace.default.everything()
+    assert [one.trace.value(node) for node in nodes] == [other.trace.value(node) for node in nodes]
+    assert one.trace.rng.bit_generator.state == other.trace.rng.bit_generator.state
+    check(one)
+
+
+def form_of(program: str, name: str) -> Any:
+    v = loaded(program, "compiled")
+    (model,) = v.traces
+    (target,) = [bound for bound in model.trace.bindings.by_row.values() if bound.name == name]
+    found = shape_of(model.trace, [model.trace.result_node(target.code, target.row)])
+    assert not isinstance(found, NoShape)
+    return lower(model.trace, Resimulation(model), *found)
+
+
+def test_a_form_is_read_by_a_person() -> None:
+    program = "[assume a (normal 0 1)] [observe (normal (* 3 a) 2) 1.5]"
+    assert str(form_of(program, "a")).splitlines() == [
+        "t0 = row 0",
+        "t1 = load 0, t0",
+        "demand -inf < t1 < inf",
+        "t2 = load 1, t0",
+        "demand 0.0 < t2 < inf",
+        "t3 = draw 3, 'standard_normal'",
+        "t4 = * t2, t3",
+        "t5 = + t1, t4",
+        "t6 = clip t5, -1.7976931348623157e+308, 1.7976931348623157e+308",
+        "propose t6, ratio 0.0",
+        "t7 = row 1",
+        "t8 = load 2, t7",
+        "t9 = load 3, 0",
+        "t10 = call 0, t8, t9",
+        "t11 = load 4, t7",
+        "t12 = load 5, t7",
+        "t13 = - t12, t10",
+        "t14 = / t13, t11",
+        "t15 = * t14, t14",
+        "t16 = * -0.5, t15",
+        "t17 = log t11",
+        "t18 = + t17, 0.9189385332046727",
+        "t19 = - t16, t18",
+        "add t19 to old",
+        "t20 = call 0, t8, t6",
+        "demand -inf < t20 < inf",
+        "t21 = - t12, t20",
+        "t22 = / t21, t11",
+        "t23 = * t22, t22",
+        "t24 = * -0.5, t23",
+        "t25 = - t24, t18",
+        "add t25 to new",
+        "store t6 in place 0",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("program", "reason"),
+    [
+        ("[assume a (normal 0 1)] for n in 1...60: [observe (normal a 1) {y[n]}]", "many rows absorb"),
+        ("[assume a (dirichlet (list 1 1))] [observe (categorical a) 1]", "a distribution without a definition"),
+        ("[assume a (normal 0 1)] [assume b (list a 1)] [observe (normal (first b) 1) 1]", "a column of no numbers"),
+        ("[assume a (normal 0 1)] [assume b (list a 1)] [assume c (first b)]", "a value that is no number"),
+    ],
+)
+def test_a_transition_without_a_form_says_why(program: str, reason: str) -> None:
+    with pytest.raises(NoForm, match=reason):
+        form_of(program, "a")
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        # outside the support, an argument beyond its domain's limit, a value that is too large for a float
+        "[assume a (normal 0 1)] [observe (gamma 2 2) 0.5] [observe (uniform_continuous (- a 0.5) 2) 0.4]",
+        "[assume a (normal 0 30)] [observe (normal 0 (exp (* 30 a))) 0.1]",
+        "[assume a (normal 0 1)] [observe (normal (* a 1e308) 1e308) 1]",
+    ],
+)
+def test_what_a_form_leaves_the_interpreter_makes_with_the_same_numbers(made: list[bool], program: str) -> None:
+    outcomes = []
+    for kernels in ("compiled", "interpreted"):
+        v = loaded(program, kernels)
+        try:
+            v.infer("(mh default one 300)")
+            error = None
+        except VentureError as met:
+            error = met.message
+        (model,) = v.traces
+        outcomes.append((error, model.trace.rng.bit_generator.state, v.sample("a") if error is None else None))
+        check(v.traces[0])
+    assert outcomes[0] == outcomes[1]
+    assert any(made)
+
+
+def test_a_form_that_forgets_a_density_is_noticed(made: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
+    original = python._Printer.side
+
+    def side(self: Any, side: Any, indent: str, left: str) -> list[str]:
+        return original(self, side, indent, left)[:1]
+
+    monkeypatch.setattr(python._Printer, "side", side)
+    v = loaded(MEAN, "checked")
+    with pytest.raises(InternalError, match="interpreted and compiled transitions differ in log weights"):
+        v.infer("(mh default one 20)")
+
+
+def test_an_interruption_between_forms_leaves_a_valid_trace(made: list[bool]) -> None:
+    for after in range(1, 12):
+        v = loaded(LEVELS, "compiled")
+        (model,) = v.traces
+        model.interrupt_after = after
+        with pytest.raises(KeyboardInterrupt):
+            v.infer("(repeat 20 (mh default one 64))")
+        model.interrupt_after = None
+        check(v.traces[0])
+        v.infer("(mh default one 10)")
+
+
+def test_forms_are_printed_anew_where_a_column_grows_or_changes_its_kind(made: list[bool]) -> None:
+    program = "[assume f (mem (lambda (i) (tag 'f i (normal 0 1))))] [observe (normal (f 1) 1) 2]"
+    for kernels in ("compiled", "checked"):
+        v = loaded(program, kernels)
+        for i in range(2, 40):
+            v.infer("(mh f one 5)")
+            v.execute(f"[observe (normal (f {i}) 1) {i}]")
+        check(v.traces[0])
+    assert not all(made)

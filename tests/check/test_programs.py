@@ -194,6 +194,7 @@ NEEDS_A_RUN = {
     "force of an observed choice",
     "force to probability zero",
     "a random block key by a call",
+    "a block's key that a random key decides",
     "outside a vector",
 }
 

@@ -60,8 +60,6 @@ FAST = [
     pytest.param(MODELS[name], ENGINES[title], draws, id=f"{name}:{title}")
     for name, title, draws in (
         ("branch", "resimulation of one", 3500),
-        ("branch", "gibbs of one", 5500),
-        ("tables", "drift of all", 2500),
         ("tables", "gibbs of all", 3000),
         ("levels", "drift of each", 8000),
         ("branch", "mala of each", 2500),

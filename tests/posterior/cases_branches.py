@@ -171,7 +171,7 @@ CASES = (
             [observe (if z (normal m 1) (let ((a (normal 3 1))) (normal (+ m a) 0.5))) 1.5]""",
         query={"z": "z", "m": "m"},
         exact=evidence_in_branch,
-        engines=EVERY,
+        engines=("(mh default one 20)", *EVERY[1:]),
         derivation="Each alternative has its own constrained choice: normal marginals for both.",
     ),
     Case(

@@ -187,7 +187,7 @@ def test_an_argument_that_stands_is_checked_once(monkeypatch: pytest.MonkeyPatch
         return contains(column)
 
     count = replace(domains.COUNT, contains_all=counted)
-    for table in model.traces[0].kept.groups.values():
+    for table in model.traces[0].weights.groups.values():
         arguments = tuple(replace(a, domain=count) if a.name == "n" else a for a in table.record.arguments)
         table.record = replace(table.record, arguments=arguments)
     before = model.infer("(repeat 30 (do (mh a all 'drift 0.3 1) (collect a)))")["a"]

@@ -154,6 +154,7 @@ OTHERS = {
     "kernels/follow.py": "goes the other way",
     "kernels/followers.py": "moves edges",
     "kernels/reassign.py": "goes the other way",
+    "kernels/lower.py": "asks which function or distribution a slot applies",
     "kernels/preview.py": "evaluates rows that do not exist",
     "blocks/linear.py": "asks for the families of many rows at once",
     "inference/watch.py": "goes to the calls of a memoized procedure",

@@ -325,6 +325,11 @@ def _lgamma_of_columns(x: Any) -> Any:
     return gammaln(x)
 
 
+def _clip_of_columns(x: Any, lo: Any, hi: Any) -> Any:
+    # of ten numbers faster than np.clip
+    return np.minimum(np.maximum(x, lo), hi)
+
+
 def _whole_of_columns(x: Any) -> Any:
     return np.asarray(x, np.int64)
 
@@ -429,7 +434,7 @@ COLUMNS: dict[str, Any] = {
     "minimum": np.minimum,
     "isfinite": np.isfinite,
     "is_integral": _is_integral_columns,
-    "clip": np.clip,
+    "clip": _clip_of_columns,
     "nextafter": np.nextafter,
     "arctan2": np.arctan2,
     "whole": _whole_of_columns,

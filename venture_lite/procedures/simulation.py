@@ -20,6 +20,8 @@ from venture_lite.procedures.straight_line import SCALAR_NAMES, Node, Recording,
 class _ColumnGenerator:
     """Draws `count` numbers where a generator draws one."""
 
+    __slots__ = ("_count", "_rng")
+
     def __init__(self, rng: np.random.Generator, count: int) -> None:
         self._rng = rng
         self._count = count

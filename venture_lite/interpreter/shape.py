@@ -244,16 +244,22 @@ class Shapes:
         self._by_site: dict[int, list[_Binder]] = {}
         self._version = -1
 
+    def bound(self, principal: int) -> tuple[Shape, Binding] | None:
+        """The known shape that fits a block of one choice, and what stands in it; the program is as it was when the
+        shapes were met."""
+        for binder in self._by_site.get(principal >> 32, ()):
+            nodes = binder.bind(principal)
+            if nodes is not None:
+                return binder.shape, Binding(nodes)
+        return None
+
     def shape_of(self, trace: Trace, block: Sequence[int]) -> tuple[Shape, Binding] | NoShape:
         """The shape of a block and what stands in it, from the hops of a shape that is known where one fits."""
         if self._version != trace.program.version:
             self._by_site.clear()
             self._version = trace.program.version
-        if len(block) == 1:
-            for binder in self._by_site.get(block[0] >> 32, ()):
-                nodes = binder.bind(block[0])
-                if nodes is not None:
-                    return binder.shape, Binding(nodes)
+        if len(block) == 1 and (bound := self.bound(block[0])) is not None:
+            return bound
         found = shape_of(trace, block)
         if not isinstance(found, NoShape) and found[0].hops is not None:
             known = self._by_site.setdefault(block[0] >> 32, [])

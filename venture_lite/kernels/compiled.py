@@ -19,6 +19,7 @@ from venture_lite.kernels.plan import Plan, make_plan
 from venture_lite.kernels.python import UNDRAWN, Left
 from venture_lite.kernels.single_gibbs import SingleGibbs
 from venture_lite.kernels.single_mh import SingleMH
+from venture_lite.trace.scopes import SEVERAL
 
 PLANNED = "planned"
 PLANNED_ALONE = "planned for one choice, where no family comes or goes"
@@ -47,6 +48,8 @@ def drawing(model: Model, kind: Callable[[Model], Drawing]) -> Drawing:
     return Checked(CompiledDrawing(kind(model)), interpreted, type(interpreted).__name__, None)
 
 
+MOST_KEPT = 10_000
+"""Blocks whose plans or forms are kept."""
 POLL_EVERY = 64
 """Transitions between two points at which an interruption can come."""
 
@@ -108,7 +111,7 @@ class Compiled(BlockKernel):
             if not done % POLL_EVERY:
                 model.poll()
             node, selection.key = draw()
-            form = ready.get(node)
+            form = ready.get(node) or self._bound(node, ready)
             if form is None:
                 tally.count(self.step(scope.members(selection.key), selection))
                 return done + 1
@@ -119,6 +122,18 @@ class Compiled(BlockKernel):
                 return done + 1
             tally.count(moved)
         return times
+
+    def _bound(self, node: int, ready: dict[int, BlockForm]) -> BlockForm | None:
+        """The form of a block that was not met yet, where another block had one of the same shape: a few hops from its
+        choice, however many blocks there are."""
+        assert self._forms is not None
+        found = None if node == SEVERAL else self._shapes.bound(node)
+        form = None if found is None else self._forms.known(*found)
+        if form is not None:
+            if len(ready) > MOST_KEPT:
+                ready.clear()
+            ready[node] = form
+        return form
 
     def _ready(self) -> dict[int, BlockForm]:
         """The forms of blocks of one choice that are good as the trace stands."""
@@ -190,7 +205,7 @@ class Compiled(BlockKernel):
             self._plans.pop(block, None)
             self._unplanned[block] = structure
             return None
-        if len(self._plans) > 10_000:
+        if len(self._plans) > MOST_KEPT:
             self._plans.clear()
         self._plans[block] = made
         return made

@@ -115,6 +115,11 @@ class Forms:
             self._seen = Column.reshaped
         return True
 
+    def known(self, shape: Shape, binding: Binding) -> BlockForm | None:
+        """The form of a block of this shape, if the shape has one already and is of single choices alone."""
+        _, known = self._known.get(id(shape), (shape, None))
+        return BlockForm(known, binding.nodes, ()) if isinstance(known, Formed) and not shape.groups else None
+
     def of(self, shape: Shape, binding: Binding) -> BlockForm | None:
         """The form of a block of this shape, once the shape has been used often enough, if it has one."""
         _, known = self._known.get(id(shape), (shape, 0))

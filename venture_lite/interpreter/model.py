@@ -58,10 +58,10 @@ LONG_LOAD = 1000
 class FixedValue:
     """A proposal that puts one given value in place."""
 
-    counts = True
-
-    def __init__(self, value: Any) -> None:
+    def __init__(self, value: Any, counts: bool = True) -> None:
         self.value = value
+        # false where the value was drawn from the choice's own distribution
+        self.counts = counts
 
     def prepare(self, trace: Trace, principals: Iterable[int]) -> None:
         """Nothing depends on the old state."""

@@ -9,12 +9,12 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from venture_lite.interpreter.kernel import INTERPRETED, BlockKernel, Course, Drawing, Interpreted, Move, Resimulation
-from venture_lite.interpreter.model import Model
+from venture_lite.interpreter.model import FixedValue, Model
 from venture_lite.interpreter.selection import Selection
 from venture_lite.interpreter.shape import NoShape, Shapes, shape_of
 from venture_lite.interpreter.tally import Tally
 from venture_lite.kernels.checked import Checked, Witness
-from venture_lite.kernels.formed import BlockForm, Forms, Proposed
+from venture_lite.kernels.formed import BlockForm, Forms
 from venture_lite.kernels.plan import Plan, make_plan
 from venture_lite.kernels.python import UNDRAWN, Left
 from venture_lite.kernels.single_gibbs import SingleGibbs
@@ -183,7 +183,7 @@ class Compiled(BlockKernel):
         """A transition that a form left, made by the interpreter."""
         if left.proposed is UNDRAWN:
             return self._interpreted.step(nodes, at)
-        return Interpreted(self.model, Move(Proposed(left.proposed), self._move.decide)).step(nodes, at)
+        return Interpreted(self.model, Move(FixedValue(left.proposed, counts=False), self._move.decide)).step(nodes, at)
 
     def _alone(self, nodes: list[int], at: Selection, known: bool) -> bool | None:
         """Move a single choice, of a site `known` to have plans for it or else to be tried; None where nothing was

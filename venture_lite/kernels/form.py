@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from venture_lite.procedures.straight_line import Node
+from venture_lite.procedures.straight_line import Node, needed
 from venture_lite.trace.table import Column
 
 Value = Any
@@ -112,15 +112,3 @@ def operations(value: Value, told: set[int]) -> Iterator[str]:
         if node.place not in told:
             told.add(node.place)
             yield f"t{node.place} = {node.operation} {', '.join(map(name_of, node.operands))}"
-
-
-def needed(values: list[Value]) -> list[Node]:
-    """All nodes on which values depend, in order of evaluation."""
-    found: dict[int, Node] = {}
-    todo = [value for value in values if value.__class__ is Node]
-    while todo:
-        node = todo.pop()
-        if node.place not in found:
-            found[node.place] = node
-            todo.extend(operand for operand in node.operands if operand.__class__ is Node)
-    return [found[place] for place in sorted(found)]

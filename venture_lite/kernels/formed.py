@@ -7,8 +7,7 @@ What it leaves goes to the interpreter with the value that was proposed, so that
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from venture_lite.interpreter.kernel import Decide, Move
 from venture_lite.interpreter.model import Model
@@ -17,22 +16,6 @@ from venture_lite.kernels.form import Form
 from venture_lite.kernels.lower import NoForm, lower, rows_of
 from venture_lite.kernels.python import UNDRAWN, Left, Printed, printed
 from venture_lite.trace.table import ROW_MASK, STAMPS, Column
-from venture_lite.trace.trace import Trace
-
-
-class Proposed:
-    """A proposal that was made already, by the choice's own distribution."""
-
-    counts = False
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
-
-    def prepare(self, trace: Trace, principals: Iterable[int]) -> None:
-        """Nothing depends on the old state."""
-
-    def propose(self, node: int, operator: Any, arguments: tuple[Any, ...], old: Any) -> tuple[Any, float]:
-        return self.value, 0.0
 
 
 class Formed:
@@ -90,7 +73,7 @@ class BlockForm:
 
 
 MOST_SHAPES = 1000
-"""Beyond so many all are forgotten: where structure changes, shapes may be new ones again and again."""
+"""Of so many those without a form are forgotten: where structure changes, shapes may be new ones again and again."""
 USES = 8
 """A shape is lowered when it has been used so often: to print it takes as long as some fifty transitions."""
 
@@ -108,12 +91,14 @@ class Forms:
         self._known: dict[int, tuple[Shape, Formed | int | None]] = {}
 
     def hold(self) -> bool:
-        """Whether every form still reads the memory that its columns have."""
-        if self._seen != Column.reshaped:
-            if not all(known.holds() for _, known in self._known.values() if isinstance(known, Formed)):
-                return False
-            self._seen = Column.reshaped
-        return True
+        """Whether every form still reads the memory that its columns have; those that do not are forgotten."""
+        if self._seen == Column.reshaped:
+            return True
+        stale = [key for key, (_, known) in self._known.items() if isinstance(known, Formed) and not known.holds()]
+        for key in stale:
+            del self._known[key]
+        self._seen = Column.reshaped
+        return not stale
 
     def known(self, shape: Shape, binding: Binding) -> BlockForm | None:
         """The form of a block of this shape, if the shape has one already and is of single choices alone."""
@@ -123,23 +108,21 @@ class Forms:
     def of(self, shape: Shape, binding: Binding) -> BlockForm | None:
         """The form of a block of this shape, once the shape has been used often enough, if it has one."""
         _, known = self._known.get(id(shape), (shape, 0))
-        if known is None:
-            return None
-        if isinstance(known, Formed):
-            if not known.holds():
-                known = USES
-        else:
-            known += 1
         if isinstance(known, int):
+            known += 1
             if known >= USES:
-                known, self._seen = self._formed(shape, binding), -1
-            if len(self._known) > MOST_SHAPES:
-                self._known.clear()
-            self._known[id(shape)] = (shape, known)
-            if isinstance(known, int):
-                return None
+                known = self._formed(shape, binding)
+            self._enter(shape, known)
+        if not isinstance(known, Formed):
+            return None
         groups = [rows_of(self._model.trace, site) for site in shape.groups]
-        return None if known is None else BlockForm(known, binding.nodes, groups)
+        return BlockForm(known, binding.nodes, groups)
+
+    def _enter(self, shape: Shape, known: Formed | int | None) -> None:
+        if len(self._known) >= MOST_SHAPES:
+            # a form that blocks may hold has to stay known, so that its columns are looked at
+            self._known = {key: kept for key, kept in self._known.items() if isinstance(kept[1], Formed)}
+        self._known[id(shape)] = (shape, known)
 
     def _formed(self, shape: Shape, binding: Binding) -> Formed | None:
         try:

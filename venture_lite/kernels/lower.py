@@ -14,12 +14,12 @@ from typing import Any
 from venture_lite.interpreter.kernel import Resimulation
 from venture_lite.interpreter.shape import Binding, Shape
 from venture_lite.interpreter.sources import RESULT, computed_from, environment_of
-from venture_lite.kernels.form import Demand, Form, Loop, Side, Store, Value, needed
+from venture_lite.kernels.form import Demand, Form, Loop, Side, Store, Value
 from venture_lite.procedures.domains import ANY
 from venture_lite.procedures.numeric import rebound
 from venture_lite.procedures.record import Deterministic, Random
 from venture_lite.procedures.simulation import RecordingGenerator
-from venture_lite.procedures.straight_line import SCALAR_NAMES, Node, Recording, recorded
+from venture_lite.procedures.straight_line import SCALAR_NAMES, Node, Recording, needed, recorded
 from venture_lite.program.code import Code, Constant, GlobalRef, Kind, Ref, SlotRef, origin
 from venture_lite.trace.borrowed import BorrowedColumn
 from venture_lite.trace.table import ROW_MASK, Column

@@ -15,8 +15,8 @@ import numpy as np
 
 from venture_lite.interpreter.kernel import Decide, Metropolis
 from venture_lite.interpreter.weights import Weight
-from venture_lite.kernels.form import Demand, Form, Loop, Side, Value, needed
-from venture_lite.procedures.straight_line import SCALAR_NAMES, Node
+from venture_lite.kernels.form import Demand, Form, Loop, Side, Value
+from venture_lite.procedures.straight_line import SCALAR_NAMES, Node, needed, text_of
 
 UNDRAWN = object()
 """In `Left`: nothing was proposed yet."""
@@ -113,17 +113,7 @@ def _text(node: Node) -> str:
             return f"o{number}"
         case "call", (number, *arguments):
             return f"o{number}({', '.join(map(_name, arguments))})"
-        case "draw", (_, method, *arguments):
-            return f"rng_{method}({', '.join(map(_name, arguments))})"
-        case "negative", (operand,):
-            return f"-{_name(operand)}"
-        case "where", (condition, then, otherwise):
-            return f"{_name(then)} if {_name(condition)} else {_name(otherwise)}"
-        case operation, operands if operation.isidentifier():
-            return f"{operation}({', '.join(map(_name, operands))})"
-        case operation, (left, right):
-            return f"{_name(left)} {operation} {_name(right)}"
-    raise AssertionError(node.operation)
+    return text_of(node, _name, columns=False)
 
 
 def printed(form: Form, rng: np.random.Generator, rows: int, decide: Decide) -> Printed:
@@ -143,13 +133,9 @@ def printed(form: Form, rng: np.random.Generator, rows: int, decide: Decide) -> 
     }
     namespace |= {f"c{number}": column.view for number, column in enumerate(form.columns)}
     namespace |= {f"o{number}": value for number, value in enumerate(form.objects)}
-    namespace |= {f"rng_{method}": getattr(rng, method) for method in {*_methods(form), "random"}}
+    namespace |= {"rng": rng, "random": rng.random}
     exec(text, namespace)
     return Printed(namespace["weigh"], namespace["step"])
-
-
-def _methods(form: Form) -> list[str]:
-    return [node.operands[1] for node in needed([form.proposed]) if node.operation == "draw"]
 
 
 def _parameters(form: Form, places: int) -> str:
@@ -186,7 +172,7 @@ def _step(form: Form, places: int, by_metropolis: bool) -> list[str]:
     lines.append(f"        if total - total != 0.0: return Left({proposed})")
     lines.append(f"    except Exception: return Left({proposed})")
     if by_metropolis:
-        lines.append("    u = rng_random()")
+        lines.append("    u = random()")
         lines.append("    if total >= 0.0 or u < exp(total):")
     else:
         lines.append("    if decide(Weight(0, total)):")

@@ -190,7 +190,7 @@ def compiled(nodes: Iterable[Any], count: int, columns: bool, draws: bool = Fals
     """A function of `count` inputs that returns the values of the nodes, over columns or over single numbers; of nodes
     that draw, a function of a generator and these."""
     results = list(nodes)
-    lines = [f"    {_name(node)} = {_text(node, columns)}\n" for node in _needed(results)]
+    lines = [f"    {_name(node)} = {text_of(node, _name, columns)}\n" for node in needed(results)]
     inputs = ", ".join((*(("rng",) if draws else ()), *(f"i{position}" for position in range(count))))
     returned = "".join(f"{_name(result)}, " for result in results)
     namespace = {**(COLUMN_NAMES if columns else SCALAR_NAMES), "inf": math.inf, "nan": math.nan}
@@ -199,7 +199,7 @@ def compiled(nodes: Iterable[Any], count: int, columns: bool, draws: bool = Fals
     return function
 
 
-def _needed(results: list[Any]) -> list[Node]:
+def needed(results: list[Any]) -> list[Node]:
     """What the results depend on, inputs apart, in order of evaluation."""
     found: dict[int, Node] = {}
     open_ = [result for result in results if result.__class__ is Node]
@@ -217,14 +217,15 @@ def _name(x: Any) -> str:
     return f"i{x.operands[0]}" if x.operation == "input" else f"t{x.place}"
 
 
-def _text(node: Node, columns: bool) -> str:
-    names = [_name(operand) for operand in node.operands]
+def text_of(node: Node, name: Callable[[Any], str], columns: bool) -> str:
+    """An operation as Python over operands with these names."""
+    if node.operation == "draw":
+        _, method, *arguments = node.operands
+        return f"rng.{method}({', '.join(map(name, arguments))})"
+    names = [name(operand) for operand in node.operands]
     match node.operation:
         case "negative":
             return f"-{names[0]}"
-        case "draw":
-            _, method, *arguments = node.operands
-            return f"rng.{method}({', '.join(map(_name, arguments))})"
         case "where" if not columns:
             return f"{names[1]} if {names[0]} else {names[2]}"
         case operation if operation.isidentifier():

@@ -225,3 +225,15 @@ def test_a_form_whose_columns_changed_is_not_used_however_many_shapes_there_are(
     Column.reshaped += 1
     assert not forms.hold()
     assert forms.hold()
+
+
+def test_a_name_that_many_branches_give_as_their_value_is_moved() -> None:
+    """Their bodies have no slots."""
+    v = Venture(seed=3, kernels="checked")
+    v.execute(
+        "[assume p (tag 'p 0 (beta 2 2))]"
+        "[assume z (mem (lambda (t) (tag 'z t (flip (if (= t 1) 0.5 (if (z (- t 1)) p (- 1 p)))))))]"
+        "for t in 1...200: [observe (flip (if (z t) 0.9 0.2)) {y[t]}]",
+        y=[True, True, True, False] * 50,
+    )
+    v.infer("(mh p one 3)")

@@ -187,9 +187,11 @@ class Reassignment:
         found: dict[Code, tuple[Global, list[int]]] = {}
         for as_name, code, slot in self._readers(name):
             table = tables[code.index]
+            # a result has no slot, and its body may have none
+            if slot < 0 or code.kind == "branch":
+                raise Unplanned
             # choices that all read it are weighed together, by columns
-            wide = table.count - table.dead > WIDE and code.slots[slot].kind is Kind.RANDOM
-            if slot < 0 or wide or code.kind == "branch":
+            if table.count - table.dead > WIDE and code.slots[slot].kind is Kind.RANDOM:
                 raise Unplanned
             if code not in found:
                 found[code] = as_name, _live_rows(table)

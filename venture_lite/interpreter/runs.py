@@ -1,0 +1,103 @@
+"""Runs: the nodes of a block cut into rows that are computed alike, so that what is made for one serves all of them.
+
+A *run* is some rows of one site that read by the same references and do not depend on one another: eighty effects of a
+hierarchy are one run, a recursion is as many as it has steps. Runs come parents first. A run of many rows is computed
+by columns, one of few rows row by row, by the same operations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from venture_lite.interpreter.sources import ALL, Source, computed_from, parents_of
+from venture_lite.program.code import Ref
+from venture_lite.trace.borrowed import BorrowedColumn
+from venture_lite.trace.nodes import node_at, row_of, site_of
+
+if TYPE_CHECKING:
+    from venture_lite.trace.trace import Trace
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Run:
+    """Rows of one site, and the references by which they read: a value's source, or the arguments of a choice."""
+
+    site: int
+    # (N,)
+    rows: np.ndarray
+    # what the first row reads: its Code and its references are those of all rows
+    source: Source
+    # (N,) the rows that read: the rows themselves, the callers' of an argument, the family's of a result
+    at: np.ndarray
+
+    @property
+    def nodes(self) -> list[int]:
+        return [node_at(self.site, row) for row in self.rows.tolist()]
+
+    @property
+    def refs(self) -> tuple[Ref, ...]:
+        return self.source.refs
+
+
+def runs_of(trace: Trace, nodes: Iterable[int]) -> list[Run]:
+    """Principal and renewed nodes as runs, each of which reads what stays and runs before it.
+
+    A call that borrows its family's value has none to compute, and is in no run.
+    """
+    stored = {lent(trace, node): None for node in nodes}
+    levels: list[dict[tuple[object, ...], list[tuple[int, Source]]]] = []
+    for node, level in _levels(trace, stored):
+        source = reads_of(trace, node)
+        while len(levels) <= level:
+            levels.append({})
+        kind = (site_of(node), source.code, source.slot, source.position)
+        levels[level].setdefault(kind, []).append((node, source))
+    return [_run(alike) for kinds in levels for alike in kinds.values()]
+
+
+def reads_of(trace: Trace, node: int) -> Source:
+    """What gives a node its value; of a choice, what its distribution is applied to."""
+    code, slot, row = trace.decode(node)
+    return computed_from(trace, node) or Source(code, row, slot, ALL)
+
+
+def run_of(trace: Trace, nodes: Iterable[int]) -> Run:
+    """Choices of one site as one run."""
+    return _run([(node, reads_of(trace, node)) for node in nodes])
+
+
+def _run(alike: list[tuple[int, Source]]) -> Run:
+    rows = np.array([row_of(node) for node, _ in alike])
+    return Run(site_of(alike[0][0]), rows, alike[0][1], np.array([source.row for _, source in alike]))
+
+
+def lent(trace: Trace, node: int) -> int:
+    """The node whose value a node has: that of the family where a call borrows it."""
+    while isinstance(column := trace.column(site_of(node)), BorrowedColumn):
+        node = node_at(column.site, row_of(column.edges.view[row_of(node)]))
+    return node
+
+
+def _levels(trace: Trace, nodes: Iterable[int]) -> Iterable[tuple[int, int]]:
+    """Each node with the number of nodes on the longest way to it, parents first."""
+    waiting = dict.fromkeys(nodes)
+    found: dict[int, int] = {}
+    for first in list(waiting):
+        stack = [first]
+        while stack:
+            node = stack[-1]
+            if node in found:
+                stack.pop()
+                continue
+            parents = [parent for read in parents_of(trace, node) if (parent := lent(trace, read)) in waiting]
+            missing = [parent for parent in parents if parent not in found]
+            if missing:
+                stack.extend(missing)
+            else:
+                found[node] = 1 + max((found[parent] for parent in parents), default=-1)
+                stack.pop()
+    return found.items()

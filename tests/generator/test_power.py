@@ -15,10 +15,10 @@ from tests.generator.comparison import Fault, Interrupted, assert_finds_the_answ
 from venture_lite.engines.pgibbs.particle_columns import BundleSweep
 from venture_lite.errors import InternalError
 from venture_lite.interpreter import machine, schedule, selection
+from venture_lite.interpreter.addresses import address, address_order
 from venture_lite.interpreter.machine import Machine
 from venture_lite.interpreter.sources import nodes_read
 from venture_lite.program.code import GlobalRef
-from venture_lite.trace.addresses import address, address_order
 
 Patch = pytest.MonkeyPatch
 

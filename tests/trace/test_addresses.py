@@ -12,8 +12,8 @@ from venture_lite import Venture
 from venture_lite.audit.invariants import check
 from venture_lite.errors import InternalError
 from venture_lite.interpreter import placement
+from venture_lite.interpreter.addresses import address, block_order
 from venture_lite.interpreter.selection import Selection, Selector
-from venture_lite.trace.addresses import address, block_order
 
 KEYS = """
     [assume coin (mem (lambda (v) (tag 's v (flip 0.3))))]

@@ -15,10 +15,10 @@ from tests.generator.session import infer, load
 from venture_lite import Venture
 from venture_lite.audit.recompute import same
 from venture_lite.interpreter.model import Model
+from venture_lite.interpreter.readers import reader
 from venture_lite.interpreter.sources import Source, computed_from, depends_on, reached, source_nodes, source_value
 from venture_lite.program.code import Kind
 from venture_lite.trace.borrowed import BorrowedColumn
-from venture_lite.trace.emit import reader
 from venture_lite.trace.table import ROW_MASK
 from venture_lite.trace.trace import Trace
 

@@ -29,12 +29,12 @@ from venture_lite.blocks.affine import (
 )
 from venture_lite.errors import KernelError
 from venture_lite.interpreter.ancestry import reads
+from venture_lite.interpreter.readers import columns_reader
 from venture_lite.interpreter.sources import computed_from, named_node
 from venture_lite.procedures.columns import RowByRow
 from venture_lite.procedures.predictor import LinearPredictor
 from venture_lite.procedures.record import Deterministic, Random
 from venture_lite.program.code import Code, GlobalRef, Kind, Ref, SlotRef, origin
-from venture_lite.trace.emit import columns_reader
 from venture_lite.trace.nodes import node_at
 from venture_lite.trace.table import NotColumnar
 

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from venture_lite.errors import KernelError, NameUnknown, Span
+from venture_lite.interpreter.explain import explain_refs
 from venture_lite.procedures.columns import RowByRow
 from venture_lite.procedures.pullbacks import LOCALLY_CONSTANT, accumulated
 from venture_lite.procedures.record import Deterministic
 from venture_lite.program.code import Code, Constant, GlobalRef, Kind, Ref, SlotRef
 from venture_lite.trace.borrowed import BorrowedColumn
-from venture_lite.trace.explain import explain_refs
 from venture_lite.trace.nodes import node_at, row_of, site_of
 from venture_lite.trace.runtime import Closure
 from venture_lite.trace.table import Column, NotColumnar

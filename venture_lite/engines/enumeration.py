@@ -15,13 +15,13 @@ from typing import Any
 
 from venture_lite.blocks.distributions import name_of
 from venture_lite.errors import KernelError
+from venture_lite.interpreter.addresses import address
 from venture_lite.interpreter.application import simulate
 from venture_lite.interpreter.candidates import MOST_CANDIDATES, present_first, support_of
 from venture_lite.interpreter.evidence import NO_EVIDENCE
 from venture_lite.interpreter.handler import Handler
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.weights import Weight, density_of
-from venture_lite.trace.addresses import address
 from venture_lite.trace.trace import Trace
 from venture_lite.values import equal
 

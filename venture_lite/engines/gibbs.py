@@ -10,6 +10,7 @@ from venture_lite.errors import VentureError
 from venture_lite.inference.given import ActionForm
 from venture_lite.inference.program import Action, InferenceProgram
 from venture_lite.inference.tree import Part
+from venture_lite.interpreter.addresses import address
 from venture_lite.interpreter.candidates import MOST_CANDIDATES, draw_candidate, support_of
 from venture_lite.interpreter.impossible import rejects
 from venture_lite.interpreter.kernel import Drawing
@@ -17,7 +18,6 @@ from venture_lite.interpreter.scaffold import Builder, Scaffold, absorbing_count
 from venture_lite.interpreter.selection import Selection
 from venture_lite.interpreter.weights import NEVER, Weight, density_of
 from venture_lite.kernels.compiled import drawing
-from venture_lite.trace.addresses import address
 from venture_lite.trace.nodes import node_at
 from venture_lite.trace.runtime import Exchangeable
 from venture_lite.values import equal

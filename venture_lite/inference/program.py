@@ -22,6 +22,7 @@ from venture_lite.inference.tree import KernelPart, Part
 from venture_lite.inference.usage import Matched, matched, refused
 from venture_lite.inference.watch import Watch
 from venture_lite.interpreter.ancestry import Sources, is_unobserved
+from venture_lite.interpreter.explain import apply_checked
 from venture_lite.interpreter.kernel import Kernel
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.selection import Selection, Selector
@@ -33,7 +34,6 @@ from venture_lite.procedures import registry
 from venture_lite.procedures.record import Deterministic, Maker, Random
 from venture_lite.program.forms import truth
 from venture_lite.program.parameters import constant_index
-from venture_lite.trace.explain import apply_checked
 from venture_lite.values import Symbol, equal, from_python, show
 
 NOTHING_READ = Sources(frozenset(), False)

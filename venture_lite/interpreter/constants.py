@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from venture_lite.interpreter.addresses import procedures_in
 from venture_lite.interpreter.sources import depends_on, nodes_read, reached
 from venture_lite.program.code import Code, Kind, Ref
-from venture_lite.trace.addresses import procedures_in
 from venture_lite.trace.keys import memo_key
 from venture_lite.trace.runtime import Memo
 from venture_lite.trace.table import MAKER_EDGE, RANDOM_EDGE, ROW_MASK

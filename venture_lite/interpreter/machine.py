@@ -14,10 +14,10 @@ from typing import Any
 
 from venture_lite.errors import LimitError, VentureError
 from venture_lite.interpreter.evidence import NO_EVIDENCE, Carrier, deterministic_evidence
+from venture_lite.interpreter.explain import explain_refs
 from venture_lite.interpreter.handler import Handler, InPlace
 from venture_lite.interpreter.sources import nodes_read
 from venture_lite.program.code import Code, GlobalRef, Kind, Ref, Slot, SlotRef, sources
-from venture_lite.trace.explain import explain_refs
 from venture_lite.trace.table import NONE, ROW_MASK
 from venture_lite.trace.trace import Trace
 

@@ -13,8 +13,10 @@ from venture_lite.errors import EvidenceError, ImpossibleState, InternalError, O
 from venture_lite.interpreter.ancestry import refuse_random_keys
 from venture_lite.interpreter.constants import Constants
 from venture_lite.interpreter.evidence import NO_EVIDENCE, evidence_path, refuse_impossible
+from venture_lite.interpreter.explain import explain, explain_refs
 from venture_lite.interpreter.handler import Handler
 from venture_lite.interpreter.machine import Limits, Machine
+from venture_lite.interpreter.readers import reader
 from venture_lite.interpreter.regenerate import Regenerator
 from venture_lite.interpreter.scaffold import Builder, families_of, families_without_users
 from venture_lite.interpreter.score import impossible_choices, log_score
@@ -22,7 +24,6 @@ from venture_lite.interpreter.steps import STEPS, fill
 from venture_lite.interpreter.transaction import Transaction
 from venture_lite.interpreter.weights import Group, KeptWeights, Weight, log_density
 from venture_lite.program.code import Code, Global, Kind
-from venture_lite.trace.explain import explain_refs
 from venture_lite.trace.kept import Kept
 from venture_lite.trace.table import Table
 from venture_lite.trace.trace import Trace
@@ -97,6 +98,7 @@ class Model:
     ) -> None:
         self.kernels = kernels
         self.trace = Trace(rng, library)
+        self.trace.reader, self.trace.explain = reader, explain
         self.trace.constants = Constants(self.trace)
         if library is not None:
             library.model = self

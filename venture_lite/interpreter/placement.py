@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from venture_lite.trace.addresses import address, address_order, block_order
+from venture_lite.interpreter.addresses import address, address_order, block_order
 from venture_lite.trace.bags import Bag
 from venture_lite.trace.scopes import SEVERAL, Scope
 from venture_lite.trace.trace import Trace

@@ -7,10 +7,10 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from venture_lite.interpreter.addresses import address, address_order, block_order
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.tally import Tally
 from venture_lite.program.code import Kind
-from venture_lite.trace.addresses import address, address_order, block_order
 from venture_lite.trace.scopes import DefaultScope, Scope
 from venture_lite.values import key_of, show
 

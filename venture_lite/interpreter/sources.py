@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from venture_lite.errors import VentureError
+from venture_lite.interpreter.explain import apply_checked
 from venture_lite.procedures.record import Deterministic
 from venture_lite.program.code import Code, GlobalRef, Kind, Ref, SlotRef, origin, sources
-from venture_lite.trace.explain import apply_checked
 from venture_lite.trace.table import ROW_MASK
 
 if TYPE_CHECKING:

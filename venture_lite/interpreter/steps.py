@@ -9,6 +9,7 @@ from venture_lite.errors import ArgumentError, VentureError
 from venture_lite.interpreter.ancestry import refuse_random_keys
 from venture_lite.interpreter.application import check, refused
 from venture_lite.interpreter.evidence import NO_EVIDENCE, deterministic_evidence
+from venture_lite.interpreter.explain import apply_checked
 from venture_lite.interpreter.limits import at_limit
 from venture_lite.interpreter.machine import Frame, Machine, Step
 from venture_lite.interpreter.sources import primitive
@@ -18,7 +19,6 @@ from venture_lite.program.code import Code, Kind, Slot
 from venture_lite.program.compiler import wrong_count
 from venture_lite.program.forms import truth
 from venture_lite.trace.bags import Bag
-from venture_lite.trace.explain import apply_checked
 from venture_lite.trace.keys import KeyIndex, memo_key
 from venture_lite.trace.runtime import Closure, Exchangeable, Memo
 from venture_lite.trace.table import MAKER_EDGE, NONE, PRIMITIVE_EDGE, RANDOM_EDGE, ROW_MASK, Column

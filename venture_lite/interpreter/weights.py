@@ -18,12 +18,12 @@ import numpy as np
 from venture_lite.errors import InternalError, VentureError
 from venture_lite.interpreter.ancestry import depends_on_choice
 from venture_lite.interpreter.limits import at_limit, is_extreme
+from venture_lite.interpreter.readers import columns_reader
 from venture_lite.procedures.checks import application_of, check_arguments
 from venture_lite.procedures.columns import RowByRow
 from venture_lite.procedures.domains import ANY, REAL, VECTOR
 from venture_lite.procedures.record import Procedure, Random
 from venture_lite.program.code import Code, Kind, Ref, SlotRef
-from venture_lite.trace.emit import columns_reader
 from venture_lite.trace.runtime import Exchangeable
 from venture_lite.trace.table import ROW_MASK, Column, NotColumnar
 from venture_lite.values import show

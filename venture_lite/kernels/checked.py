@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from venture_lite.errors import InternalError
+from venture_lite.interpreter.addresses import address
 from venture_lite.interpreter.ancestry import name_of_choice
 from venture_lite.interpreter.kernel import BlockKernel, Course, Decide, Drawing
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.scaffold import Builder
 from venture_lite.interpreter.selection import Selection
 from venture_lite.interpreter.weights import Weight, log_density
-from venture_lite.trace.addresses import address
 from venture_lite.trace.table import ROW_MASK
 from venture_lite.values import equal
 

@@ -11,10 +11,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from venture_lite.interpreter.readers import _Emitter
 from venture_lite.kernels.preview import Unplanned
 from venture_lite.procedures.record import Deterministic
 from venture_lite.program.code import KEY, OPERATOR, RESULT, Code, Global, GlobalRef, Kind, Ref
-from venture_lite.trace.emit import _Emitter
 from venture_lite.trace.table import MAKER_EDGE, RANDOM_EDGE
 from venture_lite.trace.trace import Trace
 

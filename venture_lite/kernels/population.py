@@ -18,13 +18,13 @@ import numpy as np
 
 from venture_lite.errors import InternalError, KernelError, VentureError
 from venture_lite.interpreter.application import simulate_anew
+from venture_lite.interpreter.explain import apply_checked
 from venture_lite.interpreter.sources import computed_from
 from venture_lite.interpreter.strands import Bundle, StrandRows
 from venture_lite.interpreter.weights import count_if_impossible, density_of
 from venture_lite.procedures.columns import RowByRow
 from venture_lite.procedures.record import Columns, Deterministic, Random
 from venture_lite.program.code import Code, Constant, GlobalRef, Kind, Ref, SlotRef
-from venture_lite.trace.explain import apply_checked
 from venture_lite.trace.runtime import Closure
 from venture_lite.trace.table import ROW_MASK, Column, NotColumnar
 from venture_lite.trace.trace import Trace

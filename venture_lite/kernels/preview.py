@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from venture_lite.errors import InternalError, VentureError
+from venture_lite.interpreter.readers import _Emitter
 from venture_lite.procedures.checks import check_arguments
 from venture_lite.procedures.record import Deterministic, Maker, Random
 from venture_lite.program.code import Code, Kind, Ref
-from venture_lite.trace.emit import _Emitter
 from venture_lite.trace.keys import memo_key
 from venture_lite.trace.runtime import Exchangeable, Memo
 from venture_lite.trace.table import NONE

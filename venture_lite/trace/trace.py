@@ -6,6 +6,7 @@ Every operation here writes its inverse to the journal. What evaluates, detaches
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,12 +14,10 @@ import numpy as np
 from venture_lite.errors import CallSite, InternalError
 from venture_lite.procedures.checks import record_valid
 from venture_lite.procedures.record import Random
-from venture_lite.program.code import VACANT, Code, Kind, Program, SlotRef
+from venture_lite.program.code import VACANT, Code, Kind, Program, Ref, SlotRef
 from venture_lite.program.compiler import Analyzer, StandardNames
 from venture_lite.trace.bindings import Bindings
 from venture_lite.trace.borrowed import BorrowedColumn, borrow
-from venture_lite.trace.emit import Reader, reader
-from venture_lite.trace.explain import explain
 from venture_lite.trace.journal import Journal
 from venture_lite.trace.runtime import Exchangeable
 from venture_lite.trace.scopes import DefaultScope, Scope
@@ -29,6 +28,9 @@ from venture_lite.values import key_of
 
 if TYPE_CHECKING:
     from venture_lite.interpreter.constants import Constants
+
+Reader = Callable[[int], tuple[Any, ...]]
+"""From a row to the values of some references there."""
 
 
 class Trace:
@@ -58,7 +60,10 @@ class Trace:
         self.bindings = Bindings(self.journal, self.derived)
         self.users = UserLists(self.tables, self.program, self.journal)
         self.statistics = Statistics(self.journal)
-        # which families stay without users: set by the interpreter, which knows what a value is computed from
+        # The interpreter knows what references mean, and sets these: how they are read, what was wrong with those that
+        # could not be (site, row, error), and which families stay without users.
+        self.reader: Callable[[Trace, Code, tuple[Ref, ...]], Reader]
+        self.explain: Callable[[Trace, int, int, Exception], Exception]
         self.constants: Constants
         # what stands in the place of the tables of Codes that were let go of
         self._vacant = Table(VACANT)
@@ -133,7 +138,7 @@ class Trace:
         site = -1 - code.index
         found = self._block_readers.get(site)
         if found is None:
-            found = self._block_readers[site] = reader(self, code, (code.result,))
+            found = self._block_readers[site] = self.reader(self, code, (code.result,))
         return found
 
     def reader_of(self, site: int) -> Reader:
@@ -143,7 +148,7 @@ class Trace:
             code = self.program.site_code[site]
             slot = code.slots[self.program.site_slot[site]]
             refs = slot.arguments if slot.operator is None else (slot.operator, *slot.arguments)
-            found = self.readers[site] = reader(self, code, refs)
+            found = self.readers[site] = self.reader(self, code, refs)
         return found
 
     def read(self, site: int, row: int) -> tuple[Any, ...]:
@@ -151,7 +156,7 @@ class Trace:
         try:
             return self.reader_of(site)(row)
         except Exception as error:
-            raise explain(self, site, row, error) from error
+            raise self.explain(self, site, row, error) from error
 
     def serial_of(self, record: Any) -> int:
         """A number of a procedure of the language: those that were registered under one name have different ones."""
@@ -221,7 +226,7 @@ class Trace:
         found = self._block_readers.get(site)
         if found is None:
             refs = tuple(region.block for region in code.slots[slot].regions)
-            found = self._block_readers[site] = reader(self, code, refs)
+            found = self._block_readers[site] = self.reader(self, code, refs)
         return found(row)
 
     def inner_context(self, code: Code, slot: int, row: int) -> int:

@@ -22,13 +22,13 @@ from venture_lite.inference.program import Action, InferenceProgram
 from venture_lite.inference.replay import ReplayedProcedure
 from venture_lite.inference.tree import Part
 from venture_lite.inference.usage import Matched
+from venture_lite.interpreter.addresses import address
 from venture_lite.interpreter.evidence import NO_EVIDENCE
 from venture_lite.interpreter.handler import KnownChoices
 from venture_lite.interpreter.kernel import INTERPRETED, Course
 from venture_lite.interpreter.selection import Selection, Selector, one_of_each_kind
 from venture_lite.interpreter.tally import Tally
 from venture_lite.language.syntax import Expression
-from venture_lite.trace.addresses import address
 from venture_lite.values import Symbol, equal, show
 
 WHOLE = 1.0 - 1e-9

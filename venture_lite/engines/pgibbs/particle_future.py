@@ -15,9 +15,9 @@ from collections.abc import Hashable
 from typing import Any
 
 from venture_lite.engines.pgibbs.particle_steps import DEAD, Particle, Steps, Take
+from venture_lite.interpreter.addresses import address
 from venture_lite.interpreter.impossible import REJECTING
 from venture_lite.interpreter.weights import Weight, density_of
-from venture_lite.trace.addresses import address
 
 NEVER = 1 << 60
 """Earlier than no step."""

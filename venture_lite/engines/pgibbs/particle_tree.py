@@ -22,10 +22,10 @@ from venture_lite.engines.pgibbs.particle_future import Future
 from venture_lite.engines.pgibbs.particle_steps import Particle, Steps
 from venture_lite.engines.pgibbs.resampling import draw_ancestors, draw_particles, effective, shares_of
 from venture_lite.errors import InternalError
+from venture_lite.interpreter.addresses import address
 from venture_lite.interpreter.application import simulate_anew
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.schedule import Schedule
-from venture_lite.trace.addresses import address
 
 
 class TreeSweep:

@@ -8,7 +8,7 @@ slice or an index array) and returns arrays for what differs between rows and pl
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -19,11 +19,8 @@ from venture_lite.program.code import Code, Constant, GlobalRef, Kind, Ref, Slot
 from venture_lite.trace.borrowed import BorrowedColumn
 from venture_lite.trace.runtime import Closure
 from venture_lite.trace.table import ROW_MASK, Column, NotColumnar
+from venture_lite.trace.trace import Reader, Trace
 
-if TYPE_CHECKING:
-    from venture_lite.trace.trace import Trace
-
-Reader = Callable[[int], tuple[Any, ...]]
 ColumnsReader = Callable[[Any], tuple[Any, ...]]
 
 

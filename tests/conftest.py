@@ -4,6 +4,18 @@ from __future__ import annotations
 
 import signal
 
+import pytest
+
+from venture_lite.kernels import compiled, formed
+
 # a shell that starts the tests in the background has them ignore Ctrl-C, and so do the processes that they start
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(autouse=True)
+def forms_at_once(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The runs on many small programs are short: every shape that can be lowered is, at its first transition."""
+    if request.path.parent.name in ("generator", "posterior"):
+        monkeypatch.setattr(formed, "USES", 1)
+        monkeypatch.setattr(compiled, "LASTING", 1)

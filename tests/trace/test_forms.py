@@ -39,7 +39,14 @@ CALLS = """
 [observe (normal (double a) (scale a)) 1.5]
 [observe (student_t 4 a 2) 0.5]
 """
-PROGRAMS = {"mean": MEAN, "levels": LEVELS, "counts": COUNTS, "calls": CALLS}
+TABLES = """
+[assume x (normal 0 1)]
+[assume f (lambda (k) (lookup (dict 1 0.5 2 (+ 1 x)) k))]
+[assume g (lambda (x) (+ x (lookup (dict 1 0.5) 1)))]
+[observe (normal (g x) (lookup (vector 2.0 0.5) 1)) 1.5]
+[observe (normal (f 1) 2) 0.5]
+"""
+PROGRAMS = {"mean": MEAN, "levels": LEVELS, "counts": COUNTS, "calls": CALLS, "tables": TABLES}
 DATA: dict[str, Any] = {
     "y": np.random.default_rng(0).normal(1.0, 2.0, 60).tolist(),
     "g": [n // 5 for n in range(60)],
@@ -216,15 +223,14 @@ def test_a_form_whose_columns_changed_is_not_used_however_many_shapes_there_are(
     (model,) = v.traces
     move = Move(Resimulation(model), Metropolis(model))
     forms = formed.Forms(model, move)
-    shaped = [shape_of(model.trace, [node]) for node in model.trace.default.everything()]
-    blocks = [forms.of(*found) for found in shaped if not isinstance(found, NoShape)]
+    shaped = [(node, shape_of(model.trace, [node])) for node in model.trace.default.everything()]
+    blocks = [forms.of(node, *found) for node, found in shaped if not isinstance(found, NoShape)]
     assert len([block for block in blocks if block is not None]) > 2
-    assert forms.hold()
-    column = blocks[0].formed.stored[0]
+    assert len(forms.ready()) > 2
+    column = model.trace.column(shaped[0][0] >> 32)
     column.view = memoryview(column.array.copy())
     Column.reshaped += 1
-    assert not forms.hold()
-    assert forms.hold()
+    assert not forms.ready()
 
 
 def test_a_name_that_many_branches_give_as_their_value_is_moved() -> None:

@@ -14,7 +14,7 @@ from venture_lite.interpreter.selection import Selection
 from venture_lite.interpreter.shape import NoShape, Shapes, shape_of
 from venture_lite.interpreter.tally import Tally
 from venture_lite.kernels.checked import Checked, Witness
-from venture_lite.kernels.formed import BlockForm, Forms
+from venture_lite.kernels.formed import BlockForm, forms_of
 from venture_lite.kernels.plan import Plan, make_plan
 from venture_lite.kernels.python import UNDRAWN, Left
 from venture_lite.kernels.single_gibbs import SingleGibbs
@@ -68,11 +68,8 @@ class Compiled(BlockKernel):
         self._move = move = interpreted.move
         # for blocks of one choice whose move changes structure, where its proposal is its own distribution
         self._single = SingleMH(self.model, move.decide) if isinstance(move.proposal, Resimulation) else None
-        self._shapes = Shapes()
-        self._forms = Forms(self.model, move) if isinstance(move.proposal, Resimulation) else None
-        # the forms of blocks of one choice, as of a state of the trace's structure
-        self._formed: dict[int, BlockForm] = {}
-        self._formed_at = (-1, -1)
+        self._forms = forms_of(self.model, move)
+        self._shapes = Shapes() if self._forms is None else self._forms.shapes
         self._plans: dict[tuple[int, ...], Plan] = {}
         # blocks that have no plan, as of a state of the trace's structure
         self._unplanned: dict[tuple[int, ...], tuple[int, int]] = {}
@@ -94,7 +91,7 @@ class Compiled(BlockKernel):
                     continue
                 for nodes in selection.blocks(times, tally, done):
                     tally.count(self.step(nodes, selection))
-                    if self._formed:
+                    if self._forms.ready():
                         break
                 if tally.transitions - before == done:
                     # there is no block
@@ -103,45 +100,26 @@ class Compiled(BlockKernel):
 
     def _run_formed(self, selection: Selection, times: int, tally: Tally) -> int:
         """Make up to so many transitions of blocks that are drawn, while they have forms; how many were made."""
-        model, scope, ready = self.model, selection.found(), self._ready()
+        assert self._forms is not None
+        model, scope, forms, ready = self.model, selection.found(), self._forms, self._forms.ready()
         if not ready or scope is None or not scope.block_count() or model.transactions:
             return 0
-        draw = scope.drawing(model.trace.rng)
+        draw, journal = scope.drawing(model.trace.rng), model.trace.journal
         for done in range(times):
             if not done % POLL_EVERY:
                 model.poll()
             node, selection.key = draw()
-            form = ready.get(node) or self._bound(node, ready)
+            form = ready.get(node) or (None if node == SEVERAL else forms.bind(node))
             if form is None:
                 tally.count(self.step(scope.members(selection.key), selection))
                 return done + 1
             self._planned += form.terms
-            moved = form.transition(model)
+            moved = form.transition(journal)
             if isinstance(moved, Left):
                 tally.count(self._left(moved, [node], selection))
                 return done + 1
             tally.count(moved)
         return times
-
-    def _bound(self, node: int, ready: dict[int, BlockForm]) -> BlockForm | None:
-        """The form of a block that was not met yet, where another block had one of the same shape: a few hops from its
-        choice, however many blocks there are."""
-        assert self._forms is not None
-        found = None if node == SEVERAL else self._shapes.bound(node)
-        form = None if found is None else self._forms.known(*found)
-        if form is not None:
-            if len(ready) > MOST_KEPT:
-                ready.clear()
-            ready[node] = form
-        return form
-
-    def _ready(self) -> dict[int, BlockForm]:
-        """The forms of blocks of one choice that are good as the trace stands."""
-        stamp = self.model.trace.structure_stamp()
-        if self._formed and (stamp != self._formed_at or self._forms is None or not self._forms.hold()):
-            self._formed.clear()
-        self._formed_at = stamp
-        return self._formed
 
     def step(self, nodes: list[int], at: Selection) -> bool:
         moved = self._alone(nodes, at, known=True)
@@ -165,7 +143,7 @@ class Compiled(BlockKernel):
         form = self._form_of(plan, nodes)
         if form is None or self.model.transactions:
             return plan.transition(self._move.proposal, self._move.decide)
-        moved = form.transition(self.model)
+        moved = form.transition(self.model.trace.journal)
         return moved if isinstance(moved, bool) else self._left(moved, nodes, at)
 
     def _form_of(self, plan: Plan, nodes: list[int]) -> BlockForm | None:
@@ -173,11 +151,7 @@ class Compiled(BlockKernel):
         # a shape that another block cannot have is worth nothing until its own block has used it
         if len(nodes) > 1 or self._forms is None or (plan.shape.hops is None and plan.uses < LASTING):
             return None
-        ready = self._ready()
-        form = ready.get(nodes[0])
-        if form is None and (form := self._forms.of(plan.shape, plan.binding)) is not None:
-            ready[nodes[0]] = form
-        return form
+        return self._forms.of(nodes[0], plan.shape, plan.binding)
 
     def _left(self, left: Left, nodes: list[int], at: Selection) -> bool:
         """A transition that a form left, made by the interpreter."""

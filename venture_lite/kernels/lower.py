@@ -90,14 +90,15 @@ class _Lowering:
 
     def _side(self, new: dict[int, Value]) -> Side:
         """What absorbs, as of the present state or with what is `new`."""
-        demands: list[Demand] = []
+        # by value and test: a new value that many densities read is tested once
+        demands: dict[tuple[int, str], Demand] = {}
         terms: list[Value] = []
         for node in (self._nodes[place] for place in self._shape.absorbing):
             record, arguments = self._application(node, self._row_of(node), new)
-            demands += self._changing(record, arguments)
+            demands |= {(item.value.place, item.test): item for item in self._changing(record, arguments)}
             terms.append(self._density(record, arguments, self._stored(node, self._row_of(node), {})))
         loops = tuple(self._loop(number, site, new) for number, site in enumerate(self._shape.groups))
-        return Side(tuple(terms), loops, tuple(demands) if new else ())
+        return Side(tuple(terms), loops, tuple(demands.values()) if new else ())
 
     def _loop(self, number: int, site: int, new: dict[int, Value]) -> Loop:
         """All rows of a site; what is new is read there by its name alone, and means the same in each."""
@@ -161,7 +162,7 @@ class _Lowering:
         """What a reference means in a row; `at` is the row as a value."""
         match ref:
             case Constant(value=value):
-                return value if type(value) in NUMBERS else self._recording.record("object", self._object(value))
+                return self._known(value)
             case GlobalRef(target=target) if (place := origin(target)) is not None:
                 return self._read(*place, place[1], place[0].result, new)
             case SlotRef(depth=depth, slot=slot):
@@ -178,10 +179,14 @@ class _Lowering:
                     return self._applied(item.record, parts)
         raise NoForm("a value that is no number")
 
+    def _known(self, value: Any) -> Value:
+        """What is the same in every row: a number, else one of the form's objects."""
+        return value if type(value) in NUMBERS else self._recording.record("object", self._object(value))
+
     def _applied(self, record: Any, arguments: list[Value]) -> Value:
         assert isinstance(record, Deterministic)
         if all(argument.__class__ is not Node for argument in arguments):
-            return record.scalar(*arguments)
+            return self._known(record.scalar(*arguments))
         return self._recording.record("call", self._object(record.scalar), *arguments)
 
     def _stored(self, node: int, at: Value, new: dict[int, Value]) -> Value:

@@ -1,8 +1,8 @@
 """Forms as Python over the columns' memory: for transitions that weigh a few rows.
 
-Of a form two functions are made: `weigh(rows)` gives the log density of the present state, `step(old, rows)` makes a
-transition. Whatever is not as it should be (a number that fails a test, an infinite density, an error) leaves the
-transition to the interpreter, with the value that was proposed if one was drawn.
+Of a form two functions are made: `weigh(rows)` gives minus the log density of the present state, `step(rows, that)`
+makes a transition. Whatever is not as it should be (a number that fails a test, an infinite density, an error) leaves
+the transition to the interpreter, with the value that was proposed if one was drawn.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Printed(NamedTuple):
 
     # rows of places and of loops -> minus the log density of the present state
     weigh: Callable[..., float]
-    # (minus, *rows) -> the same of the new state where the transition was accepted, None where not, else Left
+    # (*rows, minus) -> the same of the new state where the transition was accepted, None where not, else Left
     step: Callable[..., float | Left | None]
 
 
@@ -179,4 +179,4 @@ def _step(form: Form, places: int, by_metropolis: bool) -> list[str]:
     lines.extend(f"        c{store.column}[r{store.place}] = {_name(store.value)}" for store in form.stores)
     lines.append(f"        return {_minus(terms, sums)}")
     lines.append("    return None")
-    return [f"def step(minus, {_parameters(form, places)}):", *lines]
+    return [f"def step({_parameters(form, places)}, minus):", *lines]

@@ -159,6 +159,12 @@ class Node:
     def __or__(self, other: Any) -> Any:
         return self._with("|", other)
 
+    def __rand__(self, other: Any) -> Any:
+        return self._after("&", other)
+
+    def __ror__(self, other: Any) -> Any:
+        return self._after("|", other)
+
     def __bool__(self) -> bool:
         raise InternalError("a density has no `if`, `and` or `or`: it uses `where`, `&` and `|`")
 
@@ -228,6 +234,10 @@ def text_of(node: Node, name: Callable[[Any], str], columns: bool) -> str:
             return f"-{names[0]}"
         case "where" if not columns:
             return f"{names[1]} if {names[0]} else {names[2]}"
+        case "clip" if not columns:
+            # no call: nearly every draw passes here
+            x, low, high = names
+            return f"{low} if {x} < {low} else {high} if {x} > {high} else {x}"
         case operation if operation.isidentifier():
             return f"{operation}({', '.join(names)})"
         case operation:

@@ -13,9 +13,10 @@ from tests.procedures.examples import RANDOM
 from venture_lite.procedures import transforms
 from venture_lite.procedures.distributions.factors import cholesky_of
 from venture_lite.procedures.record import Random
-from venture_lite.procedures.registered.value_domains import OneSided
+from venture_lite.procedures.registered.value_domains import one_sided
 from venture_lite.procedures.registry import PROCEDURES
-from venture_lite.procedures.transforms import Transform
+from venture_lite.procedures.straight_line import Recording, compiled, recordable
+from venture_lite.procedures.transforms import Elementwise, Transform
 
 SCALAR: list[tuple[Transform, tuple[Any, ...]]] = [
     (transforms.REAL, ()),
@@ -54,6 +55,19 @@ def test_vectors_go_coordinate_by_coordinate(transform: Transform, args: tuple[A
     assert np.allclose(transform.to_free(values, args), [transform.to_free(x, args) for x in one_by_one], 1e-12)
     total = sum(transform.log_jacobian(x, args) for x in one_by_one)
     assert math.isclose(transform.log_jacobian(values, args), total, rel_tol=1e-12)
+
+
+@pytest.mark.parametrize(("transform", "args"), [*SCALAR, (transforms.CIRCLE, ()), (one_sided(1.5, -1.0), ())])
+def test_a_recorded_transform_is_the_transform(transform: Elementwise, args: tuple[Any, ...]) -> None:
+    """To the last bit, which is what lets a form draw what the interpreter draws."""
+    recording = Recording()
+    inputs = [recording.input(position) for position in range(1 + len(args))]
+    nodes = [recordable(way)(*inputs) for way in (transform.value_of, transform.free_of, transform.log_slope)]
+    line = compiled(nodes, len(inputs), columns=False)
+    for free in (*FREE, 800.0):
+        value = transform.from_free(free, args)
+        assert line(free, *args)[0] == value
+        assert line(value, *args)[1:] == (transform.to_free(value, args), transform.log_jacobian(value, args))
 
 
 @pytest.mark.parametrize(("transform", "args"), SCALAR[1:])
@@ -176,8 +190,8 @@ def test_draws_go_through_the_transform_of_their_record(name: str) -> None:
 FREE_POINTS: list[tuple[Transform, tuple[Any, ...], list[Any]]] = [
     *[(transform, args, [-2.5, 0.3, 4.0, np.array([-1.0, 0.2, 3.0])]) for transform, args in SCALAR],
     (transforms.CIRCLE, (), [-2.0, 0.4, np.array([1.0, -3.0])]),
-    (OneSided(1.5, -1.0), (), [-2.0, 0.7, np.array([1.0, -1.0])]),
-    (OneSided(-0.5, 1.0), (), [-2.0, 0.7]),
+    (one_sided(1.5, -1.0), (), [-2.0, 0.7, np.array([1.0, -1.0])]),
+    (one_sided(-0.5, 1.0), (), [-2.0, 0.7]),
     (transforms.SIMPLEX, (), [np.array([0.4]), np.array([-1.0, 0.5, 2.0])]),
     (transforms.POSITIVE_DEFINITE, (), [np.array([0.3]), np.array([-0.5, 1.2, 0.4, 0.7, -0.3, 0.9])]),
 ]

@@ -23,11 +23,11 @@ from venture_lite.procedures.columns import numeric as numeric_column
 from venture_lite.procedures.numeric import cos, divide, log, log1p, rebound, sin, where
 from venture_lite.procedures.record import Gradient
 from venture_lite.procedures.straight_line import (
-    SCALAR_NAMES,
     Recording,
     compiled,
     digamma,
     i0e_slope,
+    recordable,
     recorded,
     split_slope,
 )
@@ -231,12 +231,11 @@ CHOICES: dict[str, Callable[..., Any]] = {"where": _where, "maximum": _maximum, 
 @functools.cache
 def _names() -> dict[str, Any]:
     """The numeric namespace over duals."""
-    plain = {name: recorded(name) for name in SCALAR_NAMES}
     names: dict[str, Any] = dict(CHOICES)
     for name, derivative in DERIVATIVES.items():
-        names[name] = _of_one(name, rebound(derivative, plain))
+        names[name] = _of_one(name, recordable(derivative))
     for name, several in SEVERAL.items():
-        names[name] = _of_several(name, tuple([rebound(each, plain) for each in several]))
+        names[name] = _of_several(name, tuple([recordable(each) for each in several]))
     for name in STEPS:
         names[name] = _of_value(name)
     return names
@@ -258,16 +257,23 @@ def _compiled(density: Callable[..., Any], asked: tuple[bool, ...], columns: boo
 def gradient_of(density: Callable[..., float], exists: tuple[bool, ...]) -> Gradient:
     """The gradient of a density of single numbers that is written over the numeric namespace."""
 
+    def asked_of(wanted: tuple[bool, ...]) -> tuple[bool, ...]:
+        return tuple([want and is_there for want, is_there in zip(wanted, exists, strict=True)])
+
     def evaluate(lifted: tuple[bool, ...], wanted: tuple[bool, ...], *inputs: Any) -> tuple[Any, ...]:
-        asked = tuple([want and is_there for want, is_there in zip(wanted, exists, strict=True)])
+        asked = asked_of(wanted)
         if True in lifted:
-            partials = _of_columns(_compiled(density, asked, True), lifted, asked, inputs)
+            partials = of_columns(lifted, wanted, *inputs)[1:]
         else:
             partials = _of_numbers(_compiled(density, asked, False), inputs, sum(asked))
         following = iter(partials)
         return tuple([next(following) if ask else None for ask in asked])
 
-    return Gradient(exists, evaluate)
+    def of_columns(lifted: tuple[bool, ...], wanted: tuple[bool, ...], *inputs: Any) -> list[Any]:
+        asked = asked_of(wanted)
+        return _of_columns(_compiled(density, asked, True), lifted, asked, inputs)
+
+    return Gradient(exists, evaluate, lambda wanted: _compiled(density, asked_of(wanted), False), of_columns)
 
 
 def _of_numbers(function: Callable[..., Any], inputs: tuple[Any, ...], count: int) -> list[float]:
@@ -292,7 +298,7 @@ def _of_columns(
             possible = log_density > -math.inf
             partials = [np.where(possible, partial, 0.0) for partial in partials]
         ups = [up for up, ask in zip(lifted, asked, strict=True) if ask]
-        return [_gathered(partial, up, rows) for partial, up in zip(partials, ups, strict=True)]
+        return [log_density, *(_gathered(partial, up, rows) for partial, up in zip(partials, ups, strict=True))]
 
 
 def _gathered(partial: Any, lifted: bool, rows: int) -> Any:

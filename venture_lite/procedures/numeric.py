@@ -145,6 +145,11 @@ def nextafter(x: float, towards: float) -> float:
     return math.nextafter(x, towards)
 
 
+def remainder(x: float, y: float) -> float:
+    """What is left of x when the nearest multiple of y is taken away."""
+    return math.remainder(x, y)
+
+
 def arctan2(y: float, x: float) -> float:
     return math.atan2(y, x)
 
@@ -330,6 +335,11 @@ def _clip_of_columns(x: Any, lo: Any, hi: Any) -> Any:
     return np.minimum(np.maximum(x, lo), hi)
 
 
+def _remainder_of_columns(x: Any, y: Any) -> Any:
+    left = np.fmod(x, y)
+    return left - y * np.round(left / y)
+
+
 def _whole_of_columns(x: Any) -> Any:
     return np.asarray(x, np.int64)
 
@@ -437,6 +447,7 @@ COLUMNS: dict[str, Any] = {
     "clip": _clip_of_columns,
     "nextafter": np.nextafter,
     "arctan2": np.arctan2,
+    "remainder": _remainder_of_columns,
     "whole": _whole_of_columns,
     "demanded": _demanded_of_columns,
     "of_large_rate": _of_large_rate_of_columns,
@@ -450,8 +461,8 @@ COLUMNS: dict[str, Any] = {
 }
 """The same names over arrays."""
 
-OF_SIMULATORS = frozenset(("clip", "nextafter", "arctan2", "whole", "demanded", "of_large_rate"))
-"""Names that no density uses: what is drawn is not differentiated."""
+OF_SIMULATORS = frozenset(("clip", "nextafter", "arctan2", "remainder", "whole", "demanded", "of_large_rate"))
+"""Names that no density uses, only draws and transforms, which are not differentiated by these tables."""
 
 
 def on_columns(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -8,7 +8,8 @@ numeric namespace, as a function of its value and its arguments.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ import numpy as np
 from venture_lite.procedures.columns import RowByRow, aligned
 from venture_lite.procedures.derivatives import DERIVATIVES
 from venture_lite.procedures.numeric import divide, exp, log, on_columns, where
-from venture_lite.procedures.record import Pullback
+from venture_lite.procedures.straight_line import Node, recordable
 
 Cotangents = tuple[Any, ...]
 
@@ -55,43 +56,44 @@ def accumulated(left: Any, right: Any) -> Any:
     return left + right
 
 
-def elementwise(*slopes: Callable[..., Any]) -> Pullback:
+@dataclass(frozen=True, slots=True, eq=False)
+class Elementwise:
+    """The pullback of an elementwise function, which can be recorded as well."""
+
+    # (position, cotangent, result, arguments) -> what is due to one argument, of the result's shape
+    contribution: Callable[[int, Any, Any, Sequence[Any]], Any]
+
+    def __call__(
+        self, lifted: tuple[bool, ...], wanted: tuple[bool, ...], cotangent: Any, result: Any, *arguments: Any
+    ) -> Cotangents:
+        inputs = aligned(lifted, arguments)
+        with np.errstate(all="ignore"):
+            return tuple(
+                gathered(self.contribution(i, cotangent, result, inputs), lifted, i, argument) if wanted[i] else None
+                for i, argument in enumerate(arguments)
+            )
+
+    def of_nodes(self, wanted: tuple[bool, ...], cotangent: Node, result: Any, *arguments: Any) -> Cotangents:
+        """The same of single numbers that are recorded."""
+        each = enumerate(wanted)
+        return tuple(self.contribution(i, cotangent, result, arguments) if want else None for i, want in each)
+
+
+def elementwise(*slopes: Callable[..., Any]) -> Elementwise:
     """From the derivative with respect to each argument, a function of (value, *arguments)."""
-    forms = [(slope, on_columns(slope)) for slope in slopes]
+    columns = [on_columns(slope) for slope in slopes]
 
-    def pullback(
-        lifted: tuple[bool, ...], wanted: tuple[bool, ...], cotangent: Any, result: Any, *arguments: Any
-    ) -> Cotangents:
-        inputs = aligned(lifted, arguments)
-        columns = isinstance(cotangent, np.ndarray)
-        with np.errstate(all="ignore"):
-            return tuple(
-                gathered(cotangent * forms[i][columns](result, *inputs), lifted, i, argument) if wanted[i] else None
-                for i, argument in enumerate(arguments)
-            )
+    def contribution(position: int, cotangent: Any, result: Any, arguments: Sequence[Any]) -> Any:
+        if cotangent.__class__ is Node:
+            slope = recordable(slopes[position])
+        else:
+            slope = (columns if isinstance(cotangent, np.ndarray) else slopes)[position]
+        return cotangent * slope(result, *arguments)
 
-    return pullback
+    return Elementwise(contribution)
 
 
-def _terms(
-    contribution: Callable[[int, Any, Any, list[Any]], Any],
-) -> Pullback:
-    """For any number of arguments: `contribution(position, cotangent, result, arguments)`, of the result's shape."""
-
-    def pullback(
-        lifted: tuple[bool, ...], wanted: tuple[bool, ...], cotangent: Any, result: Any, *arguments: Any
-    ) -> Cotangents:
-        inputs = aligned(lifted, arguments)
-        with np.errstate(all="ignore"):
-            return tuple(
-                gathered(contribution(i, cotangent, result, inputs), lifted, i, argument) if wanted[i] else None
-                for i, argument in enumerate(arguments)
-            )
-
-    return pullback
-
-
-def _of_product(position: int, cotangent: Any, result: Any, factors: list[Any]) -> Any:
+def _of_product(position: int, cotangent: Any, result: Any, factors: Sequence[Any]) -> Any:
     # not the result divided by the factor, which may be 0
     for i, factor in enumerate(factors):
         if i != position:
@@ -99,11 +101,11 @@ def _of_product(position: int, cotangent: Any, result: Any, factors: list[Any]) 
     return cotangent
 
 
-def _of_difference(position: int, cotangent: Any, result: Any, terms: list[Any]) -> Any:
+def _of_difference(position: int, cotangent: Any, result: Any, terms: Sequence[Any]) -> Any:
     return cotangent if position == 0 and len(terms) > 1 else -cotangent
 
 
-def _of_quotient(position: int, cotangent: Any, result: Any, numbers: list[Any]) -> Any:
+def _of_quotient(position: int, cotangent: Any, result: Any, numbers: Sequence[Any]) -> Any:
     if position or len(numbers) == 1:
         return -cotangent * result / numbers[position]
     for divisor in numbers[1:]:
@@ -111,10 +113,10 @@ def _of_quotient(position: int, cotangent: Any, result: Any, numbers: list[Any])
     return cotangent
 
 
-ADD = _terms(lambda position, cotangent, result, terms: cotangent)
-SUBTRACT = _terms(_of_difference)
-MULTIPLY = _terms(_of_product)
-DIVIDE = _terms(_of_quotient)
+ADD = Elementwise(lambda position, cotangent, result, terms: cotangent)
+SUBTRACT = Elementwise(_of_difference)
+MULTIPLY = Elementwise(_of_product)
+DIVIDE = Elementwise(_of_quotient)
 
 EXP = elementwise(DERIVATIVES["exp"])
 EXPM1 = elementwise(DERIVATIVES["expm1"])

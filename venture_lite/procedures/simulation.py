@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from venture_lite.procedures.numeric import on_columns, rebound
+from venture_lite.procedures.numeric import on_columns
 from venture_lite.procedures.record import DrawColumn
-from venture_lite.procedures.straight_line import SCALAR_NAMES, Node, Recording, recorded
+from venture_lite.procedures.straight_line import Node, Recording, recordable
 
 
 class _ColumnGenerator:
@@ -58,5 +58,4 @@ def recorded_draw(simulate: Callable[..., Any], count: int) -> Any:
     """What one draw under `count` arguments computes: a node whose inputs are the arguments."""
     recording = Recording()
     inputs = [recording.input(position) for position in range(count)]
-    bound = rebound(simulate, {name: recorded(name) for name in SCALAR_NAMES})
-    return bound(RecordingGenerator(recording), *inputs)
+    return recordable(simulate)(RecordingGenerator(recording), *inputs)

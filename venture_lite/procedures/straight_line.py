@@ -7,6 +7,7 @@ Python source, over single numbers or over columns.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -190,6 +191,12 @@ def recorded(name: str) -> Callable[..., Any]:
         return function(*operands)
 
     return call
+
+
+@functools.cache
+def recordable(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function over the numeric namespace, of nodes."""
+    return numeric.rebound(function, {name: recorded(name) for name in SCALAR_NAMES})
 
 
 def compiled(nodes: Iterable[Any], count: int, columns: bool, draws: bool = False) -> Callable[..., tuple[Any, ...]]:

@@ -1,19 +1,21 @@
 """How a continuous value is moved in unconstrained coordinates.
 
 A transform maps an open support onto all of R or R^n. A move in the free coordinate carries the Jacobian
-`log |d value / d free|`. Everything works on numbers and, coordinate by coordinate, on vectors. Rounding never puts a
+`log |d value / d free|`. Rounding never puts a
 value on the boundary of its support: it stays at the nearest float inside.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
 from venture_lite.procedures.distributions.factors import cholesky_of
+from venture_lite.procedures.numeric import absolute, clip, exp, log, maximum, nextafter, on_columns, remainder, where
 from venture_lite.values import freeze
 
 SMALLEST = math.ulp(0.0)
@@ -61,6 +63,63 @@ class FixedSupport:
         return (None,) * len(arguments)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Elementwise:
+    """A transform of numbers, and coordinate by coordinate of vectors.
+
+    Its functions are written over the numeric namespace, so that one definition serves numbers, columns of them and
+    recordings; they take the arguments of the distribution one by one. `columns` has the first three over arrays.
+    """
+
+    # (value, *arguments) -> its free coordinate, and (free, *arguments) -> the value
+    free_of: Callable[..., Any]
+    value_of: Callable[..., Any]
+    # (value, *arguments) -> log |d value / d free|
+    log_slope: Callable[..., Any]
+    # (value, gradient, *arguments) -> as `free_gradient`, and as `argument_gradient` for the first arguments; over
+    # arrays, too, since both are arithmetic alone
+    by_free: Callable[..., Any]
+    by_arguments: Callable[..., tuple[Any, ...]] | None
+    columns: tuple[Callable[..., Any], ...]
+    reads_arguments: bool
+
+    def to_free(self, value: Any, arguments: tuple[Any, ...]) -> Any:
+        value = _array(value)
+        return (self.free_of if _is_one(value) else self.columns[0])(value, *arguments)
+
+    def from_free(self, free: Any, arguments: tuple[Any, ...]) -> Any:
+        if _is_one(free):
+            return float(self.value_of(free, *arguments))
+        with np.errstate(all="ignore"):
+            return freeze(np.array(self.columns[1](free, *arguments), dtype=np.float64))
+
+    def log_jacobian(self, value: Any, arguments: tuple[Any, ...]) -> float:
+        value = _array(value)
+        if _is_one(value):
+            return float(self.log_slope(value, *arguments))
+        return float(np.sum(self.columns[2](value, *arguments)))
+
+    def free_gradient(self, value: Any, arguments: tuple[Any, ...], gradient: Any) -> Any:
+        return self.by_free(_array(value), gradient, *arguments)
+
+    def argument_gradient(self, value: Any, arguments: tuple[Any, ...], gradient: Any) -> tuple[Any, ...]:
+        given = () if self.by_arguments is None else self.by_arguments(_array(value), gradient, *arguments)
+        parts = [None if part is None else float(np.sum(part)) for part in given]
+        return (*parts, *(None,) * (len(arguments) - len(parts)))
+
+
+def elementwise(
+    free_of: Callable[..., Any],
+    value_of: Callable[..., Any],
+    log_slope: Callable[..., Any],
+    by_free: Callable[..., Any],
+    by_arguments: Callable[..., tuple[Any, ...]] | None = None,
+) -> Elementwise:
+    """A transform that reads the arguments where it has derivatives by them."""
+    columns = tuple(map(on_columns, (free_of, value_of, log_slope)))
+    return Elementwise(free_of, value_of, log_slope, by_free, by_arguments, columns, by_arguments is not None)
+
+
 def _array(value: Any) -> Any:
     """Lists as arrays; numbers and arrays as they are."""
     return np.array(value, dtype=np.float64) if isinstance(value, tuple) else value
@@ -70,142 +129,84 @@ def _is_one(value: Any) -> bool:
     return not isinstance(value, np.ndarray)
 
 
-@dataclass(frozen=True, slots=True)
-class Identity(FixedSupport):
-    def to_free(self, value: Any, arguments: tuple[Any, ...]) -> Any:
-        return _array(value)
-
-    def from_free(self, free: Any, arguments: tuple[Any, ...]) -> Any:
-        return float(free) if _is_one(free) else freeze(np.array(free, dtype=np.float64))
-
-    def log_jacobian(self, value: Any, arguments: tuple[Any, ...]) -> float:
-        return 0.0
-
-    def free_gradient(self, value: Any, arguments: tuple[Any, ...], gradient: Any) -> Any:
-        return gradient
+def itself(x: float, *arguments: float) -> float:
+    return x
 
 
-@dataclass(frozen=True, slots=True)
-class Logarithm(FixedSupport):
-    def to_free(self, value: Any, arguments: tuple[Any, ...]) -> Any:
-        value = _array(value)
-        return math.log(value) if _is_one(value) else np.log(value)
-
-    def from_free(self, free: Any, arguments: tuple[Any, ...]) -> Any:
-        if _is_one(free):
-            return max(math.exp(free), SMALLEST) if free < 709.7 else LARGEST
-        return freeze(np.clip(np.exp(np.minimum(free, 709.7)), SMALLEST, LARGEST))
-
-    def log_jacobian(self, value: Any, arguments: tuple[Any, ...]) -> float:
-        value = _array(value)
-        return math.log(value) if _is_one(value) else float(np.log(value).sum())
-
-    def free_gradient(self, value: Any, arguments: tuple[Any, ...], gradient: Any) -> Any:
-        return gradient * _array(value) + 1.0
+def _no_slope(value: float, *arguments: float) -> float:
+    return 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Interval:
-    """Logit of the relative position between two bounds, which are arguments 0 and 1 of the distribution unless
-    fixed."""
-
-    fixed: tuple[float, float] | None = None
-
-    @property
-    def reads_arguments(self) -> bool:
-        return self.fixed is None
-
-    def _bounds(self, arguments: tuple[Any, ...]) -> tuple[float, float]:
-        return self.fixed or (float(arguments[0]), float(arguments[1]))
-
-    def to_free(self, value: Any, arguments: tuple[Any, ...]) -> Any:
-        low, high = self._bounds(arguments)
-        value = _array(value)
-        if _is_one(value):
-            return math.log(value - low) - math.log(high - value)
-        return np.log(value - low) - np.log(high - value)
-
-    def from_free(self, free: Any, arguments: tuple[Any, ...]) -> Any:
-        low, high = self._bounds(arguments)
-        width = high - low
-        first, last = math.nextafter(low, high), math.nextafter(high, low)
-        if _is_one(free):
-            tail = math.exp(-abs(free))
-            part = width * tail / (1.0 + tail)
-            return min(max(low + part if free < 0 else high - part, first), last)
-        tail = np.exp(-np.abs(free))
-        part = width * tail / (1.0 + tail)
-        return freeze(np.clip(np.where(free < 0, low + part, high - part), first, last))
-
-    def log_jacobian(self, value: Any, arguments: tuple[Any, ...]) -> float:
-        # d value / d free = (value - low) (high - value) / (high - low)
-        low, high = self._bounds(arguments)
-        value = _array(value)
-        if _is_one(value):
-            return math.log(value - low) + math.log(high - value) - math.log(high - low)
-        return float((np.log(value - low) + np.log(high - value) - math.log(high - low)).sum())
-
-    def free_gradient(self, value: Any, arguments: tuple[Any, ...], gradient: Any) -> Any:
-        low, high = self._bounds(arguments)
-        below, above = _array(value) - low, high - _array(value)
-        return (gradient * below * above + above - below) / (high - low)
-
-    def argument_gradient(self, value: Any, arguments: tuple[Any, ...], gradient: Any) -> tuple[Any, ...]:
-        # value = low + (high - low) s and the Jacobian is (high - low) s (1 - s), where s depends on the coordinate
-        low, high = self._bounds(arguments)
-        below, above, width = _array(value) - low, high - _array(value), high - low
-        by_low = float(np.sum(gradient * above - 1.0)) / width
-        by_high = float(np.sum(gradient * below + 1.0)) / width
-        return (by_low, by_high, *(None,) * (len(arguments) - 2))
+def _its_gradient(value: float, gradient: float, *arguments: float) -> float:
+    return gradient
 
 
-@dataclass(frozen=True, slots=True)
-class Above:
-    """Logarithm of the distance from a lower bound, which is an argument of the distribution."""
-
-    # which argument
-    position: int
-    reads_arguments: ClassVar[bool] = True
-
-    def to_free(self, value: Any, arguments: tuple[Any, ...]) -> Any:
-        return POSITIVE.to_free(_array(value) - arguments[self.position], ())
-
-    def from_free(self, free: Any, arguments: tuple[Any, ...]) -> Any:
-        low = float(arguments[self.position])
-        value = low + POSITIVE.from_free(free, ())
-        first = math.nextafter(low, math.inf)
-        return min(max(value, first), LARGEST) if _is_one(value) else freeze(np.clip(value, first, LARGEST))
-
-    def log_jacobian(self, value: Any, arguments: tuple[Any, ...]) -> float:
-        return POSITIVE.log_jacobian(_array(value) - arguments[self.position], ())
-
-    def free_gradient(self, value: Any, arguments: tuple[Any, ...], gradient: Any) -> Any:
-        return POSITIVE.free_gradient(_array(value) - arguments[self.position], (), gradient)
-
-    def argument_gradient(self, value: Any, arguments: tuple[Any, ...], gradient: Any) -> tuple[Any, ...]:
-        return tuple(float(np.sum(gradient)) if i == self.position else None for i in range(len(arguments)))
+def log_of(value: float, *arguments: float) -> float:
+    return log(value)
 
 
-@dataclass(frozen=True, slots=True)
-class Circle(FixedSupport):
-    """Angles from -pi to pi, unrolled onto the line: the free coordinate is the angle, and all that differ by whole
-    turns are one. A symmetric move of the angle stays symmetric when it is rolled up again, and crosses the seam at pi
-    like any other place, where the logit of a position between two bounds would never get across."""
+def exp_of(free: float, *arguments: float) -> float:
+    return where(free < 709.7, maximum(exp(free), SMALLEST), LARGEST)
 
-    def to_free(self, value: Any, arguments: tuple[Any, ...]) -> Any:
-        return _array(value)
 
-    def from_free(self, free: Any, arguments: tuple[Any, ...]) -> Any:
-        if _is_one(free):
-            return math.remainder(min(max(free, -LARGEST), LARGEST), TURN)
-        left = np.fmod(np.clip(free, -LARGEST, LARGEST), TURN)
-        return freeze(left - TURN * np.round(left / TURN))
+def by_log(value: float, gradient: float, *arguments: float) -> float:
+    return gradient * value + 1.0
 
-    def log_jacobian(self, value: Any, arguments: tuple[Any, ...]) -> float:
-        return 0.0
 
-    def free_gradient(self, value: Any, arguments: tuple[Any, ...], gradient: Any) -> Any:
-        return gradient
+def _logit(value: float, low: float, high: float) -> float:
+    return log(value - low) - log(high - value)
+
+
+def _position(free: float, low: float, high: float) -> float:
+    tail = exp(-absolute(free))
+    part = (high - low) * tail / (1.0 + tail)
+    return clip(where(free < 0, low + part, high - part), nextafter(low, high), nextafter(high, low))
+
+
+def _log_slope_between(value: float, low: float, high: float) -> float:
+    # d value / d free = (value - low) (high - value) / (high - low)
+    return log(value - low) + log(high - value) - log(high - low)
+
+
+def _by_logit(value: float, gradient: float, low: float, high: float) -> float:
+    below, above = value - low, high - value
+    return (gradient * below * above + above - below) / (high - low)
+
+
+def _by_bounds(value: float, gradient: float, low: float, high: float) -> tuple[float, float]:
+    # value = low + (high - low) s and the Jacobian is (high - low) s (1 - s), where s depends on the coordinate
+    below, above, width = value - low, high - value, high - low
+    return (gradient * above - 1.0) / width, (gradient * below + 1.0) / width
+
+
+def between(low: float, high: float) -> Elementwise:
+    """The logit of the relative position between two bounds."""
+    return elementwise(
+        lambda value, *arguments: _logit(value, low, high),
+        lambda free, *arguments: _position(free, low, high),
+        lambda value, *arguments: _log_slope_between(value, low, high),
+        lambda value, gradient, *arguments: _by_logit(value, gradient, low, high),
+    )
+
+
+def _above(value: float, shape: float, scale: float) -> float:
+    return log(value - scale)
+
+
+def _from_above(free: float, shape: float, scale: float) -> float:
+    return clip(scale + exp_of(free), nextafter(scale, math.inf), LARGEST)
+
+
+def _by_distance(value: float, gradient: float, shape: float, scale: float) -> float:
+    return by_log(value - scale, gradient)
+
+
+def _by_scale(value: float, gradient: float, shape: float, scale: float) -> tuple[float | None, float]:
+    return None, gradient
+
+
+def _rolled_up(angle: float, *arguments: float) -> float:
+    return remainder(clip(angle, -LARGEST, LARGEST), TURN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,12 +299,16 @@ class StickBreaking(FixedSupport):
         return shares[:-1] * kept - taken * later + kept - taken * np.arange(len(point) - 1, 0, -1)
 
 
-REAL: Transform = Identity()
-POSITIVE: Transform = Logarithm()
-UNIT: Transform = Interval((0.0, 1.0))
-INTERVAL: Transform = Interval()
+REAL = elementwise(itself, itself, _no_slope, _its_gradient)
+POSITIVE = elementwise(log_of, exp_of, log_of, by_log)
+UNIT = between(0.0, 1.0)
+INTERVAL = elementwise(_logit, _position, _log_slope_between, _by_logit, _by_bounds)
+"""For distributions of (low, high)."""
 SIMPLEX: Transform = StickBreaking()
-ABOVE_SCALE: Transform = Above(1)
-"""For distributions of (shape, scale) whose values lie above their scale."""
-CIRCLE: Transform = Circle()
+ABOVE_SCALE = elementwise(_above, _from_above, _above, _by_distance, _by_scale)
+"""For distributions of (shape, scale) whose values lie above their scale: the logarithm of the distance from it."""
+CIRCLE = elementwise(itself, _rolled_up, _no_slope, _its_gradient)
+"""Angles from -pi to pi, unrolled onto the line: the free coordinate is the angle, and all that differ by whole turns
+are one. A symmetric move of the angle stays symmetric when it is rolled up again, and crosses the seam at pi like any
+other place, where the logit of a position between two bounds would never get across."""
 POSITIVE_DEFINITE: Transform = CholeskyFactor()

@@ -16,8 +16,8 @@ import numpy as np
 from venture_lite.errors import ArgumentError, nearest
 from venture_lite.procedures import domains, transforms
 from venture_lite.procedures.domains import Domain
-from venture_lite.procedures.transforms import POSITIVE, FixedSupport, Interval, Transform
-from venture_lite.values import freeze
+from venture_lite.procedures.numeric import clip
+from venture_lite.procedures.transforms import POSITIVE, Transform, between, by_log, elementwise, exp_of, log_of
 
 ValueDomainLike = str | tuple[float, float] | Domain | Transform
 """How it is written: a name of NAMED, bounds, a domain of discrete values, or a transform of one's own."""
@@ -37,31 +37,16 @@ class ValueDomain:
     transform: Transform | None
 
 
-@dataclass(frozen=True, slots=True)
-class OneSided(FixedSupport):
+def one_sided(bound: float, sign: float) -> Transform:
     """Numbers above (`sign` 1) or below (-1) a bound, in the logarithm of their distance from it."""
-
-    bound: float
-    sign: float
-
-    def _distance(self, value: Any) -> Any:
-        value = np.array(value, dtype=np.float64) if isinstance(value, tuple) else value
-        return self.sign * (value - self.bound)
-
-    def to_free(self, value: Any, arguments: tuple[Any, ...]) -> Any:
-        return POSITIVE.to_free(self._distance(value), ())
-
-    def from_free(self, free: Any, arguments: tuple[Any, ...]) -> Any:
-        value = self.bound + self.sign * POSITIVE.from_free(free, ())
-        first = math.nextafter(self.bound, self.sign * math.inf)
-        low, high = min(first, self.sign * transforms.LARGEST), max(first, self.sign * transforms.LARGEST)
-        return freeze(np.clip(value, low, high)) if np.ndim(value) else min(max(value, low), high)
-
-    def log_jacobian(self, value: Any, arguments: tuple[Any, ...]) -> float:
-        return POSITIVE.log_jacobian(self._distance(value), ())
-
-    def free_gradient(self, value: Any, arguments: tuple[Any, ...], gradient: Any) -> Any:
-        return POSITIVE.free_gradient(self._distance(value), (), self.sign * gradient)
+    first, last = math.nextafter(bound, sign * math.inf), sign * transforms.LARGEST
+    low, high = min(first, last), max(first, last)
+    return elementwise(
+        lambda value, *arguments: log_of(sign * (value - bound)),
+        lambda free, *arguments: clip(bound + sign * exp_of(free), low, high),
+        lambda value, *arguments: log_of(sign * (value - bound)),
+        lambda value, gradient, *arguments: by_log(sign * (value - bound), sign * gradient),
+    )
 
 
 def _numbers(phrase: str, inside: Callable[[Any], Any], transform: Transform) -> ValueDomain:
@@ -89,11 +74,11 @@ def _structured(domain: Domain, transform: Transform | None, more: Callable[[Any
 def _between(low: float, high: float) -> ValueDomain:
     transform: Transform
     if math.isfinite(low) and math.isfinite(high):
-        transform = Interval((low, high))
+        transform = between(low, high)
     elif math.isfinite(low):
-        transform = OneSided(low, 1.0)
+        transform = one_sided(low, 1.0)
     elif math.isfinite(high):
-        transform = OneSided(high, -1.0)
+        transform = one_sided(high, -1.0)
     else:
         transform = transforms.REAL
     return _numbers(f"between {low:g} and {high:g}", lambda x: (low < x) & (x < high), transform)

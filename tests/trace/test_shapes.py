@@ -8,7 +8,8 @@ from tests.generator.directives import random_program
 from tests.generator.session import infer, load
 from venture_lite import Venture
 from venture_lite.interpreter.scaffold import Builder
-from venture_lite.interpreter.shape import NoShape, Shapes, shape_of
+from venture_lite.interpreter.shape import NoShape, shape_of
+from venture_lite.kernels.shapes import Shapes
 
 MEMOIZED = """
     [assume th (mem (lambda (i) (normal 0 1)))]
@@ -84,6 +85,7 @@ def test_a_binding_is_the_scaffold_that_a_walk_finds() -> None:
             shape, binding = known
             bound += shape is not walked[0]
             assert shape == walked[0]
+            assert len(binding.nodes) == len(set(binding.nodes))
             assert [binding.nodes[place] for place in shape.absorbing] == list(scaffold.absorbing)
             assert {binding.nodes[place] for place in shape.order} == {*scaffold.principals, *scaffold.pending}
     assert bound > 20

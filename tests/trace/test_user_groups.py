@@ -17,10 +17,10 @@ from venture_lite.engines.mh import Drift
 from venture_lite.interpreter import scaffold
 from venture_lite.interpreter.kernel import Move
 from venture_lite.interpreter.selection import Selection, Selector
-from venture_lite.interpreter.shape import Shapes
 from venture_lite.interpreter.weights import NARROW, Weight, log_density
 from venture_lite.kernels.compiled import kernel
 from venture_lite.kernels.plan import Plan, make_plan
+from venture_lite.kernels.shapes import Shapes
 from venture_lite.trace.borrowed import BorrowedColumn
 from venture_lite.trace.nodes import node_at
 

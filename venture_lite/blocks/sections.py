@@ -20,10 +20,11 @@ from venture_lite.errors import KernelError, Span, VentureError
 from venture_lite.interpreter.impossible import REJECTING
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.regenerate import Proposal
-from venture_lite.interpreter.shape import NoShape, Shapes
+from venture_lite.interpreter.shape import NoShape
 from venture_lite.interpreter.sources import parents_of
 from venture_lite.interpreter.weights import NEVER, Group, Weight
 from venture_lite.kernels.plan import Plan, make_plan
+from venture_lite.kernels.shapes import Shapes
 from venture_lite.program.code import Kind
 from venture_lite.trace.nodes import node_at, row_of, site_of
 from venture_lite.trace.table import Column

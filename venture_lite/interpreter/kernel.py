@@ -102,9 +102,10 @@ class BlockKernel(ABC):
         """Before it first runs, see what it is to move. Raises KernelError where `refuse` does."""
         if self._looked:
             return
-        if not self._begun:
+        if not self._begun and _says(self, "begin"):
             self.begin(selection.everything())
-        self._begun, self._looked = True, self.inspect(selection)
+        self._begun = True
+        self._looked = not _says(self, "refuse", "inspect") or self.inspect(selection)
 
     def course(self, nodes: list[int], at: Selection) -> Course:
         """The way that it takes with a block, at which a selection stands. Raises KernelError as `refuse` does."""
@@ -131,6 +132,11 @@ class BlockKernel(ABC):
             return self.step(nodes, at)
         anew = Interpreted(self.model, Move(Resimulation(self.model), Metropolis(self.model)))
         return anew.step([outside], Selection(self.model, "default", Selector("key"), outside))
+
+
+def _says(kernel: BlockKernel, *methods: str) -> bool:
+    """Whether a kernel has something of its own to say there: to tell it of every choice takes as long as a sweep."""
+    return any(getattr(type(kernel), method) is not getattr(BlockKernel, method) for method in methods)
 
 
 class Drawing(BlockKernel):

@@ -7,6 +7,8 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from venture_lite.interpreter.addresses import address, address_order, block_order
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.tally import Tally
@@ -47,12 +49,15 @@ class Selector:
 
 
 def one_of_each_kind(model: Model, nodes: list[int]) -> list[int]:
-    """One node for each site whose distribution the text names; every node of the others."""
-    seen: dict[int, int] = {}
-    for node in nodes:
-        code, slot, _ = model.trace.decode(node)
-        seen.setdefault(node >> 32 if code.slots[slot].kind is Kind.RANDOM else -node, node)
-    return list(seen.values())
+    """One node for each site whose distribution the text names, the first; every node of the others."""
+    every = np.array(nodes, np.int64)
+    kinds, first, of = np.unique(every >> 32, return_index=True, return_inverse=True)
+    program = model.trace.program
+    named = [program.site_code[site].slots[program.site_slot[site]].kind is Kind.RANDOM for site in kinds.tolist()]
+    taken = ~np.array(named, bool)[of]
+    taken[first] = True
+    found: list[int] = every[taken].tolist()
+    return found
 
 
 class Selection:

@@ -18,7 +18,6 @@ from venture_lite.errors import Span
 from venture_lite.interpreter.scaffold import Builder, Scaffold, UserGroup, is_distribution, is_maker_application
 from venture_lite.interpreter.sources import parents_of
 from venture_lite.program.code import Program
-from venture_lite.trace.table import ROW_MASK, Column, Table
 from venture_lite.trace.trace import Trace
 
 LONGEST = 64
@@ -183,86 +182,3 @@ def _order(trace: Trace, scaffold: Scaffold) -> list[int] | None:
             else:
                 stack.append(needed[0])
     return order
-
-
-class _Binder:
-    """The hops of one shape, with the tables that they go through."""
-
-    def __init__(self, trace: Trace, shape: Shape) -> None:
-        self.shape = shape
-        self._users = trace.users
-        tables = [trace.tables[trace.program.site_code[site].index] for site in shape.sites]
-        # (place, its table, environment column or None, packed site, place), or for users (place, table, None, -1,
-        # [(site, place) of each])
-        self._hops: list[tuple[int, Table, Column | None, int, Any]] = []
-        for hop in shape.hops or ():
-            table = tables[hop.source]
-            targets = [(shape.sites[place], place) for place in hop.targets]
-            if hop.way is Way.USERS:
-                self._hops.append((hop.source, table, None, -1, targets))
-            else:
-                environment = table.environment if hop.way is Way.ENVIRONMENT else None
-                ((site, place),) = targets
-                self._hops.append((hop.source, table, environment, site << 32, place))
-        # (place, its flags' owner, slot, whether evidence fixes it), for what is renewed
-        slots = [trace.program.site_slot[site] for site in shape.sites]
-        pairs = zip(shape.order, shape.fixed, strict=True)
-        self._fixed = [(place, tables[place], slots[place], fixed) for place, fixed in pairs]
-
-    def bind(self, principal: int) -> list[int] | None:
-        """The nodes for another principal of the same site, or None where its surroundings differ."""
-        found = [-1] * len(self.shape.sites)
-        found[0] = principal
-        for source, table, environment, site, place in self._hops:
-            row = found[source] & ROW_MASK
-            if site < 0:
-                nodes = self._users.nodes(table.code, row)
-                if len(nodes) != len(place):
-                    return None
-                for node, (user_site, at) in zip(nodes, place):  # noqa: B905
-                    if node >> 32 != user_site or found[at] not in (-1, node):
-                        return None
-                    found[at] = node
-                continue
-            node = site | (row if environment is None else environment.view[row])
-            if found[place] not in (-1, node):
-                return None
-            found[place] = node
-        for place, table, slot, fixed in self._fixed:
-            flags = table.observed.get(slot)
-            if fixed != (flags is not None and bool(flags[found[place] & ROW_MASK])):
-                return None
-        return found if len(set(found)) == len(found) else None
-
-
-class Shapes:
-    """The shapes met so far that are found from a principal, by its site."""
-
-    MOST = 8
-
-    def __init__(self) -> None:
-        self._by_site: dict[int, list[_Binder]] = {}
-        self._version = -1
-
-    def bound(self, principal: int) -> tuple[Shape, Binding] | None:
-        """The known shape that fits a block of one choice, and what stands in it; the program is as it was when the
-        shapes were met."""
-        for binder in self._by_site.get(principal >> 32, ()):
-            nodes = binder.bind(principal)
-            if nodes is not None:
-                return binder.shape, Binding(nodes)
-        return None
-
-    def shape_of(self, trace: Trace, block: Sequence[int]) -> tuple[Shape, Binding] | NoShape:
-        """The shape of a block and what stands in it, from the hops of a shape that is known where one fits."""
-        if self._version != trace.program.version:
-            self._by_site.clear()
-            self._version = trace.program.version
-        if len(block) == 1 and (bound := self.bound(block[0])) is not None:
-            return bound
-        found = shape_of(trace, block)
-        if not isinstance(found, NoShape) and found[0].hops is not None:
-            known = self._by_site.setdefault(block[0] >> 32, [])
-            if len(known) < self.MOST:
-                known.append(_Binder(trace, found[0]))
-        return found

@@ -11,12 +11,13 @@ from dataclasses import replace
 from venture_lite.interpreter.kernel import INTERPRETED, BlockKernel, Course, Drawing, Interpreted, Move, Resimulation
 from venture_lite.interpreter.model import FixedValue, Model
 from venture_lite.interpreter.selection import Selection
-from venture_lite.interpreter.shape import NoShape, Shapes, shape_of
+from venture_lite.interpreter.shape import NoShape, shape_of
 from venture_lite.interpreter.tally import Tally
 from venture_lite.kernels.checked import Checked, Witness
 from venture_lite.kernels.formed import BlockForm, forms_of
 from venture_lite.kernels.plan import Plan, make_plan
 from venture_lite.kernels.python import UNDRAWN, Left
+from venture_lite.kernels.shapes import Shapes
 from venture_lite.kernels.single_gibbs import SingleGibbs
 from venture_lite.kernels.single_mh import SingleMH
 from venture_lite.trace.scopes import SEVERAL

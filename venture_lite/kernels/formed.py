@@ -7,15 +7,16 @@ What it leaves goes to the interpreter with the value that was proposed, so that
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 
 from venture_lite.interpreter.kernel import Decide, Metropolis, Move, Resimulation
 from venture_lite.interpreter.model import Model
-from venture_lite.interpreter.shape import Binding, Shape, Shapes
+from venture_lite.interpreter.shape import Binding, Shape
 from venture_lite.kernels.form import Form
 from venture_lite.kernels.lower import NoForm, lower, rows_of
 from venture_lite.kernels.python import UNDRAWN, Left, Printed, printed
+from venture_lite.kernels.shapes import Shapes
 from venture_lite.trace.journal import Journal
 from venture_lite.trace.table import ROW_MASK, STAMPS, Column
 
@@ -23,12 +24,13 @@ from venture_lite.trace.table import ROW_MASK, STAMPS, Column
 class Formed:
     """The form of one shape, printed; good while its columns stay the arrays that they are."""
 
-    __slots__ = ("_views", "form", "printed", "stored")
+    __slots__ = ("_views", "form", "printed", "stored", "terms")
 
     def __init__(self, model: Model, form: Form, places: int, decide: Decide) -> None:
         self.form = form
         self.printed: Printed = printed(form, model.trace.rng, places, decide)
         self._views = [(column, column.view) for column in form.columns]
+        self.terms = len(form.new.terms)
         self.stored = [form.columns[store.column] for store in form.stores]
 
     def holds(self) -> bool:
@@ -41,12 +43,12 @@ class BlockForm:
 
     __slots__ = ("_kept", "_kept_at", "_step", "_stored", "_weigh", "terms")
 
-    def __init__(self, formed: Formed, nodes: Sequence[int], groups: Sequence[list[int]]) -> None:
-        rows = [*(node & ROW_MASK for node in nodes), *groups]
-        self._weigh, self._step = partial(formed.printed.weigh, *rows), partial(formed.printed.step, *rows)
+    def __init__(self, formed: Formed, rows: Iterable[int], groups: Sequence[list[int]] = ()) -> None:
+        weigh, step = formed.printed
+        self._weigh, self._step = partial(weigh, *rows, *groups), partial(step, *rows, *groups)
         self._stored = formed.stored
         # absorbing choices that a transition weighs
-        self.terms = len(formed.form.new.terms) + sum(map(len, groups))
+        self.terms = formed.terms + sum(map(len, groups))
         # what the present state counts, as of a version of the trace
         self._kept = 0.0
         self._kept_at = -1
@@ -123,11 +125,11 @@ class Forms:
         found = self.shapes.bound(node)
         if found is None:
             return None
-        shape, binding = found
+        shape, rows = found
         _, known = self._known.get(id(shape), (shape, None))
         if not isinstance(known, Formed) or shape.groups:
             return None
-        return self._put(node, BlockForm(known, binding.nodes, ()))
+        return self._put(node, BlockForm(known, rows))
 
     def of(self, node: int, shape: Shape, binding: Binding) -> BlockForm | None:
         """The form of a block of this shape, once the shape has been used often enough, if it has one."""
@@ -143,12 +145,11 @@ class Forms:
         if not isinstance(known, Formed):
             return None
         groups = [rows_of(self._model.trace, site) for site in shape.groups]
-        return self._put(node, BlockForm(known, binding.nodes, groups))
+        return self._put(node, BlockForm(known, [node & ROW_MASK for node in binding.nodes], groups))
 
     def _put(self, node: int, form: BlockForm) -> BlockForm:
-        if len(self._ready) >= MOST_BLOCKS:
-            self._ready.clear()
-        self._ready[node] = form
+        if len(self._ready) < MOST_BLOCKS:
+            self._ready[node] = form
         return form
 
     def _enter(self, shape: Shape, known: Formed | int | None) -> None:

@@ -14,9 +14,10 @@ from venture_lite.interpreter.impossible import Standing, rejects
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.regenerate import Proposal
 from venture_lite.interpreter.scaffold import UserGroup
-from venture_lite.interpreter.shape import Binding, NoShape, Shape, Shapes
+from venture_lite.interpreter.shape import Binding, NoShape, Shape
 from venture_lite.interpreter.sources import computed_from, parents_of, source_value
 from venture_lite.interpreter.weights import NEVER, Weight, density_of, log_density
+from venture_lite.kernels.shapes import Shapes
 from venture_lite.trace.borrowed import BorrowedColumn
 from venture_lite.trace.table import ROW_MASK
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from venture_lite.errors import InternalError, NameUnknown, VentureError
+from venture_lite.interpreter.references import Operations, References
 from venture_lite.procedures.checks import check_arguments
 from venture_lite.procedures.record import Deterministic
-from venture_lite.program.code import Code, Constant, GlobalRef, Kind, Ref, SlotRef
+from venture_lite.procedures.straight_line import Node, needed
+from venture_lite.program.code import Code, Ref
 from venture_lite.trace.runtime import Closure
 
 if TYPE_CHECKING:
@@ -24,9 +26,10 @@ def explain(trace: Trace, site: int, row: int, error: Exception) -> Exception:
 
 
 def explain_refs(trace: Trace, code: Code, refs: tuple[Ref, ...], index: int, row: int, error: Exception) -> Exception:
+    operations = Operations()
+    references = References(trace, operations)
     try:
-        for ref in refs:
-            _evaluate(trace, code, row, ref)
+        _evaluate(trace, operations, [references.read(code, row, ref) for ref in refs])
     except VentureError as found:
         return found.at(found.span, trace.call_chain(code, index, row))
     if isinstance(error, VentureError):
@@ -34,34 +37,29 @@ def explain_refs(trace: Trace, code: Code, refs: tuple[Ref, ...], index: int, ro
     return InternalError(f"evaluation failed without a cause: {error!r}")
 
 
-def _evaluate(trace: Trace, code: Code, row: int, ref: Ref) -> Any:
-    match ref:
-        case Constant(value=value):
-            return value
-        case GlobalRef(target=target):
-            if target.code is None:
+def _evaluate(trace: Trace, operations: Operations, results: list[Any]) -> None:
+    values: dict[int, Any] = {}
+    for node in needed(results):
+        number, *rest = node.operands
+        operands = [values[item.place] if item.__class__ is Node else item for item in rest]
+        match node.operation:
+            case "load":
+                values[node.place] = operations.columns[number].view[operands[0]]
+            case "call":
+                record, site, _ = operations.calls[node.place]
+                span = trace.program.site_code[site].slots[trace.program.site_slot[site]].span
+                values[node.place] = apply_checked(record, tuple(operands), span)
+            case "object":
+                values[node.place] = operations.objects[number]
+            case "closure":
+                values[node.place] = Closure(operations.objects[number], operands[0])
+            case "unbound":
+                target = operations.objects[number]
                 if target.awaited and target.order == 0:
                     raise NameUnknown(f"unknown name {target.name}", target.span, target.hint)
                 raise VentureError(
                     f"{target.name} is used before it has a value", hint="a name sees what stands before it"
                 )
-            return _evaluate(trace, target.code, target.row, target.code.result)
-        case SlotRef(depth=depth, slot=index):
-            for _ in range(depth):
-                environment = trace.tables[code.index].environment
-                assert environment is not None
-                row = environment.view[row]
-                assert code.parent is not None
-                code = code.parent
-            slot = code.slots[index]
-            if slot.stored:
-                return trace.tables[code.index].columns[index].view[row]  # type: ignore[union-attr]
-            if slot.kind is Kind.LAMBDA:
-                assert slot.body is not None
-                return Closure(slot.body, row)
-            values = tuple(_evaluate(trace, code, row, argument) for argument in slot.arguments)
-            assert isinstance(slot.record, Deterministic)
-            return apply_checked(slot.record, values, slot.span)
 
 
 def apply_checked(record: Deterministic, values: tuple[Any, ...], span: Any) -> Any:

@@ -1,21 +1,26 @@
-"""From references to straight-line Python: how a slot's arguments are read from the tables.
+"""References as straight-line Python: how a slot's arguments are read from the tables.
 
-For each slot one function is generated that reads the stored slots and applies the fused ones in order, each once, in
-local variables: no recursion, no temporary objects. The scalar form takes one row, the columns form a group of rows (a
-slice or an index array) and returns arrays for what differs between rows and plain values for what does not.
+For the references of a slot one function is printed that reads the stored slots and applies the fused ones in order,
+each once, in local variables: no recursion, no temporary objects. The scalar form takes one row, the columns form a
+group of rows (a slice or an index array) and returns arrays for what differs between rows and plain values for what
+does not.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from types import CodeType
 from typing import Any
 
 import numpy as np
 
 from venture_lite.errors import InternalError, NameUnknown
+from venture_lite.interpreter.references import Operations, References, Value
 from venture_lite.procedures.columns import RowByRow
-from venture_lite.procedures.record import Deterministic
-from venture_lite.program.code import Code, Constant, GlobalRef, Kind, Ref, SlotRef
+from venture_lite.procedures.straight_line import Node, needed
+from venture_lite.program.code import Code, Ref
 from venture_lite.trace.borrowed import BorrowedColumn
 from venture_lite.trace.runtime import Closure
 from venture_lite.trace.table import ROW_MASK, Column, NotColumnar
@@ -24,145 +29,113 @@ from venture_lite.trace.trace import Reader, Trace
 ColumnsReader = Callable[[Any], tuple[Any, ...]]
 
 
-class _Emitter:
-    """Collects the lines of one generated function."""
+class RowText:
+    """Prints operations as the body of a function of one row, r0: what is called, and rows around it, in variables; all
+    else where it is read."""
 
-    def __init__(self, trace: Trace, code: Code) -> None:
-        self.trace = trace
-        self.code = code
+    def __init__(self, operations: Operations) -> None:
+        self.operations = operations
         self.lines: list[str] = []
-        self.namespace: dict[str, Any] = {"Closure": Closure}
-        self.known: dict[tuple[int, int], str] = {}
-        self.rows = ["r0"]
-        self.columns_read: list[Column] = []
-        # the slot of a call that leads to one family from all rows, and the row of that family
-        self.call = -1
-        self.family = [0]
+        self.namespace: dict[str, Any] = {"Closure": Closure, "inf": math.inf, "nan": math.nan}
+        # places of what stands in variables
+        self.names: dict[int, str] = {}
 
-    def bind(self, prefix: str, value: Any) -> str:
-        name = f"{prefix}{len(self.namespace)}"
+    def value(self, value: Value) -> str:
+        """An expression, what it needs being printed."""
+        for node in needed([value]):
+            if (node.operation == "call" or node.place in self.operations.rows) and node.place not in self.names:
+                self.lines.append(f"t{node.place} = {self.text(node)}")
+                self.names[node.place] = f"t{node.place}"
+        return self.name(value)
+
+    def name(self, value: Value) -> str:
+        if value.__class__ is not Node:
+            return f"({value!r})"
+        return self.names.get(value.place) or self.text(value)
+
+    def text(self, node: Node) -> str:
+        match node.operation, node.operands:
+            case "load", (number, row):
+                return self.load(number, self.operations.columns[number], row)
+            case "call", (number, *arguments):
+                return self.call(node, number, arguments)
+            case "object", (number,):
+                return self.bound("o", number, self.operations.objects[number])
+            case "closure", (number, row):
+                return f"Closure({self.bound('o', number, self.operations.objects[number])}, {self.name(row)})"
+            case "unbound", (number,):
+                target = self.operations.objects[number]
+                raise NameUnknown(f"{target.name} is used before it has a value", target.span)
+        return node.operands[0]  # type: ignore[no-any-return]
+
+    def load(self, number: int, column: Column, row: Value) -> str:
+        if isinstance(column, BorrowedColumn):
+            lent = f"{self.bound('e', number, column.edges)}.view[{self.name(row)}] & {ROW_MASK}"
+            return f"{self.bound('l', number, column.lender)}.view[{lent}]"
+        return f"{self.bound('c', number, column)}.view[{self.name(row)}]"
+
+    def call(self, node: Node, number: int, arguments: Sequence[Value]) -> str:
+        procedure = self.bound("o", number, self.operations.objects[number])
+        return f"{procedure}({', '.join(map(self.name, arguments))})"
+
+    def bound(self, prefix: str, number: int, value: Any) -> str:
+        name = f"{prefix}{number}"
         self.namespace[name] = value
         return name
 
-    def row(self, level: int) -> str:
-        """The variable that holds the row `level` environments up."""
-        while len(self.rows) <= level:
-            below = len(self.rows) - 1
-            table = self.trace.tables[self.code.ancestor(below).index]
-            if table.environment is None:
-                raise InternalError("a body without an environment reads one")
-            name = f"r{below + 1}"
-            self.lines.append(f"{name} = {self.read_column(table.environment, self.rows[below])}")
-            self.rows.append(name)
-        return self.rows[level]
-
-    def constant(self, value: Any) -> str:
-        if type(value) in (int, float, bool) and repr(value) not in ("nan", "inf", "-inf"):
-            return repr(value)
-        return self.bind("k", value)
-
-    def read_column(self, column: Column, row: str) -> str:
-        if isinstance(column, BorrowedColumn):
-            return self.read_column(column.lender, f"{self.bind('c', column.edges)}.view[{row}] & {ROW_MASK}")
-        return f"{self.bind('c', column)}.view[{row}]"
-
-    def read_family(self, column: Column) -> tuple[str, bool]:
-        """The result that all rows borrow from one family."""
-        if not isinstance(column, BorrowedColumn):
-            raise InternalError("a call that keeps copies is read as if it borrowed")
-        self.columns_read.append(column.lender)
-        return f"{self.bind('c', column.lender)}.view[{self.bind('family', self.family)}[0]]", False
-
-    def apply(self, record: Deterministic, arguments: list[tuple[str, bool]]) -> tuple[str, bool]:
-        call = ", ".join(text for text, _ in arguments)
-        return f"{self.bind('f', record.scalar)}({call})", False
-
-    def closure(self, body: Code, level: int) -> tuple[str, bool]:
-        return f"Closure({self.bind('b', body)}, {self.row(level)})", False
-
-    def resolve(self, ref: Ref) -> Ref | tuple[Column, int]:
-        """A global's value: a constant, or the column and row where it stands."""
-        while isinstance(ref, GlobalRef):
-            target = ref.target
-            if target.code is None:
-                raise NameUnknown(f"{target.name} is used before it has a value", target.span)
-            match target.code.result:
-                case SlotRef(slot=index):
-                    slot = target.code.slots[index]
-                    if slot.kind is Kind.LAMBDA:
-                        assert slot.body is not None
-                        return Constant(Closure(slot.body, target.row))
-                    column = self.trace.tables[target.code.index].columns[index]
-                    assert column is not None
-                    return column, target.row
-                case other:
-                    ref = other
-        return ref
-
-    def read(self, ref: Ref, level: int = 0) -> tuple[str, bool]:
-        """(expression, whether it differs between rows) for a reference as seen `level` environments up."""
-        match self.resolve(ref):
-            case (Column() as column, int(row)):
-                self.columns_read.append(column)
-                return f"{self.bind('c', column)}.view[{row}]", False
-            case Constant(value=value):
-                return self.constant(value), False
-            case SlotRef(depth=depth, slot=index):
-                return self.read_slot(level + depth, index)
-        raise InternalError("not a reference")
-
-    def read_slot(self, level: int, index: int) -> tuple[str, bool]:
-        code = self.code.ancestor(level)
-        slot = code.slots[index]
-        if slot.stored:
-            column = self.trace.tables[code.index].columns[index]
-            assert column is not None
-            if level == 0 and index == self.call:
-                return self.read_family(column)
-            self.columns_read.append(column)
-            return self.read_column(column, self.row(level)), True
-        if (level, index) in self.known:
-            return self.known[level, index], (level, index) in self.lifted
-        if slot.kind is Kind.LAMBDA:
-            assert slot.body is not None
-            return self.closure(slot.body, level)
-        arguments = [self.read(argument, level) for argument in slot.arguments]
-        assert isinstance(slot.record, Deterministic)
-        text, lifted = self.apply(slot.record, arguments)
-        name = f"t{level}_{index}"
-        self.lines.append(f"{name} = {text}")
-        self.known[level, index] = name
-        if lifted:
-            self.lifted.add((level, index))
-        return name, lifted
-
-    @property
-    def lifted(self) -> set[tuple[int, int]]:
-        return self.namespace.setdefault("_lifted", set())  # type: ignore[no-any-return]
-
-    def function(self, refs: tuple[Ref, ...]) -> tuple[Callable[..., tuple[Any, ...]], tuple[bool, ...]]:
-        results = [self.read(ref) for ref in refs]
-        returned = "".join(f"{text}, " for text, _ in results)
+    def function(self, parameters: str, returned: str) -> Callable[..., Any]:
+        """The function of what was printed."""
         body = "".join(f"    {line}\n" for line in self.lines)
-        exec(f"def read(r0):\n{body}    return ({returned})\n", self.namespace)
-        return self.namespace["read"], tuple(lifted for _, lifted in results)
+        exec(compiled_text(f"def read({parameters}):\n{body}    return {returned}\n"), self.namespace)
+        found: Callable[..., Any] = self.namespace["read"]
+        return found
 
 
-class _ColumnsEmitter(_Emitter):
-    def read_column(self, column: Column, row: str) -> str:
-        return f"{self.bind('c', column)}.gather({row})"
+@lru_cache(maxsize=1024)
+def compiled_text(text: str) -> CodeType:
+    """What reads alike has one text: only what its names are bound to differs."""
+    return compile(text, "<references>", "exec")
 
-    def apply(self, record: Deterministic, arguments: list[tuple[str, bool]]) -> tuple[str, bool]:
-        call = ", ".join(text for text, _ in arguments)
-        lifted = tuple(up for _, up in arguments)
+
+class ColumnsText(RowText):
+    """Prints operations for a group of rows."""
+
+    def __init__(self, operations: Operations) -> None:
+        super().__init__(operations)
+        # places of what differs between rows
+        self.lifted: set[int] = set()
+
+    def value(self, value: Value) -> str:
+        for node in needed([value]):
+            if self.differs(node) or any(map(self.is_lifted, node.operands)):
+                self.lifted.add(node.place)
+        return super().value(value)
+
+    def differs(self, node: Node) -> bool:
+        """Whether rows give an operation different values, though not by its operands."""
+        return node.operation == "row"
+
+    def is_lifted(self, value: Value) -> bool:
+        return value.__class__ is Node and value.place in self.lifted
+
+    def load(self, number: int, column: Column, row: Value) -> str:
+        if not self.is_lifted(row):
+            return super().load(number, column, row)
+        return f"{self.bound('c', number, column)}.gather({self.name(row)})"
+
+    def call(self, node: Node, number: int, arguments: Sequence[Value]) -> str:
+        lifted = tuple(map(self.is_lifted, arguments))
         if not any(lifted):
-            return f"{self.bind('f', record.scalar)}({call})", False
-        together = record.columns or _row_by_row
-        return f"{self.bind('f', together)}({lifted!r}, {call})", True
+            return super().call(node, number, arguments)
+        record, _, _ = self.operations.calls[node.place]
+        together = self.bound("m", number, record.columns or _row_by_row)
+        return f"{together}({lifted!r}, {', '.join(map(self.name, arguments))})"
 
-    def closure(self, body: Code, level: int) -> tuple[str, bool]:
-        # found out when the function runs, as of any other value: what is made of text must not fail for good
-        return f"{self.bind('f', _not_columnar)}()", True
+    def text(self, node: Node) -> str:
+        if node.operation == "closure":
+            # found out when the function runs, as of any other value: what is made of text must not fail for good
+            return f"{self.bound('m', node.place, _not_columnar)}()"
+        return super().text(node)
 
 
 def _row_by_row(*_: Any) -> np.ndarray:
@@ -173,9 +146,16 @@ def _not_columnar() -> np.ndarray:
     raise NotColumnar
 
 
+def _tuple(names: Sequence[str]) -> str:
+    return f"({''.join(f'{name}, ' for name in names)})"
+
+
 def reader(trace: Trace, code: Code, refs: tuple[Ref, ...]) -> Reader:
     """`row -> values of refs`."""
-    return _Emitter(trace, code).function(refs)[0]
+    operations = Operations()
+    references, row = References(trace, operations), operations.record("row", "r0")
+    text = RowText(operations)
+    return text.function("r0", _tuple([text.value(references.read(code, row, ref)) for ref in refs]))
 
 
 def columns_reader(
@@ -188,8 +168,20 @@ def columns_reader(
 
     The function raises NotColumnar or RowByRow where the values of some slot do not form an array.
     """
-    emitter = _ColumnsEmitter(trace, code)
-    if family is not None:
-        emitter.call, emitter.family = call, family
-    function, lifted = emitter.function(refs)
-    return function, lifted, emitter.columns_read
+    operations = Operations()
+    row = operations.record("row", "r0")
+
+    def known(site: int, at: Value) -> Value:
+        """The result that all rows borrow from one family."""
+        if at is not row or site != code.first_site + call:
+            return None
+        column = trace.column(site)
+        if not isinstance(column, BorrowedColumn):
+            raise InternalError("a call that keeps copies is read as if it borrowed")
+        return operations.load(column.lender, operations.record("name", "family[0]"))
+
+    references, text = References(trace, operations, known), ColumnsText(operations)
+    text.namespace["family"] = family
+    values = [references.read(code, row, ref) for ref in refs]
+    function = text.function("r0", _tuple([text.value(value) for value in values]))
+    return function, tuple(map(text.is_lifted, values)), operations.columns

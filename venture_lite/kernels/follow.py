@@ -11,10 +11,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from venture_lite.interpreter.readers import _Emitter
+from venture_lite.interpreter.readers import RowText
+from venture_lite.interpreter.references import Operations, References, Value
 from venture_lite.kernels.preview import Unplanned
 from venture_lite.procedures.record import Deterministic
-from venture_lite.program.code import KEY, OPERATOR, RESULT, Code, Global, GlobalRef, Kind, Ref
+from venture_lite.program.code import KEY, OPERATOR, RESULT, Code, Global, Kind, Ref, origin
 from venture_lite.trace.table import MAKER_EDGE, RANDOM_EDGE
 from venture_lite.trace.trace import Trace
 
@@ -97,21 +98,26 @@ class ShapeWriter:
         move, _ = self._function(moving=True)
         return Shape(weigh, move, tuple(emitter.made), tuple(emitter.calls), emitter.terms, emitter.goes_on)
 
-    def _function(self, moving: bool) -> tuple[Follow, _FollowEmitter]:
-        emitter = _FollowEmitter(self.trace, self.code, self.start, moving)
+    def _function(self, moving: bool) -> tuple[Follow, _FollowText]:
+        emitter = _FollowText(self.trace, self.code, self.start, moving)
         for slot, operators, arguments in self.reach.slots:
             emitter.follow(slot, operators, arguments, *self.kinds.get(slot, (MEMO_EDGE, False)))
         return emitter.written(), emitter
 
 
-class _FollowEmitter(_Emitter):
+class _FollowText(RowText):
     """Keeps what depends on the value in variables, and reads all else from the tables."""
 
     def __init__(self, trace: Trace, code: Code, start: Start, moving: bool) -> None:
-        super().__init__(trace, code)
-        self.start = start
+        super().__init__(Operations())
+        self.trace = trace
+        self.code = code
         self.moving = moving
         self.moved: set[StartSource] = set(start)
+        self._row = self.operations.record("row", "r0")
+        self._references = References(trace, self.operations, self._known)
+        origins = [origin(name) for name in start if isinstance(name, Global)]
+        self._named = {trace.result_node(*place) for place in origins if place is not None}
         self.made: list[int] = []
         self.calls: list[int] = []
         self.terms = 0
@@ -122,15 +128,15 @@ class _FollowEmitter(_Emitter):
                 if moving:
                     self._store(slot)
 
-    def read(self, ref: Ref, level: int = 0) -> tuple[str, bool]:
-        if isinstance(ref, GlobalRef) and ref.target in self.moved:
-            return "x", False
-        return super().read(ref, level)
+    def _known(self, site: int, row: Value) -> Value:
+        """The variable in which a slot that moves is kept."""
+        if row.__class__ is int:
+            return self.operations.record("name", "x") if site << 32 | row in self._named else None
+        slot = site - self.code.first_site
+        return self.operations.record("name", f"s{slot}") if row is self._row and slot in self.moved else None
 
-    def read_slot(self, level: int, index: int) -> tuple[str, bool]:
-        if level == 0 and index in self.moved:
-            return f"s{index}", False
-        return super().read_slot(level, index)
+    def _read(self, ref: Ref) -> str:
+        return self.value(self._references.read(self.code, self._row, ref))
 
     def follow(
         self,
@@ -147,8 +153,8 @@ class _FollowEmitter(_Emitter):
         item = self.code.slots[slot]
         if item.kind is Kind.DETERMINISTIC:
             assert isinstance(item.record, Deterministic)
-            text, _ = self.apply(item.record, [self.read(argument) for argument in item.arguments])
-            self.lines.append(f"s{slot} = {text}")
+            arguments_read = ", ".join(map(self._read, item.arguments))
+            self.lines.append(f"s{slot} = {self.bound('f', slot, item.record.scalar)}({arguments_read})")
             self.moved.add(slot)
             if self.moving:
                 self._store(slot)
@@ -161,7 +167,7 @@ class _FollowEmitter(_Emitter):
             self.calls.append(slot)
             self.moved.add(slot)
             assert item.operator is not None
-            called = f"{self.code.first_site + slot}, r0, {self.read(item.operator)[0]}{self._texts(item.arguments)}"
+            called = f"{self.code.first_site + slot}, r0, {self._read(item.operator)}{self._texts(item.arguments)}"
             self.lines.append(f"s{slot} = p.call({called})")
         else:
             raise Unplanned
@@ -169,8 +175,8 @@ class _FollowEmitter(_Emitter):
     def _term(self, slot: int, record: Any, kind: int, observed: bool) -> None:
         item, site = self.code.slots[slot], self.code.first_site + slot
         self.terms += 1
-        operator = self.bind("k", record) if record is not None else self.read(item.operator)[0]  # type: ignore[arg-type]
-        value = self.read_column(self.trace.column(site), "r0")
+        operator = self.bound("k", slot, record) if record is not None else self._read(item.operator)  # type: ignore[arg-type]
+        value = self.value(self.operations.load(self.trace.column(site), self._row))
         arguments = self._texts(item.arguments)
         if kind == MAKER_EDGE:
             self.made.append(slot)
@@ -180,10 +186,10 @@ class _FollowEmitter(_Emitter):
 
     def _store(self, slot: int) -> None:
         column = self.trace.tables[self.code.index].columns[slot]
-        self.lines.append(f"p.store({self.bind('c', column)}, r0, s{slot})")
+        self.lines.append(f"p.store({self.bound('w', slot, column)}, r0, s{slot})")
 
     def _texts(self, refs: tuple[Ref, ...]) -> str:
-        return "".join(f", {self.read(ref)[0]}" for ref in refs)
+        return "".join(f", {self._read(ref)}" for ref in refs)
 
     def written(self) -> Follow:
         result = "None"
@@ -191,10 +197,7 @@ class _FollowEmitter(_Emitter):
         if self.moved & (read | {self.code.result_slot}):
             self.goes_on = True
             if self.code.kind != "directive":
-                result, _ = self.read(self.code.result)
+                result = self._read(self.code.result)
             elif self.code.result_slot in self.moved:
                 result = f"s{self.code.result_slot}"
-        body = "".join(f"    {line}\n" for line in self.lines)
-        exec(f"def follow(p, r0, x):\n{body}    return {result}\n", self.namespace)
-        found: Follow = self.namespace["follow"]
-        return found
+        return self.function("p, r0, x", result)

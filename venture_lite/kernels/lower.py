@@ -8,24 +8,23 @@ alone, or where rows absorb as a whole; then it is made otherwise.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from venture_lite.interpreter.kernel import Resimulation
+from venture_lite.interpreter.references import NUMBERS, Operations, References, row_given
 from venture_lite.interpreter.shape import Binding, Shape
-from venture_lite.interpreter.sources import RESULT, computed_from, environment_of
+from venture_lite.interpreter.sources import computed_from
 from venture_lite.kernels.form import Demand, Form, Loop, Side, Store, Value
 from venture_lite.procedures.domains import ANY
 from venture_lite.procedures.numeric import rebound
 from venture_lite.procedures.record import Deterministic, Random
 from venture_lite.procedures.simulation import RecordingGenerator
-from venture_lite.procedures.straight_line import SCALAR_NAMES, Node, Recording, needed, recorded
-from venture_lite.program.code import Code, Constant, GlobalRef, Kind, Ref, SlotRef, origin
+from venture_lite.procedures.straight_line import SCALAR_NAMES, Node, needed, recorded
+from venture_lite.program.code import Code, Kind
 from venture_lite.trace.borrowed import BorrowedColumn
 from venture_lite.trace.table import ROW_MASK, Column
 from venture_lite.trace.trace import Trace
-
-NUMBERS = (float, int, bool)
 
 MOST_TERMS = 30
 """More single absorbing choices than this are a long function."""
@@ -57,6 +56,15 @@ def lower(trace: Trace, proposal: Any, shape: Shape, binding: Binding) -> Form:
     return _Lowering(trace, shape, binding.nodes).form()
 
 
+class _Operations(Operations):
+    """What is the same in all states is computed beforehand."""
+
+    def call(self, record: Deterministic, site: int, row: Value, arguments: Sequence[Value]) -> Value:
+        if all(argument.__class__ is not Node for argument in arguments):
+            return self.constant(record.scalar(*arguments))
+        return super().call(record, site, row, arguments)
+
+
 class _Lowering:
     """Makes one form; the present state is read from columns, the new one from what was computed before."""
 
@@ -65,63 +73,65 @@ class _Lowering:
         self._shape = shape
         self._nodes = nodes
         self._place_of = {node: place for place, node in enumerate(nodes)}
-        self._recording = Recording()
-        self._columns: dict[Column, int] = {}
-        self._objects: list[Any] = []
-        # the value of a loop's row, by its place in the recording -> the rows
+        self._operations = _Operations()
+        # by place of a loop's row: the rows; by place of any row: the one in this binding
         self._rows: dict[int, list[int]] = {}
+        self._row: dict[int, int] = {}
         # node -> its new value
         self._new: dict[int, Value] = {}
+        self._present = References(trace, self._operations, partial(self._known, {}))
+        self._proposed = References(trace, self._operations, partial(self._known, self._new))
 
     def form(self) -> Form:
         shape, nodes = self._shape, self._nodes
         (principal,) = (nodes[place] for place in shape.principals)
-        record, arguments = self._application(principal, self._row_of(principal), {})
-        proposed = _recordable(record.simulate)(RecordingGenerator(self._recording), *arguments)
+        record, arguments = self._application(principal, self._row_of(principal), self._present)
+        proposed = _recordable(record.simulate)(RecordingGenerator(self._operations), *arguments)
         before = self._demands(record, arguments)
         self._new[principal] = proposed
         for node in (nodes[place] for place in shape.order):
             if node != principal:
                 self._new[node] = self._renewed(node)
-        old, new = self._side({}), self._side(self._new)
+        old, new = self._side(self._present), self._side(self._proposed)
         stores = tuple(self._stores())
-        columns, objects = tuple(self._columns), tuple(self._objects)
+        if any(node.operation in ("closure", "unbound") for node in self._operations.nodes.values()):
+            raise NoForm("a value that is no number")
+        columns, objects = tuple(self._operations.columns), tuple(self._operations.objects)
         return Form(before, proposed, 0.0, old, new, stores, columns, objects)
 
-    def _side(self, new: dict[int, Value]) -> Side:
-        """What absorbs, as of the present state or with what is `new`."""
+    def _side(self, state: References) -> Side:
+        """What absorbs, as of the present or the proposed state."""
         # by value and test: a new value that many densities read is tested once
         demands: dict[tuple[int, str], Demand] = {}
         terms: list[Value] = []
         for node in (self._nodes[place] for place in self._shape.absorbing):
-            record, arguments = self._application(node, self._row_of(node), new)
+            record, arguments = self._application(node, self._row_of(node), state)
             demands |= {(item.value.place, item.test): item for item in self._changing(record, arguments)}
-            terms.append(self._density(record, arguments, self._stored(node, self._row_of(node), {})))
-        loops = tuple(self._loop(number, site, new) for number, site in enumerate(self._shape.groups))
-        return Side(tuple(terms), loops, tuple(demands.values()) if new else ())
+            terms.append(self._density(record, arguments, self._known({}, node >> 32, self._row_of(node))))
+        loops = tuple(self._loop(number, site, state) for number, site in enumerate(self._shape.groups))
+        return Side(tuple(terms), loops, tuple(demands.values()) if state is self._proposed else ())
 
-    def _loop(self, number: int, site: int, new: dict[int, Value]) -> Loop:
+    def _loop(self, number: int, site: int, state: References) -> Loop:
         """All rows of a site; what is new is read there by its name alone, and means the same in each."""
-        each, rows = self._recording.record("each", number), rows_of(self._trace, site)
-        self._rows[each.place] = rows
+        each, rows = self._operations.record("each", number), rows_of(self._trace, site)
         code = self._trace.program.site_code[site]
         own = range(code.first_site, code.first_site + len(code.slots))
         if not 0 < len(rows) <= MOST_ROWS or any(node >> 32 in own for node in self._new):
             raise NoForm("many rows absorb")
-        node = site << 32 | rows[0]
-        record, arguments = self._application(node, each, new)
-        demands = self._changing(record, arguments) if new else ()
-        return Loop(each, demands, self._density(record, arguments, self._stored(node, each, {})))
+        self._rows[each.place], self._row[each.place] = rows, rows[0]
+        record, arguments = self._application(site << 32 | rows[0], each, state)
+        demands = self._changing(record, arguments) if state is self._proposed else ()
+        return Loop(each, demands, self._density(record, arguments, self._known({}, site, each)))
 
     # ----------------------------------------------------------------------------------------- distributions
 
-    def _application(self, node: int, at: Value, new: dict[int, Value]) -> tuple[Random, list[Value]]:
-        """A choice's distribution and its arguments, as of the present state or with what is `new`."""
-        code, slot, row = self._trace.decode(node)
+    def _application(self, node: int, row: Value, state: References) -> tuple[Random, list[Value]]:
+        """A choice's distribution and its arguments, as of the present or the proposed state."""
+        code, slot, _ = self._trace.decode(node)
         item = code.slots[slot]
         if item.kind is not Kind.RANDOM or not isinstance(item.record, Random) or item.record.definition is None:
             raise NoForm("a distribution without a definition")
-        return item.record, [self._read(code, row, at, ref, new) for ref in item.arguments]
+        return item.record, [state.read(code, row, ref) for ref in item.arguments]
 
     def _density(self, record: Random, arguments: list[Value], value: Value) -> Value:
         assert record.definition is not None
@@ -148,58 +158,27 @@ class _Lowering:
     def _renewed(self, node: int) -> Value:
         source = computed_from(self._trace, node)
         assert source is not None
-        code, row, slot, position = source
-        at = self._row_known(code, row)
-        if slot == RESULT or position >= 0:
-            (ref,) = source.refs
-            return self._read(code, row, at, ref, self._new)
-        item = code.slots[slot]
-        if item.kind is not Kind.DETERMINISTIC:
+        at = self._row_known(source.code, source.row)
+        values = [self._proposed.read(source.code, at, ref) for ref in source.refs]
+        if not source.is_applied:
+            return values[0]
+        record = source.code.slots[source.slot].record
+        if not isinstance(record, Deterministic):
             raise NoForm("a primitive that is known by its value alone")
-        return self._applied(item.record, [self._read(code, row, at, ref, self._new) for ref in item.arguments])
+        return self._operations.call(record, node >> 32, at, values)
 
-    def _read(self, code: Code, row: int, at: Value, ref: Ref, new: dict[int, Value]) -> Value:
-        """What a reference means in a row; `at` is the row as a value."""
-        match ref:
-            case Constant(value=value):
-                return self._known(value)
-            case GlobalRef(target=target) if (place := origin(target)) is not None:
-                return self._read(*place, place[1], place[0].result, new)
-            case SlotRef(depth=depth, slot=slot):
-                for level in range(depth):
-                    environment = self._trace.tables[code.ancestor(level).index].environment
-                    assert environment is not None
-                    at = self._loaded(environment, at)
-                code, row = environment_of(self._trace, code, row, depth)
-                item = code.slots[slot]
-                if item.stored:
-                    return self._stored((code.first_site + slot) << 32 | row, at, new)
-                if item.kind is Kind.DETERMINISTIC:
-                    parts = [self._read(code, row, at, part, new) for part in item.arguments]
-                    return self._applied(item.record, parts)
-        raise NoForm("a value that is no number")
-
-    def _known(self, value: Any) -> Value:
-        """What is the same in every row: a number, else one of the form's objects."""
-        return value if type(value) in NUMBERS else self._recording.record("object", self._object(value))
-
-    def _applied(self, record: Any, arguments: list[Value]) -> Value:
-        assert isinstance(record, Deterministic)
-        if all(argument.__class__ is not Node for argument in arguments):
-            return self._known(record.scalar(*arguments))
-        return self._recording.record("call", self._object(record.scalar), *arguments)
-
-    def _stored(self, node: int, at: Value, new: dict[int, Value]) -> Value:
+    def _known(self, new: dict[int, Value], site: int, at: Value) -> Value:
+        """What a stored slot is read as in a row: what is new, else its column."""
+        row, column = row_given(self._operations, at, self._row), self._trace.column(site)
+        node = site << 32 | row
         if node in new:
             return new[node]
-        column = self._trace.column(node >> 32)
-        if isinstance(column, BorrowedColumn):
-            edges, lender = column.edges, column.lender
-            lent = edges.view[node & ROW_MASK] & ROW_MASK
-            if (column.site << 32 | lent) in new:
-                return new[column.site << 32 | lent]
-            return self._loaded(lender, self._recording.record("&", self._loaded(edges, at), ROW_MASK))
-        return self._loaded(column, self._one_row(node, column, at))
+        if not isinstance(column, BorrowedColumn):
+            return self._loaded(column, self._one_row(node, column, at))
+        lent = column.site << 32 | column.edges.view[row] & ROW_MASK
+        if lent in new:
+            return new[lent]
+        return self._loaded(column.lender, self._operations.record("&", self._loaded(column.edges, at), ROW_MASK))
 
     def _one_row(self, node: int, column: Column, at: Value) -> Value:
         """The row where a loop's data are read: the first one where they are the same in all rows, as literals are.
@@ -213,29 +192,21 @@ class _Lowering:
     def _loaded(self, column: Column, at: Value) -> Value:
         if column.kind not in NUMBERS:
             raise NoForm("a column of no numbers")
-        return self._recording.record("load", self._column(column), at)
+        return self._operations.load(column, at)
 
     # -------------------------------------------------------------------------------------- rows and objects
 
     def _row_of(self, node: int) -> Value:
-        return self._recording.record("row", self._place_of[node])
+        found = self._operations.record("row", self._place_of[node])
+        self._row[found.place] = node & ROW_MASK
+        return found
 
     def _row_known(self, code: Code, row: int) -> Value:
         """A row that some place stands in."""
-        for node, place in self._place_of.items():
+        for node in self._place_of:
             if node & ROW_MASK == row and self._trace.program.site_code[node >> 32] is code:
-                return self._recording.record("row", place)
+                return self._row_of(node)
         raise NoForm("a row without a place")
-
-    def _column(self, column: Column) -> int:
-        return self._columns.setdefault(column, len(self._columns))
-
-    def _object(self, value: Any) -> int:
-        for number, known in enumerate(self._objects):
-            if known is value:
-                return number
-        self._objects.append(value)
-        return len(self._objects) - 1
 
     def _stores(self) -> Iterator[Store]:
         for node, value in self._new.items():
@@ -243,4 +214,4 @@ class _Lowering:
             if not isinstance(column, BorrowedColumn):
                 if column.kind not in NUMBERS:
                     raise NoForm("a value that is no number")
-                yield Store(self._place_of[node], self._column(column), value)
+                yield Store(self._place_of[node], self._operations.column(column), value)

@@ -13,9 +13,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from venture_lite.errors import InternalError, VentureError
-from venture_lite.interpreter.readers import _Emitter
+from venture_lite.interpreter.readers import RowText
+from venture_lite.interpreter.references import Operations, References, Value
 from venture_lite.procedures.checks import check_arguments
 from venture_lite.procedures.record import Deterministic, Maker, Random
+from venture_lite.procedures.straight_line import Node
 from venture_lite.program.code import Code, Kind, Ref
 from venture_lite.trace.keys import memo_key
 from venture_lite.trace.runtime import Exchangeable, Memo
@@ -68,7 +70,7 @@ class Previews:
         """(preview, family, row of the environment, arguments ...) -> result of the body."""
         if code.index not in self._functions:
             try:
-                self._functions[code.index] = _PreviewEmitter(self.trace, code).preview()
+                self._functions[code.index] = _PreviewText(self.trace, code).preview()
             except Unplanned:
                 self._functions[code.index] = None
         found = self._functions[code.index]
@@ -181,47 +183,47 @@ def family_of(trace: Trace, node: int) -> tuple[PreviewFamily | None, int]:
     return (None if memo is None else (memo, trace.memo_key(code, row))), slot
 
 
-class _PreviewEmitter(_Emitter):
-    """Writes a body that keeps its slots in variables. The row of its environment exists, its own does not."""
+class _PreviewText(RowText):
+    """Prints a body that keeps its slots in variables. The row of its environment, r1, exists, its own does not."""
 
     def __init__(self, trace: Trace, code: Code) -> None:
-        super().__init__(trace, code)
-        self.rows.append("r1")
+        super().__init__(Operations())
+        self._code = code
+        self._row = self.operations.record("row", "r0")
+        self._references = References(trace, self.operations, self._known)
+        environment = trace.tables[code.index].environment
+        if environment is not None:
+            self.names[self.operations.environment(environment, self._row).place] = "r1"
 
-    def read_slot(self, level: int, index: int) -> tuple[str, bool]:
-        if level == 0 and self.code.slots[index].stored:
-            return f"s{index}", False
-        return super().read_slot(level, index)
+    def _known(self, site: int, row: Value) -> Value:
+        return self.operations.record("name", f"s{site - self._code.first_site}") if row is self._row else None
 
-    def closure(self, body: Code, level: int) -> tuple[str, bool]:
-        if level == 0:
+    def _read(self, ref: Ref) -> str:
+        return self.value(self._references.read(self._code, self._row, ref))
+
+    def text(self, node: Node) -> str:
+        if node.operation == "row":
             raise Unplanned
-        return super().closure(body, level)
+        return super().text(node)
 
     def preview(self) -> Callable[..., Any]:
-        for index in self.code.steps:
+        for index in self._code.steps:
             self.lines.append(f"s{index} = {self._step(index)}")
-        result, _ = self.read(self.code.result)
-        arguments = "".join(f", s{index}" for index in range(self.code.arity))
-        body = "".join(f"    {line}\n" for line in self.lines)
-        exec(f"def preview(p, f, r1{arguments}):\n{body}    return {result}\n", self.namespace)
-        found: Callable[..., Any] = self.namespace["preview"]
-        return found
+        result = self._read(self._code.result)
+        return self.function("p, f, r1" + "".join(f", s{index}" for index in range(self._code.arity)), result)
 
     def _step(self, index: int) -> str:
-        slot = self.code.slots[index]
+        slot = self._code.slots[index]
+        arguments = "".join(f", {self._read(ref)}" for ref in slot.arguments)
         match slot.kind:
             case Kind.RANDOM:
-                return f"p.draw(f, {index}, {self.bind('k', slot.record)}{self._texts(slot.arguments)})"
+                return f"p.draw(f, {index}, {self.bound('k', index, slot.record)}{arguments})"
             case Kind.MAKER:
-                return f"p.make({self.bind('k', slot.record)}{self._texts(slot.arguments)})"
+                return f"p.make({self.bound('k', index, slot.record)}{arguments})"
             case Kind.CALL if slot.operator is not None:
-                return f"p.call(f, {index}, {self.read(slot.operator)[0]}{self._texts(slot.arguments)})"
+                return f"p.call(f, {index}, {self._read(slot.operator)}{arguments})"
             case Kind.DETERMINISTIC if isinstance(slot.record, Deterministic):
-                return self.apply(slot.record, [self.read(argument) for argument in slot.arguments])[0]
+                return f"{self.bound('k', index, slot.record.scalar)}({arguments[2:]})"
             case Kind.IF | Kind.MEM:
                 raise Unplanned
         raise InternalError("a step of a body that is none")
-
-    def _texts(self, refs: tuple[Ref, ...]) -> str:
-        return "".join(f", {self.read(ref)[0]}" for ref in refs)

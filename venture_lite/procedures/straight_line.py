@@ -83,8 +83,8 @@ class Recording:
         return self.record("input", position)
 
     def record(self, operation: str, *operands: Any) -> Node:
-        # 1 and 1.0 and True are equal as keys: their class tells them apart
-        key = (operation, *((x.__class__, id(x) if x.__class__ is Node else x) for x in operands))
+        # 1, 1.0 and True are equal as keys, and so are 0.0 and -0.0: their class and their text tell them apart
+        key = (operation, *((x.__class__, id(x) if x.__class__ is Node else x or repr(x)) for x in operands))
         node = self.nodes.get(key)
         if node is None:
             node = self.nodes[key] = Node(self, len(self.nodes), operation, operands)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import venture_lite
@@ -14,6 +15,7 @@ from tests.generator.directives import random_program
 from tests.generator.session import infer, load
 from venture_lite import Venture
 from venture_lite.audit.recompute import same
+from venture_lite.interpreter.ancestry import read_by_other_ways
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.readers import reader
 from venture_lite.interpreter.sources import Source, computed_from, depends_on, reached, source_nodes, source_value
@@ -162,6 +164,19 @@ OTHERS = {
     "audit/invariants.py": "checks by rules of its own",
     "audit/snapshot.py": "holds all that is stored",
 }
+
+
+def test_an_operator_that_is_computed_from_an_array_names_what_it_may_be() -> None:
+    venture = Venture(seed=1)
+    venture.execute("[assume f (mem (lambda (i) (normal 0 1)))] [predict ((second (list {M} f)) 1)]", M=np.eye(2))
+    trace = venture.traces[0].trace
+    (call,) = (
+        code.first_site + index << 32
+        for code in trace.program.codes
+        for index, slot in enumerate(code.slots)
+        if slot.kind is Kind.CALL
+    )
+    assert any(map(trace.is_memo, read_by_other_ways(trace, call)))
 
 
 def test_no_other_module_takes_the_cases_apart() -> None:

@@ -23,7 +23,7 @@ from venture_lite.interpreter.sources import (
     nodes_read,
     reached,
 )
-from venture_lite.program.code import Code, GlobalRef, Kind, Ref, SlotRef
+from venture_lite.program.code import Code, Constant, GlobalRef, Kind, Ref, SlotRef
 
 if TYPE_CHECKING:
     from venture_lite.interpreter.model import Model
@@ -144,7 +144,8 @@ def _named_on_other_ways(trace: Trace, code: Code, slot: int, row: int) -> list[
     nodes: list[int] = []
     while todo:
         place = todo.pop()
-        if place in seen:
+        # a constant names nothing, and may be an array, which no set takes
+        if isinstance(place[2], Constant) or place in seen:
             continue
         seen.add(place)
         code, row, ref = place

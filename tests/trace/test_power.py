@@ -50,7 +50,7 @@ def nothing(*arguments: object) -> None:
 
 
 def drop_block_counts(patch: Patch) -> None:
-    patch.setattr(Selection, "is_drawn", False)
+    patch.setattr(Selection, "block_count", lambda self: 1)
 
 
 def drop_block_counts_of_candidates(patch: Patch) -> None:

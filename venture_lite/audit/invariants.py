@@ -147,7 +147,7 @@ class _Checker:
             )
         else:
             # arguments outside their domains were taken there by rounding
-            is_valid = self.trace.valid(record)(*arguments)
+            is_valid = self.trace.valid[record](*arguments)
             self.score.add_choice(self.trace, node, record.log_density(value, *arguments) if is_valid else -math.inf)
 
     def branch(self, code: Code, index: int, row: int, value: Any) -> None:

@@ -145,7 +145,7 @@ class _Principal(_Part):
 
     def put(self, block: BlockDensity, free: np.ndarray) -> None:
         arguments = self.read()
-        check(self.trace, self.record, arguments, *self.trace.decode(self.node), is_drawn=False)
+        check(self.trace, self.record, arguments, self.node, is_drawn=False)
         taken = free[self.coordinates]
         given = float(taken[0]) if self.is_one else taken.reshape(self.shape)
         self.trace.journal.put(self.column, self.row, self.transform.from_free(given, arguments))

@@ -16,7 +16,6 @@ from venture_lite.interpreter.scaffold import Scaffold
 from venture_lite.interpreter.sources import nodes_read
 from venture_lite.procedures.bounds import log_bound
 from venture_lite.procedures.record import UNKNOWN
-from venture_lite.trace.nodes import node_at
 from venture_lite.trace.runtime import Exchangeable
 
 SLACK = 1e-9
@@ -36,9 +35,7 @@ def weight_bound(model: Model, scaffold: Scaffold) -> float:
 def _absorbing(model: Model, scaffold: Scaffold) -> Iterator[int]:
     yield from scaffold.absorbing
     for site in scaffold.groups:
-        rows = model.trace.tables[model.trace.program.site_code[site].index].rows()
-        for row in range(rows.start, rows.stop) if isinstance(rows, slice) else rows.tolist():
-            yield node_at(site, row)
+        yield from model.trace.nodes_of(site)
 
 
 def _bound_of(model: Model, node: int, scaffold: Scaffold) -> float:

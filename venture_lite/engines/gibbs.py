@@ -104,7 +104,7 @@ class Gibbs(Drawing):
         fresh = [
             node for node in reversed(model.regenerator.choices_that_go(scaffold)) if not model.trace.is_observed(node)
         ]
-        known = [(node, *model.trace.application(node), model.trace.value(node)) for node in fresh]
+        known = [(node, *model.trace.choice(node)) for node in fresh]
         weight = model.regenerator.detach(scaffold, counts=True)
         with model.aside():
             for node, operator, arguments, value in known:

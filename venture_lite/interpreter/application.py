@@ -9,6 +9,7 @@ from venture_lite.interpreter.limits import at_limit
 from venture_lite.procedures.checks import application_of, check_arguments
 from venture_lite.program.code import Code
 from venture_lite.trace.runtime import Exchangeable
+from venture_lite.trace.table import ROW_MASK
 from venture_lite.trace.trace import Trace
 
 
@@ -24,26 +25,25 @@ def simulate(trace: Trace, node: int, operator: Any, values: tuple[Any, ...]) ->
 
 def simulate_anew(trace: Trace, node: int, operator: Any, values: tuple[Any, ...]) -> Any:
     """A value for a choice that stands, under arguments from which one may not be drawn."""
-    check(trace, operator, values, *trace.decode(node))
+    check(trace, operator, values, node)
     return simulate(trace, node, operator, values)
 
 
-def check(
-    trace: Trace, operator: Any, values: tuple[Any, ...], code: Code, index: int, row: int, is_drawn: bool = True
-) -> None:
+def check(trace: Trace, operator: Any, values: tuple[Any, ...], node: int, is_drawn: bool = True) -> None:
     """Refuse arguments outside their domains: where rounding took them there, only if a value is to be drawn."""
     if isinstance(operator, Exchangeable):
         if not values and not operator.record.applied:
             return
         operator = application_of(operator.record)
     try:
-        fine = trace.valid(operator)(*values)
+        fine = trace.valid[operator](*values)
     except TypeError:
         fine = False
     if not fine:
-        is_extreme = at_limit(trace, code.first_site + index, row, operator, values)
+        is_extreme = at_limit(trace, node >> 32, node & ROW_MASK, operator, values)
         if is_extreme and not is_drawn:
             return
+        code, index, row = trace.decode(node)
         try:
             check_arguments(operator, values, code.slots[index].span)
         except VentureError as error:

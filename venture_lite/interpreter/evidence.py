@@ -163,8 +163,7 @@ def evidence_path(trace: Trace, code: Code, row: int) -> list[int]:
 def refuse_impossible(trace: Trace, code: Code, row: int) -> None:
     """An observed value outside the support whatever the parameters are is an error of the directive."""
     node = evidence_path(trace, code, row)[-1]
-    operator, arguments = trace.application(node)
-    value = trace.value(node)
+    operator, arguments, value = trace.choice(node)
     if log_density(trace, node) != -np.inf:
         return
     if never_possible(operator, arguments, value, _moving(trace, node, len(arguments))):

@@ -28,8 +28,17 @@ class Handler:
         self.structural = set(structural)
         # choices that evaluation constrained, whose densities are still to be counted
         self.constrained: list[int] = []
-        # the handler before this one, while this one is in place
+        # while this one is in place: the machine that asks it, and the handler before
+        self.asked_by: Machine | None = None
         self.before: Handler | None = None
+
+    def __enter__(self) -> None:
+        """The machine has put the handler in place."""
+
+    def __exit__(self, *error: object) -> None:
+        assert self.asked_by is not None
+        assert self.before is not None
+        self.asked_by.handler, self.asked_by, self.before = self.before, None, None
 
     def renew(self, node: int, operator: Any, arguments: tuple[Any, ...]) -> Any:
         """The new value of a choice that waits; of a maker, whose arguments are new, the value that it has."""
@@ -63,24 +72,3 @@ class KnownChoices(Handler):
             assert self.before is not None
             return self.before.choose(node, operator, arguments)
         return value
-
-
-class InPlace:
-    """While the block runs, a machine asks this handler."""
-
-    __slots__ = ("_handler", "_machine")
-
-    def __init__(self, machine: Machine, handler: Handler) -> None:
-        self._machine = machine
-        self._handler = handler
-
-    def __enter__(self) -> None:
-        handler = self._handler
-        handler.before = self._machine.handler
-        self._machine.handler = handler
-
-    def __exit__(self, *error: object) -> None:
-        handler = self._handler
-        assert handler.before is not None
-        self._machine.handler = handler.before
-        handler.before = None

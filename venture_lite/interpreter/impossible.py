@@ -44,8 +44,7 @@ class Standing:
     def __iter__(self) -> Iterator[int]:
         yield from self.single
         for site in self.sites:
-            table = self.trace.tables[self.trace.program.site_code[site].index]
-            yield from (site << 32 | row for row in range(table.count) if table.live[row])
+            yield from self.trace.nodes_of(site)
         for group in self.users:
             yield from (group.site << 32 | row for row in group.rows.array().tolist())
 

@@ -201,8 +201,10 @@ class Interpreted(BlockKernel):
 
     def step(self, nodes: list[int], at: Selection) -> bool:
         model, proposal = self.model, self.move.proposal
-        blocks = at.block_count()
         scaffold = Builder(model.trace).build(nodes)
+        # where edges stay, no block comes or goes
+        counts_blocks = at.is_drawn and bool(scaffold.edges)
+        blocks = at.block_count() if counts_blocks else 1
         try:
             with model.transaction() as change:
                 weighed = absorbing_count(model.trace, scaffold)
@@ -210,7 +212,7 @@ class Interpreted(BlockKernel):
                 old = model.regenerator.detach(scaffold, proposal.counts)
                 weight = model.regenerator.regenerate(scaffold, proposal).minus(old)
                 self.rows += weighed
-                if at.is_drawn:
+                if counts_blocks:
                     weight.total += math.log(blocks) - math.log(max(at.block_count(), 1))
                 accepted = self.move.decide(weight)
                 if accepted:

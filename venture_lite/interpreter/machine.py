@@ -15,9 +15,10 @@ from typing import Any
 from venture_lite.errors import LimitError, VentureError
 from venture_lite.interpreter.evidence import NO_EVIDENCE, Carrier, deterministic_evidence
 from venture_lite.interpreter.explain import explain_refs
-from venture_lite.interpreter.handler import Handler, InPlace
+from venture_lite.interpreter.handler import Handler
 from venture_lite.interpreter.sources import nodes_read
 from venture_lite.program.code import Code, GlobalRef, Kind, Ref, Slot, SlotRef, sources
+from venture_lite.trace.bindings import Derived
 from venture_lite.trace.table import NONE, ROW_MASK
 from venture_lite.trace.trace import Trace
 
@@ -66,16 +67,18 @@ class Machine:
         # steps between two polls
         self.poll_every = 1024
         self._ticks = self.poll_every
-        self._parents: dict[int, list[Any]] = {}
-        self._result_parents: dict[Code, list[Any]] = {}
+        # site, or Code of a result -> what it reads: fixed nodes, or (tables of environments to climb, site)
+        self._parents: Derived[int, list[Any]] = Derived(self._parents_of)
+        self._result_parents: Derived[Code, list[Any]] = Derived(lambda code: self._resolve(code, [code.result]))
         trace.derived.extend((self._parents, self._result_parents))
         self.carrier = Carrier(trace, self.to_constrain)
 
     # ------------------------------------------------------------------------------------------------- running
 
-    def handled_by(self, handler: Handler) -> InPlace:
+    def handled_by(self, handler: Handler) -> Handler:
         """`with machine.handled_by(handler):` evaluation asks this handler, and afterwards the one before again."""
-        return InPlace(self, handler)
+        handler.asked_by, handler.before, self.handler = self, self.handler, handler
+        return handler
 
     def reset(self) -> None:
         """Forget what was begun; the journal takes back what was done."""
@@ -100,10 +103,13 @@ class Machine:
             if self._ticks <= 0:
                 self._tick()
             index = frame.steps[frame.position]
-            if pending and self.blocked(frame.code, index, frame.row, frame.renews):
-                continue
+            code = frame.code
+            if pending:
+                parents = self._parents[code.first_site + index]
+                if parents and self.blocked_by(parents, frame.row, frame.renews):
+                    continue
             frame.position += 1
-            slot = frame.code.slots[index]
+            slot = code.slots[index]
             steps[slot.kind](self, frame, index, slot)
 
     def _tick(self) -> None:
@@ -141,27 +147,24 @@ class Machine:
     # -------------------------------------------------------------------------------------- order on demand
 
     def _push_node(self, node: int) -> None:
-        code, slot, row = self.trace.decode(node)
-        self.push(Frame(code, row, (slot,), renews=node))
+        program, site = self.trace.program, node >> 32
+        self.push(Frame(program.site_code[site], node & ROW_MASK, (program.site_slot[site],), renews=node))
 
-    def blocked(self, code: Code, slot: int, row: int, renews: int) -> bool:
+    def blocked(self, site: int, row: int) -> bool:
         """Whether a value that the slot reads is pending; if so, its frame is now on top."""
-        site = code.first_site + slot
-        parents = self._parents.get(site)
-        if parents is None:
-            item = code.slots[slot]
-            refs = [*item.arguments, *(region.block for region in item.regions)]
-            parents = self._parents[site] = self._resolve(code, [*refs, item.operator] if item.operator else refs)
-        return self.blocked_by(parents, row, renews)
+        return self.blocked_by(self._parents[site], row, NONE)
 
     def blocked_result(self, code: Code, row: int) -> bool:
-        parents = self._result_parents.get(code)
-        if parents is None:
-            parents = self._result_parents[code] = self._resolve(code, [code.result])
-        return self.blocked_by(parents, row, NONE)
+        parents = self._result_parents[code]
+        return bool(parents) and self.blocked_by(parents, row, NONE)
+
+    def _parents_of(self, site: int) -> list[Any]:
+        code = self.trace.program.site_code[site]
+        item = code.slots[self.trace.program.site_slot[site]]
+        refs = [*item.arguments, *(region.block for region in item.regions)]
+        return self._resolve(code, [*refs, item.operator] if item.operator else refs)
 
     def _resolve(self, code: Code, refs: list[Ref]) -> list[Any]:
-        """Stored parents as fixed nodes, or as (tables of environments to climb, site)."""
         found: list[Any] = []
         for ref in refs:
             for source in sources(code, ref):

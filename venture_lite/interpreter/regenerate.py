@@ -12,6 +12,7 @@ same other applications present, whichever way a transition goes.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol
@@ -22,7 +23,7 @@ from venture_lite.interpreter.handler import Handler
 from venture_lite.interpreter.impossible import REJECTING, Standing
 from venture_lite.interpreter.machine import Machine
 from venture_lite.interpreter.scaffold import Scaffold
-from venture_lite.interpreter.weights import KeptWeights, Weight, density_of, log_density
+from venture_lite.interpreter.weights import KeptWeights, Weight, count_if_impossible, density_of, log_density
 from venture_lite.program.code import Code, Kind
 from venture_lite.trace.keys import KeyIndex
 from venture_lite.trace.runtime import Exchangeable
@@ -72,23 +73,11 @@ class Regenerator:
             code, slot, _ = trace.decode(next(iter(scaffold.makers)))
             raise KernelError("single draws are tempered, not the joint density of these", code.slots[slot].span)
         for node in scaffold.absorbing:
-            self._take_out(node)
-            self._weigh(node, log_density(trace, node), weight)
+            self._release_absorbing(node, weight)
         for site in scaffold.groups:
             self._weigh_group(site, weight)
-        choices = self.choices_that_go(scaffold)
-        for node in choices:
-            code, slot, row = trace.decode(node)
-            if trace.tables[code.index].is_observed(slot, row):
-                self._take_out(node)
-                self._weigh(node, log_density(trace, node), weight)
-        for node in choices:
-            code, slot, row = trace.decode(node)
-            if not trace.tables[code.index].is_observed(slot, row):
-                trace.unregister(code, slot, row)
-                self._take_out(node)
         if scaffold.edges or scaffold.brush:
-            self._release(scaffold)
+            self._detach_families(scaffold, weight)
         for node in reversed(scaffold.principals):
             self._take_out(node)
             if counts:
@@ -96,6 +85,21 @@ class Regenerator:
         for node in scaffold.makers:
             weight.add(trace.value(node).state.log_joint())
         return weight
+
+    def _detach_families(self, scaffold: Scaffold, weight: Weight) -> None:
+        """Take out what goes as a whole, its choices with evidence first."""
+        trace = self.trace
+        free = []
+        for node in self.choices_that_go(scaffold):
+            code, slot, row = trace.decode(node)
+            if trace.tables[code.index].is_observed(slot, row):
+                self._release_absorbing(node, weight)
+            else:
+                free.append((node, code, slot, row))
+        for node, code, slot, row in free:
+            trace.unregister(code, slot, row)
+            self._take_out(node)
+        self._release(scaffold)
 
     def touched(self, scaffold: Scaffold) -> Iterator[int]:
         """Choices whose density a change of the scaffold may change, or that go with it."""
@@ -111,11 +115,19 @@ class Regenerator:
             if code.slots[slot].kind is Kind.CALL and trace.is_choice(code, slot, row):
                 found.append(node)
         for code, row in scaffold.brush:
-            found.extend(
-                (code.first_site + step) << 32 | row for step in code.steps if trace.is_choice(code, step, row)
-            )
+            for step in code.steps:
+                if trace.is_choice(code, step, row):
+                    found.append((code.first_site + step) << 32 | row)
         found.reverse()
         return found
+
+    def _release_absorbing(self, node: int, weight: Weight) -> None:
+        """Weigh a choice whose value stays; an application leaves the statistics of its maker before."""
+        trace = self.trace
+        operator, arguments, value = trace.choice(node)
+        if isinstance(operator, Exchangeable):
+            trace.statistics.unincorporate(operator, value, arguments)
+        self._weigh(node, density_of(trace, node, operator, arguments, value), weight)
 
     def _take_out(self, node: int) -> None:
         """Remove an application from the statistics of its maker."""
@@ -216,8 +228,7 @@ class Regenerator:
     def _absorb(self, node: int, weight: Weight) -> None:
         """Weigh a choice whose value stays; an application enters the statistics of its maker."""
         trace = self.trace
-        operator, arguments = trace.application(node)
-        value = trace.value(node)
+        operator, arguments, value = trace.choice(node)
         term = density_of(trace, node, operator, arguments, value)
         self._weigh(node, term, weight)
         if isinstance(operator, Exchangeable):
@@ -225,20 +236,19 @@ class Regenerator:
 
     def _weigh(self, node: int, term: float, weight: Weight) -> None:
         """Count a choice that stays, tempered where it is observed."""
-        if self.power != 1.0:
-            code, slot, row = self.trace.decode(node)
-            if self.trace.tables[code.index].is_observed(slot, row):
-                term *= self.power
-        weight.add_choice(self.trace, node, term)
+        if term == -math.inf:
+            weight.impossible += count_if_impossible(self.trace, node)
+        elif self.power == 1.0 or not self.trace.is_observed(node):
+            weight.total += term
+        else:
+            weight.total += term * self.power
 
     def _weigh_group(self, site: int, weight: Weight) -> None:
         if self.power == 1.0:
             weight.plus(self.kept.all_rows(site))
             return
-        table = self.trace.tables[self.trace.program.site_code[site].index]
-        for row in range(table.count):
-            if table.live[row]:
-                self._weigh(site << 32 | row, log_density(self.trace, site << 32 | row), weight)
+        for node in self.trace.nodes_of(site):
+            self._weigh(node, log_density(self.trace, node), weight)
 
 
 class Regeneration(Handler):

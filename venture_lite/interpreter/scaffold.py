@@ -150,12 +150,14 @@ class Builder:
             environment = self.trace.tables[code.index].environment
             assert environment is not None
             node = (code.parent.first_site + code.if_slot) << 32 | environment.view[row]
-            self._note("environment", [node])
+            if self.route is not None:
+                self.route.append((self._from, "environment", [node]))
             self._renew(node)
         else:
             grouped = self._grouped_users(code, row) if self.by_family else set()
             users = self.trace.users.nodes(code, row, grouped)
-            self._note("users", users)
+            if self.route is not None:
+                self.route.append((self._from, "users", users))
             for user in users:
                 self._renew(user)
 
@@ -203,20 +205,20 @@ class Builder:
         code, _, row = self.trace.decode(node)
         return self.trace.tables[code.index].edges[call].view[row] & ROW_MASK in families
 
-    def _note(self, hop: str, nodes: list[int]) -> None:
-        if self.route is not None:
-            self.route.append((self._from, hop, nodes))
-
     def _all_rows_read(self, code: Code, slot: int, role: int) -> None:
         if code.index < 0 or code.index >= len(self.trace.tables):
             return
-        table = self.trace.tables[code.index]
-        rows = table.rows()
-        count = table.count - table.dead
-        if slot >= 0 and role >= 0 and code.slots[slot].kind is Kind.RANDOM and count > WIDE:
-            self.scaffold.groups[code.first_site + slot] = None
+        table, scaffold = self.trace.tables[code.index], self.scaffold
+        if slot >= 0 and role >= 0 and code.slots[slot].kind is Kind.RANDOM:
+            site = code.first_site + slot
+            if table.count - table.dead > WIDE:
+                scaffold.groups[site] = None
+                return
+            for row in table.live_rows():
+                if (node := site << 32 | row) not in scaffold.principals:
+                    scaffold.absorbing[node] = None
             return
-        for row in range(table.count) if isinstance(rows, slice) else rows.tolist():
+        for row in table.live_rows():
             self._read_by(code, slot, row, role)
 
     def _read_by(self, code: Code, slot: int, row: int, role: int) -> None:
@@ -227,13 +229,13 @@ class Builder:
         node = (code.first_site + slot) << 32 | row
         if role == KEY:
             raise KernelError("a block's key would change: it depends on a random choice", item.span)
+        if self.route is not None and item.kind in (Kind.RANDOM, Kind.DETERMINISTIC):
+            self.route.append((self._from, "row", [node]))
         match item.kind:
             case Kind.RANDOM:
-                self._note("row", [node])
                 if node not in self.scaffold.principals:
                     self.scaffold.absorbing[node] = None
             case Kind.DETERMINISTIC:
-                self._note("row", [node])
                 self._renew(node)
             case Kind.MAKER:
                 if node not in self.scaffold.makers:
@@ -333,38 +335,41 @@ class Builder:
             del scaffold.absorbing[node]
         for site in {node >> 32 for node in scaffold.principals if node >> 32 in scaffold.groups}:
             del scaffold.groups[site]
-            for row in self._live_rows(site):
-                if (site << 32 | row) not in scaffold.principals:
-                    scaffold.absorbing[site << 32 | row] = None
-
-    def _live_rows(self, site: int) -> Iterable[int]:
-        rows = self.trace.tables[self.trace.program.site_code[site].index].rows()
-        return range(rows.start, rows.stop) if isinstance(rows, slice) else rows.tolist()
+            for node in self.trace.nodes_of(site):
+                if node not in scaffold.principals:
+                    scaffold.absorbing[node] = None
 
     def _leave_brush_out(self) -> None:
         """Nodes in the brush go as a whole; they are no longer principal, renewed or absorbing."""
-        scaffold, decode = self.scaffold, self.trace.decode
+        scaffold = self.scaffold
+        parts = (scaffold.principals, scaffold.pending, scaffold.structural, scaffold.absorbing, scaffold.makers)
+        for code, row in scaffold.brush:
+            for site in range(code.first_site, code.first_site + len(code.slots)):
+                for nodes in parts:
+                    nodes.pop(site << 32 | row, None)
+        if scaffold.groups:
+            self._leave_brush_out_of_groups()
 
-        def stays(node: int) -> bool:
-            code, _, row = decode(node)
-            return (code, row) not in scaffold.brush
-
-        for nodes in ("principals", "pending", "structural", "absorbing", "makers"):
-            setattr(scaffold, nodes, {node: None for node in getattr(scaffold, nodes) if stays(node)})
+    def _leave_brush_out_of_groups(self) -> None:
+        scaffold = self.scaffold
         gone = {code for code, _ in scaffold.brush}
         for site in [site for site in scaffold.groups if self.trace.program.site_code[site] in gone]:
             del scaffold.groups[site]
             code = self.trace.program.site_code[site]
-            for row in self._live_rows(site):
-                if (code, row) not in scaffold.brush:
-                    scaffold.absorbing[site << 32 | row] = None
+            for node in self.trace.nodes_of(site):
+                if (code, node & ROW_MASK) not in scaffold.brush:
+                    scaffold.absorbing[node] = None
 
 
 def absorbing_count(trace: Trace, scaffold: Scaffold) -> int:
     """Choices that a transition on a scaffold weighs because they absorb."""
-    tables = (trace.tables[trace.program.site_code[site].index] for site in scaffold.groups)
-    users = sum(group.rows.count for group in scaffold.users)
-    return len(scaffold.absorbing) + sum(table.count - table.dead for table in tables) + users
+    count = len(scaffold.absorbing)
+    for site in scaffold.groups:
+        table = trace.tables[trace.program.site_code[site].index]
+        count += table.count - table.dead
+    for group in scaffold.users:
+        count += group.rows.count
+    return count
 
 
 def is_maker_application(trace: Trace, node: int) -> bool:

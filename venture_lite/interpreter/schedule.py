@@ -116,9 +116,7 @@ def absorbing_rows(trace: Trace, scaffold: Scaffold) -> list[int]:
     """Every choice that absorbs, one by one, each once."""
     found = dict(scaffold.absorbing)
     for site in scaffold.groups:
-        rows = trace.tables[trace.program.site_code[site].index].rows()
-        for row in range(rows.start, rows.stop) if isinstance(rows, slice) else rows.tolist():
-            found[site << 32 | row] = None
+        found.update(dict.fromkeys(trace.nodes_of(site)))
     return [node for node in found if node not in scaffold.principals]
 
 

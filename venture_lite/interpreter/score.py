@@ -25,9 +25,9 @@ def impossible_choices(trace: Trace, besides: Collection[int] = ()) -> list[int]
             if code.slots[step].kind not in (Kind.RANDOM, Kind.CALL):
                 continue
             site = code.first_site + step
-            for row in range(table.count):
+            for row in table.live_rows():
                 node = site << 32 | row
-                if not table.live[row] or node in besides or not trace.is_choice(code, step, row):
+                if node in besides or not trace.is_choice(code, step, row):
                     continue
                 if _is_impossible(trace, node):
                     found.append(node)
@@ -52,13 +52,12 @@ def log_score(trace: Trace, kept: KeptWeights) -> Weight:
             if kind is Kind.RANDOM:
                 weight.plus(kept.all_rows(site))
             elif kind is Kind.CALL:
-                rows = table.rows()
-                for row in range(table.count) if isinstance(rows, slice) else rows.tolist():
+                for row in table.live_rows():
                     if trace.is_choice(code, step, row):
                         node = site << 32 | row
-                        operator, arguments = trace.application(node)
+                        operator, arguments, value = trace.choice(node)
                         if isinstance(operator, Random):
-                            term = density_of(trace, node, operator, arguments, trace.value(node))
+                            term = density_of(trace, node, operator, arguments, value)
                             weight.add_choice(trace, node, term)
     # in the order of their nodes: rejection does not restore that of a dictionary, and a sum depends on it
     for node in sorted(trace.statistics.makers):

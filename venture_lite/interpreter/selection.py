@@ -13,7 +13,7 @@ from venture_lite.interpreter.addresses import address, address_order, block_ord
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.tally import Tally
 from venture_lite.program.code import Kind
-from venture_lite.trace.scopes import DefaultScope, Scope
+from venture_lite.trace.scopes import SEVERAL, DefaultScope, Scope
 from venture_lite.values import key_of, show
 
 
@@ -63,13 +63,15 @@ def one_of_each_kind(model: Model, nodes: list[int]) -> list[int]:
 class Selection:
     """The blocks of one scope that a kernel moves. Mutable: it stands at the block that is being moved."""
 
-    __slots__ = ("key", "model", "scope", "selector")
+    __slots__ = ("is_drawn", "key", "model", "scope", "selector")
 
     def __init__(self, model: Model, scope: Any, selector: Selector, key: Any = None) -> None:
         self.model = model
         # the scope's name
         self.scope = scope
         self.selector = selector
+        # whether the block at hand was drawn from all that there are
+        self.is_drawn = selector.kind == "one"
         # the key of the block at hand; "all" for the whole scope
         self.key = key
 
@@ -77,14 +79,9 @@ class Selection:
         """The scope, if any choice ever was in it."""
         return self.model.trace.scopes.get(self.scope)
 
-    @property
-    def is_drawn(self) -> bool:
-        """Whether the block at hand was drawn from all that there are."""
-        return self.selector.kind == "one"
-
     def block_count(self) -> int:
         """How many blocks there are now."""
-        found = self.found()
+        found = self.model.trace.scopes.get(self.scope)
         return found.block_count() if found is not None else 0
 
     def members_now(self) -> list[int]:
@@ -137,7 +134,7 @@ class Selection:
 
     def missing(self) -> str | None:
         """What there is to say where no block exists that could be moved."""
-        found, selector = self.found(), self.selector
+        found, selector = self.model.trace.scopes.get(self.scope), self.selector
         if found is None or not found.block_count():
             return f"the scope {self.scope} is empty, nothing is moved"
         if selector.kind not in ("key", "range"):
@@ -166,11 +163,12 @@ class Selection:
 
     def next_block(self) -> list[int]:
         """The choices of the block that is moved next; for `one` it is drawn."""
-        found, selector = self.found(), self.selector
-        assert found is not None
+        trace, selector = self.model.trace, self.selector
+        found = trace.scopes[self.scope]
         match selector.kind:
             case "one":
-                self.key = found.draw(self.model.trace.rng)
+                node, self.key = found.draw(trace.rng)
+                return found.members(self.key) if node == SEVERAL else [node]
             case "all":
                 self.key = "all"
                 return found.everything()

@@ -31,11 +31,11 @@ def _renew_argument(machine: Machine, frame: Frame, index: int, slot: Slot) -> N
     """An argument of a call whose caller computes a new value."""
     trace = machine.trace
     packed = trace.tables[frame.code.index].user.view[frame.row]
-    code, caller, row = trace.decode(packed)
-    if machine.handler.pending and machine.blocked(code, caller, row, NONE):
+    caller, row = packed >> 32, packed & ROW_MASK
+    if machine.handler.pending and machine.blocked(caller, row):
         frame.position -= 1
         return
-    machine.store(frame, index, trace.read(packed >> 32, row)[1 + index])
+    machine.store(frame, index, trace.read(caller, row)[1 + index])
 
 
 def _do_deterministic(machine: Machine, frame: Frame, index: int, slot: Slot) -> None:
@@ -53,7 +53,7 @@ def _choice(machine: Machine, frame: Frame, index: int, operator: Any, values: t
     node = (code.first_site + index) << 32 | row
     is_principal = frame.renews != NONE and frame.renews not in machine.handler.structural
     evidence = NO_EVIDENCE if is_principal else _evidence(machine, frame, index)
-    check(trace, operator, values, code, index, row, is_drawn=not is_principal and evidence is NO_EVIDENCE)
+    check(trace, operator, values, node, is_drawn=not is_principal and evidence is NO_EVIDENCE)
     if is_principal:
         machine.store(frame, index, machine.handler.renew(node, operator, values))
         return
@@ -139,8 +139,9 @@ def _do_if(machine: Machine, frame: Frame, index: int, slot: Slot) -> None:
 
 def _inner_context(machine: Machine, code: Code, index: int, row: int) -> int:
     """The tags that a family inherits; refuses block keys that could change."""
-    if code.slots[index].regions:
-        refuse_random_keys(machine.trace, code, index, row)
+    if not code.slots[index].regions:
+        return machine.trace.tables[code.index].context_of(row)
+    refuse_random_keys(machine.trace, code, index, row)
     return machine.trace.inner_context(code, index, row)
 
 
@@ -171,7 +172,8 @@ def _family(machine: Machine, code: Code, environment: int, user: int, context: 
     assert table.environment is not None
     table.environment.view[row] = environment
     table.user.view[row] = user
-    table.set_context(row, context)
+    if context or table.context is not None:
+        table.set_context(row, context)
     if table.child_position is not None:
         bag = table.children.get(environment)
         if bag is None:

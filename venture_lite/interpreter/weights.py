@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from operator import is_
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -103,19 +102,22 @@ def count_if_impossible(trace: Trace, node: int) -> int:
 
 def log_density(trace: Trace, node: int) -> float:
     """Log density of a choice at its value, given all else (for an exchangeable procedure: its predictive density)."""
-    operator, values = trace.application(node)
-    return density_of(trace, node, operator, values, trace.value(node))
+    return density_of(trace, node, *trace.choice(node))
 
 
 def density_of(trace: Trace, node: int, operator: Random | Exchangeable, values: tuple[Any, ...], value: Any) -> float:
     if isinstance(operator, Exchangeable):
-        if values and not trace.valid(application_of(operator.record))(*values):
+        if values and not trace.valid[application_of(operator.record)](*values):
             if at_limit(trace, node >> 32, node & ROW_MASK, application_of(operator.record), values):
                 return -math.inf
             refuse_arguments(trace, node, application_of(operator.record), values)
         term = operator.state.log_predictive(value, *values)
     else:
-        if not _fits(trace, operator, values):
+        try:
+            fits = trace.valid[operator](*values)
+        except TypeError:
+            fits = False
+        if not fits:
             if at_limit(trace, node >> 32, node & ROW_MASK, operator, values):
                 return -math.inf
             refuse_arguments(trace, node, operator, values)
@@ -126,20 +128,6 @@ def density_of(trace: Trace, node: int, operator: Random | Exchangeable, values:
     if term != term or term == math.inf:
         raise not_a_density(trace, node, operator, term)
     return term
-
-
-def _fits(trace: Trace, record: Random, values: tuple[Any, ...]) -> bool:
-    # the very arguments that were checked last, as those of a prior are, need no second look: values never change
-    last = trace.checked.get(record, ())
-    if len(last) == len(values) and all(map(is_, last, values)):
-        return True
-    try:
-        fits = bool(trace.valid(record)(*values))
-    except TypeError:
-        return False
-    if fits:
-        trace.checked[record] = values
-    return fits
 
 
 def refuse_arguments(trace: Trace, node: int, record: Procedure, values: tuple[Any, ...]) -> NoReturn:
@@ -354,8 +342,8 @@ class Group:
     def _weigh_rows(self, rows: Any) -> Weight:
         impossible, total = 0, 0.0
         trace, site, record, values = self.trace, self.site, self.record, self.values
-        read = trace.reader_of(site)
-        valid, density = trace.valid(record), record.log_density
+        read = trace.readers[site]
+        valid, density = trace.valid[record], record.log_density
         view = values.view
         for row in rows:
             try:

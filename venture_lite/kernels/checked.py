@@ -15,7 +15,6 @@ from venture_lite.errors import InternalError
 from venture_lite.interpreter.addresses import address
 from venture_lite.interpreter.ancestry import name_of_choice
 from venture_lite.interpreter.kernel import BlockKernel, Course, Decide, Drawing
-from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.scaffold import Builder
 from venture_lite.interpreter.selection import Selection
 from venture_lite.interpreter.weights import Weight, log_density
@@ -151,14 +150,9 @@ class Checked(Drawing):
         trace = self.model.trace
         alive = [node for node in nodes if trace.tables[trace.decode(node)[0].index].live[node & ROW_MASK]]
         scaffold = Builder(trace).build(alive)
-        rows = [site << 32 | row for site in scaffold.groups for row in _rows(self.model, site)]
+        rows = [node for site in scaffold.groups for node in trace.nodes_of(site)]
         return sum(abs(log_density(trace, node)) for node in (*scaffold.principals, *scaffold.absorbing, *rows))
 
 
 def _are_equal(one: dict[Any, Any], other: dict[Any, Any]) -> bool:
     return one.keys() == other.keys() and all(equal(value, other[key]) for key, value in one.items())
-
-
-def _rows(model: Model, site: int) -> list[int]:
-    table = model.trace.tables[model.trace.program.site_code[site].index]
-    return [row for row in range(table.count) if table.live[row]]

@@ -72,8 +72,8 @@ class Compiled(BlockKernel):
         self._forms = forms_of(self.model, move)
         self._shapes = Shapes() if self._forms is None else self._forms.shapes
         self._plans: dict[tuple[int, ...], Plan] = {}
-        # blocks that have no plan, as of a state of the trace's structure
-        self._unplanned: dict[tuple[int, ...], tuple[int, int]] = {}
+        # the site of a block's first choice -> blocks there since the last that had a plan worth making
+        self._misses: dict[int, int] = {}
         # absorbing choices weighed by plans
         self._planned = 0
 
@@ -123,12 +123,17 @@ class Compiled(BlockKernel):
         return times
 
     def step(self, nodes: list[int], at: Selection) -> bool:
-        moved = self._alone(nodes, at, known=True)
-        if moved is None and (plan := self._plan(tuple(nodes))) is not None:
-            moved = self._planned_step(plan, nodes, at)
-        if moved is None:
-            moved = self._alone(nodes, at, known=False)
-        return self._interpreted.step(nodes, at) if moved is None else moved
+        single = self._single if len(nodes) == 1 else None
+        if single is not None and (has_plans := single.choices.have_plans(nodes[0])) is not None:
+            if has_plans and (moved := single.step(nodes[0], at)) is not None:
+                return moved
+            single = None
+        plan = self._plan(tuple(nodes))
+        if plan is not None:
+            return self._planned_step(plan, nodes, at)
+        if single is not None and (moved := single.step(nodes[0], at)) is not None:
+            return moved
+        return self._interpreted.step(nodes, at)
 
     def course(self, nodes: list[int], at: Selection) -> Course:
         found = shape_of(self.model.trace, nodes)
@@ -160,26 +165,22 @@ class Compiled(BlockKernel):
             return self._interpreted.step(nodes, at)
         return Interpreted(self.model, Move(FixedValue(left.proposed, counts=False), self._move.decide)).step(nodes, at)
 
-    def _alone(self, nodes: list[int], at: Selection, known: bool) -> bool | None:
-        """Move a single choice, of a site `known` to have plans for it or else to be tried; None where nothing was
-        done."""
-        single = self._single
-        if single is None or len(nodes) != 1 or single.choices.have_plans(nodes[0]) != known:
-            return None
-        return single.step(nodes[0], at)
-
     def _plan(self, block: tuple[int, ...]) -> Plan | None:
         plan = self._plans.get(block)
         if plan is not None and plan.is_valid():
             return plan
-        structure = self.model.trace.structure_stamp()
-        if self._unplanned.get(block) == structure:
+        site = block[0] >> 32
+        misses = self._misses.get(site, 0)
+        self._misses[site] = misses + 1
+        if misses & (misses - 1):
+            # the next one is tried after as many as were passed over or had none
             return None
         made = make_plan(self.model, block, self._shapes)
         if isinstance(made, NoShape):
             self._plans.pop(block, None)
-            self._unplanned[block] = structure
             return None
+        if plan is None or plan.uses >= LASTING or made.pays_at_once():
+            self._misses[site] = 0
         if len(self._plans) > MOST_KEPT:
             self._plans.clear()
         self._plans[block] = made

@@ -69,6 +69,10 @@ class Plan:
             self.rows += table.count - table.dead
         self.rows += sum(group.rows.count for group in binding.users)
 
+    def pays_at_once(self) -> bool:
+        """Whether one transition by the plan and the making of it cost less than one without."""
+        return self.shape.hops is not None or bool(self.shape.users)
+
     def is_valid(self) -> bool:
         return self._stamp == self._model.trace.structure_stamp()
 

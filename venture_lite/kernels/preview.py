@@ -162,7 +162,7 @@ class Preview:
         if len(values) < len(record.arguments):
             values += tuple(argument.default for argument in record.arguments[len(values) :])
         try:
-            if not self._trace.valid(record)(*values):
+            if not self._trace.valid[record](*values):
                 raise Unplanned
             value = record.simulate(self._trace.rng, *values)
         except (TypeError, VentureError):

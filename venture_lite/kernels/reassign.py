@@ -24,7 +24,7 @@ from venture_lite.kernels.followers import Finder, JointWeigher, Mover, Weigher
 from venture_lite.kernels.preview import Drawable, Preview, Previews, Unplanned, family_of
 from venture_lite.program.code import Code, Global, GlobalRef, Kind
 from venture_lite.trace.runtime import Exchangeable
-from venture_lite.trace.table import RANDOM_EDGE, ROW_MASK, Table
+from venture_lite.trace.table import RANDOM_EDGE, ROW_MASK
 
 CHOOSING = (Kind.RANDOM, Kind.CALL, Kind.IF)
 """What can make a choice, or lead to one."""
@@ -194,7 +194,7 @@ class Reassignment:
             if table.count - table.dead > WIDE and code.slots[slot].kind is Kind.RANDOM:
                 raise Unplanned
             if code not in found:
-                found[code] = as_name, _live_rows(table)
+                found[code] = as_name, list(table.live_rows())
             elif found[code][0] is not as_name:
                 raise Unplanned
         for code, (as_name, its_rows) in found.items():
@@ -208,7 +208,7 @@ class Reassignment:
             table = tables[code.index] if 0 <= code.index < len(tables) else None
             if table is None or table.count == table.dead:
                 continue
-            names = [by_row.get((code.index, row)) for row in _live_rows(table)] if slot < 0 else []
+            names = [by_row.get((code.index, row)) for row in table.live_rows()] if slot < 0 else []
             if names and isinstance(code.result, GlobalRef) and None not in names:
                 for other in names:
                     assert other is not None
@@ -378,8 +378,3 @@ class Reassignment:
         model.regenerator.detach(scaffold, counts=False)
         with model.machine.handled_by(KnownChoices(trace, as_previewed)):
             model.regenerator.regenerate(scaffold, FixedValue(value))
-
-
-def _live_rows(table: Table) -> list[int]:
-    rows = table.rows()
-    return list(range(rows.start, rows.stop)) if isinstance(rows, slice) else rows.tolist()

@@ -25,9 +25,10 @@ class SingleChoices:
         # site -> how many more of its choices had no plan than had one
         self._misses: dict[int, int] = {}
 
-    def have_plans(self, node: int) -> bool:
-        """Whether choices of this site were tried, and mostly had plans."""
-        return self._misses.get(node >> 32, MOST_MISSES) < MOST_MISSES
+    def have_plans(self, node: int) -> bool | None:
+        """Whether choices of this site mostly had plans; None where none was tried."""
+        misses = self._misses.get(node >> 32)
+        return None if misses is None else misses < MOST_MISSES
 
     def could_plan(self, node: int, draws: Drawable) -> bool:
         """Whether the choice has a plan in this state; the moves that it has none for are left to the interpreter."""

@@ -67,9 +67,6 @@ class Bag:
         self.count += 1
         self.stamp = next(STAMPS)
 
-    def draw(self, rng: np.random.Generator) -> int:
-        return int(self.items.view[int(rng.random() * self.count)])
-
     def array(self) -> np.ndarray:
         """The items, as a view that the next change invalidates."""
         return self.items.array[: self.count]  # type: ignore[no-any-return]

@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from venture_lite.program.code import Code, Global
 from venture_lite.trace.journal import Journal
 from venture_lite.trace.table import NONE
+
+Key = TypeVar("Key")
+Made = TypeVar("Made")
+
+
+class Derived(dict[Key, Made]):
+    """What was derived from the text and the bindings, each thing made when it is first asked for by its key."""
+
+    def __init__(self, make: Callable[[Key], Made]) -> None:
+        self._make = make
+
+    def __missing__(self, key: Key) -> Made:
+        made = self[key] = self._make(key)
+        return made
 
 
 class Bindings:

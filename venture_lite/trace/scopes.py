@@ -64,11 +64,14 @@ class DefaultScope:
     def block_count(self) -> int:
         return self.bag.count
 
-    def draw(self, rng: np.random.Generator) -> int:
-        return self.bag.draw(rng)
+    def draw(self, rng: np.random.Generator) -> tuple[int, int]:
+        """The choice of a block at random, and the block's key, which are the same."""
+        bag = self.bag
+        node = bag.items.view[int(rng.random() * bag.count)]
+        return node, node
 
     def drawing(self, rng: np.random.Generator) -> Callable[[], tuple[int, int]]:
-        """Draws blocks until the scope changes: the choice of one and the block's key, which are the same."""
+        """What draws as `draw` does until the scope changes."""
         random, items, count = rng.random, self.bag.items.view, self.bag.count
 
         def draw() -> tuple[int, int]:
@@ -218,11 +221,13 @@ class Scope:
     def block_count(self) -> int:
         return len(self.blocks)
 
-    def draw(self, rng: np.random.Generator) -> Any:
-        return self.names.view[int(rng.random() * len(self.blocks))]
+    def draw(self, rng: np.random.Generator) -> tuple[int, Any]:
+        """The choice of a block at random, or SEVERAL, and the block's key."""
+        position = int(rng.random() * len(self.blocks))
+        return self.blocks[position], self.names.view[position]
 
     def drawing(self, rng: np.random.Generator) -> Callable[[], tuple[int, Any]]:
-        """Draws blocks until the scope changes: the choice of one, or SEVERAL, and the block's key."""
+        """What draws as `draw` does until the scope changes."""
         random, blocks, names, count = rng.random, self.blocks, self.names.view, len(self.blocks)
 
         def draw() -> tuple[int, Any]:

@@ -12,6 +12,7 @@ changes it does.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -486,6 +487,12 @@ class Table:
         if self.dead == 0:
             return slice(0, self.count)
         return np.flatnonzero(np.frombuffer(self.live, np.uint8, self.count))
+
+    def live_rows(self) -> Sequence[int]:
+        """All live rows, one by one."""
+        if self.dead == 0:
+            return range(self.count)
+        return np.flatnonzero(np.frombuffer(self.live, np.uint8, self.count)).tolist()
 
     def set_observed(self, slot: int, row: int, flag: bool) -> None:
         flags = self.observed.get(slot)

@@ -16,7 +16,7 @@ from venture_lite.procedures.checks import record_valid
 from venture_lite.procedures.record import Random
 from venture_lite.program.code import VACANT, Code, Kind, Program, Ref, SlotRef
 from venture_lite.program.compiler import Analyzer, StandardNames
-from venture_lite.trace.bindings import Bindings
+from venture_lite.trace.bindings import Bindings, Derived
 from venture_lite.trace.borrowed import BorrowedColumn, borrow
 from venture_lite.trace.journal import Journal
 from venture_lite.trace.runtime import Exchangeable
@@ -48,15 +48,16 @@ class Trace:
         self.contexts: list[tuple[int, Any, Any]] = [(0, None, None)]
         self._context_ids: dict[Any, int] = {}
         # site -> how its operator and arguments are read
-        self.readers: dict[int, Reader] = {}
+        self.readers: Derived[int, Reader] = Derived(self._reader)
         self._block_readers: dict[int, Reader] = {}
-        self._valid: dict[Any, Any] = {}
+        # site -> where its values are stored
+        self._columns: Derived[int, Column] = Derived(self._column)
+        # record -> the fast test of its arguments
+        self.valid: Derived[Any, Callable[..., bool]] = Derived(record_valid)
         # procedures of the language that are keys, by a number that tells apart those of one name
         self._serials: dict[Any, int] = {}
-        # record -> the arguments that were found valid last
-        self.checked: dict[Any, tuple[Any, ...]] = {}
         # tables of what was derived from the places where globals stand
-        self.derived: list[dict[Any, Any]] = [self.readers, self._block_readers]
+        self.derived: list[dict[Any, Any]] = [self.readers, self._block_readers, self._columns]
         self.bindings = Bindings(self.journal, self.derived)
         self.users = UserLists(self.tables, self.program, self.journal)
         self.statistics = Statistics(self.journal)
@@ -104,17 +105,24 @@ class Trace:
         return self.program.site_code[site], self.program.site_slot[site], node & ROW_MASK
 
     def column(self, site: int) -> Column:
+        return self._columns[site]
+
+    def _column(self, site: int) -> Column:
         column = self.tables[self.program.site_code[site].index].columns[self.program.site_slot[site]]
         if column is None:
             raise InternalError("a fused slot has no column")
         return column
 
     def value(self, node: int) -> Any:
-        return self.column(node >> 32).view[node & ROW_MASK]
+        return self._columns[node >> 32].view[node & ROW_MASK]
+
+    def nodes_of(self, site: int) -> list[int]:
+        """The nodes of a site in all live rows."""
+        return [site << 32 | row for row in self.tables[self.program.site_code[site].index].live_rows()]
 
     def put(self, node: int, value: Any) -> None:
         """Give a node another value, through the journal."""
-        self.journal.put(self.column(node >> 32), node & ROW_MASK, value)
+        self.journal.put(self._columns[node >> 32], node & ROW_MASK, value)
 
     def put_rows(self, site: int, rows: np.ndarray, values: np.ndarray) -> bool:
         """Give rows of a site other values (len(rows),) at once; whether they are of the kind that stands there."""
@@ -141,33 +149,23 @@ class Trace:
             found = self._block_readers[site] = self.reader(self, code, (code.result,))
         return found
 
-    def reader_of(self, site: int) -> Reader:
+    def _reader(self, site: int) -> Reader:
         """The function that reads a slot's operator (if it has one) and arguments."""
-        found = self.readers.get(site)
-        if found is None:
-            code = self.program.site_code[site]
-            slot = code.slots[self.program.site_slot[site]]
-            refs = slot.arguments if slot.operator is None else (slot.operator, *slot.arguments)
-            found = self.readers[site] = self.reader(self, code, refs)
-        return found
+        code = self.program.site_code[site]
+        slot = code.slots[self.program.site_slot[site]]
+        refs = slot.arguments if slot.operator is None else (slot.operator, *slot.arguments)
+        return self.reader(self, code, refs)
 
     def read(self, site: int, row: int) -> tuple[Any, ...]:
         """A slot's operator (if it has one) and arguments; an error in a fused slot is located."""
         try:
-            return self.reader_of(site)(row)
+            return self.readers[site](row)
         except Exception as error:
             raise self.explain(self, site, row, error) from error
 
     def serial_of(self, record: Any) -> int:
         """A number of a procedure of the language: those that were registered under one name have different ones."""
         return self._serials.setdefault(record, len(self._serials))
-
-    def valid(self, record: Any) -> Any:
-        """The fast test of a record's arguments."""
-        found = self._valid.get(record)
-        if found is None:
-            found = self._valid[record] = record_valid(record)
-        return found
 
     # ----------------------------------------------------------------------------------------------- choices
 
@@ -184,18 +182,26 @@ class Trace:
 
     def application(self, node: int) -> tuple[Random | Exchangeable, tuple[Any, ...]]:
         """The distribution of a choice and its arguments."""
-        site = node >> 32
+        return self.choice(node)[:2]
+
+    def choice(self, node: int) -> tuple[Random | Exchangeable, tuple[Any, ...], Any]:
+        """The distribution of a choice, its arguments, and the choice's value."""
+        site, row = node >> 32, node & ROW_MASK
         slot = self.program.site_code[site].slots[self.program.site_slot[site]]
-        values = self.read(site, node & ROW_MASK)
+        try:
+            values = self.readers[site](row)
+        except Exception as error:
+            raise self.explain(self, site, row, error) from error
+        value = self._columns[site].view[row]
         if slot.kind is Kind.RANDOM:
-            return slot.record, values  # type: ignore[return-value]
+            return slot.record, values, value  # type: ignore[return-value]
         operator = values[0]
         if not isinstance(operator, (Random, Exchangeable)):
             raise InternalError("a choice whose operator is not random")
         arguments = values[1:]
         if isinstance(operator, Random) and len(arguments) < len(operator.arguments):
             arguments += tuple(argument.default for argument in operator.arguments[len(arguments) :])
-        return operator, arguments
+        return operator, arguments, value
 
     def is_memoized(self, code: Code, row: int) -> bool:
         """Whether a row is a family of a memoized procedure."""

@@ -282,8 +282,7 @@ class Steps(Handler):
         for parent in self.schedule.parents.get(node, ()):
             if parent in self.pending and not self.recall(parent):
                 machine.renew(parent)
-        operator, arguments = trace.application(node)
-        value = trace.value(node)
+        operator, arguments, value = trace.choice(node)
         term = 0.0
         if weight is not None:
             term = density_of(trace, node, operator, arguments, value)

@@ -43,10 +43,20 @@ class RowText:
     def value(self, value: Value) -> str:
         """An expression, what it needs being printed."""
         for node in needed([value]):
-            if (node.operation == "call" or node.place in self.operations.rows) and node.place not in self.names:
-                self.lines.append(f"t{node.place} = {self.text(node)}")
-                self.names[node.place] = f"t{node.place}"
+            if node.operation == "call":
+                self._keep(node)
         return self.name(value)
+
+    def row(self, row: Value) -> str:
+        """The variable of a row, or its number."""
+        if row.__class__ is Node and row.operation == "load":
+            self._keep(row)
+        return self.name(row)
+
+    def _keep(self, node: Node) -> None:
+        if node.place not in self.names:
+            self.lines.append(f"t{node.place} = {self.text(node)}")
+            self.names[node.place] = f"t{node.place}"
 
     def name(self, value: Value) -> str:
         if value.__class__ is not Node:
@@ -62,7 +72,7 @@ class RowText:
             case "object", (number,):
                 return self.bound("o", number, self.operations.objects[number])
             case "closure", (number, row):
-                return f"Closure({self.bound('o', number, self.operations.objects[number])}, {self.name(row)})"
+                return f"Closure({self.bound('o', number, self.operations.objects[number])}, {self.row(row)})"
             case "unbound", (number,):
                 target = self.operations.objects[number]
                 raise NameUnknown(f"{target.name} is used before it has a value", target.span)
@@ -70,9 +80,9 @@ class RowText:
 
     def load(self, number: int, column: Column, row: Value) -> str:
         if isinstance(column, BorrowedColumn):
-            lent = f"{self.bound('e', number, column.edges)}.view[{self.name(row)}] & {ROW_MASK}"
+            lent = f"{self.bound('e', number, column.edges)}.view[{self.row(row)}] & {ROW_MASK}"
             return f"{self.bound('l', number, column.lender)}.view[{lent}]"
-        return f"{self.bound('c', number, column)}.view[{self.name(row)}]"
+        return f"{self.bound('c', number, column)}.view[{self.row(row)}]"
 
     def call(self, node: Node, number: int, arguments: Sequence[Value]) -> str:
         procedure = self.bound("o", number, self.operations.objects[number])
@@ -121,7 +131,7 @@ class ColumnsText(RowText):
     def load(self, number: int, column: Column, row: Value) -> str:
         if not self.is_lifted(row):
             return super().load(number, column, row)
-        return f"{self.bound('c', number, column)}.gather({self.name(row)})"
+        return f"{self.bound('c', number, column)}.gather({self.row(row)})"
 
     def call(self, node: Node, number: int, arguments: Sequence[Value]) -> str:
         lifted = tuple(map(self.is_lifted, arguments))

@@ -19,7 +19,7 @@ import numpy as np
 from venture_lite.errors import InternalError, NameUnknown
 from venture_lite.interpreter.references import Operations, References, Value
 from venture_lite.procedures.columns import RowByRow
-from venture_lite.procedures.straight_line import Node, needed
+from venture_lite.procedures.straight_line import Node, depending, needed
 from venture_lite.program.code import Code, Ref
 from venture_lite.trace.borrowed import BorrowedColumn
 from venture_lite.trace.runtime import Closure
@@ -93,6 +93,10 @@ class RowText:
         self.namespace[name] = value
         return name
 
+    def reader(self, values: Sequence[Value]) -> Callable[[Any], tuple[Any, ...]]:
+        """The function of r0 that gives the values."""
+        return self.function("r0", f"({''.join(f'{self.value(value)}, ' for value in values)})")
+
     def function(self, parameters: str, returned: str) -> Callable[..., Any]:
         """The function of what was printed."""
         body = "".join(f"    {line}\n" for line in self.lines)
@@ -116,9 +120,7 @@ class ColumnsText(RowText):
         self.lifted: set[int] = set()
 
     def value(self, value: Value) -> str:
-        for node in needed([value]):
-            if self.differs(node) or any(map(self.is_lifted, node.operands)):
-                self.lifted.add(node.place)
+        self.lifted |= depending([value], self.differs)
         return super().value(value)
 
     def differs(self, node: Node) -> bool:
@@ -156,16 +158,11 @@ def _not_columnar() -> np.ndarray:
     raise NotColumnar
 
 
-def _tuple(names: Sequence[str]) -> str:
-    return f"({''.join(f'{name}, ' for name in names)})"
-
-
 def reader(trace: Trace, code: Code, refs: tuple[Ref, ...]) -> Reader:
     """`row -> values of refs`."""
     operations = Operations()
     references, row = References(trace, operations), operations.record("row", "r0")
-    text = RowText(operations)
-    return text.function("r0", _tuple([text.value(references.read(code, row, ref)) for ref in refs]))
+    return RowText(operations).reader([references.read(code, row, ref) for ref in refs])
 
 
 def columns_reader(
@@ -193,5 +190,4 @@ def columns_reader(
     references, text = References(trace, operations, known), ColumnsText(operations)
     text.namespace["family"] = family
     values = [references.read(code, row, ref) for ref in refs]
-    function = text.function("r0", _tuple([text.value(value) for value in values]))
-    return function, tuple(map(text.is_lifted, values)), operations.columns
+    return text.reader(values), tuple(map(text.is_lifted, values)), operations.columns

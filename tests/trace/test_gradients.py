@@ -17,7 +17,6 @@ from venture_lite import Venture
 from venture_lite.audit.snapshot import snapshot
 from venture_lite.blocks.density import BlockDensity
 from venture_lite.blocks.distributions import transform_of
-from venture_lite.blocks.term_gradients import SiteTerms
 from venture_lite.errors import KernelError
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.score import log_score
@@ -152,18 +151,46 @@ WIDE = {
 }
 
 
-@pytest.mark.parametrize("name", WIDE)
-def test_many_rows_at_once(name: str) -> None:
+def many_rows(name: str) -> Model:
     rng = np.random.default_rng(2)
-    count = 3 * NARROW
+    count = 4 * NARROW
     data = {"X": rng.normal(size=(count, 2)), "Y": rng.normal(size=count), "Z": rng.normal(size=(count, 3))}
     data |= {"B": rng.random(count) < 0.5, "K": rng.integers(0, 3, count)}
     venture = Venture(seed=3)
     assumed, observed = WIDE[name]
     given = {key: value for key, value in data.items() if f"{{{key}[" in observed}
     venture.execute(f"{assumed} for n in 1...{count}: {observed}", **given)
-    model = venture.traces[0]
-    assert compare(model, model.trace.default.everything(), rng)
+    return venture.traces[0]
+
+
+@pytest.mark.parametrize("name", WIDE)
+def test_many_rows_at_once(name: str) -> None:
+    model = many_rows(name)
+    assert compare(model, model.trace.default.everything(), np.random.default_rng(2))
+
+
+@pytest.mark.parametrize("name", WIDE)
+def test_columns_and_single_rows_agree(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where values are possible, and where they are not."""
+    model = many_rows(name)
+    block = model.trace.default.everything()
+    together = BlockDensity(model, block)
+    monkeypatch.setattr("venture_lite.blocks.density.NARROW", 10**9)
+    apart = BlockDensity(model, block)
+    assert len(together._backward) < len(apart._backward)
+    here, rng, journal = together.present(), np.random.default_rng(0), model.trace.journal
+    for away in (0.0, 0.1, 1.0, 30.0):
+        found = []
+        free = here + away * rng.normal(size=len(here))
+        for density in (together, apart):
+            mark = journal.mark()
+            density.put(free)
+            found.append(density.evaluate())
+            journal.rollback(mark)
+        (weight, gradient), (expected, by_rows) = found
+        assert weight.impossible == expected.impossible
+        assert weight.total == pytest.approx(expected.total, rel=1e-9)
+        assert np.allclose(gradient, by_rows, 1e-9, 1e-9 * np.abs(by_rows).max(initial=1.0), equal_nan=True)
 
 
 def test_a_site_is_one_term() -> None:
@@ -172,7 +199,7 @@ def test_a_site_is_one_term() -> None:
     assumed, observed = WIDE["latent values in the same block as what they share"]
     venture.execute(f"{assumed} for n in 1...60: {observed}", Y=np.zeros(60))
     density = BlockDensity(venture.traces[0], venture.traces[0].trace.default.everything())
-    assert [type(term) for term in density._terms] == [SiteTerms]
+    assert [kind.count for kind in density._terms] == [60]
     assert density.rows == 61 + 60
 
 
@@ -187,3 +214,72 @@ def test_more_rows_than_one_call_takes() -> None:
     free = density.present()
     _, gradient = density.evaluate()
     assert gradient[0] == pytest.approx(float(x @ (y - free[0] * x)) / 4 - free[0], rel=1e-9)
+
+
+RECURSIONS = {
+    "a mean and a variance of a filter": """
+        [assume phi (normal 0.9 0.1)] [assume q (gamma 2 2)] [assume r (gamma 2 2)]
+        [assume moments (mem (lambda (t) (if (= t 0) (list 0 1)
+            (let ((before (moments (- t 1))) (m (* phi (first before))) (v (+ (* phi phi (second before)) q))
+                  (gain (/ v (+ v r))))
+              (list (+ m (* gain (- (sin t) m))) (* (- 1 gain) v))))))]
+        for t in 1...T: [observe (normal (first (moments {t})) (sqrt (+ (second (moments {t})) r))) {Y[t]}]
+    """,
+    "a recursion that is not memoized": """
+        [assume phi (normal 0.9 0.1)] [assume s (gamma 2 2)]
+        [assume level (lambda (t) (if (= t 0) 0 (+ (* phi (level (- t 1))) (sin t))))]
+        for t in 1...T: [observe (normal (level (mod {t} 7)) s) {Y[t]}]
+    """,
+    "the forward recursion of a hidden Markov chain": """
+        [assume p (beta 2 2)] [assume m (normal 0 1)]
+        [assume weights (mem (lambda (t) (if (= t 0) (vector 0.5 0.5)
+            (let ((w (weights (- t 1))) (a (lookup w 0)) (b (lookup w 1))
+                  (x (* (+ (* a p) (* b (- 1 p))) (exp (- m))))
+                  (y (+ (* a (- 1 p)) (* b p))))
+              (vector (/ x (+ x y)) (/ y (+ x y)))))))]
+        for t in 1...T: [observe (normal (* m (lookup (weights {t}) 0)) 1) {Y[t]}]
+    """,
+    "a chain of choices": """
+        [assume phi (normal 0.9 0.1)] [assume s (gamma 2 2)]
+        [assume x (mem (lambda (t) (if (= t 0) (normal 0 1) (normal (* phi (x (- t 1))) s))))]
+        for t in 1...T: [observe (normal (x {t}) 0.5) {Y[t]}]
+    """,
+}
+
+
+@pytest.mark.parametrize("name", RECURSIONS)
+def test_recursions(name: str) -> None:
+    rng = np.random.default_rng(6)
+    venture = Venture(seed=3)
+    venture.execute(RECURSIONS[name], Y=rng.normal(size=30), T=30)
+    model = venture.traces[0]
+    assert compare(model, model.trace.default.everything(), rng)
+
+
+def test_a_value_of_another_type_than_its_column() -> None:
+    """A whole number that was forced, and numbers computed from it, until the block moves."""
+    venture = Venture(seed=3)
+    venture.execute("[assume x (normal 0 1)] [assume y (* 2 x)] [observe (normal y 1) 1] [force x 3]")
+    model = venture.traces[0]
+    assert compare(model, model.trace.default.everything(), np.random.default_rng(0))
+    assert model.trace.value(model.trace.default.everything()[0]) == 3
+
+
+def test_rows_in_which_many_are_impossible() -> None:
+    """They are counted, and the others pull."""
+    venture = Venture(seed=3)
+    venture.execute(
+        """[assume a (mem (lambda (i) (gamma 2 2)))]
+           for n in 1...N: [observe (uniform_continuous 0 (a (mod {n} 30))) {Y[n]}]""",
+        Y=np.linspace(0.1, 3.0, 60),
+        N=60,
+    )
+    model = venture.traces[0]
+    density = BlockDensity(model, model.trace.default.everything())
+    density.put(np.zeros(30))
+    weight, gradient = density.evaluate()
+    inside = np.linspace(0.1, 3.0, 60) < 1.0
+    assert weight.impossible == np.count_nonzero(~inside)
+    # of the density of a gamma, its transform, and minus log a for each observation inside
+    expected = np.array([2 - 2.0 - np.count_nonzero(inside[np.arange(60) % 30 == (i + 1) % 30]) for i in range(30)])
+    assert sorted(gradient) == pytest.approx(sorted(expected))

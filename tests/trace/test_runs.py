@@ -6,7 +6,7 @@ from tests.generator.directives import random_program
 from tests.generator.session import infer, load
 from venture_lite import Venture
 from venture_lite.errors import KernelError
-from venture_lite.interpreter.runs import Run, lent, reads_of, runs_of
+from venture_lite.interpreter.runs import Run, lent, operator_of, reads_of, runs_of
 from venture_lite.interpreter.scaffold import Builder
 from venture_lite.interpreter.shape import text_of_site
 from venture_lite.interpreter.sources import parents_of
@@ -70,6 +70,7 @@ def test_every_node_is_in_one_run_after_all_that_it_reads() -> None:
                 source = reads_of(trace, node)
                 assert source._replace(row=run.source.row) == run.source
                 assert source.row == row
+                assert run.operator is (operator_of(trace, node) if source.is_applied else None)
                 assert {lent(trace, parent) for parent in parents_of(trace, node)} & nodes <= done
                 compared += 1
             assert not done & set(run.nodes)

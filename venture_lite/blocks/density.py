@@ -1,192 +1,36 @@
 """The log density of a block given all else, and its gradient, by reverse accumulation through the scaffold.
 
 The block's choices are principal, what is computed from them is renewed, and what reads either absorbs, as in every
-transition. Forward, parents first, each gets its value; backward, cotangents go from the densities that absorb, through
-fused and stored slots, results of calls and arguments, to the principals, whose own densities and transforms join in.
-Coordinates are unconstrained: the density is that of the free coordinates, with the Jacobians of the transforms.
+transition. All three are cut into runs (`interpreter/runs.py`). Forward, parents first, each run gets its values;
+backward, cotangents go from the densities that absorb, through what is renewed, to the principals, whose own densities
+and transforms join in. Coordinates are unconstrained: the density is that of the free coordinates, with the Jacobians
+of the transforms.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from venture_lite.blocks.tape import Tape, carries_derivatives
-from venture_lite.blocks.term_gradients import SingleTerm, SiteTerms, TermCotangents, add_to, refuse_without_gradient
-from venture_lite.errors import KernelError, Span
-from venture_lite.interpreter.application import check
+from venture_lite.blocks.moving import Kind, State, Step, advance, weighed
+from venture_lite.blocks.tape import Tape
+from venture_lite.errors import KernelError
 from venture_lite.interpreter.model import Model
+from venture_lite.interpreter.runs import Run, runs_alike, runs_of
 from venture_lite.interpreter.scaffold import Builder, Scaffold, is_maker_application
-from venture_lite.interpreter.sources import Source, computed_from, primitive
-from venture_lite.interpreter.weights import NARROW, Weight, density_of
-from venture_lite.procedures.pullbacks import accumulated
-from venture_lite.procedures.record import Deterministic, Random
-from venture_lite.procedures.transforms import Transform
-from venture_lite.program.code import Code, Kind, Ref
+from venture_lite.interpreter.weights import CHUNK, NARROW, Weight
+from venture_lite.procedures.record import Random
 from venture_lite.trace.nodes import node_at, row_of, site_of
+from venture_lite.trace.table import Column
 
 MANY = 1 << 16
 """More renewed nodes than this are not walked one by one for each gradient."""
 
-
-class _Part:
-    """A node that moves: what it reads, through a tape, and its values along the tape as they were last."""
-
-    def __init__(self, block: BlockDensity, node: int, code: Code, refs: tuple[Ref, ...], at: int, slot: int) -> None:
-        self.node = node
-        self.site, self.row = site_of(node), row_of(node)
-        self.column = block.model.trace.column(self.site)
-        self.tape = block.tape(code, refs)
-        # the row and the slot that read, which for an argument are the caller's and for a result the callee's
-        self.at, self.slot = at, slot
-        self.parents = [self.tape.node(leaf, at) for leaf in self.tape.leaves]
-        self.wanted: list[bool] = []
-        self.values: list[Any] = []
-
-    def mark_wanted(self, moving: set[int]) -> None:
-        self.wanted = self.tape.wanted([parent in moving for parent in self.parents])
-
-    def read(self) -> tuple[Any, ...]:
-        self.values = self.tape.forward(self.at, self.slot)
-        return tuple([self.values[place] for place in self.tape.outputs])
-
-    def arguments(self) -> tuple[Any, ...]:
-        return tuple([self.values[place] for place in self.tape.outputs])
-
-    def asked(self) -> tuple[bool, ...]:
-        return tuple([self.wanted[place] for place in self.tape.outputs])
-
-    def pass_on(self, parts: Sequence[Any], cotangents: TermCotangents) -> None:
-        """Cotangents of what was read, to the nodes that it is computed from."""
-        found = self.tape.backward(self.values, list(parts), self.wanted, together=False)
-        for leaf, parent, part in zip(self.tape.leaves, self.parents, found, strict=True):
-            if part is not None and self.wanted[leaf.place]:
-                add_to(cotangents, parent, part)
-
-
-class _Computed(_Part):
-    """A stored value that is renewed: of a primitive procedure, or handed on from an argument or a result."""
-
-    def __init__(
-        self, block: BlockDensity, node: int, source: Source, record: Deterministic | None, span: Span | None
-    ) -> None:
-        super().__init__(block, node, source.code, source.refs, source.row, source.slot)
-        self.record = record
-        self.span = span
-        self.trace = block.model.trace
-
-    def refuse(self) -> None:
-        """Raise KernelError where the value may jump."""
-        if self.record is not None:
-            carries_derivatives(self.record, self.span)
-
-    def renew(self, block: BlockDensity) -> None:
-        arguments = self.read()
-        if self.record is None:
-            value = arguments[0]
-        else:
-            try:
-                value = self.record.scalar(*arguments)
-            except Exception:
-                code, slot, row = self.trace.decode(self.node)
-                value = primitive(self.trace, code, slot, row)
-        self.trace.journal.put(self.column, self.row, value)
-
-    def pull_back(self, cotangents: TermCotangents) -> None:
-        cotangent = cotangents.pop(self.node, None)
-        if cotangent is None:
-            return
-        if self.record is None:
-            self.pass_on((cotangent,), cotangents)
-            return
-        arguments, asked = self.arguments(), self.asked()
-        assert self.record.pullback is not None
-        lifted = (False,) * len(arguments)
-        found = self.record.pullback(lifted, asked, cotangent, self.column.view[self.row], *arguments)
-        self.pass_on(found, cotangents)
-
-
-class _Principal(_Part):
-    """A choice of the block, with its place among the free coordinates."""
-
-    def __init__(self, block: BlockDensity, node: int, record: Random, refs: tuple[Ref, ...], start: int) -> None:
-        trace = block.model.trace
-        code, slot, row = trace.decode(node)
-        super().__init__(block, node, code, refs, row, slot)
-        self.trace = trace
-        self.record = record
-        assert record.transform is not None
-        self.transform: Transform = record.transform
-        _, arguments = trace.application(node)
-        self.defaults = arguments[len(refs) :]
-        value = self.column.view[row]
-        self.is_possible = True
-        self.is_one = not isinstance(value, (np.ndarray, tuple))
-        # a number outside its support has no free coordinate, but as many as any other
-        self.shape = () if self.is_one else np.shape(self.transform.to_free(value, arguments))
-        self.coordinates = slice(start, start + math.prod(self.shape))
-
-    def read(self) -> tuple[Any, ...]:
-        return super().read() + self.defaults
-
-    def free(self) -> np.ndarray:
-        return np.ravel(self.transform.to_free(self.column.view[self.row], self.arguments() + self.defaults))
-
-    def refuse(self) -> None:
-        """Raise KernelError where the density or the transform has no derivative."""
-        refuse_without_gradient(self.record, (True, *self.asked()), self.trace, self.node)
-        if not hasattr(self.transform, "free_gradient"):
-            raise KernelError(
-                f"the transform of {self.record.name} has no free_gradient", hint="mh with 'drift, or slice"
-            )
-
-    def put(self, block: BlockDensity, free: np.ndarray) -> None:
-        arguments = self.read()
-        check(self.trace, self.record, arguments, self.node, is_drawn=False)
-        taken = free[self.coordinates]
-        given = float(taken[0]) if self.is_one else taken.reshape(self.shape)
-        self.trace.journal.put(self.column, self.row, self.transform.from_free(given, arguments))
-
-    def weigh(self, weight: Weight) -> None:
-        arguments = self.arguments() + self.defaults
-        value = self.column.view[self.row]
-        term = density_of(self.trace, self.node, self.record, arguments, value)
-        self.is_possible = term > -math.inf
-        weight.add(term)
-        if not self.is_possible:
-            return
-        weight.total += self.transform.log_jacobian(value, arguments)
-
-    def pull_back(self, cotangents: TermCotangents, gradient: np.ndarray) -> None:
-        if not self.is_possible:
-            # where the density is 0 there is no way to follow
-            cotangents.pop(self.node, None)
-            return
-        arguments = self.arguments() + self.defaults
-        value = self.column.view[self.row]
-        asked = self.asked() + (False,) * len(self.defaults)
-        assert self.record.gradient is not None
-        flat = (False,) * (1 + len(arguments))
-        own, *by_arguments = self.record.gradient.evaluate(flat, (True, *asked), value, *arguments)
-        total = accumulated(cotangents.pop(self.node, None), own)
-        free = self.transform.free_gradient(value, arguments, dense(total, value))
-        gradient[self.coordinates] = np.ravel(free)
-        if any(asked):
-            if self.transform.reads_arguments:
-                moved = self.transform.argument_gradient(value, arguments, dense(total, value))
-                by_arguments = [accumulated(*pair) for pair in zip(by_arguments, moved, strict=True)]
-            self.pass_on(by_arguments[: len(self.tape.outputs)], cotangents)
-
-
-def dense(cotangent: Any, value: Any) -> Any:
-    """A cotangent as a number, or as an array of the value's shape."""
-    if isinstance(cotangent, tuple):
-        filled = [np.zeros(np.shape(item)) if part is None else part for part, item in zip(cotangent, value)]  # noqa: B905
-        return np.array(filled, dtype=np.float64)
-    return cotangent
+Part = tuple[Kind, int, int]
+"""Some rows of a kind, which are computed in one go."""
 
 
 class BlockDensity:
@@ -197,35 +41,32 @@ class BlockDensity:
 
     def __init__(self, model: Model, block: Sequence[int]) -> None:
         self.model = model
-        self._stamp = model.trace.structure_stamp()
+        trace = model.trace
+        self._stamp = trace.structure_stamp()
         self._tapes: dict[Any, Tape] = {}
-        scaffold = Builder(model.trace, by_family=True).build(block)
+        scaffold = Builder(trace, by_family=True).build(block)
         self._refuse(scaffold, block)
-        self.size = 0
-        self._principals: list[_Principal] = []
-        for node in scaffold.principals:
-            part = self._principal(node, self.size)
-            self._principals.append(part)
-            self.size = part.coordinates.stop
-        moving = {part.node: part for part in self._principals} | {
-            node: self._computed(node) for node in scaffold.pending if not self._is_fixed(node)
-        }
-        # principals and renewed nodes, parents first
-        self._parts: list[_Principal | _Computed] = parents_first(moving)
-        nodes = set(moving)
-        for mover in self._parts:
-            mover.mark_wanted(nodes)
-            mover.refuse()
-        self._terms = self._absorbing(scaffold, nodes)
+        self._coordinates = dict(self._placed(scaffold.principals))
+        self.size = max((taken.stop for taken, _ in self._coordinates.values()), default=0)
+        runs = runs_of(trace, [*scaffold.principals, *(node for node in scaffold.pending if not self._is_fixed(node))])
+        self._state = State(model, runs, self.size)
+        # parents first
+        self._moved = self._moving(runs)
+        self._terms = list(self._absorbing(scaffold))
         # rows whose densities one evaluation takes
-        self.rows = len(self._principals) + sum(term.count for term in self._terms)
+        self.rows = len(scaffold.principals) + sum(kind.count for kind in self._terms)
+        self._forward: list[Step] = []
+        self._backward: list[Step] = []
+        # the memory that the functions were printed for
+        self._views: list[tuple[Column, Any]] = []
+        self._bind()
 
     def is_valid(self) -> bool:
         return self._stamp == self.model.trace.structure_stamp()
 
     def coordinates_of(self, node: int) -> slice:
         """The free coordinates of one choice of the block."""
-        return next(part.coordinates for part in self._principals if part.node == node)
+        return self._coordinates[node][0]
 
     # ------------------------------------------------------------------------------------------------- making
 
@@ -256,113 +97,126 @@ class BlockDensity:
         code, slot, row = self.model.trace.decode(node)
         return self.model.trace.tables[code.index].is_observed(slot, row)
 
-    def tape(self, code: Code, refs: tuple[Ref, ...]) -> Tape:
+    def _placed(self, principals: dict[int, None]) -> Iterator[tuple[int, tuple[slice, Any]]]:
+        """Of each choice its coordinates, and the shape in which its transform takes them, None for a number."""
+        size = 0
+        for node in principals:
+            operator, arguments = self.model.trace.application(node)
+            value = self.model.trace.value(node)
+            # a number outside its support has no free coordinate, but as many as any other
+            is_one = not isinstance(value, (np.ndarray, tuple))
+            assert isinstance(operator, Random)
+            assert operator.transform is not None
+            shape = None if is_one else np.shape(operator.transform.to_free(value, arguments))
+            taken = slice(size, size + math.prod(shape or ()))
+            yield node, (taken, shape)
+            size = taken.stop
+
+    def _tape(self, run: Run, call: int = -1, family: int = -1) -> Tape:
         """One tape for each body's references."""
-        key = (code.index, *[id(ref) for ref in refs])
-        found = self._tapes.get(key)
-        if found is None:
-            found = self._tapes[key] = Tape(self.model.trace, code, refs)
-        return found
+        code, refs = run.source.code, run.source.refs
+        key = (code.index, call, family, *[id(ref) for ref in refs])
+        if key not in self._tapes:
+            self._tapes[key] = Tape(self.model.trace, code, refs, call, family)
+        return self._tapes[key]
 
-    def _principal(self, node: int, start: int) -> _Principal:
-        code, slot, _ = self.model.trace.decode(node)
-        operator, _ = self.model.trace.application(node)
-        assert isinstance(operator, Random)
-        return _Principal(self, node, operator, code.slots[slot].arguments, start)
+    def _moving(self, runs: list[Run]) -> list[Part]:
+        """What moves: runs of one kind follow one another as rows of that kind."""
+        alike: dict[Any, list[Run]] = {}
+        for run in runs:
+            key = (run.site, run.source._replace(row=0), run.operator, run.nodes[0] in self._coordinates)
+            alike.setdefault(key, []).append(run)
+        where: dict[int, Part] = {}
+        for same in alike.values():
+            rows, at = (np.concatenate([getattr(run, name) for run in same]) for name in ("rows", "at"))
+            nodes = [node for run in same for node in run.nodes]
+            coordinates = [self._coordinates[node] for node in nodes] if nodes[0] in self._coordinates else None
+            kind = Kind(self._state, same[0], self._tape(same[0]), rows, at, coordinates)
+            stop = 0
+            for run in same:
+                start, stop = stop, stop + len(run.rows)
+                where[id(run)] = kind, start, stop
+        return [where[id(run)] for run in runs]
 
-    def _computed(self, node: int) -> _Computed:
+    def _absorbing(self, scaffold: Scaffold) -> Iterator[Kind]:
+        """What weighs the change: whole sites, users of one family, and single choices."""
         trace = self.model.trace
-        code, slot, _ = trace.decode(node)
-        item = code.slots[slot]
-        source = computed_from(trace, node)
-        assert source is not None
-        record = item.record
-        if source.is_applied and item.operator is not None:
-            record = trace.read(site_of(node), row_of(node))[0]
-        assert isinstance(record, Deterministic | None)
-        return _Computed(self, node, source, record, item.span)
-
-    def _absorbing(self, scaffold: Scaffold, moving: set[int]) -> list[SiteTerms | SingleTerm]:
-        model, trace = self.model, self.model.trace
-        terms: list[SiteTerms | SingleTerm] = []
-        by_site: dict[int, list[int]] = {}
+        single = [node for node in scaffold.absorbing if site_of(node) not in scaffold.groups]
         for site in scaffold.groups:
-            moved = {row_of(node) for node in scaffold.principals if site_of(node) == site}
-            if not moved:
-                terms.append(SiteTerms(model, site, None, moving))
-                continue
-            # the block holds some of the choices that read the rest of it
             table = trace.tables[trace.program.site_code[site].index]
-            rows = np.arange(table.count)[table.rows()]
-            by_site[site] = [node_at(site, row) for row in rows.tolist() if row not in moved]
-        for node in scaffold.absorbing:
-            if site_of(node) not in scaffold.groups:
-                by_site.setdefault(site_of(node), []).append(node)
-        for users in scaffold.users:
-            rows = users.rows.array()
-            family = users.result(trace)
-            result = trace.result_node(family.code, family.row)
-            terms.append(SiteTerms(model, users.site, rows, moving, users.call, result))
-        for site, nodes in by_site.items():
-            code = trace.program.site_code[site]
-            slot = code.slots[trace.program.site_slot[site]]
-            if slot.kind is Kind.RANDOM and len(nodes) > NARROW:
-                terms.append(SiteTerms(model, site, np.array([row_of(node) for node in nodes]), moving))
+            rows = table.rows()
+            moved = {row_of(node) for node in scaffold.principals if site_of(node) == site}
+            if moved:
+                # the block holds some of the choices that read the rest of it
+                every = np.arange(table.count)[rows].tolist()
+                single += [node_at(site, row) for row in every if row not in moved]
             else:
-                tape = self.tape(code, slot.arguments)
-                terms.extend(SingleTerm(trace, node, tape, moving) for node in nodes)
-        return terms
+                first = rows.start if isinstance(rows, slice) else int(rows[0])
+                (run,) = runs_alike(trace, [node_at(site, first)])
+                yield Kind(self._state, run, self._tape(run), rows, rows)
+        for users in scaffold.users:
+            rows = users.rows.array().copy()
+            family = users.result(trace)
+            (run,) = runs_alike(trace, [node_at(users.site, int(rows[0]))])
+            tape = self._tape(run, users.call, trace.result_node(family.code, family.row))
+            yield Kind(self._state, run, tape, rows, rows)
+        for run in runs_alike(trace, single):
+            yield Kind(self._state, run, self._tape(run), run.rows, run.at)
+
+    # ------------------------------------------------------------------------------------------------ printing
+
+    def _bind(self) -> None:
+        """Print what is called for the columns as they stand."""
+        parts = [*self._moved, *((kind, 0, kind.count) for kind in self._terms)]
+        kinds = dict.fromkeys(kind for kind, _, _ in parts)
+        wide = {kind for kind, start, stop in parts if stop - start > NARROW}
+        for kind in kinds:
+            kind.bind(kind in wide)
+        self._views = [(column, column.view) for kind in kinds for column in kind.columns()]
+        self._forward, self._backward = [], []
+        for kind, start, stop in self._moved:
+            forward, backward = kind.steps(start, stop, stop - start > NARROW)
+            self._forward += forward
+            self._backward[:0] = backward
+        weighed_first: list[Step] = []
+        for kind in self._terms:
+            size = CHUNK if kind.count > 2 * CHUNK else kind.count
+            for start in range(0, kind.count, size):
+                weighed_first += kind.steps(start, min(start + size, kind.count), kind.count > NARROW)[1]
+        self._backward[:0] = weighed_first
 
     # ------------------------------------------------------------------------------------------------- moving
 
     def present(self) -> np.ndarray:
         """The block's free coordinates (D,) as it stands in the trace."""
-        for part in self._parts:
-            part.read()
-        return np.concatenate([part.free() for part in self._principals]).astype(np.float64)
+        free = np.zeros(self.size)
+        for kind in {kind for kind, _, _ in self._moved}:
+            kind.present(free)
+        return free
 
     def put(self, free: np.ndarray) -> None:
         """Move the block to other free coordinates, and renew what is computed from it."""
-        for part in self._parts:
-            if isinstance(part, _Principal):
-                part.put(self, free)
-            else:
-                part.renew(self)
+        self._state.free[:] = free
+        reshaped = -1
+        while reshaped != Column.reshaped:
+            # a value of another type gives its column another memory; then all is done again
+            reshaped = Column.reshaped
+            self._look()
+            self._state.keep()
+            with np.errstate(all="ignore"):
+                advance(self._forward)
 
     def evaluate(self) -> tuple[Weight, np.ndarray]:
         """The log density and its gradient (D,), both in free coordinates, at the state that `present` or `put` left.
 
         Raises VentureError where arguments are outside their domains.
         """
-        weight, cotangents = Weight(), TermCotangents()
-        gradient = np.zeros(self.size)
+        self._look()
+        self._state.begin()
         with np.errstate(all="ignore"):
-            for term in self._terms:
-                weight.plus(term.evaluate(cotangents))
-            for part in reversed(self._parts):
-                if isinstance(part, _Principal):
-                    part.weigh(weight)
-                    part.pull_back(cotangents, gradient)
-                else:
-                    part.pull_back(cotangents)
-        return weight, gradient
+            total = weighed(self._backward)
+        return Weight(self._state.impossible, float(total)), self._state.gradient.copy()
 
-
-def parents_first(parts: dict[int, Any]) -> list[Any]:
-    """Parts in an order in which each comes after those that it reads."""
-    order: list[Any] = []
-    waiting = dict(parts)
-    for first in parts:
-        stack = [first]
-        while stack:
-            part = waiting.get(stack[-1])
-            if part is None:
-                stack.pop()
-                continue
-            before = [parent for parent in part.parents if parent in waiting]
-            if before:
-                stack.extend(before)
-            else:
-                order.append(part)
-                del waiting[stack.pop()]
-    return order
+    def _look(self) -> None:
+        if any(column.view is not view for column, view in self._views):
+            self._bind()

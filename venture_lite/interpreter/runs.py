@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -31,6 +31,8 @@ class Run:
     rows: np.ndarray
     # what the first row reads: its Code and its references are those of all rows
     source: Source
+    # the procedure that is applied to what is read; None where a value is handed on
+    operator: Any
     # (N,) the rows that read: the rows themselves, the callers' of an argument, the family's of a result
     at: np.ndarray
 
@@ -48,15 +50,23 @@ def runs_of(trace: Trace, nodes: Iterable[int]) -> list[Run]:
 
     A call that borrows its family's value has none to compute, and is in no run.
     """
-    stored = {lent(trace, node): None for node in nodes}
-    levels: list[dict[tuple[object, ...], list[tuple[int, Source]]]] = []
-    for node, level in _levels(trace, stored):
+    levels: list[list[int]] = []
+    for node, level in _levels(trace, {lent(trace, node): None for node in nodes}):
+        if level == len(levels):
+            levels.append([])
+        levels[level].append(node)
+    return [run for alike in levels for run in runs_alike(trace, alike)]
+
+
+def runs_alike(trace: Trace, nodes: Iterable[int]) -> list[Run]:
+    """Nodes that do not depend on one another as runs."""
+    found: dict[tuple[Any, ...], list[tuple[int, Source]]] = {}
+    for node in nodes:
         source = reads_of(trace, node)
-        while len(levels) <= level:
-            levels.append({})
-        kind = (site_of(node), source.code, source.slot, source.position)
-        levels[level].setdefault(kind, []).append((node, source))
-    return [_run(alike) for kinds in levels for alike in kinds.values()]
+        operator = operator_of(trace, node) if source.is_applied else None
+        kind = (site_of(node), source.code, source.slot, source.position, operator)
+        found.setdefault(kind, []).append((node, source))
+    return [_run(alike, kind[-1]) for kind, alike in found.items()]
 
 
 def reads_of(trace: Trace, node: int) -> Source:
@@ -65,14 +75,16 @@ def reads_of(trace: Trace, node: int) -> Source:
     return computed_from(trace, node) or Source(code, row, slot, ALL)
 
 
-def run_of(trace: Trace, nodes: Iterable[int]) -> Run:
-    """Choices of one site as one run."""
-    return _run([(node, reads_of(trace, node)) for node in nodes])
+def operator_of(trace: Trace, node: int) -> Any:
+    """The procedure that a node's slot applies."""
+    code, slot, row = trace.decode(node)
+    item = code.slots[slot]
+    return item.record if item.operator is None else trace.read(site_of(node), row)[0]
 
 
-def _run(alike: list[tuple[int, Source]]) -> Run:
+def _run(alike: list[tuple[int, Source]], operator: Any) -> Run:
     rows = np.array([row_of(node) for node, _ in alike])
-    return Run(site_of(alike[0][0]), rows, alike[0][1], np.array([source.row for _, source in alike]))
+    return Run(site_of(alike[0][0]), rows, alike[0][1], operator, np.array([source.row for _, source in alike]))
 
 
 def lent(trace: Trace, node: int) -> int:

@@ -66,6 +66,8 @@ class Elementwise:
     def __call__(
         self, lifted: tuple[bool, ...], wanted: tuple[bool, ...], cotangent: Any, result: Any, *arguments: Any
     ) -> Cotangents:
+        if not isinstance(cotangent, np.ndarray):
+            return self.of_numbers(wanted, cotangent, result, *arguments)
         inputs = aligned(lifted, arguments)
         with np.errstate(all="ignore"):
             return tuple(
@@ -73,10 +75,10 @@ class Elementwise:
                 for i, argument in enumerate(arguments)
             )
 
-    def of_nodes(self, wanted: tuple[bool, ...], cotangent: Node, result: Any, *arguments: Any) -> Cotangents:
-        """The same of single numbers that are recorded."""
-        each = enumerate(wanted)
-        return tuple(self.contribution(i, cotangent, result, arguments) if want else None for i, want in each)
+    def of_numbers(self, wanted: tuple[bool, ...], cotangent: Any, result: Any, *arguments: Any) -> Cotangents:
+        """The same where all are single numbers, or nodes of a recording."""
+        contribution = self.contribution
+        return tuple([contribution(i, cotangent, result, arguments) if want else None for i, want in enumerate(wanted)])
 
 
 def elementwise(*slopes: Callable[..., Any]) -> Elementwise:

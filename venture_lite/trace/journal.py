@@ -52,9 +52,13 @@ class Journal:
 
     def put_rows(self, column: Column, rows: np.ndarray, values: np.ndarray) -> None:
         """Store values (len(rows),) of the column's own kind in live rows."""
+        self.keep_rows(column, rows)
+        column.array[rows] = values
+
+    def keep_rows(self, column: Column, rows: np.ndarray) -> None:
+        """Live rows of a column may be written over from here on."""
         column.own()
         self.entries.extend((_restore_rows, column, rows, column.array[rows], column.stamp, 5))
-        column.array[rows] = values
         column.stamp = next(STAMPS)
 
     def rollback(self, mark: int = 0) -> None:
@@ -107,5 +111,10 @@ def _restore(column: Column, row: int, value: Any, stamp: int) -> None:
 
 
 def _restore_rows(column: Column, rows: np.ndarray, values: np.ndarray, stamp: int) -> None:
-    column.array[rows] = values
+    if column.array is not None and column.array.dtype == values.dtype:
+        column.array[rows] = values
+    else:
+        # the column took on another kind since
+        for row, value in zip(rows.tolist(), values.tolist(), strict=True):
+            column.put(row, value)
     column.stamp = stamp

@@ -1,0 +1,366 @@
+"""What moves with a block and what weighs it, by kind: rows that read alike, and the two passes over them.
+
+A kind holds the runs of one site that read by the same references. Its functions are printed once, for single rows and
+for columns (`passes.py`). Rows that have no form as columns, or are not as they should be, go one by one; of a single
+row that fails the interpreter says what is wrong, and where.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from venture_lite.blocks.passes import printed
+from venture_lite.blocks.tape import Tape, carries_derivatives
+from venture_lite.errors import KernelError, VentureError
+from venture_lite.interpreter.application import check
+from venture_lite.interpreter.explain import explain_refs
+from venture_lite.interpreter.model import Model
+from venture_lite.interpreter.runs import Run
+from venture_lite.interpreter.sources import Source, source_value
+from venture_lite.interpreter.weights import AtLimit, Weight, log_density
+from venture_lite.procedures.columns import RowByRow
+from venture_lite.procedures.pullbacks import accumulated
+from venture_lite.procedures.record import Random
+from venture_lite.procedures.straight_line import Node
+from venture_lite.program.code import Kind as SlotKind
+from venture_lite.trace.nodes import node_at
+from venture_lite.trace.table import Column
+from venture_lite.trace.trace import Trace
+
+
+class State:
+    """What the passes over a block share: coordinates, gradient, cotangents, and what is impossible."""
+
+    def __init__(self, model: Model, runs: Sequence[Run], size: int) -> None:
+        self.model = model
+        # (D,) the coordinates that the block was put at, and the derivatives by them
+        self.free, self.gradient = np.zeros(size), np.zeros(size)
+        # what impossible terms of the present evaluation count
+        self.impossible = 0
+        # site -> the rows that move, sorted, and the places of their cotangents
+        self.places: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+        count = 0
+        for run in runs:
+            rows, places = self.places.get(run.site, (np.zeros(0, int), np.zeros(0, int)))
+            rows, places = np.append(rows, run.rows), np.append(places, np.arange(count, count + len(run.rows)))
+            self.places[run.site] = rows, places
+            count += len(run.rows)
+        for site, (rows, places) in self.places.items():
+            order = np.argsort(rows)
+            self.places[site] = rows[order], places[order]
+        # the derivatives of what was weighed so far by the value of each node that moves, where it is a number, and
+        # where not, None for 0; the last place takes those of nodes that stay, and is not read
+        self.nowhere = count
+        self.cotangents = np.zeros(count + 1)
+        self.others: list[Any] = [None] * (count + 1)
+
+    def places_of(self, site: int, rows: Any) -> Any:
+        """Places of cotangents: of one row, of many, or one place for all where the site does not move."""
+        if site not in self.places:
+            return self.nowhere
+        known, places = self.places[site]
+        rows = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
+        at = np.minimum(np.searchsorted(known, rows), len(known) - 1)
+        return np.where(known[at] == rows, places[at], self.nowhere)[()]
+
+    def begin(self) -> None:
+        """An evaluation."""
+        self.impossible = 0
+        self.gradient.fill(0.0)
+        self.cotangents.fill(0.0)
+        self.others[:] = [None] * len(self.others)
+
+    def scatter(self, places: Any, parts: Any) -> None:
+        """Add one number for each row, where rows may share a place."""
+        if parts is not None:
+            np.add.at(self.cotangents, places, parts)
+
+    def scatter_others(self, places: np.ndarray, parts: Any) -> None:
+        """The same of vectors."""
+        if parts is not None:
+            shared, which = np.unique(places, return_inverse=True)
+            sums = np.zeros((len(shared), *np.shape(parts)[1:]))
+            np.add.at(sums, which, parts)
+            for place, part in zip(shared.tolist(), sums, strict=True):
+                self.others[place] = accumulated(self.others[place], part)
+
+    def keep(self) -> None:
+        """Enter what moves in the journal, where columns of numbers are written without it."""
+        for site, (rows, _) in self.places.items():
+            column = self.model.trace.column(site)
+            if column.kind is float:
+                self.model.trace.journal.keep_rows(column, rows)
+
+
+class Kind:
+    """Rows of one site that read alike: choices of the block, with their coordinates, choices that absorb, or values
+    that are computed."""
+
+    def __init__(
+        self, state: State, run: Run, tape: Tape, rows: Any, at: Any, coordinates: list[tuple[slice, Any]] | None = None
+    ) -> None:
+        self.state = state
+        self.trace = trace = state.model.trace
+        self.site, self.source, self.operator = run.site, run.source, run.operator
+        self.code = trace.program.site_code[self.site]
+        self.slot = trace.program.site_slot[self.site]
+        self.column = trace.column(self.site)
+        self.tape = tape
+        # a slice or an index array, and the rows that read
+        self.rows, self._at = rows, at
+        self.count = _length(rows)
+        # of each row its coordinates, and the shape in which the transform takes them, None for a number
+        self.coordinates = coordinates
+        read = [tape.rows_of(leaf, at) for leaf in tape.leaves]
+        places = [state.places_of(leaf.site, found) for leaf, found in zip(tape.leaves, read, strict=True)]
+        moves = [found != state.nowhere for found in places]
+        # places of the tape that depend on the block, and which of what is read does
+        self.wanted = tape.wanted([bool(np.any(flags)) for flags in moves], trace)
+        self.asked = tuple(value.__class__ is Node and value.place in self.wanted for value in tape.outputs)
+        self._refuse(int(np.argmax(sum(np.broadcast_to(flags, self.count) for flags in moves))) if moves else 0)
+        # for each row: itself, the place of its cotangent, its coordinates, rows and places of leaves, rows of closures
+        leaves = [each for pair in zip(read, places, strict=True) for each in pair]
+        self._given: list[Any] = [rows, state.places_of(self.site, rows), 0, *leaves]
+        self._given += [tape.given(row, at) for _, row in tape.closures]
+        # forward and backward, of single rows and of many
+        self._single = self._together = (_unprinted, _unprinted)
+
+    def _refuse(self, example: int) -> None:
+        """Raise KernelError where the value may jump, or a derivative is missing; a row in which it is needed."""
+        if not isinstance(self.operator, Random):
+            if self.operator is not None:
+                carries_derivatives(self.operator, self.code.slots[self.slot].span)
+            return
+        record, moves = self.operator, self.coordinates is not None
+        defaults = record.arguments[len(self.tape.outputs) :]
+        self.defaults = tuple(argument.default for argument in defaults)
+        # of the value and of each argument
+        self.flags = (moves, *self.asked, *(False,) * len(defaults))
+        self.lifted = (True, *self.tape.lifted, *(False,) * len(defaults))
+        refuse_without_gradient(record, self.flags, self.trace, self.node(example))
+        if moves and not hasattr(record.transform, "free_gradient"):
+            raise KernelError(f"the transform of {record.name} has no free_gradient", hint="mh with 'drift, or slice")
+
+    def node(self, index: int) -> int:
+        return node_at(self.site, _one(self.rows, index))
+
+    def columns(self) -> list[Column]:
+        """What the functions hold the memory of."""
+        return [self.column, *(leaf.column for leaf in self.tape.leaves)]
+
+    def group(self) -> Any:
+        if self.code.slots[self.slot].kind is not SlotKind.RANDOM or self.operator.log_density_columns is None:
+            raise RowByRow
+        return self.state.model.weights.group(self.site)
+
+    # -------------------------------------------------------------------------------------------------- running
+
+    def bind(self, together: bool) -> None:
+        """Print the functions for the columns as they stand, of single rows and of many."""
+        if self.coordinates is not None:
+            first = np.array([taken.start for taken, _ in self.coordinates])
+            self._given[2] = first if self.column.kind is float else self.coordinates
+        self._single, self._together = printed(self, False), (_unprinted, _unprinted)
+        if together:
+            try:
+                self._together = printed(self, True)
+            except RowByRow:
+                return
+
+    def present(self, free: np.ndarray) -> None:
+        """Fill in the coordinates of choices as they stand."""
+        for index, (coordinates, _) in enumerate(self.coordinates or ()):
+            _, arguments = self.trace.application(self.node(index))
+            value = self.trace.value(self.node(index))
+            free[coordinates] = np.ravel(self.operator.transform.to_free(value, arguments))
+
+    def steps(self, start: int, stop: int, together: bool) -> tuple[list[Step], list[Step]]:
+        """Both passes over some rows, to be called in order."""
+        if together and self._together[0] is not _unprinted:
+            parts = (_part(each, start, stop) for each in self._given)
+            many = (start, stop, *(_as_slice(part) if n < 3 or n % 2 else part for n, part in enumerate(parts)))
+            return [(self._forward_together, many, self, start)], [(self._backward_together, many, self, start)]
+        rows = [(index, tuple([_one(each, index) for each in self._given])) for index in range(start, stop)]
+        forward, backward = self._single
+        return [(forward, given, self, n) for n, given in rows], [(backward, given, self, n) for n, given in rows]
+
+    def _forward_together(self, start: int, stop: int, *given: Any) -> None:
+        try:
+            self._together[0](*given)
+        except Exception:
+            advance(self.steps(start, stop, False)[0])
+
+    def _backward_together(self, start: int, stop: int, *given: Any) -> float:
+        impossible = self.state.impossible
+        try:
+            found: float = self._together[1](*given)
+        except Exception as error:
+            self.state.impossible = impossible
+            if self.coordinates is None and isinstance(error, AtLimit):
+                self.state.impossible += self.group().impossible(_part(self.rows, start, stop)).impossible
+                return 0.0
+            return weighed(self.steps(start, stop, False)[1])
+        return found
+
+    def recover(self, index: int, error: Exception) -> None:
+        """Go on where a row failed forward, or raise the error with its place."""
+        if self.coordinates is not None:
+            self.trace.application(self.node(index))
+            raise error
+        code, _, slot, position = self.source
+        row = _one(self._at, index)
+        try:
+            value = source_value(self.trace, Source(code, row, slot, position))
+        except VentureError:
+            raise
+        except Exception as cause:
+            raise explain_refs(self.trace, code, self.source.refs, slot, row, cause) from cause
+        self.trace.put(self.node(index), value)
+
+    def judged(self, index: int, error: Exception | None) -> float:
+        """What a row counts that failed backward, or has no finite density: no derivative leads away from there."""
+        if not isinstance(self.operator, Random):
+            assert error is not None
+            raise error
+        node, weight = self.node(index), Weight()
+        weight.add_choice(self.trace, node, log_density(self.trace, node))
+        self.state.impossible += weight.impossible
+        if self.coordinates is not None and not weight.impossible:
+            assert self.operator.transform is not None
+            weight.total += self.operator.transform.log_jacobian(
+                self.trace.value(node), self.trace.application(node)[1]
+            )
+        return weight.total
+
+    # ------------------------------------------------------------------------------------- what the functions call
+
+    def store(self, row: int, value: Any) -> None:
+        self.trace.journal.put(self.column, row, value)
+
+    def store_rows(self, rows: Any, values: Any) -> None:
+        if np.asarray(values).dtype != np.float64 or np.ndim(values) > 1:
+            raise RowByRow
+        self.column.array[rows] = values
+
+    def refused(self, row: int, arguments: tuple[Any, ...]) -> None:
+        check(self.trace, self.operator, arguments, node_at(self.site, row), is_drawn=False)
+
+    def taken(self, at: tuple[slice, Any]) -> Any:
+        """Coordinates as a transform takes them."""
+        coordinates, shape = at
+        free = self.state.free[coordinates]
+        return float(free[0]) if shape is None else free.reshape(shape)
+
+    def give(self, at: tuple[slice, Any], gradient: Any) -> None:
+        self.state.gradient[at[0]] = np.ravel(gradient)
+
+    def slopes_of_columns(self, rows: Any, value: Any, *arguments: Any) -> list[Any]:
+        """The sum of the log densities of some rows, and the derivatives asked for; impossible rows are counted."""
+        record, given = self.operator, (self.lifted, self.flags, value, *arguments)
+        if record.log_density_total is not None:
+            total = record.log_density_total(self.lifted, value, *arguments)
+            if math.isfinite(total):
+                return [total, *_asked(record.gradient.evaluate(*given), self.flags)]
+        if record.gradient.of_columns is not None:
+            terms, *parts = record.gradient.of_columns(*given)
+        else:
+            terms = record.log_density_columns(self.lifted, value, *arguments)
+            parts = _asked(record.gradient.evaluate(*given), self.flags)
+        total = float(np.sum(terms))
+        if not math.isfinite(total):
+            outside = ~(np.atleast_1d(terms) > -math.inf)
+            total = float(np.sum(terms[~outside]))
+            if self.coordinates is not None or not math.isfinite(total):
+                raise RowByRow
+            self.state.impossible += self.group().impossible(rows, outside).impossible
+        return [total, *parts]
+
+    def slopes(self) -> Callable[..., tuple[Any, ...]]:
+        """(value, *arguments) -> the log density of one row and the derivatives asked for."""
+        record, flags = self.operator, self.flags
+        if True not in flags:
+            return lambda *given: (record.log_density(*given),)
+        if record.gradient.of_numbers is not None:
+            found: Callable[..., tuple[Any, ...]] = record.gradient.of_numbers(flags)
+            return found
+        evaluate, none = record.gradient.evaluate, (False,) * len(flags)
+        return lambda *given: (record.log_density(*given), *_asked(evaluate(none, flags, *given), flags))
+
+
+Step = tuple[Callable[..., Any], tuple[Any, ...], Kind, int]
+"""A function, what it is called with, and which row of which kind that is."""
+
+
+def advance(steps: Iterable[Step]) -> None:
+    for forward, given, kind, index in steps:
+        try:
+            forward(*given)
+        except Exception as error:
+            kind.recover(index, error)
+
+
+def weighed(steps: Iterable[Step]) -> float:
+    """The sum of the finite terms; impossible ones are counted in the state."""
+    total = 0.0
+    for backward, given, kind, index in steps:
+        cause = None
+        try:
+            term = backward(*given)
+        except (VentureError, TypeError, ValueError, ArithmeticError) as error:
+            term, cause = math.nan, error
+        total += term if term - term == 0.0 else kind.judged(index, cause)
+    return total
+
+
+def refuse_without_gradient(record: Random, asked: tuple[bool, ...], trace: Trace, node: int) -> None:
+    """Raise KernelError where a density has no derivative by its value or by an argument that is asked for."""
+    code, slot, row = trace.decode(node)
+    names = ("the value", *[argument.name for argument in record.arguments])
+    exists = record.gradient.exists if record.gradient is not None else (False,) * len(names)
+    for name, there, ask in zip(names, exists, asked):  # noqa: B905
+        if ask and not there:
+            raise KernelError(
+                f"the density of {record.name} has no derivative by {name}, which depends on the block",
+                code.slots[slot].span,
+                "mh with 'drift, or slice",
+                trace.call_chain(code, slot, row),
+            )
+
+
+def _asked(parts: Sequence[Any], flags: Sequence[bool]) -> list[Any]:
+    return [part for part, flag in zip(parts, flags, strict=True) if flag]
+
+
+def _length(rows: Any) -> int:
+    return rows.stop - rows.start if isinstance(rows, slice) else len(rows)
+
+
+def _one(each: Any, index: int) -> Any:
+    """What is given for one row, where all rows are given a slice, an array, a list, or one number."""
+    if isinstance(each, slice):
+        return each.start + index
+    if isinstance(each, np.ndarray) and each.ndim:
+        return int(each[index])
+    return each[index] if isinstance(each, list) else int(each)
+
+
+def _part(each: Any, start: int, stop: int) -> Any:
+    """What is given for some rows."""
+    if isinstance(each, slice):
+        return slice(each.start + start, each.start + stop)
+    return each[start:stop] if isinstance(each, list) or np.ndim(each) else int(each)
+
+
+def _as_slice(rows: Any) -> Any:
+    """Rows that follow one another as a slice, through which columns are read without a copy."""
+    if isinstance(rows, np.ndarray) and bool((np.diff(rows) == 1).all()):
+        return slice(int(rows[0]), int(rows[-1]) + 1)
+    return rows
+
+
+def _unprinted(*given: Any) -> Any:
+    raise RowByRow

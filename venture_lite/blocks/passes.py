@@ -1,0 +1,380 @@
+"""The two passes over rows that read alike, printed as Python: forward to their values, backward to the cotangents of
+what they read.
+
+Each is printed for one row, over the columns' memory, and for many rows, over arrays. A function takes the row (`r`),
+the place of its cotangent (`k`), its free coordinates (`i`), and for each leaf of the tape the row that is read (`r0`,
+`r1`, ...) and its place (`k0`, ...). Where all is numbers, transforms, and in single rows elementwise procedures, are
+part of the text; whatever else there is, is called.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from venture_lite.procedures.columns import RowByRow
+from venture_lite.procedures.pullbacks import Elementwise, accumulated, gathered
+from venture_lite.procedures.record import Deterministic, Random
+from venture_lite.procedures.straight_line import (
+    COLUMN_NAMES,
+    SCALAR_NAMES,
+    Node,
+    Recording,
+    needed,
+    recordable,
+    text_of,
+)
+from venture_lite.procedures.transforms import Elementwise as ElementwiseTransform
+from venture_lite.procedures.transforms import Transform
+from venture_lite.trace.runtime import Closure
+from venture_lite.trace.table import memory
+
+if TYPE_CHECKING:
+    from venture_lite.blocks.moving import Kind
+
+NUMBERS = (float, int, bool)
+
+
+def printed(kind: Kind, columns: bool) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """The passes over one row of a kind, or over `columns`. Raises RowByRow where these have none."""
+    forward, backward = _Pass(kind, columns), _Pass(kind, columns)
+    if isinstance(kind.operator, Random):
+        if kind.coordinates is not None:
+            forward.move()
+        backward.weigh()
+    else:
+        forward.renew()
+        backward.pull_back()
+    return forward.function(), backward.function()
+
+
+class _Called:
+    """The functions of a transform of vectors, as those of numbers are."""
+
+    def __init__(self, transform: Transform) -> None:
+        self.value_of = lambda free, *arguments: transform.from_free(free, arguments)
+        self.log_slope = lambda value, *arguments: transform.log_jacobian(value, arguments)
+        self.by_free = lambda value, gradient, *arguments: transform.free_gradient(
+            value, arguments, as_array(gradient, value)
+        )
+        self.by_arguments = lambda value, gradient, *arguments: transform.argument_gradient(
+            value, arguments, as_array(gradient, value)
+        )
+
+
+def as_array(cotangent: Any, value: Any) -> Any:
+    """A cotangent as a number, or as an array of the value's shape."""
+    if not isinstance(cotangent, tuple):
+        return cotangent
+    filled = [np.zeros(np.shape(item)) if part is None else part for part, item in zip(cotangent, value)]  # noqa: B905
+    return np.array(filled, dtype=np.float64)
+
+
+def or_zero(part: Any) -> Any:
+    return 0.0 if part is None else part
+
+
+def pull(pullback: Any, lifted: tuple[bool, ...], wanted: tuple[bool, ...], cotangent: Any, *given: Any) -> Any:
+    return (None,) * len(wanted) if cotangent is None else pullback(lifted, wanted, cotangent, *given)
+
+
+class _Pass:
+    """One function as it is printed, with the objects that its text names."""
+
+    def __init__(self, kind: Kind, columns: bool) -> None:
+        self._kind = kind
+        self._tape = tape = kind.tape
+        self._columns = columns
+        self._lines: list[str] = []
+        self._recording = Recording()
+        self._told: set[int] = set()
+        self._objects: dict[int, tuple[str, Any]] = {}
+        # by the tape's places: values, and which of them are single numbers whatever the state
+        self._values: dict[int, Any] = {}
+        self._are_numbers: set[int] = set()
+        if columns and tape.closures:
+            raise RowByRow
+        for number, leaf in enumerate(tape.leaves):
+            self._values[leaf.node.place] = self._load(leaf.column, f"r{number}", leaf.is_lifted)
+            if leaf.column.kind in NUMBERS:
+                self._are_numbers.add(leaf.node.place)
+        for number, (node, _) in enumerate(tape.closures):
+            body = tape.operations.objects[node.operands[0]]
+            self._values[node.place] = self._call(functools.partial(Closure, body), f"e{number}")
+        self._steps = [node for node in tape.nodes if node.operation == "call"]
+        for node in self._steps:
+            record, arguments = tape.operations.calls[node.place][0], node.operands[1:]
+            lifted = tuple(map(tape.is_lifted, arguments))
+            self._values[node.place] = self._applied(record, lifted, [self._of(argument) for argument in arguments])
+            if isinstance(record.pullback, Elementwise) and all(map(self._is_a_number, arguments)):
+                self._are_numbers.add(node.place)
+        self._outputs = [self._of(value) for value in tape.outputs]
+        self._is_number = kind.column.kind is float
+        self._reads_numbers = all(map(self._is_a_number, tape.outputs))
+
+    # --------------------------------------------------------------------------------------------------- values
+
+    def _object(self, value: Any) -> str:
+        """The name of something that the text names."""
+        return self._objects.setdefault(id(value), (f"o{len(self._objects)}", value))[0]
+
+    def _constant(self, value: Any) -> Any:
+        return value if type(value) in NUMBERS and math.isfinite(value) else self._object(value)
+
+    def _of(self, value: Any) -> Any:
+        """A value of the tape."""
+        if value.__class__ is not Node:
+            return self._constant(value)
+        if value.operation == "object":
+            return self._constant(self._tape.operations.objects[value.operands[0]])
+        return self._values[value.place]
+
+    def _is_a_number(self, value: Any) -> bool:
+        return value.place in self._are_numbers if value.__class__ is Node else math.isfinite(value)
+
+    def _load(self, column: Any, row: str, lifted: bool = True) -> Node:
+        if self._columns and lifted:
+            return self._call(column.gather, row)
+        return self._recording.record("load", self._object(column.view), row)
+
+    def _entry(self, array: np.ndarray, at: str) -> str:
+        return f"{self._object(array if self._columns else memory(array))}[{at}]"
+
+    def _call(self, function: Any, *operands: Any) -> Node:
+        return self._recording.record("call", self._object(function), *operands)
+
+    def _items(self, whole: Node, wanted: Sequence[bool]) -> list[Any]:
+        """The entries wanted, at their positions; each may be None."""
+        return [self._recording.record("item", whole, n) if want else None for n, want in enumerate(wanted)]
+
+    def _applied(self, record: Deterministic, lifted: tuple[bool, ...], arguments: Sequence[Any]) -> Node:
+        """The value of a call."""
+        if not self._columns or True not in lifted:
+            return self._call(record.scalar, *arguments)
+        if record.columns is None:
+            raise RowByRow
+        return self._call(record.columns, self._object(lifted), *arguments)
+
+    # ----------------------------------------------------------------------------------------------- cotangents
+
+    def _pulled(
+        self, record: Deterministic, lifted: tuple[bool, ...], wanted: tuple[bool, ...], are_numbers: bool, *given: Any
+    ) -> list[Any]:
+        """The cotangents of a call's arguments, from (cotangent, value, *arguments); None for those not wanted."""
+        if are_numbers and not self._columns and isinstance(record.pullback, Elementwise):
+            return list(record.pullback.of_numbers(wanted, *given))
+        flags = lifted if self._columns else (False,) * len(wanted)
+        of = (self._object(record.pullback), self._object(flags), self._object(wanted))
+        return self._items(self._call(pull, *of, *given), wanted)
+
+    def _sum(self, left: Any, right: Any, is_number: bool) -> Any:
+        """Of two cotangents of one value; those of single numbers are numbers from here on."""
+        if is_number and not self._columns:
+            right = self._call(or_zero, right) if right.operation == "item" else right
+            return right if left is None else left + right
+        return right if left is None else self._call(accumulated, left, right)
+
+    def _back(self, cotangents: Sequence[Any]) -> None:
+        """From the cotangents of what is read, None for 0, to those of the leaves, which are added up."""
+        tape, wanted = self._tape, self._kind.wanted
+        found: dict[int, Any] = {}
+
+        def add(value: Any, part: Any) -> None:
+            if part is not None and value.__class__ is Node and value.place in wanted:
+                found[value.place] = self._sum(found.get(value.place), part, value.place in self._are_numbers)
+
+        for value, part in zip(tape.outputs, cotangents, strict=True):
+            add(value, part)
+        for node in reversed(self._steps):
+            if node.place in found:
+                arguments = node.operands[1:]
+                asked = tuple(value.__class__ is Node and value.place in wanted for value in arguments)
+                given = (found[node.place], self._values[node.place], *map(self._of, arguments))
+                record, lifted = tape.operations.calls[node.place][0], tuple(map(tape.is_lifted, arguments))
+                parts = self._pulled(record, lifted, asked, node.place in self._are_numbers, *given)
+                for value, part in zip(arguments, parts, strict=True):
+                    add(value, part)
+        # nothing is added before all is known
+        self._lines += [
+            self._added(number, leaf, self._text(found[leaf.node.place]))
+            for number, leaf in enumerate(tape.leaves)
+            if leaf.node.place in found
+        ]
+
+    def _added(self, number: int, leaf: Any, part: str) -> str:
+        """The line that adds up the cotangent of a leaf."""
+        state, is_number = self._kind.state, leaf.column.kind is float
+        if self._columns and leaf.is_lifted:
+            return f"{self._object(state.scatter if is_number else state.scatter_others)}(k{number}, {part})"
+        if is_number:
+            part = f"{self._object(or_zero)}({part})" if self._columns else part
+            return f"{self._entry(state.cotangents, f'k{number}')} += {part}"
+        others = f"{self._object(state.others)}[k{number}]"
+        return f"{others} = {self._object(accumulated)}({others}, {part})"
+
+    def _own(self) -> Any:
+        """The cotangent of the value itself."""
+        if self._is_number:
+            return self._recording.record("name", self._entry(self._kind.state.cotangents, "k"))
+        if self._columns:
+            raise RowByRow
+        return self._call(self._kind.state.others.__getitem__, "k")
+
+    # ---------------------------------------------------------------------------------------------- computed values
+
+    def renew(self) -> None:
+        """Lines that compute values."""
+        operator = self._kind.operator
+        value = self._outputs[0] if operator is None else self._applied(operator, self._tape.lifted, self._outputs)
+        self._store(value)
+
+    def _store(self, value: Any) -> None:
+        """Values of another type than the column's go through the journal, one by one."""
+        name, column = self._text(value), self._kind.column
+        if self._columns:
+            if not self._is_number:
+                raise RowByRow
+            self._lines.append(f"{self._object(self._kind.store_rows)}(r, {name})")
+            return
+        store = f"{self._object(self._kind.store)}(r, {name})"
+        if self._is_number:
+            self._lines.append(f"if {name}.__class__ is float: {self._object(column.view)}[r] = {name}")
+            store = f"else: {store}"
+        self._lines.append(store)
+
+    def pull_back(self) -> None:
+        """Lines that pass the cotangent of a computed value on."""
+        kind, cotangent = self._kind, self._own()
+        name = self._text(cotangent)
+        nothing = f"not {name}.any()" if self._columns else f"{name} == 0.0" if self._is_number else f"{name} is None"
+        self._lines.append(f"if {nothing}: return 0.0")
+        parts = [cotangent]
+        if kind.operator is not None:
+            given = (cotangent, self._load(kind.column, "r"), *self._outputs)
+            are_numbers = self._is_number and self._reads_numbers
+            parts = self._pulled(kind.operator, self._tape.lifted, kind.asked, are_numbers, *given)
+        self._back(parts)
+        self._lines.append("return 0.0")
+
+    # -------------------------------------------------------------------------------------------------- choices
+
+    def _checked(self, otherwise: str) -> list[Any]:
+        """The arguments, after a line that tests them: rows outside their domains are told apart one by one."""
+        kind = self._kind
+        arguments = [*self._outputs, *map(self._constant, kind.defaults)]
+        given = f"({''.join(f'{self._text(argument)}, ' for argument in arguments)})"
+        if self._columns:
+            self._lines.append(f"{self._object(kind.group().check)}(r, {self._object(kind.tape.lifted)}, {given})")
+        else:
+            valid = self._object(kind.trace.valid[kind.operator])
+            self._lines.append(f"if not {valid}{given}: {otherwise.format(given)}")
+        return arguments
+
+    def _transform(self, arguments: Sequence[Any]) -> tuple[Any, Any, tuple[Any, ...]]:
+        """How the functions of the transform are applied, the transform, and the arguments that it reads."""
+        transform = self._kind.operator.transform
+        read = tuple(arguments) if transform.reads_arguments else ()
+        if self._is_number and isinstance(transform, ElementwiseTransform) and (self._reads_numbers or not read):
+            return lambda function, *operands: recordable(function)(*operands), transform, read
+        if self._columns:
+            raise RowByRow
+        return self._call, _Called(transform), tuple(arguments)
+
+    def move(self) -> None:
+        """Lines that put choices where their free coordinates are."""
+        apply, transform, read = self._transform(self._checked(f"{self._object(self._kind.refused)}(r, {{}})"))
+        free = self._call(self._kind.taken, "i")
+        if self._is_number:
+            free = self._recording.record("name", self._entry(self._kind.state.free, "i"))
+        self._store(apply(transform.value_of, free, *read))
+
+    def weigh(self) -> None:
+        """Lines that weigh choices, and pass the derivatives on."""
+        kind = self._kind
+        arguments = self._checked("return nan")
+        if self._columns:
+            value = self._call(kind.group().values_of, "r")
+            whole = self._call(kind.slopes_of_columns, "r", value, *arguments)
+        else:
+            value = self._load(kind.column, "r")
+            whole = self._call(kind.slopes(), value, *arguments)
+        following = iter([self._recording.record("entry", whole, n) for n in range(1 + sum(kind.flags))])
+        term = self._text(next(following))
+        if not self._columns:
+            self._lines.append(f"if {term} - {term} != 0.0: return {term}")
+        own, *parts = [next(following) if flag else None for flag in kind.flags]
+        if kind.coordinates is not None:
+            term += f" + {self._text(self._moved(arguments, value, own, parts))}"
+        self._back(parts[: len(kind.asked)])
+        self._lines.append(f"return {term}")
+
+    def _moved(self, arguments: Sequence[Any], value: Any, own: Any, parts: list[Any]) -> Any:
+        """The log Jacobian of a transform; what it adds to the derivatives is added to the parts."""
+        kind = self._kind
+        apply, transform, read = self._transform(arguments)
+        total = self._own() + own if self._is_number else self._call(accumulated, self._own(), own)
+        gradient = apply(transform.by_free, value, total, *read)
+        if self._is_number:
+            self._lines.append(f"{self._entry(kind.state.gradient, 'i')} = {self._text(gradient)}")
+        else:
+            self._text(self._call(kind.give, "i", gradient))
+        if kind.operator.transform.reads_arguments and any(kind.asked):
+            moved = apply(transform.by_arguments, value, total, *read)
+            if isinstance(moved, Node):
+                moved = self._items(moved, kind.asked)
+            for position, part in enumerate(moved):
+                if part is not None and parts[position] is not None:
+                    if self._columns:
+                        part = self._call(gathered, part, self._object(kind.lifted[1:]), position, arguments[position])
+                    parts[position] = self._call(accumulated, parts[position], part)
+        slope = apply(transform.log_slope, value, *read)
+        return self._call(np.sum, slope) if self._columns and isinstance(slope, Node) else slope
+
+    # ---------------------------------------------------------------------------------------------------- text
+
+    def _text(self, value: Any) -> str:
+        """The name of a value; what it needs is printed first."""
+        for node in needed([value]):
+            if node.operation != "name" and node.place not in self._told:
+                self._told.add(node.place)
+                self._lines.append(f"t{node.place} = {self._operation(node)}")
+        return _name(value)
+
+    def _operation(self, node: Node) -> str:
+        match node.operation, node.operands:
+            case "load", (column, row):
+                return f"{column}[{row}]"
+            case "call", (function, *arguments):
+                return f"{function}({', '.join(map(_name, arguments))})"
+            case "item" | "entry", (whole, position):
+                return f"{_name(whole)}[{position}]"
+        return text_of(node, _name, self._columns)
+
+    def function(self) -> Callable[..., Any]:
+        """The function with the lines printed so far."""
+        leaves = [f", r{number}, k{number}" for number in range(len(self._tape.leaves))]
+        rows = [f", e{number}" for number in range(len(self._tape.closures))]
+        names = ", ".join(name for name, _ in self._objects.values())
+        head = f"def make({names}):\n    def run(r, k, i{''.join(leaves)}{''.join(rows)}):\n"
+        body = "".join(f"        {line}\n" for line in self._lines or ["pass"])
+        objects = (value for _, value in self._objects.values())
+        return _maker(f"{head}{body}    return run\n", self._columns)(*objects)
+
+
+@functools.lru_cache(1000)
+def _maker(text: str, columns: bool) -> Callable[..., Callable[..., Any]]:
+    """Rows of one kind share their text, whatever their block."""
+    namespace: dict[str, Any] = {**(COLUMN_NAMES if columns else SCALAR_NAMES), "inf": math.inf, "nan": math.nan}
+    exec(text, namespace)
+    maker: Callable[..., Callable[..., Any]] = namespace["make"]
+    return maker
+
+
+def _name(value: Any) -> str:
+    if value.__class__ is not Node:
+        return value if isinstance(value, str) else f"({value!r})"
+    return value.operands[0] if value.operation == "name" else f"t{value.place}"

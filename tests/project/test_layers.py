@@ -37,14 +37,19 @@ STARTS = {("shell/cli.py", "repl")}
 ABOVE_THE_GROUND = {"__init__.py", "__main__.py"}
 
 
-def imports(path: Path) -> Iterator[str]:
-    """First parts, below the package, of what a file imports from the package."""
+def without_types(path: Path) -> ast.Module:
+    """A file without what is imported for the type checker alone."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     for guarded in [
         node for node in ast.walk(tree) if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)
     ]:
         guarded.body = []
-    for node in ast.walk(tree):
+    return tree
+
+
+def imports(path: Path) -> Iterator[str]:
+    """First parts, below the package, of what a file imports from the package."""
+    for node in ast.walk(without_types(path)):
         names: list[str] = []
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
@@ -83,6 +88,44 @@ def test_an_import_from_a_later_room_is_found(tmp_path: Path) -> None:
     )
     (tmp_path / "loose.py").write_text("")
     assert offenders(tmp_path) == ["loose.py stands in no room", "trace/table.py imports engines"]
+
+
+def imported(path: Path, package: Path) -> set[str]:
+    """The modules of the package that a module imports, by path."""
+    found = set()
+    for node in ast.walk(without_types(path)):
+        if isinstance(node, ast.ImportFrom):
+            names = [node.module or "", *(f"{node.module}.{alias.name}" for alias in node.names)]
+            found |= {"/".join(name.split(".")[1:]) + ".py" for name in names if name.startswith("venture_lite.")}
+    return {name for name in found if (package / name).is_file()}
+
+
+def in_circles(package: Path) -> list[str]:
+    """Modules that import themselves by way of others."""
+    beyond = {path.relative_to(package).as_posix(): imported(path, package) for path in package.rglob("*.py")}
+    found = []
+    for name in sorted(beyond):
+        reached: set[str] = set()
+        todo = [name]
+        while todo:
+            new = beyond[todo.pop()] - reached
+            reached |= new
+            todo.extend(new)
+        if name in reached:
+            found.append(name)
+    return found
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    assert not in_circles(PACKAGE)
+
+
+def test_a_circle_is_found(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("from venture_lite.b import x\n")
+    (tmp_path / "b.py").write_text("def f():\n    from venture_lite import c\n")
+    (tmp_path / "c.py").write_text("from venture_lite import a\nfrom venture_lite.d import x\n")
+    (tmp_path / "d.py").write_text("import os\n")
+    assert in_circles(tmp_path) == ["a.py", "b.py", "c.py"]
 
 
 # Rooms for which a node is opaque, and what takes one apart or goes past the trace to its tables.

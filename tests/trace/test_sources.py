@@ -166,6 +166,33 @@ OTHERS = {
 }
 
 
+READS = re.compile(r"(\bcase\b|\bisinstance\().*\b(SlotRef|GlobalRef)\b")
+
+# What else tells references apart, and for which other end.
+READERS = {
+    "interpreter/references.py": "says what they mean",
+    "audit/recompute.py": "is the plain definition that readers are compared with",
+    "interpreter/sources.py": "finds the nodes that they read",
+    "interpreter/machine.py": "finds the nodes that evaluation waits for",
+    "interpreter/ancestry.py": "asks what text names that is not evaluated",
+    "interpreter/evidence.py": "goes down to the choice that takes evidence",
+    "interpreter/weights.py": "asks whether an argument is a column of the row's own table",
+    "trace/trace.py": "asks whether a result is stored in its row",
+    "trace/borrowed.py": "asks the text which procedure a call names",
+    "kernels/deferred.py": "asks whether a value differs between rows",
+    "kernels/reassign.py": "asks whether a name is one for a name",
+    "blocks/tape.py": "goes back through them with derivatives",
+    "inference/replay.py": "asks which values of a directive a result shows",
+}
+
+
+def test_what_references_mean_is_told_apart_in_one_place() -> None:
+    package = Path(venture_lite.__file__).parent
+    named = {path.relative_to(package).as_posix(): path.read_text() for path in package.rglob("*.py")}
+    found = {name for name, text in named.items() if READS.search(text)}
+    assert {name for name in found if not name.startswith("program/")} <= set(READERS)
+
+
 def test_an_operator_that_is_computed_from_an_array_names_what_it_may_be() -> None:
     venture = Venture(seed=1)
     venture.execute("[assume f (mem (lambda (i) (normal 0 1)))] [predict ((second (list {M} f)) 1)]", M=np.eye(2))

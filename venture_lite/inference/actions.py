@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterator, Mapping, MutableMapping
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
-from venture_lite.inference.program import Action
+if TYPE_CHECKING:
+    from venture_lite.inference.program import Action
 
 _HOMES = {
     "mh": "engines.mh",
@@ -36,7 +37,7 @@ _HOMES = {
 """The module of each action, in the order of the manual."""
 
 
-class Actions(MutableMapping[str, Action]):
+class Actions(MutableMapping[str, "Action"]):
     """Records by name; the names are known without an import, a record asked for imports its engine."""
 
     def __init__(self, homes: Mapping[str, str]) -> None:
@@ -47,7 +48,7 @@ class Actions(MutableMapping[str, Action]):
         known = self._known[name]
         if isinstance(known, str):
             module = importlib.import_module(f"venture_lite.{known}")
-            known = self._known[name] = cast(Action, getattr(module, name.upper()))
+            known = self._known[name] = cast("Action", getattr(module, name.upper()))
         return known
 
     def __setitem__(self, name: str, action: Action) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 
 from venture_lite.draws.draws import DrawsBuilder, KernelStatistics
 from venture_lite.errors import ArgumentError, NameUnknown, nearest, warn
+from venture_lite.inference.actions import ACTIONS
 from venture_lite.inference.data import Data
 from venture_lite.inference.given import ActionForm
 from venture_lite.inference.lambdas import InferenceLambda, closed
@@ -85,9 +86,6 @@ class InferenceProgram:
         reader: Callable[[Expression], Sources] | None = None,
         watch: Watch | None = None,
     ) -> None:
-        # imported here, since actions are written against this class
-        from venture_lite.inference.actions import ACTIONS
-
         self.actions = ACTIONS
         self.model = model
         self.defined = defined

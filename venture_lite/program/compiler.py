@@ -11,6 +11,7 @@ from collections.abc import Callable, Container, Iterable, Mapping
 from typing import Any, Protocol
 
 from venture_lite.errors import ArgumentError, CallSite, LimitError, NameUnknown, Span, VentureError
+from venture_lite.language.directives import EXAMPLES
 from venture_lite.language.suggestions import DRAWN_IN_A_LIST, OVER_SEVERAL_LISTS, suggestion
 from venture_lite.language.syntax import Expression, Form, Literal, Name, Parameter, Quote
 from venture_lite.procedures import registry
@@ -29,6 +30,8 @@ from venture_lite.program.code import (
     SlotRef,
     named,
 )
+from venture_lite.program.forms import SPECIAL_FORMS, refuse_as_name
+from venture_lite.program.lexical import LexicalScope, parameter_names
 from venture_lite.program.lift import ARGUMENT_PREFIX
 from venture_lite.values import from_python
 
@@ -69,8 +72,6 @@ class Analyzer:
 
         The name of a procedure of the language may be bound; text that stands before keeps the procedure.
         """
-        from venture_lite.program.forms import refuse_as_name
-
         refuse_as_name(name, span)
         if name in self.globals:
             raise VentureError(f"{name} is already assumed; names are never rebound", span, "choose another name")
@@ -80,8 +81,6 @@ class Analyzer:
 
         One that is registered again is the new one in text that follows.
         """
-        from venture_lite.program.forms import SPECIAL_FORMS
-
         library = self.library.names if self.library is not None else ()
         if name in registry.PROCEDURES or name in SPECIAL_FORMS or name in library:
             raise ArgumentError(f"{name} is a procedure of the language already", hint="register it under another name")
@@ -277,56 +276,6 @@ INLINE_LIMIT = 400
 """A body with more slots than this takes no further inlined calls, so that nested inlining cannot explode."""
 
 
-class LexicalScope:
-    """The names that a piece of text sees, and the Code in which it is evaluated."""
-
-    __slots__ = ("code", "horizon", "names", "parent")
-
-    def __init__(self, code: Code, parent: LexicalScope | None, names: dict[str, Ref], horizon: int) -> None:
-        self.code = code
-        self.parent = parent
-        # references as seen from a row of `code`
-        self.names = names
-        # globals defined later than this are not seen: an inlined body means what it meant where it was written
-        self.horizon = horizon
-
-    def inner(self, names: dict[str, Ref]) -> LexicalScope:
-        return LexicalScope(self.code, self, names, self.horizon)
-
-    def find(self, name: str) -> Ref | None:
-        depth = 0
-        scope: LexicalScope | None = self
-        while scope is not None:
-            if name in scope.names:
-                return deeper(scope.names[name], depth)
-            if scope.parent is not None and scope.parent.code is not scope.code:
-                depth += 1
-            scope = scope.parent
-        return None
-
-    def in_procedure(self) -> bool:
-        """Whether the text is evaluated when a procedure is called, and not at once."""
-        code: Code | None = self.code
-        while code is not None and code.kind != "lambda":
-            code = code.parent
-        return code is not None
-
-    def all_names(self) -> list[str]:
-        found: list[str] = []
-        scope: LexicalScope | None = self
-        while scope is not None:
-            found.extend(name for name in scope.names if not name.startswith(ARGUMENT_PREFIX))
-            scope = scope.parent
-        return found
-
-
-def deeper(ref: Ref, depth: int) -> Ref:
-    """The same slot as seen from `depth` environments further down."""
-    if depth and isinstance(ref, SlotRef):
-        return SlotRef(ref.depth + depth, ref.slot)
-    return ref
-
-
 class Compiler:
     """Compiles the text of one directive. Holds what changes on the way down: the regions and the inlined calls."""
 
@@ -354,18 +303,13 @@ class Compiler:
             case Form(items=()):
                 raise ArgumentError("an empty form calls nothing", item.span, "write (procedure argument ...)")
             case Form(items=(Name(name=head), *_)) if scope.find(head) is None:
-                special = self._special_form(head)
+                special = SPECIAL_FORMS.get(head)
                 return special(self, item, scope) if special else self.application(item, scope)
             case Form():
                 return self.application(item, scope)
             case Parameter():
                 raise VentureError("a parameter cannot stand here", item.span)
         raise VentureError("not an expression")
-
-    def _special_form(self, head: str) -> Callable[[Compiler, Form, LexicalScope], Ref] | None:
-        from venture_lite.program.forms import SPECIAL_FORMS
-
-        return SPECIAL_FORMS.get(head)
 
     def body(self, items: tuple[Expression, ...], scope: LexicalScope, span: Span) -> Ref:
         """Several expressions in order; the value is the last one's."""
@@ -508,22 +452,8 @@ def wrong_count(name: str, wanted: int, given: int, span: Span | None) -> Argume
     return ArgumentError(f"{name} takes {wanted} argument{plural}, got {given}", span, hint)
 
 
-def parameter_names(items: tuple[Expression, ...]) -> list[str]:
-    found: list[str] = []
-    for item in items:
-        if not isinstance(item, Name):
-            raise ArgumentError("a parameter of a lambda is a name", item.span)
-        if item.name in found:
-            raise ArgumentError(f"the parameter {item.name} is named twice", item.span)
-        found.append(item.name)
-    return found
-
-
 def unknown_name(item: Name, visible: Iterable[str], defined: Container[str]) -> VentureError:
     """The error of a name that nothing binds, where the program could name what is `visible`."""
-    from venture_lite.language.directives import EXAMPLES
-    from venture_lite.program.forms import SPECIAL_FORMS
-
     if item.name in SPECIAL_FORMS:
         return ArgumentError(f"{item.name} is a special form, not a value", item.span)
     hint = None

@@ -8,7 +8,7 @@ form must look like is said by the functions `..._parts`, which the checker of p
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,8 +20,11 @@ from venture_lite.procedures.domains import ANY
 from venture_lite.procedures.pullbacks import gathered
 from venture_lite.procedures.record import Argument, Deterministic
 from venture_lite.program.code import Code, Constant, Global, GlobalRef, Kind, Ref, Region, Slot, SlotRef, origin
-from venture_lite.program.compiler import Compiler, LexicalScope, parameter_names
+from venture_lite.program.lexical import LexicalScope, parameter_names
 from venture_lite.values import Symbol, show
+
+if TYPE_CHECKING:
+    from venture_lite.program.compiler import Compiler
 
 
 def _wrong(form: Form, usage: str) -> ArgumentError:

@@ -71,9 +71,9 @@ def _tour(conversation: Conversation, rest: str) -> None:
 def _help(conversation: Conversation, rest: str) -> None:
     from venture_lite.repl.help import about, overview
 
-    conversation.print(
-        about(rest, conversation.session, conversation.width()) if rest else overview(conversation.width())
-    )
+    commands = ((command.usage, command.summary) for command in COMMANDS)
+    width = conversation.width()
+    conversation.print(about(rest, conversation.session, width) if rest else overview(commands, width))
 
 
 def _load(conversation: Conversation, rest: str) -> None:

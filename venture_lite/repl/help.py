@@ -12,7 +12,6 @@ from venture_lite.inference.actions import ACTIONS
 from venture_lite.language.suggestions import suggestion
 from venture_lite.procedures import registry
 from venture_lite.procedures.record import Deterministic, Maker, Random
-from venture_lite.repl.commands import COMMANDS
 from venture_lite.repl.names import BLOCKS, DIRECTIVES, FORMS, NameEntry, entries
 from venture_lite.session.standard import NAMES as STANDARD_NAMES
 
@@ -20,8 +19,8 @@ if TYPE_CHECKING:
     from venture_lite.session import Venture
 
 
-def overview(width: int) -> str:
-    """Every name of the language by kind, and the prompt's own commands."""
+def overview(commands: Iterable[tuple[str, str]], width: int) -> str:
+    """The prompt's own commands, as (usage, what they do), and every name of the language by kind."""
     groups: list[tuple[str, Iterable[str]]] = [
         ("directives", DIRECTIVES),
         ("special forms", FORMS),
@@ -31,8 +30,7 @@ def overview(width: int) -> str:
         ("makers of random procedures", _of_kind(Maker)),
         ("procedures", (*_of_kind(Deterministic), *STANDARD_NAMES)),
     ]
-    commands = table(("", ""), [(command.usage, command.summary) for command in COMMANDS]).split("\n")[1:]
-    lines = ["At the prompt:", *(f"  {line}" for line in commands)]
+    lines = ["At the prompt:", *(f"  {line}" for line in table(("", ""), list(commands)).split("\n")[1:])]
     for title, names in groups:
         lines += ["", f"{title}:", *_wrapped(names, width)]
     lines += ["", "help NAME says more: help normal, help mh, help observe"]

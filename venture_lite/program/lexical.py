@@ -1,0 +1,69 @@
+"""What a piece of text sees: the names of lambdas and lets around it, as references."""
+
+from __future__ import annotations
+
+from venture_lite.errors import ArgumentError
+from venture_lite.language.syntax import Expression, Name
+from venture_lite.program.code import Code, Ref, SlotRef
+from venture_lite.program.lift import ARGUMENT_PREFIX
+
+
+class LexicalScope:
+    """The names that a piece of text sees, and the Code in which it is evaluated."""
+
+    __slots__ = ("code", "horizon", "names", "parent")
+
+    def __init__(self, code: Code, parent: LexicalScope | None, names: dict[str, Ref], horizon: int) -> None:
+        self.code = code
+        self.parent = parent
+        # references as seen from a row of `code`
+        self.names = names
+        # globals defined later than this are not seen: an inlined body means what it meant where it was written
+        self.horizon = horizon
+
+    def inner(self, names: dict[str, Ref]) -> LexicalScope:
+        return LexicalScope(self.code, self, names, self.horizon)
+
+    def find(self, name: str) -> Ref | None:
+        depth = 0
+        scope: LexicalScope | None = self
+        while scope is not None:
+            if name in scope.names:
+                return deeper(scope.names[name], depth)
+            if scope.parent is not None and scope.parent.code is not scope.code:
+                depth += 1
+            scope = scope.parent
+        return None
+
+    def in_procedure(self) -> bool:
+        """Whether the text is evaluated when a procedure is called, and not at once."""
+        code: Code | None = self.code
+        while code is not None and code.kind != "lambda":
+            code = code.parent
+        return code is not None
+
+    def all_names(self) -> list[str]:
+        found: list[str] = []
+        scope: LexicalScope | None = self
+        while scope is not None:
+            found.extend(name for name in scope.names if not name.startswith(ARGUMENT_PREFIX))
+            scope = scope.parent
+        return found
+
+
+def deeper(ref: Ref, depth: int) -> Ref:
+    """The same slot as seen from `depth` environments further down."""
+    if depth and isinstance(ref, SlotRef):
+        return SlotRef(ref.depth + depth, ref.slot)
+    return ref
+
+
+def parameter_names(items: tuple[Expression, ...]) -> list[str]:
+    found: list[str] = []
+    for item in items:
+        if not isinstance(item, Name):
+            raise ArgumentError("a parameter of a lambda is a name", item.span)
+        if item.name in found:
+            raise ArgumentError(f"the parameter {item.name} is named twice", item.span)
+        found.append(item.name)
+    return found

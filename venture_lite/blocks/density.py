@@ -16,10 +16,9 @@ from typing import Any
 import numpy as np
 
 from venture_lite.blocks.moving import Kind, State, Step, advance, weighed
-from venture_lite.blocks.tape import Tape
 from venture_lite.errors import KernelError
 from venture_lite.interpreter.model import Model
-from venture_lite.interpreter.runs import Run, runs_alike, runs_of
+from venture_lite.interpreter.runs import Run, run_of, runs_alike, runs_of
 from venture_lite.interpreter.scaffold import Builder, Scaffold, is_maker_application
 from venture_lite.interpreter.weights import CHUNK, NARROW, Weight
 from venture_lite.procedures.record import Random
@@ -43,7 +42,6 @@ class BlockDensity:
         self.model = model
         trace = model.trace
         self._stamp = trace.structure_stamp()
-        self._tapes: dict[Any, Tape] = {}
         scaffold = Builder(trace, by_family=True).build(block)
         self._refuse(scaffold, block)
         self._coordinates = dict(self._placed(scaffold.principals))
@@ -112,14 +110,6 @@ class BlockDensity:
             yield node, (taken, shape)
             size = taken.stop
 
-    def _tape(self, run: Run, call: int = -1, family: int = -1) -> Tape:
-        """One tape for each body's references."""
-        code, refs = run.source.code, run.source.refs
-        key = (code.index, call, family, *[id(ref) for ref in refs])
-        if key not in self._tapes:
-            self._tapes[key] = Tape(self.model.trace, code, refs, call, family)
-        return self._tapes[key]
-
     def _moving(self, runs: list[Run]) -> list[Part]:
         """What moves: runs of one kind follow one another as rows of that kind."""
         alike: dict[Any, list[Run]] = {}
@@ -131,7 +121,7 @@ class BlockDensity:
             rows, at = (np.concatenate([getattr(run, name) for run in same]) for name in ("rows", "at"))
             nodes = [node for run in same for node in run.nodes]
             coordinates = [self._coordinates[node] for node in nodes] if nodes[0] in self._coordinates else None
-            kind = Kind(self._state, same[0], self._tape(same[0]), rows, at, coordinates)
+            kind = Kind(self._state, same[0], rows, at, coordinates)
             stop = 0
             for run in same:
                 start, stop = stop, stop + len(run.rows)
@@ -140,7 +130,7 @@ class BlockDensity:
 
     def _absorbing(self, scaffold: Scaffold) -> Iterator[Kind]:
         """What weighs the change: whole sites, users of one family, and single choices."""
-        trace = self.model.trace
+        trace, state = self.model.trace, self._state
         single = [node for node in scaffold.absorbing if site_of(node) not in scaffold.groups]
         for site in scaffold.groups:
             table = trace.tables[trace.program.site_code[site].index]
@@ -152,16 +142,13 @@ class BlockDensity:
                 single += [node_at(site, row) for row in every if row not in moved]
             else:
                 first = rows.start if isinstance(rows, slice) else int(rows[0])
-                (run,) = runs_alike(trace, [node_at(site, first)])
-                yield Kind(self._state, run, self._tape(run), rows, rows)
+                yield Kind(state, run_of(trace, node_at(site, first)), rows, rows)
         for users in scaffold.users:
-            rows = users.rows.array().copy()
-            family = users.result(trace)
-            (run,) = runs_alike(trace, [node_at(users.site, int(rows[0]))])
-            tape = self._tape(run, users.call, trace.result_node(family.code, family.row))
-            yield Kind(self._state, run, tape, rows, rows)
+            rows, family = users.rows.array().copy(), users.result(trace)
+            run = run_of(trace, node_at(users.site, int(rows[0])))
+            yield Kind(state, run, rows, rows, None, (users.call, trace.result_node(family.code, family.row)))
         for run in runs_alike(trace, single):
-            yield Kind(self._state, run, self._tape(run), run.rows, run.at)
+            yield Kind(state, run, run.rows, run.at)
 
     # ------------------------------------------------------------------------------------------------ printing
 

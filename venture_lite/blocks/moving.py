@@ -21,7 +21,7 @@ from venture_lite.interpreter.explain import explain_refs
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.runs import Run
 from venture_lite.interpreter.sources import Source, source_value
-from venture_lite.interpreter.weights import AtLimit, Weight, log_density
+from venture_lite.interpreter.weights import AtLimit, Group, Weight, log_density
 from venture_lite.procedures.columns import RowByRow
 from venture_lite.procedures.pullbacks import accumulated
 from venture_lite.procedures.record import Random
@@ -101,15 +101,22 @@ class Kind:
     that are computed."""
 
     def __init__(
-        self, state: State, run: Run, tape: Tape, rows: Any, at: Any, coordinates: list[tuple[slice, Any]] | None = None
+        self,
+        state: State,
+        run: Run,
+        rows: Any,
+        at: Any,
+        coordinates: list[tuple[slice, Any]] | None = None,
+        lent: tuple[int, int] = (-1, -1),
     ) -> None:
+        """`run` is one of the kind; `lent` is as in `Tape`."""
         self.state = state
         self.trace = trace = state.model.trace
         self.site, self.source, self.operator = run.site, run.source, run.operator
         self.code = trace.program.site_code[self.site]
         self.slot = trace.program.site_slot[self.site]
         self.column = trace.column(self.site)
-        self.tape = tape
+        self.tape = tape = Tape(trace, run.source.code, run.refs, *lent)
         # a slice or an index array, and the rows that read
         self.rows, self._at = rows, at
         self.count = _length(rows)
@@ -152,7 +159,7 @@ class Kind:
         """What the functions hold the memory of."""
         return [self.column, *(leaf.column for leaf in self.tape.leaves)]
 
-    def group(self) -> Any:
+    def group(self) -> Group:
         if self.code.slots[self.slot].kind is not SlotKind.RANDOM or self.operator.log_density_columns is None:
             raise RowByRow
         return self.state.model.weights.group(self.site)
@@ -270,14 +277,11 @@ class Kind:
         else:
             terms = record.log_density_columns(self.lifted, value, *arguments)
             parts = _asked(record.gradient.evaluate(*given), self.flags)
-        total = float(np.sum(terms))
-        if not math.isfinite(total):
-            outside = ~(np.atleast_1d(terms) > -math.inf)
-            total = float(np.sum(terms[~outside]))
-            if self.coordinates is not None or not math.isfinite(total):
-                raise RowByRow
-            self.state.impossible += self.group().impossible(rows, outside).impossible
-        return [total, *parts]
+        weight = self.group().summed(rows, np.asarray(terms))
+        if self.coordinates is not None and weight.impossible:
+            raise RowByRow
+        self.state.impossible += weight.impossible
+        return [weight.total, *parts]
 
     def slopes(self) -> Callable[..., tuple[Any, ...]]:
         """(value, *arguments) -> the log density of one row and the derivatives asked for."""

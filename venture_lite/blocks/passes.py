@@ -23,7 +23,6 @@ from venture_lite.procedures.straight_line import (
     COLUMN_NAMES,
     SCALAR_NAMES,
     Node,
-    Recording,
     needed,
     recordable,
     text_of,
@@ -89,30 +88,23 @@ class _Pass:
         self._kind = kind
         self._tape = tape = kind.tape
         self._columns = columns
-        self._lines: list[str] = []
-        self._recording = Recording()
-        self._told: set[int] = set()
-        self._objects: dict[int, tuple[str, Any]] = {}
-        # by the tape's places: values, and which of them are single numbers whatever the state
-        self._values: dict[int, Any] = {}
-        self._are_numbers: set[int] = set()
         if columns and tape.closures:
             raise RowByRow
-        for number, leaf in enumerate(tape.leaves):
-            self._values[leaf.node.place] = self._load(leaf.column, f"r{number}", leaf.is_lifted)
-            if leaf.column.kind in NUMBERS:
-                self._are_numbers.add(leaf.node.place)
-        for number, (node, _) in enumerate(tape.closures):
-            body = tape.operations.objects[node.operands[0]]
-            self._values[node.place] = self._call(functools.partial(Closure, body), f"e{number}")
-        self._steps = [node for node in tape.nodes if node.operation == "call"]
-        for node in self._steps:
-            record, arguments = tape.operations.calls[node.place][0], node.operands[1:]
-            lifted = tuple(map(tape.is_lifted, arguments))
-            self._values[node.place] = self._applied(record, lifted, [self._of(argument) for argument in arguments])
+        self._lines: list[str] = []
+        # what is computed is recorded after what is read
+        self._recording = tape.operations
+        # places of what is printed already; rows are given
+        self._told = set(tape.operations.rows)
+        self._objects: dict[int, tuple[str, Any]] = {}
+        # names of rows that are read, by the places of leaves and closures
+        self._rows = {leaf.node.place: f"r{number}" for number, leaf in enumerate(tape.leaves)}
+        self._rows |= {node.place: f"e{number}" for number, (node, _) in enumerate(tape.closures)}
+        self._leaves = {leaf.node.place: leaf for leaf in tape.leaves}
+        # places that hold single numbers, whatever the state
+        self._are_numbers = {place for place, leaf in self._leaves.items() if leaf.column.kind in NUMBERS}
+        for node, record, arguments, _ in tape.steps:
             if isinstance(record.pullback, Elementwise) and all(map(self._is_a_number, arguments)):
                 self._are_numbers.add(node.place)
-        self._outputs = [self._of(value) for value in tape.outputs]
         self._is_number = kind.column.kind is float
         self._reads_numbers = all(map(self._is_a_number, tape.outputs))
 
@@ -122,42 +114,31 @@ class _Pass:
         """The name of something that the text names."""
         return self._objects.setdefault(id(value), (f"o{len(self._objects)}", value))[0]
 
-    def _constant(self, value: Any) -> Any:
-        return value if type(value) in NUMBERS and math.isfinite(value) else self._object(value)
-
-    def _of(self, value: Any) -> Any:
-        """A value of the tape."""
-        if value.__class__ is not Node:
-            return self._constant(value)
-        if value.operation == "object":
-            return self._constant(self._tape.operations.objects[value.operands[0]])
-        return self._values[value.place]
-
     def _is_a_number(self, value: Any) -> bool:
-        return value.place in self._are_numbers if value.__class__ is Node else math.isfinite(value)
+        return value.__class__ is not Node or value.place in self._are_numbers
 
-    def _load(self, column: Any, row: str, lifted: bool = True) -> Node:
-        if self._columns and lifted:
+    def _load(self, column: Any, row: str) -> Node:
+        if self._columns:
             return self._call(column.gather, row)
-        return self._recording.record("load", self._object(column.view), row)
+        return self._recording.record("name", f"{self._object(column.view)}[{row}]")
 
     def _entry(self, array: np.ndarray, at: str) -> str:
         return f"{self._object(array if self._columns else memory(array))}[{at}]"
 
     def _call(self, function: Any, *operands: Any) -> Node:
-        return self._recording.record("call", self._object(function), *operands)
+        return self._recording.record("apply", self._object(function), *operands)
 
     def _items(self, whole: Node, wanted: Sequence[bool]) -> list[Any]:
         """The entries wanted, at their positions; each may be None."""
         return [self._recording.record("item", whole, n) if want else None for n, want in enumerate(wanted)]
 
-    def _applied(self, record: Deterministic, lifted: tuple[bool, ...], arguments: Sequence[Any]) -> Node:
-        """The value of a call."""
+    def _applied(self, record: Deterministic, lifted: tuple[bool, ...], arguments: Sequence[str]) -> str:
+        """A call of arguments with these names."""
         if not self._columns or True not in lifted:
-            return self._call(record.scalar, *arguments)
+            return f"{self._object(record.scalar)}({', '.join(arguments)})"
         if record.columns is None:
             raise RowByRow
-        return self._call(record.columns, self._object(lifted), *arguments)
+        return f"{self._object(record.columns)}({', '.join((repr(lifted), *arguments))})"
 
     # ----------------------------------------------------------------------------------------------- cotangents
 
@@ -189,12 +170,10 @@ class _Pass:
 
         for value, part in zip(tape.outputs, cotangents, strict=True):
             add(value, part)
-        for node in reversed(self._steps):
+        for node, record, arguments, lifted in reversed(tape.steps):
             if node.place in found:
-                arguments = node.operands[1:]
                 asked = tuple(value.__class__ is Node and value.place in wanted for value in arguments)
-                given = (found[node.place], self._values[node.place], *map(self._of, arguments))
-                record, lifted = tape.operations.calls[node.place][0], tuple(map(tape.is_lifted, arguments))
+                given = (found[node.place], node, *arguments)
                 parts = self._pulled(record, lifted, asked, node.place in self._are_numbers, *given)
                 for value, part in zip(arguments, parts, strict=True):
                     add(value, part)
@@ -228,13 +207,13 @@ class _Pass:
 
     def renew(self) -> None:
         """Lines that compute values."""
-        operator = self._kind.operator
-        value = self._outputs[0] if operator is None else self._applied(operator, self._tape.lifted, self._outputs)
-        self._store(value)
+        operator, outputs = self._kind.operator, [self._text(value) for value in self._tape.outputs]
+        self._store(outputs[0] if operator is None else self._applied(operator, self._tape.lifted, outputs))
 
-    def _store(self, value: Any) -> None:
+    def _store(self, value: str) -> None:
         """Values of another type than the column's go through the journal, one by one."""
-        name, column = self._text(value), self._kind.column
+        name, column = "x", self._kind.column
+        self._lines.append(f"x = {value}")
         if self._columns:
             if not self._is_number:
                 raise RowByRow
@@ -254,7 +233,7 @@ class _Pass:
         self._lines.append(f"if {nothing}: return 0.0")
         parts = [cotangent]
         if kind.operator is not None:
-            given = (cotangent, self._load(kind.column, "r"), *self._outputs)
+            given = (cotangent, self._load(kind.column, "r"), *self._tape.outputs)
             are_numbers = self._is_number and self._reads_numbers
             parts = self._pulled(kind.operator, self._tape.lifted, kind.asked, are_numbers, *given)
         self._back(parts)
@@ -265,7 +244,7 @@ class _Pass:
     def _checked(self, otherwise: str) -> list[Any]:
         """The arguments, after a line that tests them: rows outside their domains are told apart one by one."""
         kind = self._kind
-        arguments = [*self._outputs, *map(self._constant, kind.defaults)]
+        arguments = [*self._tape.outputs, *map(self._recording.constant, kind.defaults)]
         given = f"({''.join(f'{self._text(argument)}, ' for argument in arguments)})"
         if self._columns:
             self._lines.append(f"{self._object(kind.group().check)}(r, {self._object(kind.tape.lifted)}, {given})")
@@ -290,7 +269,7 @@ class _Pass:
         free = self._call(self._kind.taken, "i")
         if self._is_number:
             free = self._recording.record("name", self._entry(self._kind.state.free, "i"))
-        self._store(apply(transform.value_of, free, *read))
+        self._store(self._text(apply(transform.value_of, free, *read)))
 
     def weigh(self) -> None:
         """Lines that weigh choices, and pass the derivatives on."""
@@ -339,20 +318,38 @@ class _Pass:
     def _text(self, value: Any) -> str:
         """The name of a value; what it needs is printed first."""
         for node in needed([value]):
-            if node.operation != "name" and node.place not in self._told:
+            if node.operation not in ("row", "name", "object") and node.place not in self._told:
                 self._told.add(node.place)
                 self._lines.append(f"t{node.place} = {self._operation(node)}")
-        return _name(value)
+        return self._name(value)
+
+    def _name(self, value: Any) -> str:
+        if value.__class__ is not Node:
+            return value if isinstance(value, str) else f"({value!r})"
+        if value.operation == "object":
+            return self._object(self._tape.operations.objects[value.operands[0]])
+        return value.operands[0] if value.operation == "name" else f"t{value.place}"
 
     def _operation(self, node: Node) -> str:
         match node.operation, node.operands:
-            case "load", (column, row):
-                return f"{column}[{row}]"
-            case "call", (function, *arguments):
-                return f"{function}({', '.join(map(_name, arguments))})"
+            case "load", _:
+                leaf, row = self._leaves[node.place], self._rows[node.place]
+                if self._columns and leaf.is_lifted:
+                    return f"{self._object(leaf.column.gather)}({row})"
+                return f"{self._object(leaf.column.view)}[{row}]"
+            case "closure", (number, _):
+                body = self._object(self._tape.operations.objects[number])
+                return f"{self._object(Closure)}({body}, {self._rows[node.place]})"
+            case "call", (_, *arguments):
+                lifted = tuple(map(self._tape.is_lifted, arguments))
+                return self._applied(
+                    self._tape.operations.calls[node.place][0], lifted, list(map(self._name, arguments))
+                )
+            case "apply", (function, *arguments):
+                return f"{function}({', '.join(map(self._name, arguments))})"
             case "item" | "entry", (whole, position):
-                return f"{_name(whole)}[{position}]"
-        return text_of(node, _name, self._columns)
+                return f"{self._name(whole)}[{position}]"
+        return text_of(node, self._name, self._columns)
 
     def function(self) -> Callable[..., Any]:
         """The function with the lines printed so far."""
@@ -372,9 +369,3 @@ def _maker(text: str, columns: bool) -> Callable[..., Callable[..., Any]]:
     exec(text, namespace)
     maker: Callable[..., Callable[..., Any]] = namespace["make"]
     return maker
-
-
-def _name(value: Any) -> str:
-    if value.__class__ is not Node:
-        return value if isinstance(value, str) else f"({value!r})"
-    return value.operands[0] if value.operation == "name" else f"t{value.place}"

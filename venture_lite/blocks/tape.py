@@ -65,13 +65,14 @@ class Tape:
 
         references = References(trace, self.operations, known)
         self.outputs = [references.read(code, self._row, ref) for ref in refs]
-        self.nodes = needed(self.outputs)
+        # calls with their procedures, their arguments and which of these differ between rows
+        self.steps: list[tuple[Node, Deterministic, tuple[Value, ...], tuple[bool, ...]]] = []
         self.leaves: list[TapeLeaf] = []
         # closures, with the rows in which they are made
         self.closures: list[tuple[Node, Value]] = []
         # places of what differs between rows
         self._lifted: set[int] = set()
-        for node in self.nodes:
+        for node in needed(self.outputs):
             if node is self._row or any(self.is_lifted(operand) for operand in node.operands):
                 self._lifted.add(node.place)
             self._note(trace, node, sites)
@@ -82,6 +83,9 @@ class Tape:
         if node.operation == "unbound":
             target = operations.objects[node.operands[0]]
             raise NameUnknown(f"{target.name} is used before it has a value", target.span)
+        if node.operation == "call":
+            arguments = node.operands[1:]
+            self.steps.append((node, operations.calls[node.place][0], arguments, tuple(map(self.is_lifted, arguments))))
         if node.operation == "closure":
             self.closures.append((node, node.operands[1]))
         if node.operation != "load" or node.place in operations.rows:
@@ -112,9 +116,9 @@ class Tape:
         Raises KernelError where a procedure on the way has no derivative.
         """
         found = {leaf.node.place for leaf, flag in zip(self.leaves, active, strict=True) if flag}
-        for node in self.nodes:
-            if node.operation == "call" and any(o.__class__ is Node and o.place in found for o in node.operands[1:]):
-                record, site, _ = self.operations.calls[node.place]
+        for node, record, arguments, _ in self.steps:
+            if any(value.__class__ is Node and value.place in found for value in arguments):
+                _, site, _ = self.operations.calls[node.place]
                 span = trace.program.site_code[site].slots[trace.program.site_slot[site]].span
                 if carries_derivatives(record, span):
                     found.add(node.place)

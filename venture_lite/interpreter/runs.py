@@ -69,6 +69,12 @@ def runs_alike(trace: Trace, nodes: Iterable[int]) -> list[Run]:
     return [_run(alike, kind[-1]) for kind, alike in found.items()]
 
 
+def run_of(trace: Trace, node: int) -> Run:
+    """One node as a run."""
+    (run,) = runs_alike(trace, [node])
+    return run
+
+
 def reads_of(trace: Trace, node: int) -> Source:
     """What gives a node its value; of a choice, what its distribution is applied to."""
     code, slot, row = trace.decode(node)

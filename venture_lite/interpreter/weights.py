@@ -327,7 +327,10 @@ class Group:
                 return Weight(0, total)
         columns = self.record.log_density_columns
         assert columns is not None
-        terms = columns((True, *self.lifted), values, *arguments)
+        return self.summed(rows, columns((True, *self.lifted), values, *arguments))
+
+    def summed(self, rows: Any, terms: np.ndarray) -> Weight:
+        """The weight of some rows, from the log density of each."""
         total = float(terms.sum()) if terms.ndim else float(terms)
         if math.isfinite(total):
             return Weight(0, total)

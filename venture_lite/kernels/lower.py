@@ -7,8 +7,8 @@ alone, or where rows absorb as a whole; then it is made otherwise.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from functools import cache, partial
+from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from venture_lite.interpreter.kernel import Resimulation
@@ -17,10 +17,9 @@ from venture_lite.interpreter.shape import Binding, Shape
 from venture_lite.interpreter.sources import computed_from
 from venture_lite.kernels.form import Demand, Form, Loop, Side, Store, Value
 from venture_lite.procedures.domains import ANY
-from venture_lite.procedures.numeric import rebound
 from venture_lite.procedures.record import Deterministic, Random
 from venture_lite.procedures.simulation import RecordingGenerator
-from venture_lite.procedures.straight_line import SCALAR_NAMES, Node, needed, recorded
+from venture_lite.procedures.straight_line import Node, needed, recordable
 from venture_lite.program.code import Code, Kind
 from venture_lite.trace.borrowed import BorrowedColumn
 from venture_lite.trace.table import ROW_MASK, Column
@@ -40,11 +39,6 @@ def rows_of(trace: Trace, site: int) -> list[int]:
     """The live rows of a site."""
     rows = trace.tables[trace.program.site_code[site].index].rows()
     return list(range(rows.stop)) if isinstance(rows, slice) else list(rows.tolist())
-
-
-@cache
-def _recordable(function: Callable[..., Any]) -> Callable[..., Any]:
-    return rebound(function, {name: recorded(name) for name in SCALAR_NAMES})
 
 
 def lower(trace: Trace, proposal: Any, shape: Shape, binding: Binding) -> Form:
@@ -86,7 +80,7 @@ class _Lowering:
         shape, nodes = self._shape, self._nodes
         (principal,) = (nodes[place] for place in shape.principals)
         record, arguments = self._application(principal, self._row_of(principal), self._present)
-        proposed = _recordable(record.simulate)(RecordingGenerator(self._operations), *arguments)
+        proposed = recordable(record.simulate)(RecordingGenerator(self._operations), *arguments)
         before = self._demands(record, arguments)
         self._new[principal] = proposed
         for node in (nodes[place] for place in shape.order):
@@ -135,7 +129,7 @@ class _Lowering:
 
     def _density(self, record: Random, arguments: list[Value], value: Value) -> Value:
         assert record.definition is not None
-        return _recordable(record.definition)(value, *arguments)
+        return recordable(record.definition)(value, *arguments)
 
     def _demands(self, record: Random, arguments: list[Value]) -> tuple[Demand, ...]:
         """What must be tested of arguments that are computed; a constant was tested when it was loaded."""

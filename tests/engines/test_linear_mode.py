@@ -63,6 +63,22 @@ def test_a_normal_blocks_mode_is_its_posterior_mean() -> None:
     assert evaluations < 9
 
 
+def test_a_name_of_a_memoized_value_is_read_as_the_call() -> None:
+    for eta in ("first", "(e 1)", "(+ first {X[n]})"):
+        v = Venture(seed=1)
+        v.execute(
+            f"""
+            [assume e (mem (lambda (i) (scope_include 'w i (normal 0 2))))]
+            [assume first (e 1)]
+            for n in 1...3: [observe (normal {eta} 1) {{Y[n]}}]
+            """,
+            X=[0.5, 1.0, 1.5],
+            Y=[1.0, 2.0, 3.0],
+        )
+        (kind,) = linear(v).kinds
+        assert kind.features.tolist() == [[1.0], [1.0], [1.0]]
+
+
 def test_a_laplace_priors_mode_is_on_its_kinks() -> None:
     """Soft thresholds: of 4 rows with features of size 1 the least squares estimate moves by 1 / (0.2 * 4) = 1.25
     towards the prior's location, and no further."""

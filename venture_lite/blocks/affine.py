@@ -75,18 +75,3 @@ def scaled(features: Any, scale: Any) -> np.ndarray:
     """Features (1 or rows, D) or (D,), copied only where they are scaled."""
     array = np.asarray(features, dtype=np.float64)
     return array if isinstance(scale, float) and scale == 1.0 else array * by_row(scale)
-
-
-def of_all(item: Any) -> Any:
-    """What the one row of another directive gives, for all rows here."""
-    match item:
-        case Affine():
-            terms = {node: part[0] if part.ndim == 2 else part for node, part in item.terms.items()}
-            return Affine(terms, item.offset[0] if np.ndim(item.offset) else item.offset)
-        case Whole(node=node, scale=scale):
-            return Whole(node, scale[0] if np.ndim(scale) == 1 else scale)
-        case Scores() | Stack():
-            raise NotLinear("scores are computed elsewhere")
-        case np.ndarray(shape=(1,)):
-            return item[0]
-    return item

@@ -2,8 +2,8 @@
 
 A likelihood such as `(bernoulli (logistic (dot w x)))` reads the principals through one number for each row that is an
 affine function of them: features times coefficients, plus an offset. The text says so: `dot`, sums, and products with
-what does not depend on the principals keep a value affine. This module reads the features off the slots of a Code, rows
-at once; what it cannot read so it refuses with the reason.
+what does not depend on the principals keep a value affine. This module goes over the operations that a choice's
+references are, rows at once, and reads the features off them; what it cannot read so it refuses with the reason.
 """
 
 from __future__ import annotations
@@ -23,18 +23,19 @@ from venture_lite.blocks.affine import (
     Whole,
     by_row,
     is_affine,
-    of_all,
     product,
     scaled,
 )
 from venture_lite.errors import KernelError
 from venture_lite.interpreter.ancestry import reads
-from venture_lite.interpreter.readers import columns_reader
+from venture_lite.interpreter.readers import ColumnsText
+from venture_lite.interpreter.references import Operations, References, Value, row_given
 from venture_lite.interpreter.sources import computed_from, named_node
 from venture_lite.procedures.columns import RowByRow
 from venture_lite.procedures.predictor import LinearPredictor
 from venture_lite.procedures.record import Deterministic, Random
-from venture_lite.program.code import Code, GlobalRef, Kind, Ref, SlotRef, origin
+from venture_lite.procedures.straight_line import Node, depending, needed
+from venture_lite.program.code import Code, Kind, SlotRef
 from venture_lite.trace.nodes import node_at
 from venture_lite.trace.table import NotColumnar
 
@@ -112,17 +113,16 @@ def linear_predictor(trace: Trace, site: int, rows: Any, principals: Sequence[in
     if known is None or not isinstance(record, Random):
         name = "this call" if record is None else record.name
         raise KernelError(f"{name} has no linear predictor", slot.span, OTHERS)
-    reader = _Reader(trace, code, rows, principals)
+    reading = _Reading(trace, code, rows, principals)
+    arguments = [reading.references.read(code, reading.row, argument) for argument in slot.arguments]
     try:
-        for position, argument in enumerate(slot.arguments):
-            if position != known.argument and reader.depends(code, argument):
+        for position, value in enumerate(arguments):
+            if position != known.argument and reading.depends(value):
                 raise NotLinear(f"{record.arguments[position].name} of {record.name} depends on the block too")
-        argument = _through_link(code, slot.arguments[known.argument], known.inverse_link)
-        features, offset = reader.design(reader.read(code, argument), known.is_vector)
-        others = tuple(
-            None if position == known.argument else reader.plain(code, item)
-            for position, item in enumerate(slot.arguments)
-        )
+        eta = reading.through_link(arguments[known.argument], known.inverse_link)
+        features, offset = reading.design(reading.affine(eta), known.is_vector)
+        arguments[known.argument] = None
+        others = tuple(value for value, _ in reading.plain(arguments))
         values = np.asarray(trace.column(site).gather(rows))
     except NotLinear as error:
         raise KernelError(f"{record.name} does not read the block linearly: {error}", slot.span, OTHERS) from None
@@ -131,35 +131,49 @@ def linear_predictor(trace: Trace, site: int, rows: Any, principals: Sequence[in
     return Linear(known, features, offset, values, others)
 
 
-def _through_link(code: Code, argument: Ref, inverse_link: str | None) -> Ref:
-    """The predictor inside `(exp eta)` and the like."""
-    if inverse_link is None:
-        return argument
-    match argument:
-        case SlotRef(depth=0, slot=index):
-            slot = code.slots[index]
-            if slot.record is not None and slot.record.name == inverse_link:
-                return slot.arguments[0]
-    raise NotLinear(f"the argument is not ({inverse_link} ...) of a predictor")
-
-
-class _Reader:
-    """Follows references from one group of rows; the values on the way are numbers for each row, or affine."""
+class _Reading:
+    """What the references of a group of rows read, and the values of it: plain, or affine in the principals."""
 
     def __init__(self, trace: Trace, code: Code, rows: Any, principals: Sequence[int]) -> None:
         self.trace = trace
-        self.code = code
         self.rows = rows
         self.count = rows.stop - rows.start if isinstance(rows, slice) else len(rows)
         self.principals = list(principals)
+        self.operations = Operations()
+        self.row = self.operations.record("row", "r0")
+        self.references = References(trace, self.operations, self._known)
         # one of the rows, which all have the same shape
-        self._first = rows.start if isinstance(rows, slice) else int(rows[0])
+        self._given = {self.row.place: rows.start if isinstance(rows, slice) else int(rows[0])}
 
-    def depends(self, code: Code, ref: Ref) -> bool:
+    def depends(self, value: Value) -> bool:
         """Whether a value reads a principal."""
-        return reads(
-            self.trace, code, self._first, [ref], lambda node: node in self.principals or self._family(node) is not None
-        )
+        return bool(self._depending([value]))
+
+    def _depending(self, values: list[Value]) -> set[int]:
+        return depending(values, lambda node: node.operation in ("principal", "unread"))
+
+    # ------------------------------------------------------------------------------------------------ reading
+
+    def _known(self, site: int, at: Value) -> Value:
+        """A principal, or a stored value that depends on one, as what it is computed from."""
+        node = node_at(site, row_given(self.operations, at, self._given))
+        code, slot, row = self.trace.decode(node)
+        if node in self.principals:
+            return self.operations.record("principal", node)
+        if not reads(self.trace, code, row, [SlotRef(0, slot)], self._is_sought):
+            return None
+        item, is_plain = code.slots[slot], at is self.row or at.__class__ is int
+        if is_plain and item.kind is Kind.CALL:
+            return self._called(code, slot, node, self.rows if at is self.row else slice(row, row + 1))
+        if is_plain and isinstance(item.record, Deterministic):
+            arguments = [self.references.read(code, at, argument) for argument in item.arguments]
+            return self.operations.call(item.record, site, at, arguments)
+        if at.__class__ is int and slot == code.result_slot:
+            return self.operations.record("unread", "a name on the way is no plain expression")
+        return self.operations.record("unread", "it is read in a way that the text does not show to be linear")
+
+    def _is_sought(self, node: int) -> bool:
+        return node in self.principals or self._family(node) is not None
 
     def _family(self, node: int) -> int | None:
         """The principal that a call's value is, for a call of a memoized procedure whose result is principal."""
@@ -169,59 +183,56 @@ class _Reader:
         result = named_node(self.trace, source.code, source.row)
         return result if result in self.principals else None
 
-    # ------------------------------------------------------------------------------------------------ reading
+    def _called(self, code: Code, slot: int, node: int, rows: Any) -> Node:
+        edges = self.trace.tables[code.index].edges[slot].gather(rows)
+        family = self._family(node)
+        if family is None or (edges != edges[0]).any():
+            return self.operations.record("unread", "rows call different parts of the block")
+        return self.operations.record("principal", family)
 
-    def plain(self, code: Code, ref: Ref) -> Any:
-        """The values (rows, ...) of what does not depend on the principals, or one value for all."""
-        if code is not self.code:
-            raise NotLinear("it is computed elsewhere from the block and other things")
-        read, _, _ = columns_reader(self.trace, code, (ref,))
-        return read(self.rows)[0]
+    def through_link(self, value: Value, inverse_link: str | None) -> Value:
+        """The predictor inside `(exp eta)` and the like."""
+        if inverse_link is None:
+            return value
+        if value.__class__ is Node and value.operation == "call":
+            record, _, row = self.operations.calls[value.place]
+            if record.name == inverse_link and row is self.row:
+                return value.operands[1]
+        raise NotLinear(f"the argument is not ({inverse_link} ...) of a predictor")
 
-    def read(self, code: Code, ref: Ref) -> Any:
+    def plain(self, values: Sequence[Value]) -> list[tuple[Any, bool]]:
+        """The values of what does not depend on the principals: over rows (rows, ...), or one that all share; and
+        whether they differ between rows."""
+        text = ColumnsText(self.operations)
+        found = text.reader(values)(self.rows)
+        return list(zip(found, map(text.is_lifted, values), strict=True))
+
+    def affine(self, eta: Value) -> Any:
         """A value of `affine.py` where it depends on the principals, else plain numbers: one, one for each row, or
         vectors (1 or rows, D)."""
-        if not self.depends(code, ref):
-            found = self.plain(code, ref)
+        places = self._depending([eta])
+        nodes = [node for node in needed([eta]) if node.place in places]
+        read = [part for node in nodes for part in node.operands if part.__class__ is Node]
+        plain = [part for part in (*read, eta) if part.__class__ is Node and part.place not in places]
+        found: dict[int, Any] = {}
+        for part, (value, is_lifted) in zip(plain, self.plain(plain), strict=True):
             # a vector that all rows share, not a number for each
-            is_shared = isinstance(found, np.ndarray) and found.ndim == 1 and self._is_one_value(code, ref)
-            return found[None] if is_shared else found
-        match ref:
-            case GlobalRef(target=target) if (place := origin(target)) is not None:
-                node = self.trace.result_node(*place)
-                return Whole(node) if node in self.principals else self.read_global(*place)
-            case SlotRef(depth=0, slot=index):
-                slot = code.slots[index]
-                if slot.kind is Kind.CALL:
-                    return self._called(code, index)
-                if slot.kind is Kind.DETERMINISTIC and isinstance(slot.record, Deterministic):
-                    return self._apply(slot.record, [self.read(code, argument) for argument in slot.arguments])
-        raise NotLinear("it is read in a way that the text does not show to be linear")
+            is_shared = isinstance(value, np.ndarray) and value.ndim == 1 and not is_lifted
+            found[part.place] = value[None] if is_shared else value
+        for node in nodes:
+            found[node.place] = self._evaluated(node, found)
+        return found[eta.place] if eta.__class__ is Node else eta
 
-    def _is_one_value(self, code: Code, ref: Ref) -> bool:
-        """Whether all rows read the same array: one row then reads no array of length 1."""
-        first = self._first
-        read, _, _ = columns_reader(self.trace, code, (ref,))
-        return len(read(slice(first, first + 1))[0]) != 1
-
-    def read_global(self, code: Code, row: int) -> Any:
-        """A deterministic global of the principals, read as the text of its own directive says."""
-        match code.result:
-            case SlotRef(depth=0, slot=index) if isinstance(code.slots[index].record, Deterministic):
-                slot = code.slots[index]
-                inner = _Reader(self.trace, code, slice(row, row + 1), self.principals)
-                record = slot.record
-                assert isinstance(record, Deterministic)
-                arguments = [of_all(inner.read(code, argument)) for argument in slot.arguments]
-                return self._apply(record, arguments)
-        raise NotLinear("a name on the way is no plain expression")
-
-    def _called(self, code: Code, slot: int) -> Whole:
-        edges = self.trace.tables[code.index].edges[slot].gather(self.rows)
-        node = self._family(node_at(code.first_site + slot, self._first))
-        if node is None or (edges != edges[0]).any():
-            raise NotLinear("rows call different parts of the block")
-        return Whole(node)
+    def _evaluated(self, node: Node, found: dict[int, Any]) -> Any:
+        if node.operation == "principal":
+            return Whole(node.operands[0])
+        if node.operation == "unread":
+            raise NotLinear(node.operands[0])
+        record, _, row = self.operations.calls[node.place]
+        arguments = [found[part.place] if part.__class__ is Node else part for part in node.operands[1:]]
+        if row.__class__ is int and any(isinstance(part, (Scores, Stack)) for part in arguments):
+            raise NotLinear("scores are computed elsewhere")
+        return self._apply(record, arguments)
 
     # ---------------------------------------------------------------------------------------------- arithmetic
 

@@ -88,12 +88,13 @@ class Tape:
             self.steps.append((node, operations.calls[node.place][0], arguments, tuple(map(self.is_lifted, arguments))))
         if node.operation == "closure":
             self.closures.append((node, node.operands[1]))
-        if node.operation != "load" or node.place in operations.rows:
+        if node.operation != "load":
             return
         column, row = operations.columns[node.operands[0]], node.operands[1]
         if isinstance(column, BorrowedColumn):
             self.leaves.append(TapeLeaf(node, column.lender, column.site, row, column.edges))
-        else:
+        elif id(column) in sites:
+            # all other columns give rows
             self.leaves.append(TapeLeaf(node, column, sites[id(column)], row))
 
     def is_lifted(self, value: Value) -> bool:

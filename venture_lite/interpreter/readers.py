@@ -19,7 +19,7 @@ import numpy as np
 from venture_lite.errors import InternalError, NameUnknown
 from venture_lite.interpreter.references import Operations, References, Value
 from venture_lite.procedures.columns import RowByRow
-from venture_lite.procedures.straight_line import Node, needed
+from venture_lite.procedures.straight_line import Node, depending, needed
 from venture_lite.program.code import Code, Ref
 from venture_lite.trace.borrowed import BorrowedColumn
 from venture_lite.trace.runtime import Closure
@@ -43,10 +43,20 @@ class RowText:
     def value(self, value: Value) -> str:
         """An expression, what it needs being printed."""
         for node in needed([value]):
-            if (node.operation == "call" or node.place in self.operations.rows) and node.place not in self.names:
-                self.lines.append(f"t{node.place} = {self.text(node)}")
-                self.names[node.place] = f"t{node.place}"
+            if node.operation == "call":
+                self._keep(node)
         return self.name(value)
+
+    def row(self, row: Value) -> str:
+        """The variable of a row, or its number."""
+        if row.__class__ is Node and row.operation == "load":
+            self._keep(row)
+        return self.name(row)
+
+    def _keep(self, node: Node) -> None:
+        if node.place not in self.names:
+            self.lines.append(f"t{node.place} = {self.text(node)}")
+            self.names[node.place] = f"t{node.place}"
 
     def name(self, value: Value) -> str:
         if value.__class__ is not Node:
@@ -62,7 +72,7 @@ class RowText:
             case "object", (number,):
                 return self.bound("o", number, self.operations.objects[number])
             case "closure", (number, row):
-                return f"Closure({self.bound('o', number, self.operations.objects[number])}, {self.name(row)})"
+                return f"Closure({self.bound('o', number, self.operations.objects[number])}, {self.row(row)})"
             case "unbound", (number,):
                 target = self.operations.objects[number]
                 raise NameUnknown(f"{target.name} is used before it has a value", target.span)
@@ -70,9 +80,9 @@ class RowText:
 
     def load(self, number: int, column: Column, row: Value) -> str:
         if isinstance(column, BorrowedColumn):
-            lent = f"{self.bound('e', number, column.edges)}.view[{self.name(row)}] & {ROW_MASK}"
+            lent = f"{self.bound('e', number, column.edges)}.view[{self.row(row)}] & {ROW_MASK}"
             return f"{self.bound('l', number, column.lender)}.view[{lent}]"
-        return f"{self.bound('c', number, column)}.view[{self.name(row)}]"
+        return f"{self.bound('c', number, column)}.view[{self.row(row)}]"
 
     def call(self, node: Node, number: int, arguments: Sequence[Value]) -> str:
         procedure = self.bound("o", number, self.operations.objects[number])
@@ -82,6 +92,10 @@ class RowText:
         name = f"{prefix}{number}"
         self.namespace[name] = value
         return name
+
+    def reader(self, values: Sequence[Value]) -> Callable[[Any], tuple[Any, ...]]:
+        """The function of r0 that gives the values."""
+        return self.function("r0", f"({''.join(f'{self.value(value)}, ' for value in values)})")
 
     def function(self, parameters: str, returned: str) -> Callable[..., Any]:
         """The function of what was printed."""
@@ -106,9 +120,7 @@ class ColumnsText(RowText):
         self.lifted: set[int] = set()
 
     def value(self, value: Value) -> str:
-        for node in needed([value]):
-            if self.differs(node) or any(map(self.is_lifted, node.operands)):
-                self.lifted.add(node.place)
+        self.lifted |= depending([value], self.differs)
         return super().value(value)
 
     def differs(self, node: Node) -> bool:
@@ -121,7 +133,7 @@ class ColumnsText(RowText):
     def load(self, number: int, column: Column, row: Value) -> str:
         if not self.is_lifted(row):
             return super().load(number, column, row)
-        return f"{self.bound('c', number, column)}.gather({self.name(row)})"
+        return f"{self.bound('c', number, column)}.gather({self.row(row)})"
 
     def call(self, node: Node, number: int, arguments: Sequence[Value]) -> str:
         lifted = tuple(map(self.is_lifted, arguments))
@@ -146,16 +158,11 @@ def _not_columnar() -> np.ndarray:
     raise NotColumnar
 
 
-def _tuple(names: Sequence[str]) -> str:
-    return f"({''.join(f'{name}, ' for name in names)})"
-
-
 def reader(trace: Trace, code: Code, refs: tuple[Ref, ...]) -> Reader:
     """`row -> values of refs`."""
     operations = Operations()
     references, row = References(trace, operations), operations.record("row", "r0")
-    text = RowText(operations)
-    return text.function("r0", _tuple([text.value(references.read(code, row, ref)) for ref in refs]))
+    return RowText(operations).reader([references.read(code, row, ref) for ref in refs])
 
 
 def columns_reader(
@@ -183,5 +190,4 @@ def columns_reader(
     references, text = References(trace, operations, known), ColumnsText(operations)
     text.namespace["family"] = family
     values = [references.read(code, row, ref) for ref in refs]
-    function = text.function("r0", _tuple([text.value(value) for value in values]))
-    return function, tuple(map(text.is_lifted, values)), operations.columns
+    return text.reader(values), tuple(map(text.is_lifted, values)), operations.columns

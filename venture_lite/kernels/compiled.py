@@ -18,6 +18,7 @@ from venture_lite.kernels.formed import BlockForm, forms_of
 from venture_lite.kernels.plan import Plan, make_plan
 from venture_lite.kernels.python import UNDRAWN, Left
 from venture_lite.kernels.shapes import Shapes
+from venture_lite.kernels.single_choices import MOST_MISSES
 from venture_lite.kernels.single_gibbs import SingleGibbs
 from venture_lite.kernels.single_mh import SingleMH
 from venture_lite.trace.scopes import SEVERAL
@@ -124,8 +125,8 @@ class Compiled(BlockKernel):
 
     def step(self, nodes: list[int], at: Selection) -> bool:
         single = self._single if len(nodes) == 1 else None
-        if single is not None and (has_plans := single.choices.have_plans(nodes[0])) is not None:
-            if has_plans and (moved := single.step(nodes[0], at)) is not None:
+        if single is not None and (misses := single.choices.misses.get(nodes[0] >> 32)) is not None:
+            if misses < MOST_MISSES and (moved := single.step(nodes[0], at)) is not None:
                 return moved
             single = None
         plan = self._plan(tuple(nodes))

@@ -9,22 +9,22 @@ in one column, those of the first strand first.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from functools import lru_cache
-from types import CodeType
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
-from venture_lite.errors import InternalError, KernelError, VentureError
+from venture_lite.errors import KernelError, VentureError
 from venture_lite.interpreter.application import simulate_anew
 from venture_lite.interpreter.explain import apply_checked
+from venture_lite.interpreter.readers import ColumnsText
+from venture_lite.interpreter.references import Operations, References, Value, row_given
 from venture_lite.interpreter.sources import computed_from
 from venture_lite.interpreter.strands import Bundle, StrandRows
 from venture_lite.interpreter.weights import count_if_impossible, density_of
 from venture_lite.procedures.columns import RowByRow
 from venture_lite.procedures.record import Columns, Deterministic, Random
-from venture_lite.program.code import Code, Constant, GlobalRef, Kind, Ref, SlotRef
+from venture_lite.procedures.straight_line import Node
 from venture_lite.trace.runtime import Closure
 from venture_lite.trace.table import ROW_MASK, Column, NotColumnar
 from venture_lite.trace.trace import Trace
@@ -244,7 +244,7 @@ class _Weigh(_Choice):
         return density_of(self.trace, node, self.record, arguments, value)
 
 
-class Writer:
+class Writer(ColumnsText):
     """Writes the function of one step of a bundle. `moved` are the nodes that have columns when it runs, `failures` is
     where the errors of its particles are entered.
 
@@ -252,6 +252,7 @@ class Writer:
     """
 
     def __init__(self, trace: Trace, bundle: Bundle, moved: Iterable[int], failures: Failures) -> None:
+        super().__init__(Operations())
         self.trace = trace
         self.bundle = bundle
         self.failures = failures
@@ -262,42 +263,41 @@ class Writer:
         self._with_them: set[int] = set()
         for node in moved:
             self._move(node)
-        self.lines: list[str] = []
-        self.namespace: dict[str, Any] = {}
-        self._known: dict[Any, tuple[str, bool]] = {}
+        self.lines.append("w = []")
+        self._references = References(trace, self.operations, self._known)
+        # by place of a row: the rows of all strands
+        self._rows: dict[int, StrandRows] = {}
 
     def draw(self, node: int) -> None:
         """Draw a principal from its distribution."""
         record, texts, lifted = self._application(node)
-        operation = self._bind(_Draw(self.trace, self._likes(node), record, lifted))
+        operation = self._operation(_Draw(self.trace, self._likes(node), record, lifted))
         self._set(node, f"{operation}(n, {', '.join(texts)})")
 
     def renew(self, node: int) -> None:
         """Compute a node from what it is computed from."""
-        text, lifted = self._computed(node)
-        if lifted:
+        value = self._computed(node)
+        text = self.value(value)
+        if self.is_lifted(value):
             self._set(node, text)
 
     def weigh(self, node: int) -> None:
         """Weigh a choice that stays as it is."""
         record, texts, lifted = self._application(node)
         if any(lifted):
-            operation = self._bind(_Weigh(self.trace, self._likes(node), record, lifted))
+            operation = self._operation(_Weigh(self.trace, self._likes(node), record, lifted))
             self.lines.append(f"w.append({operation}(n, {', '.join(texts)}))")
             self.counts.append(count_if_impossible(self.trace, node))
 
-    def function(self) -> StepFunction:
-        body = "".join(f"    {line}\n" for line in self.lines)
-        exec(_compiled(f"def step(v, n):\n    w = []\n{body}    return w\n"), self.namespace)
-        found: StepFunction = self.namespace["step"]
-        return found
+    def step(self) -> StepFunction:
+        return self.function("v, n", "w")
+
+    def _operation(self, operation: _Operation) -> str:
+        operation.failures = self.failures
+        return self._bind(operation)
 
     def _bind(self, value: Any) -> str:
-        name = f"k{len(self.namespace)}"
-        self.namespace[name] = value
-        if isinstance(value, _Operation):
-            value.failures = self.failures
-        return name
+        return self.bound("k", len(self.namespace), value)
 
     def _set(self, node: int, text: str) -> None:
         self.lines.append(f"v[{self._bind(node)}] = {text}")
@@ -312,12 +312,6 @@ class Writer:
     def _likes(self, node: int) -> list[int]:
         """The node in every strand."""
         return _nodes(node >> 32, self.bundle.rows[node])
-
-    def _stays(self, column: Column, rows: StrandRows) -> tuple[str, bool]:
-        row = _one(rows)
-        if row is None:
-            return f"{self._bind(_Stays(column, np.asarray(rows)))}(n)", True
-        return f"{self._bind(column)}.view[{self._bind(row)}]", False
 
     def _same(self, found: Iterable[Any]) -> Any:
         """What all strands have in common."""
@@ -334,86 +328,80 @@ class Writer:
         trace = self.trace
         code, slot, _ = trace.decode(node)
         item = code.slots[slot]
-        rows = self.bundle.rows[node]
-        found = [self._read(code, rows, ref) for ref in item.arguments]
+        row = self._row(self.bundle.rows[node])
+        found = [self._references.read(code, row, ref) for ref in item.arguments]
         record: Any = item.record
         if item.operator is not None:
             record = self._same(trace.application(like)[0] for like in self._likes(node))
-            found.extend((self._bind(a.default), False) for a in record.arguments[len(found) :])
-        return record, [text for text, _ in found], tuple(up for _, up in found)
+            found.extend(self.operations.constant(a.default) for a in record.arguments[len(found) :])
+        return record, list(map(self.value, found)), tuple(map(self.is_lifted, found))
 
-    def _computed(self, node: int) -> tuple[str, bool]:
+    def _computed(self, node: int) -> Value:
         trace = self.trace
         code, slot, _ = trace.decode(node)
         item = code.slots[slot]
         likes = [source for like in self._likes(node) if (source := computed_from(trace, like)) is not None]
         self._same((source.code, source.slot, source.position) for source in likes)
         rows: StrandRows = likes[0].row if len(likes) == 1 else np.array([source.row for source in likes])
-        arguments = [self._read(likes[0].code, rows, ref) for ref in likes[0].refs]
+        row = self._row(rows)
+        arguments = [self._references.read(likes[0].code, row, ref) for ref in likes[0].refs]
         if not likes[0].is_applied:
             return arguments[0]
-        record = item.record if item.operator is None else self._operator(node >> 32, rows)
-        return self._apply(node >> 32, rows, record, item.span, arguments)
+        record: Any = item.record if item.operator is None else self._operator(node >> 32, rows)
+        return self.operations.call(record, node >> 32, row, arguments)
 
-    def _apply(
-        self, site: int, rows: StrandRows, record: Any, span: Any, arguments: list[tuple[str, bool]]
-    ) -> tuple[str, bool]:
-        lifted = tuple(up for _, up in arguments)
-        operation = self._bind(_Apply(self.trace, _nodes(site, rows), record, span, lifted))
-        return f"{operation}(n, {', '.join(text for text, _ in arguments)})", any(lifted)
+    # ------------------------------------------------------------------------------------------- what is printed
 
-    def _read(self, code: Code, rows: StrandRows, ref: Ref) -> tuple[str, bool]:
-        """(expression, whether it differs between particles) for a reference as seen from a row."""
-        match ref:
-            case Constant(value=value):
-                return self._bind(value), False
-            case GlobalRef(target=target) if target.code is not None:
-                return self._read(target.code, target.row, target.code.result)
-            case SlotRef(depth=depth, slot=index):
-                for _ in range(depth):
-                    environment = self.trace.tables[code.index].environment
-                    if environment is None or code.parent is None:
-                        raise InternalError("a body without an environment reads one")
-                    code = code.parent
-                    rows = environment.view[rows] if isinstance(rows, int) else environment.array[rows]
-                return self._read_slot(code, rows, index)
-        raise InternalError("not a reference")
+    def _row(self, rows: StrandRows) -> Value:
+        if isinstance(rows, int):
+            return rows
+        found = self.operations.record("rows", rows.tobytes())
+        self._rows[found.place] = rows
+        return found
 
-    def _read_slot(self, code: Code, rows: StrandRows, index: int) -> tuple[str, bool]:
-        slot = code.slots[index]
-        site = code.first_site + index
+    def _known(self, site: int, row: Value) -> Value:
+        """The column of a node that moves; else what the trace has, of one row where all strands read the same."""
+        rows = row_given(self.operations, row, self._rows)
         nodes = _nodes(site, rows)
-        if slot.stored:
-            if nodes[0] in self.moved:
-                if nodes != self._likes(nodes[0]):
+        if nodes[0] in self.moved:
+            if nodes != self._likes(nodes[0]):
+                raise Unalike
+            return self.operations.record("moved", nodes[0])
+        if not self._with_them.isdisjoint(nodes):
+            raise Unalike
+        one = _one(rows)
+        return None if one is None else self.operations.load(self.trace.column(site), one)
+
+    def differs(self, node: Node) -> bool:
+        return node.operation in ("moved", "rows")
+
+    def load(self, number: int, column: Column, row: Value) -> str:
+        if row.__class__ is int:
+            return f"{self.bound('c', number, column)}.view[{self._bind(row)}]"
+        return f"{self._bind(_Stays(column, row_given(self.operations, row, self._rows)))}(n)"
+
+    def call(self, node: Node, number: int, arguments: Sequence[Value]) -> str:
+        record, site, row = self.operations.calls[node.place]
+        code, slot, _ = self.trace.decode(site << 32)
+        nodes = _nodes(site, row_given(self.operations, row, self._rows))
+        lifted = tuple(map(self.is_lifted, arguments))
+        operation = self._operation(_Apply(self.trace, nodes, record, code.slots[slot].span, lifted))
+        return f"{operation}(n, {', '.join(map(self.name, arguments))})"
+
+    def text(self, node: Node) -> str:
+        match node.operation, node.operands:
+            case "moved", (moved,):
+                return f"v[{self._bind(moved)}]"
+            case "closure", (number, row):
+                one = _one(row_given(self.operations, row, self._rows))
+                if one is None:
                     raise Unalike
-                return f"v[{self._bind(nodes[0])}]", True
-            if not self._with_them.isdisjoint(nodes):
-                raise Unalike
-            return self._stays(self.trace.column(site), rows)
-        if slot.kind is Kind.LAMBDA:
-            row = _one(rows)
-            if slot.body is None:
-                raise InternalError("a lambda without a body")
-            if row is None:
-                raise Unalike
-            return self._bind(Closure(slot.body, row)), False
-        known = tuple(nodes)
-        if known not in self._known:
-            arguments = [self._read(code, rows, argument) for argument in slot.arguments]
-            text, lifted = self._apply(site, rows, slot.record, slot.span, arguments)
-            name = f"t{len(self._known)}"
-            self.lines.append(f"{name} = {text}")
-            self._known[known] = name, lifted
-        return self._known[known]
+                return self._bind(Closure(self.operations.objects[number], one))
+        return super().text(node)
 
 
 def _nodes(site: int, rows: StrandRows) -> list[int]:
     return [site << 32 | rows] if isinstance(rows, int) else [site << 32 | row for row in rows.tolist()]
-
-
-def _rows(nodes: list[int]) -> StrandRows:
-    return nodes[0] & ROW_MASK if len(nodes) == 1 else np.array([node & ROW_MASK for node in nodes])
 
 
 def _one(rows: StrandRows) -> int | None:
@@ -421,9 +409,3 @@ def _one(rows: StrandRows) -> int | None:
     if isinstance(rows, int):
         return rows
     return int(rows[0]) if (rows == rows[0]).all() else None
-
-
-@lru_cache(maxsize=1024)
-def _compiled(source: str) -> CodeType:
-    """Steps of one shape have one text: only what their names are bound to differs."""
-    return compile(source, "<a step of a population>", "exec")

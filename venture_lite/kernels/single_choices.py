@@ -22,13 +22,8 @@ class SingleChoices:
     def __init__(self, model: Model) -> None:
         self.plans = plans_of(model)
         self._generator = model.trace.rng.bit_generator
-        # site -> how many more of its choices had no plan than had one
-        self._misses: dict[int, int] = {}
-
-    def have_plans(self, node: int) -> bool | None:
-        """Whether choices of this site mostly had plans; None where none was tried."""
-        misses = self._misses.get(node >> 32)
-        return None if misses is None else misses < MOST_MISSES
+        # site -> how many more of its choices had no plan than had one, where one was tried
+        self.misses: dict[int, int] = {}
 
     def could_plan(self, node: int, draws: Drawable) -> bool:
         """Whether the choice has a plan in this state; the moves that it has none for are left to the interpreter."""
@@ -46,7 +41,7 @@ class SingleChoices:
         as before, so that the interpreter draws what was drawn: other draws in place of those that have no plan would
         no longer be from their distribution. An error, too, is located where the interpreter meets it."""
         site = node >> 32
-        misses = self._misses.get(site, 0)
+        misses = self.misses.get(site, 0)
         if misses >= MOST_MISSES:
             return None
         state = self._generator.state
@@ -54,7 +49,7 @@ class SingleChoices:
             found = use(self.plans.plan(node, draws))
         except (Unplanned, VentureError):
             self._generator.state = state
-            self._misses[site] = misses + 1
+            self.misses[site] = misses + 1
             return None
-        self._misses[site] = max(0, misses - 1)
+        self.misses[site] = max(0, misses - 1)
         return found

@@ -224,6 +224,15 @@ def needed(results: list[Any]) -> list[Node]:
     return [found[place] for place in sorted(found)]
 
 
+def depending(results: list[Any], starts: Callable[[Node], bool]) -> set[int]:
+    """The places of those operations on the way to the results that depend on one of the starts, these included."""
+    found: set[int] = set()
+    for node in needed(results):
+        if starts(node) or any(operand.__class__ is Node and operand.place in found for operand in node.operands):
+            found.add(node.place)
+    return found
+
+
 def _name(x: Any) -> str:
     if x.__class__ is not Node:
         return f"({x!r})"

@@ -6,6 +6,7 @@ import contextlib
 import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -104,12 +105,10 @@ class Chains:
         self.defined.clear()
         self.holds, self._marks = False, [0] * len(self.models)
         for model in self.models:
-            model.interrupted = self._is_interrupted
+            # asked at each transition: no call of Python
+            model.interrupted = partial(getattr, self.interruption, "noted")
             model.trace.analyzer.registered = self.registered
             model.trace.analyzer.defined = self.defined
-
-    def _is_interrupted(self) -> bool:
-        return self.interruption.noted
 
     def poll(self) -> None:
         """A point at which a directive can stop."""

@@ -179,7 +179,7 @@ class BundleSweep:
                 writer.renew(node)
         for node in self.bundle.steps[at].absorbing:
             writer.weigh(node)
-        return writer.function(), writer.counts
+        return writer.step(), writer.counts
 
     def _live(self) -> list[list[int]]:
         """For each step: the nodes due by then that a later step reads."""
@@ -242,4 +242,4 @@ class BundleSweep:
                 writer.renew(node)
             else:
                 writer.weigh(node)
-        return writer.function(), writer.counts
+        return writer.step(), writer.counts

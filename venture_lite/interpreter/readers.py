@@ -49,7 +49,7 @@ class RowText:
 
     def row(self, row: Value) -> str:
         """The variable of a row, or its number."""
-        if row.__class__ is Node and row.operation == "load":
+        if row.__class__ is Node and row.place in self.operations.rows:
             self._keep(row)
         return self.name(row)
 

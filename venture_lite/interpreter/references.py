@@ -40,6 +40,8 @@ class Operations(Recording):
         self.objects: list[Any] = []
         # place of a call -> the procedure, and the site and the row where the first call of its kind stands
         self.calls: dict[int, tuple[Deterministic, int, Value]] = {}
+        # places of the rows around rows
+        self.rows: set[int] = set()
         self._numbers: dict[int, int] = {}
 
     def column(self, column: Column) -> int:
@@ -60,6 +62,12 @@ class Operations(Recording):
 
     def load(self, column: Column, row: Value) -> Node:
         return self.record("load", self.column(column), row)
+
+    def environment(self, column: Column, row: Value) -> Node:
+        """The row around a row."""
+        found = self.load(column, row)
+        self.rows.add(found.place)
+        return found
 
     def call(self, record: Deterministic, site: int, row: Value, arguments: Sequence[Value]) -> Value:
         found = self.record("call", self.object(record.scalar), *arguments)
@@ -92,7 +100,7 @@ class References:
                     environment = self._trace.tables[code.index].environment
                     if environment is None or code.parent is None:
                         raise InternalError("a body without an environment reads one")
-                    code, row = code.parent, self._operations.load(environment, row)
+                    code, row = code.parent, self._operations.environment(environment, row)
                 return self._slot(code, slot, row)
 
     def _slot(self, code: Code, index: int, row: Value) -> Value:

@@ -193,7 +193,7 @@ class _PreviewText(RowText):
         self._references = References(trace, self.operations, self._known)
         environment = trace.tables[code.index].environment
         if environment is not None:
-            self.names[self.operations.load(environment, self._row).place] = "r1"
+            self.names[self.operations.environment(environment, self._row).place] = "r1"
 
     def _known(self, site: int, row: Value) -> Value:
         return self.operations.record("name", f"s{site - self._code.first_site}") if row is self._row else None

@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from venture_lite.kernels import compiled, formed
+from venture_lite.kernels import formed
 
 # a shell that starts the tests in the background has them ignore Ctrl-C, and so do the processes that they start
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -18,4 +18,4 @@ def forms_at_once(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatc
     """The runs on many small programs are short: every shape that can be lowered is, at its first transition."""
     if request.path.parent.name in ("generator", "posterior"):
         monkeypatch.setattr(formed, "USES", 1)
-        monkeypatch.setattr(compiled, "LASTING", 1)
+        monkeypatch.setattr(formed, "LASTING", 1)

@@ -27,7 +27,9 @@ from venture_lite.audit.invariants import check
 from venture_lite.blocks.sections import Inputs
 from venture_lite.engines.firefly.firefly import Firefly
 from venture_lite.interpreter.model import Model
-from venture_lite.kernels.plan import Plan
+from venture_lite.kernels.formed import BlockForm
+from venture_lite.kernels.python import Left
+from venture_lite.trace.journal import Journal
 
 BY_NAME = {case.name: case for case in CASES}
 (LOGISTIC_SLOPE,) = (case for case in PREDICTORS if case.name == "logistic_slope")
@@ -252,12 +254,14 @@ def keep_the_expansion(patch: pytest.MonkeyPatch) -> None:
 
 def keep_the_weight(patch: pytest.MonkeyPatch) -> None:
     """What the block weighed last is what it weighs, whatever another kernel has moved."""
-    present = Plan._present
-    patch.setattr(
-        Plan,
-        "_present",
-        lambda self, counts, version: present(self, counts, version if self._kept_at < 0 else self._kept_at),
-    )
+    original = BlockForm.transition
+
+    def transition(self: BlockForm, journal: Journal) -> bool | Left:
+        if self._kept_at >= 0:
+            self._kept_at = journal.version
+        return original(self, journal)
+
+    patch.setattr(BlockForm, "transition", transition)
 
 
 @pytest.mark.slow

@@ -155,19 +155,6 @@ def test_a_program_that_runs_again_makes_no_further_codes() -> None:
     assert len(venture.traces[0].trace.program.codes) == codes
 
 
-def test_a_kept_plan_outlives_accepted_moves(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The rows of a proposal come and go; the transition is prepared once."""
-    from venture_lite.kernels import compiled
-
-    made = []
-    original = compiled.make_plan
-    monkeypatch.setattr(compiled, "make_plan", lambda *given: made.append(1) or original(*given))
-    venture = loaded(NORMAL)
-    draws = venture.infer("(mh default one (lambda (x) (if (flip) (normal x 1) (normal x 2))) 200)")
-    assert draws.statistics[0].accepted > 50
-    assert len(made) == 1
-
-
 def test_several_chains_have_their_own_procedures() -> None:
     venture = loaded(NORMAL + "[assume scale (gamma 2 2)]", chains=2)
     draws = venture.infer("(repeat 20 (do (mh default one (lambda (v) (normal v scale)) 5) (collect x)))")

@@ -9,6 +9,7 @@ from venture_lite import Venture
 from venture_lite.audit.invariants import check
 from venture_lite.audit.snapshot import snapshot
 from venture_lite.errors import VentureError
+from venture_lite.kernels import formed
 
 
 def loaded(program: str, **parameters: object) -> Venture:
@@ -50,12 +51,11 @@ def test_a_discrete_choice_that_comes_later_ends_the_kernel() -> None:
 
 
 def test_candidates_are_weighed_by_one_prepared_transition(monkeypatch: pytest.MonkeyPatch) -> None:
-    from venture_lite.kernels import compiled
-
     made = []
-    original = compiled.make_plan
-    monkeypatch.setattr(compiled, "make_plan", lambda *given: made.append(1) or original(*given))
+    original = formed.lower
+    monkeypatch.setattr(formed, "lower", lambda *given: made.append(1) or original(*given))
     venture = loaded("[assume m (normal 0 1)] for n in 1...50: [observe (normal m 1) {Y[n]}]", Y=np.zeros(50))
+    venture.infer("(slice default one 0.5 10 100)")
     draws = venture.infer("(slice default one 0.5 10 100)")
     assert len(made) == 1
     # every candidate weighs every row

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,18 +18,18 @@ from venture_lite.interpreter.weights import Weight
 from venture_lite.kernels import formed, single_gibbs
 from venture_lite.kernels.checked import Checked
 from venture_lite.kernels.compiled import kernel
-from venture_lite.kernels.plan import Plan
+from venture_lite.kernels.lower import Lowering
 from venture_lite.kernels.reassign import Reassignment
 
 # rows enough to be weighed together
 MANY = Case(
     "many rows",
-    "[assume mu (normal 0 1)] [assume s (gamma 2 2)] for n in 1...20: [observe (normal (* 2 mu) s) {Y[n]}]",
+    "[assume mu (normal 0 1)] [assume s (gamma 2 2)] for n in 1...40: [observe (normal (* 2 mu) s) {Y[n]}]",
     {"mu": "mu"},
     dict,
     ("(mh default one 5)",),
     "",
-    {"Y": np.linspace(-1.0, 2.0, 20)},
+    {"Y": np.linspace(-1.0, 2.0, 40)},
 )
 BY_NAME = {case.name: case for case in (*CASES, MANY)}
 WAYS = ("compiled", "interpreted", "checked")
@@ -85,16 +86,17 @@ def test_weights_may_differ_by_the_rounding_of_their_terms() -> None:
 
 
 def forget_what_absorbs(patch: Patch) -> None:
-    patch.setattr(Plan, "_absorb", lambda self, weight: None)
+    original = Lowering._side
+    patch.setattr(Lowering, "_side", lambda self, state, wide: replace(original(self, state, wide), terms=()))
 
 
 def forget_groups(patch: Patch) -> None:
-    patch.setattr(Plan, "_absorb_groups", lambda self: Weight())
+    patch.setattr(formed._Sites, "__call__", lambda self: 0.0)
 
 
 def leave_old_values(patch: Patch) -> None:
     """What is computed from a principal is not renewed."""
-    patch.setattr(Plan, "_renewed", lambda self, node: self._model.trace.value(node))
+    patch.setattr(Lowering, "_renewed", lambda self, node: self._known({}, node >> 32, self._row_of(node)))
 
 
 def stay_at_the_present_candidate(patch: Patch) -> None:
@@ -118,7 +120,5 @@ def weigh_the_present_as_nothing(patch: Patch) -> None:
 )
 def test_a_broken_fast_way_is_noticed(mutation: Any, name: str, engine: str, monkeypatch: Patch) -> None:
     mutation(monkeypatch)
-    # what is broken makes plans
-    monkeypatch.setattr(formed, "USES", 1_000_000)
     with pytest.raises(InternalError, match="interpreted and compiled transitions differ in"):
         run(BY_NAME[name], engine, 5)

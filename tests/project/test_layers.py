@@ -163,10 +163,10 @@ def test_what_unpacks_nodes_is_found(tmp_path: Path) -> None:
     for room in ("engines", "kernels"):
         (tmp_path / room).mkdir()
         (tmp_path / room / "mh.py").write_text(
-            "from venture_lite.trace.journal import Journal\nfrom venture_lite.kernels.plan import Plan\n"
+            "from venture_lite.trace.journal import Journal\nfrom venture_lite.kernels.formed import Formed\n"
             "site = node >> 32\nvalue = table.columns[0].view[1]\n"
         )
-    told = ["unpacks nodes", "imports trace.journal", "reads columns", "imports kernels.plan"]
+    told = ["unpacks nodes", "imports trace.journal", "reads columns", "imports kernels.formed"]
     assert unpacking(tmp_path) == [f"engines/mh.py {what}" for what in told]
 
 

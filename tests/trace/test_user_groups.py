@@ -17,10 +17,9 @@ from venture_lite.engines.mh import Drift
 from venture_lite.interpreter import scaffold
 from venture_lite.interpreter.kernel import Move
 from venture_lite.interpreter.selection import Selection, Selector
+from venture_lite.interpreter.shape import NoShape, shape_of
 from venture_lite.interpreter.weights import NARROW, Weight, log_density
 from venture_lite.kernels.compiled import kernel
-from venture_lite.kernels.plan import Plan, make_plan
-from venture_lite.kernels.shapes import Shapes
 from venture_lite.trace.borrowed import BorrowedColumn
 from venture_lite.trace.nodes import node_at
 
@@ -102,12 +101,13 @@ def test_a_transition_weighs_the_change_of_the_score(name: str, grouped: bool, m
 def test_what_reads_an_expert_is_one_group() -> None:
     v = loaded("one call")
     model = v.traces[0]
-    plan = make_plan(model, (next(iter(model.trace.scopes["w"].everything())),), Shapes())  # type: ignore[union-attr]
-    assert isinstance(plan, Plan)
-    assert len(plan.order) == 1
-    assert not plan.single
-    (group,) = plan.users
-    assert group.rows.count == plan.rows > NARROW
+    found = shape_of(model.trace, model.trace.scopes["w"].everything()[:1])  # type: ignore[union-attr]
+    assert not isinstance(found, NoShape)
+    shape, binding = found
+    assert len(shape.order) == 1
+    assert not shape.absorbing
+    (group,) = binding.users
+    assert group.rows.count > NARROW
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

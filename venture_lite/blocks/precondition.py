@@ -212,7 +212,7 @@ def _linear(model: Model, block: tuple[int, ...]) -> LinearBlock | None:
     """The block as likelihoods read it through linear predictors, if they do."""
     try:
         sections = Sections.of(model, block)
-        refuse_dependent(model, set(sections.plan.order), block)
+        refuse_dependent(model, set(sections.order), block)
         return LinearBlock(model, sections, block)
     except KernelError:
         return None

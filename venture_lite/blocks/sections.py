@@ -17,15 +17,14 @@ from typing import Any
 import numpy as np
 
 from venture_lite.errors import KernelError, Span, VentureError
-from venture_lite.interpreter.impossible import REJECTING
-from venture_lite.interpreter.model import Model
+from venture_lite.interpreter.impossible import REJECTING, Standing, rejects
+from venture_lite.interpreter.model import FixedValue, Model
 from venture_lite.interpreter.regenerate import Proposal
-from venture_lite.interpreter.shape import NoShape
-from venture_lite.interpreter.sources import parents_of
-from venture_lite.interpreter.weights import NEVER, Group, Weight
-from venture_lite.kernels.plan import Plan, make_plan
-from venture_lite.kernels.shapes import Shapes
+from venture_lite.interpreter.shape import Binding, NoShape, Shape, shape_of
+from venture_lite.interpreter.sources import computed_from, parents_of, source_value
+from venture_lite.interpreter.weights import NEVER, Group, Weight, density_of, log_density
 from venture_lite.program.code import Kind
+from venture_lite.trace.borrowed import BorrowedColumn
 from venture_lite.trace.nodes import node_at, row_of, site_of
 from venture_lite.trace.table import Column
 
@@ -67,54 +66,104 @@ class SectionKind:
 class Sections:
     """The local sections of one block, and the block's two states during a transition."""
 
-    def __init__(self, model: Model, plan: Plan, block: Sequence[int], fewest: int = 2) -> None:
+    def __init__(self, model: Model, shape: Shape, binding: Binding, fewest: int) -> None:
         self.model = model
-        self.plan = plan
-        self.block = set(block)
-        trace = model.trace
+        self._stamp = model.trace.structure_stamp()
+        trace, nodes = model.trace, binding.nodes
+        self.block = {nodes[place]: None for place in shape.principals}
+        # the block and what is computed from it, parents first
+        self.order = [nodes[place] for place in shape.order]
+        # sites all of whose rows are sections
+        self.sites = shape.groups
+        single = [nodes[place] for place in shape.absorbing]
+        self._standing = Standing(trace, [*self.block, *single], shape.groups, binding.users)
         self.kinds: list[SectionKind] = []
-        for site in plan.sites:
+        for site in shape.groups:
             table = trace.tables[trace.program.site_code[site].index]
             rows = table.rows()
             self.kinds.append(SectionKind(model.weights.group(site), None if isinstance(rows, slice) else rows))
         narrow: dict[int, list[int]] = {}
-        for node in plan.single:
+        for node in single:
             narrow.setdefault(site_of(node), []).append(row_of(node))
         for site, found in narrow.items():
             code, slot, _ = trace.decode(node_at(site, 0))
             if code.slots[slot].kind is not Kind.RANDOM:
                 raise KernelError("a choice whose distribution the text does not name depends on the block")
             self.kinds.append(SectionKind(model.weights.group(site), np.array(found)))
-        for users in plan.users:
+        for users in binding.users:
             self.kinds.append(SectionKind(model.weights.users(users), users.rows.array(), users.family))
         self.count = sum(kind.count for kind in self.kinds)
         if self.count < fewest:
             reason = "the scaffold has no border: fewer than two choices depend on the block"
-            raise NoBorder(reason, _span(model, block), "mh")
+            raise NoBorder(reason, _span(model, list(self.block)), "mh")
         self._states: list[tuple[Column, int, Any, int, Any, int]] = []
 
     @classmethod
     def of(cls, model: Model, block: Sequence[int], fewest: int = 2) -> Sections:
         """Raises KernelError, with the reason, where a block has no local sections; NoBorder for less than `fewest`."""
-        plan = make_plan(model, block, Shapes())
-        if isinstance(plan, NoShape):
-            raise KernelError(plan.reason, _span(model, block), "mh")
-        return cls(model, plan, block, fewest)
+        found = shape_of(model.trace, block)
+        if isinstance(found, NoShape):
+            raise KernelError(found.reason, _span(model, block), "mh")
+        return cls(model, *found, fewest)
+
+    def is_valid(self) -> bool:
+        return self._stamp == self.model.trace.structure_stamp()
+
+    def rejects(self, error: VentureError) -> bool:
+        """Whether an error rejects the proposal that met it, which was taken back."""
+        return rejects(self.model, error, self._standing)
 
     def propose(self, proposal: Proposal) -> tuple[float, Weight]:
         """Put new values in place: (log ratio of the proposal, change of the block's own log density).
 
         What the journal holds since takes the block back.
         """
-        plan, trace = self.plan, self.model.trace
-        before = [(trace.column(site_of(node)), row_of(node)) for node in plan.order]
-        old = [(column.view[row], column.stamp) for column, row in before]
-        weight, ratio = plan.propose(proposal)
+        trace = self.model.trace
+        proposal.prepare(trace, self.block)
+        before = [(trace.column(site_of(node)), row_of(node)) for node in self.order]
+        values = [(column.view[row], column.stamp) for column, row in before]
+        old, new, ratio = Weight(), Weight(), 0.0
+        for node in self.block if proposal.counts else ():
+            old.add(log_density(trace, node))
+        for at, node in enumerate(self.order):
+            try:
+                ratio += self._renew(node, proposal, new)
+            except VentureError as error:
+                raise self._standing.judged(error, self._renew_others(at)) from error
         self._states = [
             (column, row, value, stamp, column.view[row], column.stamp)
-            for (column, row), (value, stamp) in zip(before, old, strict=True)
+            for (column, row), (value, stamp) in zip(before, values, strict=True)
         ]
-        return ratio, weight
+        return ratio, new.minus(old)
+
+    def _renew(self, node: int, proposal: Proposal, weight: Weight) -> float:
+        """A new value for one node; of one that is proposed the log ratio, and its log density where it counts."""
+        trace = self.model.trace
+        column, row = trace.column(site_of(node)), row_of(node)
+        if node not in self.block:
+            source = computed_from(trace, node)
+            if source is not None and not isinstance(column, BorrowedColumn):
+                trace.journal.put(column, row, source_value(trace, source))
+            return 0.0
+        operator, arguments = trace.application(node)
+        value, ratio = proposal.propose(node, operator, arguments, column.view[row])
+        if proposal.counts:
+            weight.add(density_of(trace, node, operator, arguments, value))
+        trace.journal.put(column, row, value)
+        return ratio
+
+    def _renew_others(self, failed: int) -> set[int]:
+        """Where a node cannot be renewed: renew the later ones that can be; those that do not have new values."""
+        trace, waiting = self.model.trace, set(self.order[failed:])
+        for node in self.order[failed + 1 :]:
+            if node in self.block or not waiting.isdisjoint(parents_of(trace, node)):
+                continue
+            try:
+                self._renew(node, FixedValue(None), Weight())
+            except VentureError:
+                continue
+            waiting.discard(node)
+        return waiting
 
     def stand_at_old(self) -> None:
         for column, row, value, stamp, _, _ in self._states:
@@ -137,15 +186,15 @@ class Sections:
             self.stand_at_new()
             return kind.terms(positions), old
         except VentureError as error:
-            raise self.plan.judged(error) from error
+            raise self._standing.judged(error, ()) from error
 
     def columns_read_besides(self) -> list[Column]:
         """What the sections read, the block and what is computed from it alone aside."""
-        trace, order = self.model.trace, set(self.plan.order)
+        trace, order = self.model.trace, set(self.order)
         moved = {id(trace.column(site_of(node))) for node in order}
         found = [column for kind in self.kinds for column in kind.group.columns_read() if id(column) not in moved]
         # what else a value that is computed from the block is computed from
-        others = {parent for node in order - self.block for parent in parents_of(trace, node)}
+        others = {parent for node in order - self.block.keys() for parent in parents_of(trace, node)}
         return found + [trace.column(site_of(node)) for node in others - order]
 
     def change_of_all(self) -> Weight:
@@ -165,7 +214,7 @@ class Sections:
         try:
             return [kind.weigh_all() for kind in self.kinds]
         except VentureError as error:
-            judged = self.plan.judged(error)
+            judged = self._standing.judged(error, ())
             if isinstance(judged, REJECTING):
                 return [Weight(NEVER)]
             raise judged from error

@@ -7,7 +7,7 @@ unconstrained coordinate of each choice, with the Jacobian of its transform.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from venture_lite.interpreter.selection import Selection
 from venture_lite.kernels.compiled import kernel
 from venture_lite.language.syntax import Expression
 from venture_lite.procedures.record import Random
-from venture_lite.procedures.transforms import REAL
+from venture_lite.procedures.transforms import REAL, Elementwise
 from venture_lite.trace.trace import Trace
 from venture_lite.values import freeze, show
 
@@ -41,6 +41,7 @@ class Drift:
     def __init__(self, rng: np.random.Generator, sigma: float) -> None:
         self.normal = rng.standard_normal
         self.sigma = sigma
+        self.key: Hashable | None = ("drift", sigma)
         # old arguments of the choices whose support depends on them
         self._bounds: dict[int, tuple[Any, ...]] = {}
 
@@ -86,6 +87,14 @@ class Drift:
             value = transform.from_free(free + self.step_of_number(node), arguments)
         return value, transform.log_jacobian(value, arguments) - transform.log_jacobian(old, before)
 
+    def formula(self, over: Any, rng: Any, record: Random, old: Any, before: Any, arguments: Any) -> Any:
+        transform = record.transform
+        if not isinstance(transform, Elementwise):
+            return None
+        free_of, value_of, log_slope = map(over, (transform.free_of, transform.value_of, transform.log_slope))
+        value = value_of(free_of(old, *before) + self.sigma * rng.standard_normal(), *arguments)
+        return value, log_slope(value, *arguments) - log_slope(old, *before)
+
 
 class PreconditionedDrift(Drift):
     """A Gaussian random walk of the whole block, `sigma` times a preconditioner's factor times standard normals."""
@@ -93,6 +102,8 @@ class PreconditionedDrift(Drift):
     def __init__(self, rng: np.random.Generator, sigma: float, preconditioner: Preconditioner) -> None:
         super().__init__(rng, sigma)
         self.preconditioner = preconditioner
+        # the steps depend on what the preconditioner has learned
+        self.key = None
         # node -> its part of this transition's step
         self._steps: dict[int, np.ndarray] = {}
 
@@ -103,6 +114,9 @@ class PreconditionedDrift(Drift):
         step = self.sigma * (root @ self.normal(len(root)))
         density = self.preconditioner.densities.of(nodes)
         self._steps = {node: step[density.coordinates_of(node)] for node in nodes}
+
+    def formula(self, *of: Any) -> None:
+        """The steps of a block are drawn together."""
 
     def step_of_number(self, node: int) -> float:
         return float(self._steps[node][0])

@@ -57,7 +57,7 @@ class OwnProposal(BlockKernel):
         super().__init__(density.model)
         self.density = density
         self.warn = warn
-        self._moves = kernel(self.model, Move(self, self._decide))
+        self._moves = kernel(self.model, Move(self, self._decide, looks=True))
         self._metropolis = Metropolis(self.model)
         # of the transition under way
         self._block: list[int] = []

@@ -33,18 +33,12 @@ class Slice(BlockKernel):
         super().__init__(model)
         self.width = width
         self.most_steps = most_steps
-        # the coordinate that is being moved, and what puts it at a candidate
-        self._coordinate = Coordinate(model.trace)
-        self._candidates = kernel(model, Move(self._coordinate, self._decide))
-        # the slice: log weights, relative to the current state's, above this
-        self._level = 0.0
-        # whether the last candidate lay in the slice, and whether one that does is to be moved to
-        self._inside = False
-        self._moves = False
+        self._candidates = model.kept.lasting(Candidates, model)
+        self._before = self._candidates.kernel.rows
 
     @property
     def rows(self) -> int:
-        return self._candidates.rows
+        return self._candidates.kernel.rows - self._before
 
     def refuse(self, nodes: list[int]) -> None:
         refuse_discrete("slice", "gibbs, or mh")(self.model, nodes)
@@ -52,7 +46,7 @@ class Slice(BlockKernel):
     def course(self, nodes: list[int], at: Selection) -> Course:
         """That of the first choice which has no plan, if there is one: a slice moves them one after the other."""
         self.refuse(nodes)
-        courses = [self._candidates.course([node], at) for node in nodes]
+        courses = [self._candidates.kernel.course([node], at) for node in nodes]
         return next((course for course in courses if course.reason is not None), courses[0])
 
     def step(self, nodes: list[int], at: Selection) -> bool:
@@ -73,10 +67,10 @@ class Slice(BlockKernel):
 
     def _update(self, node: int, index: int, at: Selection) -> bool:
         """Draw one coordinate from the slice below the current state's density."""
-        rng = self.model.trace.rng
-        self._coordinate.stand_at(node, index)
-        start = self._coordinate.start
-        self._level = -rng.standard_exponential()
+        rng, candidates = self.model.trace.rng, self._candidates
+        candidates.coordinate.stand_at(node, index)
+        start = candidates.coordinate.start
+        candidates.level = -rng.standard_exponential()
         left = start - self.width * rng.random()
         right = left + self.width
         steps = int(self.most_steps * rng.random())
@@ -84,7 +78,7 @@ class Slice(BlockKernel):
         right = self._step_out(right, self.width, self.most_steps - 1 - steps, at)
         while True:
             candidate = left + rng.random() * (right - left)
-            if self._lies_inside(candidate, at, moves=True):
+            if candidates.lie_inside(candidate, at, moves=True):
                 return candidate != start
             if candidate == start or not left < candidate < right:
                 # the interval has shrunk to the current state, but for rounding
@@ -97,19 +91,36 @@ class Slice(BlockKernel):
         return (candidate, right) if candidate < start else (left, candidate)
 
     def _step_out(self, end: float, step: float, most: int, at: Selection) -> float:
-        while most > 0 and self._lies_inside(end, at, moves=False):
+        while most > 0 and self._candidates.lie_inside(end, at, moves=False):
             end += step
             most -= 1
         return end
 
-    def _lies_inside(self, candidate: float, at: Selection, moves: bool) -> bool:
+
+class Candidates:
+    """Puts one coordinate at candidates, each weighed against the slice. A model has one, whose kernel has learned the
+    blocks that it met."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        # the coordinate that is being moved
+        self.coordinate = Coordinate(model.trace)
+        self.kernel = kernel(model, Move(self.coordinate, self._decide))
+        # the slice: log weights, relative to the current state's, above this
+        self.level = 0.0
+        # whether the last candidate lay in the slice, and whether one that does is to be moved to
+        self._inside = False
+        self._moves = False
+
+    def lie_inside(self, candidate: float, at: Selection, moves: bool) -> bool:
+        """Whether a candidate lies in the slice; the coordinate moves there if it does and is to."""
         self.model.poll()
-        self._coordinate.at, self._moves = candidate, moves
-        self._candidates.step([self._coordinate.node], at)
+        self.coordinate.at, self._moves = candidate, moves
+        self.kernel.step([self.coordinate.node], at)
         return self._inside
 
     def _decide(self, weight: Weight) -> bool:
-        self._inside = weight.impossible < 0 or (weight.impossible == 0 and weight.total > self._level)
+        self._inside = weight.impossible < 0 or (weight.impossible == 0 and weight.total > self.level)
         return self._inside and self._moves
 
 

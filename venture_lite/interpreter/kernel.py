@@ -160,6 +160,8 @@ class Move:
 
     proposal: Proposal
     decide: Decide
+    # whether the decision looks at the new state, which then has to stand
+    looks: bool = False
 
 
 class Metropolis:
@@ -179,6 +181,7 @@ class Resimulation:
     """A proposal from the choice's own distribution, given its parents' new values."""
 
     counts = False
+    key = "prior"
 
     def __init__(self, model: Model) -> None:
         self.trace = model.trace
@@ -188,6 +191,9 @@ class Resimulation:
 
     def propose(self, node: int, operator: Any, arguments: tuple[Any, ...], old: Any) -> tuple[Any, float]:
         return simulate_anew(self.trace, node, operator, arguments), 0.0
+
+    def formula(self, over: Any, rng: Any, record: Any, old: Any, before: Any, arguments: Any) -> Any:
+        return over(record.simulate)(rng, *arguments), 0.0
 
 
 class Interpreted(BlockKernel):

@@ -13,9 +13,9 @@ same other applications present, whichever way a transition goes.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from venture_lite.errors import InternalError, KernelError, LimitError, VentureError
 from venture_lite.interpreter.evidence import take_in
@@ -24,6 +24,7 @@ from venture_lite.interpreter.impossible import REJECTING, Standing
 from venture_lite.interpreter.machine import Machine
 from venture_lite.interpreter.scaffold import Scaffold
 from venture_lite.interpreter.weights import KeptWeights, Weight, count_if_impossible, density_of, log_density
+from venture_lite.procedures.record import Random
 from venture_lite.program.code import Code, Kind
 from venture_lite.trace.keys import KeyIndex
 from venture_lite.trace.runtime import Exchangeable
@@ -42,6 +43,27 @@ class Proposal(Protocol):
 
     def propose(self, node: int, operator: Any, arguments: tuple[Any, ...], old: Any) -> tuple[Any, float]:
         """(new value, log of the ratio of proposal densities, reverse over forward; Jacobians included)."""
+
+
+@runtime_checkable
+class Formulated(Proposal, Protocol):
+    """A proposal that is arithmetic on numbers, where their distributions allow it."""
+
+    @property
+    def key(self) -> Hashable | None:
+        """Equal keys mean equal proposals in all states of a model; None where that cannot be said."""
+
+    def formula(
+        self,
+        over: Callable[[Callable[..., Any]], Callable[..., Any]],
+        rng: Any,
+        record: Random,
+        old: Any,
+        before: Sequence[Any],
+        arguments: Sequence[Any],
+    ) -> tuple[Any, Any] | None:
+        """What `propose` gives, of a value and of its arguments before and now; None where that is no arithmetic.
+        `over` makes a function of the numeric namespace one of what these are."""
 
 
 class Regenerator:

@@ -9,23 +9,22 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from venture_lite.interpreter.kernel import INTERPRETED, BlockKernel, Course, Drawing, Interpreted, Move, Resimulation
-from venture_lite.interpreter.model import FixedValue, Model
+from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.selection import Selection
 from venture_lite.interpreter.shape import NoShape, shape_of
 from venture_lite.interpreter.tally import Tally
 from venture_lite.kernels.checked import Checked, Witness
-from venture_lite.kernels.formed import BlockForm, forms_of
-from venture_lite.kernels.plan import Plan, make_plan
-from venture_lite.kernels.python import UNDRAWN, Left
-from venture_lite.kernels.shapes import Shapes
+from venture_lite.kernels.formed import UNBEGUN, Forms, Resumed, Way, forms_of
+from venture_lite.kernels.lower import NoForm, lower
+from venture_lite.kernels.python import Left
 from venture_lite.kernels.single_choices import MOST_MISSES
 from venture_lite.kernels.single_gibbs import SingleGibbs
 from venture_lite.kernels.single_mh import SingleMH
 from venture_lite.trace.scopes import SEVERAL
 
-PLANNED = "planned"
+FORMED = "compiled"
 PLANNED_ALONE = "planned for one choice, where no family comes or goes"
-"""The ways of transitions that are made from plans."""
+"""The ways of transitions that are made by forms and from plans."""
 
 
 def kernel(model: Model, move: Move) -> BlockKernel:
@@ -50,19 +49,13 @@ def drawing(model: Model, kind: Callable[[Model], Drawing]) -> Drawing:
     return Checked(CompiledDrawing(kind(model)), interpreted, type(interpreted).__name__, None)
 
 
-MOST_KEPT = 10_000
-"""Blocks whose plans or forms are kept."""
 POLL_EVERY = 64
 """Transitions between two points at which an interruption can come."""
 
 
-LASTING = 4
-"""A plan that was used so often will be again: where structure changes, most are made for once."""
-
-
 class Compiled(BlockKernel):
-    """Transitions by a move: from a plan that is kept, where they change no structure; single choices that name
-    families by theirs."""
+    """Transitions by a move: by its form, where they change no structure; single choices that name families by their
+    plans."""
 
     def __init__(self, interpreted: Interpreted) -> None:
         super().__init__(interpreted.model)
@@ -71,16 +64,12 @@ class Compiled(BlockKernel):
         # for blocks of one choice whose move changes structure, where its proposal is its own distribution
         self._single = SingleMH(self.model, move.decide) if isinstance(move.proposal, Resimulation) else None
         self._forms = forms_of(self.model, move)
-        self._shapes = Shapes() if self._forms is None else self._forms.shapes
-        self._plans: dict[tuple[int, ...], Plan] = {}
-        # the site of a block's first choice -> blocks there since the last that had a plan worth making
-        self._misses: dict[int, int] = {}
-        # absorbing choices weighed by plans
-        self._planned = 0
+        # absorbing choices weighed by forms
+        self._weighed = 0
 
     @property
     def rows(self) -> int:
-        return self._planned + self._interpreted.rows + (0 if self._single is None else self._single.rows)
+        return self._weighed + self._interpreted.rows + (0 if self._single is None else self._single.rows)
 
     def run(self, selection: Selection, times: int, tally: Tally) -> int:
         if selection.selector.kind != "one" or self._forms is None:
@@ -88,7 +77,7 @@ class Compiled(BlockKernel):
         before = tally.transitions
         with tally.task(times):
             while (done := tally.transitions - before) < times:
-                if self._run_formed(selection, times - done, tally):
+                if self._run_formed(self._forms, selection, times - done, tally):
                     tally.progress.advance(tally.transitions - before)
                     continue
                 for nodes in selection.blocks(times, tally, done):
@@ -100,10 +89,9 @@ class Compiled(BlockKernel):
                     break
         return tally.transitions - before
 
-    def _run_formed(self, selection: Selection, times: int, tally: Tally) -> int:
+    def _run_formed(self, forms: Forms, selection: Selection, times: int, tally: Tally) -> int:
         """Make up to so many transitions of blocks that are drawn, while they have forms; how many were made."""
-        assert self._forms is not None
-        model, scope, forms, ready = self.model, selection.found(), self._forms, self._forms.ready()
+        model, scope, ready = self.model, selection.found(), forms.ready()
         if not ready or scope is None or not scope.block_count() or model.transactions:
             return 0
         draw, journal = scope.drawing(model.trace.rng), model.trace.journal
@@ -115,7 +103,7 @@ class Compiled(BlockKernel):
             if form is None:
                 tally.count(self.step(scope.members(selection.key), selection))
                 return done + 1
-            self._planned += form.terms
+            self._weighed += form.terms
             moved = form.transition(journal)
             if isinstance(moved, Left):
                 tally.count(self._left(moved, [node], selection))
@@ -129,63 +117,42 @@ class Compiled(BlockKernel):
             if misses < MOST_MISSES and (moved := single.step(nodes[0], at)) is not None:
                 return moved
             single = None
-        plan = self._plan(tuple(nodes))
-        if plan is not None:
-            return self._planned_step(plan, nodes, at)
-        if single is not None and (moved := single.step(nodes[0], at)) is not None:
-            return moved
-        return self._interpreted.step(nodes, at)
+        moved = self._by_form(nodes, at)
+        if moved is None and single is not None:
+            moved = single.step(nodes[0], at)
+        return self._interpreted.step(nodes, at) if moved is None else moved
+
+    def _by_form(self, nodes: list[int], at: Selection) -> bool | None:
+        """Move a block that has a form; None where nothing was done."""
+        form = None if self._forms is None or self.model.transactions else self._forms.of(nodes)
+        if form is None:
+            return None
+        if isinstance(form, Way):
+            return self._interpreted.step(nodes, at)
+        self._weighed += form.terms
+        moved = form.transition(self.model.trace.journal)
+        return self._left(moved, nodes, at) if isinstance(moved, Left) else moved
 
     def course(self, nodes: list[int], at: Selection) -> Course:
+        if self._forms is None:
+            return Course(INTERPRETED, "the proposal is weighed in the new state")
         found = shape_of(self.model.trace, nodes)
         if not isinstance(found, NoShape):
-            return Course(PLANNED)
+            try:
+                lower(self.model.trace, self._move.proposal, *found)
+            except NoForm as none:
+                return Course(INTERPRETED, none.reason)
+            return Course(FORMED)
         single = self._single
         if single is not None and len(nodes) == 1 and single.choices.could_plan(nodes[0], single.draws(at)):
             return Course(PLANNED_ALONE)
         return Course(INTERPRETED, found.reason, found.place)
 
-    def _planned_step(self, plan: Plan, nodes: list[int], at: Selection) -> bool:
-        self._planned += plan.rows
-        form = self._form_of(plan, nodes)
-        if form is None or self.model.transactions:
-            return plan.transition(self._move.proposal, self._move.decide)
-        moved = form.transition(self.model.trace.journal)
-        return moved if isinstance(moved, bool) else self._left(moved, nodes, at)
-
-    def _form_of(self, plan: Plan, nodes: list[int]) -> BlockForm | None:
-        plan.uses += 1
-        # a shape that another block cannot have is worth nothing until its own block has used it
-        if len(nodes) > 1 or self._forms is None or (plan.shape.hops is None and plan.uses < LASTING):
-            return None
-        return self._forms.of(nodes[0], plan.shape, plan.binding)
-
     def _left(self, left: Left, nodes: list[int], at: Selection) -> bool:
         """A transition that a form left, made by the interpreter."""
-        if left.proposed is UNDRAWN:
+        if left is UNBEGUN:
             return self._interpreted.step(nodes, at)
-        return Interpreted(self.model, Move(FixedValue(left.proposed, counts=False), self._move.decide)).step(nodes, at)
-
-    def _plan(self, block: tuple[int, ...]) -> Plan | None:
-        plan = self._plans.get(block)
-        if plan is not None and plan.is_valid():
-            return plan
-        site = block[0] >> 32
-        misses = self._misses.get(site, 0)
-        self._misses[site] = misses + 1
-        if misses & (misses - 1):
-            # the next one is tried after as many as were passed over or had none
-            return None
-        made = make_plan(self.model, block, self._shapes)
-        if isinstance(made, NoShape):
-            self._plans.pop(block, None)
-            return None
-        if plan is None or plan.uses >= LASTING or made.pays_at_once():
-            self._misses[site] = 0
-        if len(self._plans) > MOST_KEPT:
-            self._plans.clear()
-        self._plans[block] = made
-        return made
+        return Interpreted(self.model, Move(Resumed(self._move.proposal, left), self._move.decide)).step(nodes, at)
 
 
 class CompiledDrawing(Drawing):

@@ -1,14 +1,14 @@
 """The form of a transition: what it computes, typed by its operations, before it is text of any language.
 
 A form is made once for a shape (`lower.py`) and printed by `python.py`. Its values are the operations of
-`procedures/straight_line.py`, in which densities and simulators are written already, and three more: *load* reads a
-column in a row, *call* applies a function of the language, *row* is the row of a place of the shape. Equal operations
-are one value.
+`procedures/straight_line.py`, in which densities and simulators are written already, those of references
+(`interpreter/references.py`), and more: *row* is the row of a place of the shape, *each* and *first* are rows of a
+loop, *fresh* calls what draws, *part* takes one of the values that it gives. Equal operations are one value.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,14 @@ from venture_lite.trace.table import Column
 
 Value = Any
 """A node, or a number that is known beforehand."""
+
+
+class Failed(Exception):
+    """A proposal met an error; what it had drawn is spent."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(str(error))
+        self.error = error
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,17 +65,30 @@ class Side:
 
 
 @dataclass(frozen=True, slots=True)
+class Propose:
+    """A principal's new value, and the logarithm of the ratio of the proposal's densities, backwards over forwards."""
+
+    # what arguments of the proposal must pass before it is drawn
+    demands: tuple[Demand, ...]
+    value: Value
+    ratio: Value
+
+
+@dataclass(frozen=True, slots=True)
 class Form:
     """A transition of Metropolis and Hastings that keeps all structure."""
 
-    # what arguments of the proposal must pass before anything is drawn
-    before: tuple[Demand, ...]
-    # the proposed value, and the logarithm of the ratio of the proposal's densities, backwards over forwards
-    proposed: Value
-    ratio: Value
+    # parents first
+    proposals: tuple[Propose, ...]
     old: Side
     new: Side
     stores: tuple[Store, ...]
+    # whether more rows absorb than are weighed one by one: columns weigh them, once the new values stand in place
+    wide: bool
+    # whether the proposal is called, and has to look at the old state first
+    prepares: bool
+    # (number of a loop, column) that must be the same in all its rows, and is read in the first
+    alike: tuple[tuple[int, Column], ...]
     # columns that loads read, by number
     columns: tuple[Column, ...]
     # functions that calls apply, and constants that are no numbers, by number
@@ -79,27 +100,32 @@ class Form:
 
     def _lines(self) -> Iterator[str]:
         told: set[int] = set()
-        for demand in self.before:
-            yield from operations(demand.value, told)
-            yield f"demand {demand.test.format(x=name_of(demand.value))}"
-        yield from operations(self.proposed, told)
-        yield f"propose {name_of(self.proposed)}, ratio {name_of(self.ratio)}"
+        for proposal in self.proposals:
+            yield from _demanded(proposal.demands, told)
+            yield from operations(proposal.value, told)
+            yield from operations(proposal.ratio, told)
+            yield f"propose {name_of(proposal.value)}, ratio {name_of(proposal.ratio)}"
         for what, side in (("old", self.old), ("new", self.new)):
-            for demand in side.demands:
-                yield from operations(demand.value, told)
-                yield f"demand {demand.test.format(x=name_of(demand.value))}"
+            yield from _demanded(side.demands, told)
             for value in side.terms:
                 yield from operations(value, told)
                 yield f"add {name_of(value)} to {what}"
             for loop in side.loops:
                 yield f"for each {name_of(loop.each)}"
-                inside = [line for demand in loop.demands for line in operations(demand.value, told)]
-                inside += [f"demand {demand.test.format(x=name_of(demand.value))}" for demand in loop.demands]
-                inside += operations(loop.term, told)
+                inside = [*_demanded(loop.demands, told), *operations(loop.term, told)]
                 yield from (f"    {line}" for line in inside)
                 yield f"    add {name_of(loop.term)} to {what}"
         for store in self.stores:
+            yield from operations(store.value, told)
             yield f"store {name_of(store.value)} in place {store.place}"
+        if self.wide:
+            yield "add the columns of all other rows"
+
+
+def _demanded(demands: Iterable[Demand], told: set[int]) -> Iterator[str]:
+    for demand in demands:
+        yield from operations(demand.value, told)
+        yield f"demand {demand.test.format(x=name_of(demand.value))}"
 
 
 def name_of(value: Value) -> str:

@@ -7,80 +7,202 @@ What it leaves goes to the interpreter with the value that was proposed, so that
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from enum import Enum
 from functools import partial
+from typing import Any
 
-from venture_lite.interpreter.kernel import Decide, Metropolis, Move, Resimulation
+from venture_lite.interpreter.kernel import Metropolis, Move
 from venture_lite.interpreter.model import Model
-from venture_lite.interpreter.shape import Binding, Shape
+from venture_lite.interpreter.regenerate import Formulated, Proposal
+from venture_lite.interpreter.scaffold import UserGroup
+from venture_lite.interpreter.shape import Binding, NoShape, Shape
 from venture_lite.kernels.form import Form
 from venture_lite.kernels.lower import NoForm, lower, rows_of
-from venture_lite.kernels.python import UNDRAWN, Left, Printed, printed
+from venture_lite.kernels.python import Left, Printed, printed
 from venture_lite.kernels.shapes import Shapes
 from venture_lite.trace.journal import Journal
-from venture_lite.trace.table import ROW_MASK, STAMPS, Column
+from venture_lite.trace.table import ROW_MASK, Column
+from venture_lite.trace.trace import Trace
 
 
 class Formed:
     """The form of one shape, printed; good while its columns stay the arrays that they are."""
 
-    __slots__ = ("_views", "form", "printed", "stored", "terms")
+    __slots__ = ("_views", "form", "model", "move", "printed", "shape", "terms")
 
-    def __init__(self, model: Model, form: Form, places: int, decide: Decide) -> None:
-        self.form = form
-        self.printed: Printed = printed(form, model.trace.rng, places, decide)
+    def __init__(self, model: Model, move: Move, shape: Shape, form: Form) -> None:
+        self.model, self.move, self.shape, self.form = model, move, shape, form
+        self.printed: Printed = printed(form, model.trace.rng, len(shape.sites), move.decide)
         self._views = [(column, column.view) for column in form.columns]
-        self.terms = len(form.new.terms)
-        self.stored = [form.columns[store.column] for store in form.stores]
+        # single choices that absorb
+        self.terms = len(shape.absorbing)
 
     def holds(self) -> bool:
         """Whether no column has grown or changed its kind since."""
         return all(column.view is view for column, view in self._views)
 
+    def fits(self) -> bool:
+        """Whether what loops read in their first rows is the same in all of them, where rows have come or gone."""
+        loops = {number: rows_of(self.model.trace, self.shape.groups[number]) for number, _ in self.form.alike}
+        return all(len({column.view[row] for row in loops[number]}) == 1 for number, column in self.form.alike)
+
+    def bound(self, binding: Binding) -> BlockForm:
+        """The form of a block whose nodes stand in the shape's places."""
+        rows = [node & ROW_MASK for node in binding.nodes]
+        model, sites = self.model, self.shape.groups
+        groups = [rows_of(model.trace, site) for site in sites]
+        wide = sum(map(len, groups)) + sum(users.rows.count for users in binding.users)
+        given = (_Sites(model, sites), _Users(model, binding.users)) if self.form.wide else groups
+        return BlockForm(self, rows, given, wide)
+
+
+class Impossible(Exception):
+    """Rows that are weighed by columns hold an impossible one."""
+
+
+class _Sites:
+    """Weighs all rows of some sites, in the state that stands."""
+
+    def __init__(self, model: Model, sites: Sequence[int]) -> None:
+        self._weigh, self._sites = model.weights.all_rows, sites
+
+    def __call__(self) -> float:
+        total = 0.0
+        for site in self._sites:
+            weight = self._weigh(site)
+            if weight.impossible:
+                raise Impossible
+            total += weight.total
+        return total
+
+
+class _Users:
+    """Weighs the users of some families, in the state that stands."""
+
+    def __init__(self, model: Model, users: Sequence[UserGroup]) -> None:
+        self._weights, self._users = model.weights, users
+
+    def __call__(self) -> float:
+        total = 0.0
+        for group in self._users:
+            weight = self._weights.users(group).weigh(group.rows.array())
+            if weight.impossible:
+                raise Impossible
+            total += weight.total
+        return total
+
 
 class BlockForm:
     """The form of a block's shape with the block's rows."""
 
-    __slots__ = ("_kept", "_kept_at", "_step", "_stored", "_weigh", "terms")
+    __slots__ = ("_formed", "_kept", "_kept_at", "_rows", "_step", "_weigh", "terms", "uses")
 
-    def __init__(self, formed: Formed, rows: Iterable[int], groups: Sequence[list[int]] = ()) -> None:
+    def __init__(self, formed: Formed, rows: Sequence[int], given: Sequence[Any] = (), wide: int = 0) -> None:
         weigh, step = formed.printed
-        self._weigh, self._step = partial(weigh, *rows, *groups), partial(step, *rows, *groups)
-        self._stored = formed.stored
-        # absorbing choices that a transition weighs
-        self.terms = formed.terms + sum(map(len, groups))
+        self._weigh, self._step = partial(weigh, *rows, *given), partial(step, *rows, *given)
+        self._formed, self._rows = formed, rows
+        self.uses = 0
+        # rows of absorbing choices that a transition weighs
+        self.terms = formed.terms + wide
         # what the present state counts, as of a version of the trace
         self._kept = 0.0
         self._kept_at = -1
 
     def transition(self, journal: Journal) -> bool | Left:
         """Whether the transition was accepted; Left where the interpreter is to make it."""
+        self.uses += 1
         if self._kept_at != journal.version:
             try:
                 self._kept = self._weigh()
             except Exception:
-                return Left(UNDRAWN)
+                return UNBEGUN
             if not math.isfinite(self._kept):
-                return Left(UNDRAWN)
+                return UNBEGUN
             self._kept_at = journal.version
+        if self._formed.form.prepares:
+            self._prepare()
         new = self._step(self._kept)
         if new is None:
             return False
         if isinstance(new, Left):
             return new
         journal.version += 1
-        for column in self._stored:
-            column.stamp = next(STAMPS)
         self._kept, self._kept_at = new, journal.version
         return True
+
+    def _prepare(self) -> None:
+        """Let the proposal look at the block."""
+        formed = self._formed
+        sites = formed.shape.sites
+        principals = [sites[place] << 32 | self._rows[place] for place in formed.shape.principals]
+        formed.move.proposal.prepare(formed.model.trace, principals)
+
+
+UNBEGUN = Left(())
+"""The proposal has not looked at the state."""
+
+
+class Resumed:
+    """A proposal of which some values were drawn, in order, and which then may have met an error."""
+
+    def __init__(self, proposal: Proposal, left: Left) -> None:
+        self.counts = proposal.counts
+        self._proposal, self._drawn, self._error = proposal, list(reversed(left.drawn)), left.error
+
+    def prepare(self, trace: Trace, principals: Iterable[int]) -> None:
+        """That was done before anything was drawn."""
+
+    def propose(self, node: int, operator: Any, arguments: tuple[Any, ...], old: Any) -> tuple[Any, float]:
+        if self._drawn:
+            value, ratio = self._drawn.pop()
+            return value, ratio
+        if self._error is not None:
+            raise self._error
+        return self._proposal.propose(node, operator, arguments, old)
 
 
 MOST_BLOCKS = 10_000
 """Blocks whose forms are kept."""
 MOST_SHAPES = 1000
-"""Of so many those without a form are forgotten: where structure changes, shapes may be new ones again and again."""
+"""Where structure changes, shapes may be new ones again and again: of so many those without a form are forgotten."""
 USES = 8
 """A shape is lowered when it has been used so often: to print it takes as long as some fifty transitions."""
+
+
+class Way(Enum):
+    WAITS = "the interpreter's, until the shape has been used more often"
+
+
+LASTING = 4
+"""A form that was used so often between two changes of structure was worth a walk over what reads its block."""
+
+
+@dataclass(slots=True)
+class Looked:
+    """What looks at the blocks of a site came to: where structure changes with every other transition, most are made
+    for nothing."""
+
+    # states of the structure in which there was no form that lasted, since the last in which there was
+    misses: int = 0
+    # the present state, and how often a form was asked for in it
+    stamp: tuple[int, int] = (-1, -1)
+    asked: int = 0
+    found: Way | None = None
+
+    def is_passed_over(self, stamp: tuple[int, int]) -> bool:
+        """Whether the site is not looked at: after a miss as many states are passed over as were since the last form
+        that lasted, unless a state stays."""
+        if stamp != self.stamp:
+            self.stamp, self.asked = stamp, 0
+            self.misses += 1
+        self.asked += 1
+        return bool(self.misses & (self.misses - 1)) and self.asked <= USES
+
+
+Block = int | tuple[int, ...]
+"""The choices of a block, of one choice the node."""
 
 
 class Forms:
@@ -89,92 +211,133 @@ class Forms:
     def __init__(self, model: Model, move: Move) -> None:
         self._model = model
         self._move = move
-        self.shapes = Shapes()
+        self._shapes = Shapes()
         # the state of `Column.reshaped` up to which all forms are known to hold
         self._seen = -1
-        # by identity, since every plan of a shape holds the same one: the shape with its form, or with how often it was
-        # used, or None where it has no form
+        # by identity: the shape with its form, or with how often it was used, or None where it has no form
         self._known: dict[int, tuple[Shape, Formed | int | None]] = {}
-        # the forms of blocks of one choice, as of a state of the trace's structure
-        self._ready: dict[int, BlockForm] = {}
+        # as of a state of the trace's structure: the forms of blocks, and those for which readers were walked
+        self._ready: dict[Block, BlockForm] = {}
+        self._walked: list[tuple[Looked, BlockForm]] = []
+        # blocks that have none
+        self._without: set[Block] = set()
+        # by the site of a block's first choice
+        self._looked: dict[int, Looked] = {}
         self._ready_at = (-1, -1)
 
-    def ready(self) -> dict[int, BlockForm]:
-        """The forms of blocks of one choice that are good as the trace stands."""
+    def ready(self) -> dict[Block, BlockForm]:
+        """The forms of blocks that are good as the trace stands."""
         stamp = self._model.trace.structure_stamp()
-        if self._ready and (stamp != self._ready_at or not self._hold()):
+        if stamp != self._ready_at:
             self._ready.clear()
-        if stamp[0] != self._ready_at[0]:
-            self._known.clear()
-        self._ready_at = stamp
+            for looked, form in self._walked:
+                if form.uses >= LASTING:
+                    looked.misses = 0
+            self._walked.clear()
+            self._without.clear()
+            if stamp[0] != self._ready_at[0]:
+                self._known.clear()
+            self._ready_at = stamp
+        if self._seen != Column.reshaped:
+            stale = [key for key, (_, known) in self._known.items() if isinstance(known, Formed) and not known.holds()]
+            for key in stale:
+                del self._known[key]
+            if stale:
+                self._ready.clear()
+            self._seen = Column.reshaped
         return self._ready
-
-    def _hold(self) -> bool:
-        """Whether every form still reads the memory that its columns have; those that do not are forgotten."""
-        if self._seen == Column.reshaped:
-            return True
-        stale = [key for key, (_, known) in self._known.items() if isinstance(known, Formed) and not known.holds()]
-        for key in stale:
-            del self._known[key]
-        self._seen = Column.reshaped
-        return not stale
 
     def bind(self, node: int) -> BlockForm | None:
         """The form of a block that was not met yet, where another block had one of the same shape, of single choices
         alone: a few hops from its choice, however many blocks there are."""
-        found = self.shapes.bound(node)
+        found = self._shapes.bound(node)
         if found is None:
             return None
-        shape, rows = found
-        _, known = self._known.get(id(shape), (shape, None))
-        if not isinstance(known, Formed) or shape.groups:
-            return None
-        return self._put(node, BlockForm(known, rows))
+        _, known = self._known.get(id(found[0]), (None, None))
+        return self._put(node, BlockForm(known, found[1])) if isinstance(known, Formed) else None
 
-    def of(self, node: int, shape: Shape, binding: Binding) -> BlockForm | None:
-        """The form of a block of this shape, once the shape has been used often enough, if it has one."""
-        form = self.ready().get(node)
+    def of(self, nodes: Sequence[int]) -> BlockForm | Way | None:
+        """The form of a block, if it has one; WAITS until its shape has been used often enough."""
+        block: Block = nodes[0] if len(nodes) == 1 else tuple(nodes)
+        form = self.ready().get(block)
+        site = nodes[0] >> 32
+        if form is None and len(nodes) == 1 and site in self._shapes.by_site:
+            form = self.bind(nodes[0])
         if form is not None:
             return form
+        looked = self._looked.get(site) or self._looked.setdefault(site, Looked())
+        if block in self._without or looked.is_passed_over(self._ready_at):
+            return looked.found
+        found = self._shapes.shape_of(self._model.trace, nodes)
+        known = None if isinstance(found, NoShape) else self._used(*found)
+        looked.found = None if known is None else Way.WAITS
+        if isinstance(found, NoShape) or not isinstance(known, Formed):
+            if known is None and len(self._without) < MOST_BLOCKS:
+                self._without.add(block)
+            elif known != 1:
+                # a shape that comes again will be lowered soon
+                looked.misses = 0
+            return looked.found
+        form = self._put(block, known.bound(found[1]))
+        if found[0].users:
+            # a walk over what reads the block, and this transition, take less time than the interpreter
+            looked.misses = 0
+        else:
+            self._walked.append((looked, form))
+        return form
+
+    def _put(self, block: Block, form: BlockForm) -> BlockForm:
+        if len(self._ready) < MOST_BLOCKS:
+            self._ready[block] = form
+        return form
+
+    def _used(self, shape: Shape, binding: Binding) -> Formed | int | None:
+        """The form of a shape that is used once more, or how often it was."""
         _, known = self._known.get(id(shape), (shape, 0))
+        if isinstance(known, Formed) and not known.fits():
+            known = USES
         if isinstance(known, int):
             known += 1
             if known >= USES:
                 known = self._formed(shape, binding)
-            self._enter(shape, known)
-        if not isinstance(known, Formed):
-            return None
-        groups = [rows_of(self._model.trace, site) for site in shape.groups]
-        return self._put(node, BlockForm(known, [node & ROW_MASK for node in binding.nodes], groups))
-
-    def _put(self, node: int, form: BlockForm) -> BlockForm:
-        if len(self._ready) < MOST_BLOCKS:
-            self._ready[node] = form
-        return form
-
-    def _enter(self, shape: Shape, known: Formed | int | None) -> None:
-        if len(self._known) >= MOST_SHAPES:
-            # a form that blocks may hold has to stay known, so that its columns are looked at
-            self._known = {key: kept for key, kept in self._known.items() if isinstance(kept[1], Formed)}
-        self._known[id(shape)] = (shape, known)
+            if len(self._known) >= MOST_SHAPES:
+                # a form that blocks may hold has to stay known, so that its columns are looked at
+                self._known = {key: kept for key, kept in self._known.items() if isinstance(kept[1], Formed)}
+            self._known[id(shape)] = (shape, known)
+        return known
 
     def _formed(self, shape: Shape, binding: Binding) -> Formed | None:
         try:
             form = lower(self._model.trace, self._move.proposal, shape, binding)
         except NoForm:
             return None
-        return Formed(self._model, form, len(shape.sites), self._move.decide)
+        return Formed(self._model, self._move, shape, form)
 
 
 def forms_of(model: Model, move: Move) -> Forms | None:
-    """The forms of a move, if there are any for its kind; those of everyday transitions stay with the model."""
-    if not isinstance(move.proposal, Resimulation):
+    """The forms of a move, if there can be any; of proposals that say what they are, those that the model keeps."""
+    if move.looks:
         return None
-    return model.kept.lasting(_Everyday, model) if isinstance(move.decide, Metropolis) else Forms(model, move)
+    key = move.proposal.key if isinstance(move.proposal, Formulated) else None
+    if key is None or not isinstance(move.decide, Metropolis):
+        return Forms(model, move)
+    return model.kept.lasting(_Lasting, model).of(key, move)
 
 
-class _Everyday(Forms):
-    """Of proposals from the prior, decided as Metropolis and Hastings do."""
+MOST_MOVES = 16
+"""Moves whose forms stay with the model: a session may try many step sizes."""
+
+
+class _Lasting:
+    """The forms of a model's moves, by what their proposals say that they are; what was used last at the end."""
 
     def __init__(self, model: Model) -> None:
-        super().__init__(model, Move(Resimulation(model), Metropolis(model)))
+        self._model = model
+        self._forms: dict[Hashable, Forms] = {}
+
+    def of(self, key: Hashable, move: Move) -> Forms:
+        found = self._forms.pop(key, None) or Forms(self._model, move)
+        self._forms[key] = found
+        if len(self._forms) > MOST_MOVES:
+            del self._forms[next(iter(self._forms))]
+        return found

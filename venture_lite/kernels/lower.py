@@ -1,8 +1,9 @@
 """From a move and a shape to a form: values by the references of Codes, densities and draws by their one definition.
 
 What is read is found in one binding of the shape; every other binding reads the same places (`interpreter/shape.py`).
-A transition has no form where a value is no number, where a distribution has no definition or is known by its value
-alone, or where rows absorb as a whole; then it is made otherwise.
+Where a distribution has no definition over numbers, or a proposal is more than arithmetic, the form calls it. A
+transition has no form where a distribution or a procedure is computed, and for very many choices; the interpreter makes
+it then.
 """
 
 from __future__ import annotations
@@ -11,11 +12,12 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
-from venture_lite.interpreter.kernel import Resimulation
 from venture_lite.interpreter.references import NUMBERS, Operations, References, row_given
+from venture_lite.interpreter.regenerate import Formulated, Proposal
 from venture_lite.interpreter.shape import Binding, Shape
 from venture_lite.interpreter.sources import computed_from
-from venture_lite.kernels.form import Demand, Form, Loop, Side, Store, Value
+from venture_lite.interpreter.weights import density_of
+from venture_lite.kernels.form import Demand, Failed, Form, Loop, Propose, Side, Store, Value
 from venture_lite.procedures.domains import ANY
 from venture_lite.procedures.record import Deterministic, Random
 from venture_lite.procedures.simulation import RecordingGenerator
@@ -25,14 +27,18 @@ from venture_lite.trace.borrowed import BorrowedColumn
 from venture_lite.trace.table import ROW_MASK, Column
 from venture_lite.trace.trace import Trace
 
-MOST_TERMS = 30
-"""More single absorbing choices than this are a long function."""
+MOST_PLACES = 128
+"""A shape of more places is a long function."""
 MOST_ROWS = 20
 """The densities of more rows are weighed by columns."""
 
 
 class NoForm(Exception):
     """Why a transition has no form."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
 
 
 def rows_of(trace: Trace, site: int) -> list[int]:
@@ -41,13 +47,17 @@ def rows_of(trace: Trace, site: int) -> list[int]:
     return list(range(rows.stop)) if isinstance(rows, slice) else list(rows.tolist())
 
 
-def lower(trace: Trace, proposal: Any, shape: Shape, binding: Binding) -> Form:
-    """The form of a transition of one choice. Raises NoForm."""
-    if shape.users or len(shape.principals) != 1 or len(shape.absorbing) > MOST_TERMS:
-        raise NoForm("many rows absorb")
-    if not isinstance(proposal, Resimulation):
-        raise NoForm("the proposal has no form")
-    return _Lowering(trace, shape, binding.nodes).form()
+def lower(trace: Trace, proposal: Proposal, shape: Shape, binding: Binding) -> Form:
+    """The form of a transition. Raises NoForm."""
+    if len(shape.sites) > MOST_PLACES:
+        raise NoForm("the block and what reads it are too many")
+    if not shape.users and all(len(rows_of(trace, site)) <= MOST_ROWS for site in shape.groups):
+        try:
+            return Lowering(trace, proposal, shape, binding.nodes).form(wide=False)
+        except NoForm:
+            if not shape.groups:
+                raise
+    return Lowering(trace, proposal, shape, binding.nodes).form(wide=True)
 
 
 class _Operations(Operations):
@@ -59,50 +69,75 @@ class _Operations(Operations):
         return super().call(record, site, row, arguments)
 
 
-class _Lowering:
+class Lowering:
     """Makes one form; the present state is read from columns, the new one from what was computed before."""
 
-    def __init__(self, trace: Trace, shape: Shape, nodes: Sequence[int]) -> None:
+    def __init__(self, trace: Trace, proposal: Proposal, shape: Shape, nodes: Sequence[int]) -> None:
         self._trace = trace
+        self._proposal = proposal
         self._shape = shape
         self._nodes = nodes
         self._place_of = {node: place for place, node in enumerate(nodes)}
         self._operations = _Operations()
-        # by place of a loop's row: the rows; by place of any row: the one in this binding
-        self._rows: dict[int, list[int]] = {}
+        # by place of a loop's row: the loop's number and rows; by place of any row: the one in this binding
+        self._rows: dict[int, tuple[int, list[int]]] = {}
+        # (loop, column) that is the same in all rows
+        self._alike: dict[tuple[int, Column], None] = {}
         self._row: dict[int, int] = {}
         # node -> its new value
         self._new: dict[int, Value] = {}
         self._present = References(trace, self._operations, partial(self._known, {}))
         self._proposed = References(trace, self._operations, partial(self._known, self._new))
+        # whether the proposal is called, and has to look at the old state before
+        self._prepares = False
 
-    def form(self) -> Form:
-        shape, nodes = self._shape, self._nodes
-        (principal,) = (nodes[place] for place in shape.principals)
-        record, arguments = self._application(principal, self._row_of(principal), self._present)
-        proposed = recordable(record.simulate)(RecordingGenerator(self._operations), *arguments)
-        before = self._demands(record, arguments)
-        self._new[principal] = proposed
-        for node in (nodes[place] for place in shape.order):
-            if node != principal:
-                self._new[node] = self._renewed(node)
-        old, new = self._side(self._present), self._side(self._proposed)
+    def form(self, wide: bool) -> Form:
+        proposals = []
+        for place in self._shape.order:
+            if place in self._shape.principals:
+                proposals.append(self._propose(self._nodes[place]))
+            else:
+                self._new[self._nodes[place]] = self._renewed(self._nodes[place])
+        old, new = self._side(self._present, wide), self._side(self._proposed, wide)
         stores = tuple(self._stores())
         if any(node.operation in ("closure", "unbound") for node in self._operations.nodes.values()):
-            raise NoForm("a value that is no number")
+            raise NoForm("it reads a procedure or a name without a value")
         columns, objects = tuple(self._operations.columns), tuple(self._operations.objects)
-        return Form(before, proposed, 0.0, old, new, stores, columns, objects)
+        return Form(tuple(proposals), old, new, stores, wide, self._prepares, tuple(self._alike), columns, objects)
 
-    def _side(self, state: References) -> Side:
-        """What absorbs, as of the present or the proposed state."""
+    def _propose(self, node: int) -> Propose:
+        """A principal's new value: recorded where the proposal is arithmetic on numbers, else what it gives."""
+        row, site = self._row_of(node), node >> 32
+        record, before = self._application(node, row, self._present)
+        _, arguments = self._application(node, row, self._proposed)
+        old, column = self._known({}, site, row), self._trace.column(site)
+        found = None
+        if record.definition is not None and column.kind in NUMBERS and isinstance(self._proposal, Formulated):
+            rng = RecordingGenerator(self._operations)
+            found = self._proposal.formula(recordable, rng, record, old, before, arguments)
+        if found is not None:
+            self._new[node], ratio = found
+            return Propose(self._demands(record, arguments), self._new[node], ratio)
+        self._prepares = True
+        called = self._operations.object(_Called(self._proposal, site, record))
+        pair = self._operations.record("fresh", len(self._operations.nodes), called, row, old, *arguments)
+        self._new[node], ratio = (self._operations.record("part", pair, part) for part in (0, 1))
+        return Propose((), self._new[node], ratio)
+
+    def _side(self, state: References, wide: bool) -> Side:
+        """What principals weigh, where they count, and what absorbs, as of the present or the proposed state."""
         # by value and test: a new value that many densities read is tested once
         demands: dict[tuple[int, str], Demand] = {}
         terms: list[Value] = []
-        for node in (self._nodes[place] for place in self._shape.absorbing):
-            record, arguments = self._application(node, self._row_of(node), state)
+        counted = self._shape.principals if self._proposal.counts else ()
+        for node in (self._nodes[place] for place in (*counted, *self._shape.absorbing)):
+            row = self._row_of(node)
+            record, arguments = self._application(node, row, state)
+            value = self._known(self._new if state is self._proposed else {}, node >> 32, row)
             demands |= {(item.value.place, item.test): item for item in self._changing(record, arguments)}
-            terms.append(self._density(record, arguments, self._known({}, node >> 32, self._row_of(node))))
-        loops = tuple(self._loop(number, site, state) for number, site in enumerate(self._shape.groups))
+            terms.append(self._density(node >> 32, row, record, arguments, value))
+        sites = () if wide else self._shape.groups
+        loops = tuple(self._loop(number, site, state) for number, site in enumerate(sites))
         return Side(tuple(terms), loops, tuple(demands.values()) if state is self._proposed else ())
 
     def _loop(self, number: int, site: int, state: References) -> Loop:
@@ -110,12 +145,12 @@ class _Lowering:
         each, rows = self._operations.record("each", number), rows_of(self._trace, site)
         code = self._trace.program.site_code[site]
         own = range(code.first_site, code.first_site + len(code.slots))
-        if not 0 < len(rows) <= MOST_ROWS or any(node >> 32 in own for node in self._new):
-            raise NoForm("many rows absorb")
-        self._rows[each.place], self._row[each.place] = rows, rows[0]
+        if not rows or any(node >> 32 in own for node in self._new):
+            raise NoForm("rows that absorb read one another")
+        self._rows[each.place], self._row[each.place] = (number, rows), rows[0]
         record, arguments = self._application(site << 32 | rows[0], each, state)
         demands = self._changing(record, arguments) if state is self._proposed else ()
-        return Loop(each, demands, self._density(record, arguments, self._known({}, site, each)))
+        return Loop(each, demands, self._density(site, each, record, arguments, self._known({}, site, each)))
 
     # ----------------------------------------------------------------------------------------- distributions
 
@@ -123,22 +158,29 @@ class _Lowering:
         """A choice's distribution and its arguments, as of the present or the proposed state."""
         code, slot, _ = self._trace.decode(node)
         item = code.slots[slot]
-        if item.kind is not Kind.RANDOM or not isinstance(item.record, Random) or item.record.definition is None:
-            raise NoForm("a distribution without a definition")
+        if item.kind is not Kind.RANDOM or not isinstance(item.record, Random):
+            raise NoForm("a distribution is computed")
         return item.record, [state.read(code, row, ref) for ref in item.arguments]
 
-    def _density(self, record: Random, arguments: list[Value], value: Value) -> Value:
-        assert record.definition is not None
-        return recordable(record.definition)(value, *arguments)
+    def _density(self, site: int, row: Value, record: Random, arguments: list[Value], value: Value) -> Value:
+        if record.definition is not None:
+            return recordable(record.definition)(value, *arguments)
+        called = self._operations.object(_Weighed(self._trace, site, record))
+        return self._operations.record("call", called, row, value, *arguments)
 
     def _demands(self, record: Random, arguments: list[Value]) -> tuple[Demand, ...]:
-        """What must be tested of arguments that are computed; a constant was tested when it was loaded."""
+        """What must be tested of arguments that are computed, where a density is recorded; a constant was tested when
+        it was loaded."""
         found = []
         for argument, value in zip(record.arguments, arguments, strict=True):
-            if value.__class__ is Node and argument.domain is not ANY:
-                if argument.domain.test is None:
-                    raise NoForm("an argument that is no number")
-                found.append(Demand(value, argument.domain.test))
+            domain = argument.domain
+            if record.definition is None or value.__class__ is not Node or domain is ANY:
+                continue
+            if domain.test is None:
+                inside = self._operations.record("call", self._operations.object(domain.contains), value)
+                found.append(Demand(inside, "{x}"))
+            else:
+                found.append(Demand(value, domain.test))
         return tuple(found)
 
     def _changing(self, record: Random, arguments: list[Value]) -> tuple[Demand, ...]:
@@ -158,7 +200,7 @@ class _Lowering:
             return values[0]
         record = source.code.slots[source.slot].record
         if not isinstance(record, Deterministic):
-            raise NoForm("a primitive that is known by its value alone")
+            raise NoForm("a procedure is computed")
         return self._operations.call(record, node >> 32, at, values)
 
     def _known(self, new: dict[int, Value], site: int, at: Value) -> Value:
@@ -168,25 +210,26 @@ class _Lowering:
         if node in new:
             return new[node]
         if not isinstance(column, BorrowedColumn):
-            return self._loaded(column, self._one_row(node, column, at))
+            return self._operations.load(column, self._one_row(node, column, at))
         lent = column.site << 32 | column.edges.view[row] & ROW_MASK
         if lent in new:
             return new[lent]
-        return self._loaded(column.lender, self._operations.record("&", self._loaded(column.edges, at), ROW_MASK))
+        return self._operations.load(
+            column.lender, self._operations.record("&", self._operations.load(column.edges, at), ROW_MASK)
+        )
 
     def _one_row(self, node: int, column: Column, at: Value) -> Value:
         """The row where a loop's data are read: the first one where they are the same in all rows, as literals are.
         Data never change while their rows stay."""
-        rows = self._rows.get(at.place) if at.__class__ is Node else None
-        code, slot, row = self._trace.decode(node)
-        if rows is None or code.kind != "directive" or code.slots[slot].kind is not Kind.ARGUMENT:
+        loop = self._rows.get(at.place) if at.__class__ is Node else None
+        code, slot, _ = self._trace.decode(node)
+        if loop is None or code.kind != "directive" or code.slots[slot].kind is not Kind.ARGUMENT:
             return at
-        return row if len({column.view[each] for each in rows}) == 1 else at
-
-    def _loaded(self, column: Column, at: Value) -> Value:
-        if column.kind not in NUMBERS:
-            raise NoForm("a column of no numbers")
-        return self._operations.load(column, at)
+        number, rows = loop
+        if len({column.view[each] for each in rows}) > 1:
+            return at
+        self._alike[number, column] = None
+        return self._operations.record("first", number)
 
     # -------------------------------------------------------------------------------------- rows and objects
 
@@ -200,12 +243,33 @@ class _Lowering:
         for node in self._place_of:
             if node & ROW_MASK == row and self._trace.program.site_code[node >> 32] is code:
                 return self._row_of(node)
-        raise NoForm("a row without a place")
+        raise NoForm("a value is computed in a row that it does not stand in")
 
     def _stores(self) -> Iterator[Store]:
         for node, value in self._new.items():
             column = self._trace.column(node >> 32)
             if not isinstance(column, BorrowedColumn):
-                if column.kind not in NUMBERS:
-                    raise NoForm("a value that is no number")
                 yield Store(self._place_of[node], self._operations.column(column), value)
+
+
+class _Called:
+    """A proposal as a function of a principal's row, its old value and its arguments."""
+
+    def __init__(self, proposal: Proposal, site: int, record: Random) -> None:
+        self._proposal, self._site, self._record = proposal, site << 32, record
+
+    def __call__(self, row: int, old: Any, *arguments: Any) -> tuple[Any, float]:
+        try:
+            return self._proposal.propose(self._site | row, self._record, arguments, old)
+        except Exception as error:
+            raise Failed(error) from error
+
+
+class _Weighed:
+    """The density of a distribution that has no definition over numbers, as a function of a choice's row."""
+
+    def __init__(self, trace: Trace, site: int, record: Random) -> None:
+        self._trace, self._site, self._record = trace, site << 32, record
+
+    def __call__(self, row: int, value: Any, *arguments: Any) -> float:
+        return density_of(self._trace, self._site | row, self._record, arguments, value)

@@ -8,24 +8,25 @@ the transition to the interpreter, with the value that was proposed if one was d
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from venture_lite.interpreter.kernel import Decide, Metropolis
+from venture_lite.interpreter.references import NUMBERS
 from venture_lite.interpreter.weights import Weight
-from venture_lite.kernels.form import Demand, Form, Loop, Side, Value
+from venture_lite.kernels.form import Demand, Failed, Form, Loop, Side, Store, Value
 from venture_lite.procedures.straight_line import SCALAR_NAMES, Node, needed, text_of
-
-UNDRAWN = object()
-"""In `Left`: nothing was proposed yet."""
+from venture_lite.trace.table import STAMPS
 
 
 class Left(NamedTuple):
     """A transition that is the interpreter's."""
 
-    proposed: Any
+    # the values drawn by then, each with its ratio, and the error that the next proposal met
+    drawn: tuple[tuple[Any, float], ...]
+    error: Exception | None = None
 
 
 class Printed(NamedTuple):
@@ -48,7 +49,11 @@ class _Printer:
     def value(self, value: Value, indent: str, inside: frozenset[int] = frozenset()) -> str:
         """The name of a value, what it needs being printed; nodes of `inside` are left for later."""
         for node in needed([value]):
-            if node.operation not in ("row", "each") and node.place not in self._told and node.place not in inside:
+            if (
+                node.operation not in ("row", "each", "first")
+                and node.place not in self._told
+                and node.place not in inside
+            ):
                 self._told.add(node.place)
                 self.lines.append(f"{indent}t{node.place} = {_text(node)}")
         return _name(value)
@@ -102,6 +107,8 @@ def _name(value: Value) -> str:
             return f"r{value.operands[0]}"
         case "each":
             return f"each{value.operands[0]}"
+        case "first":
+            return f"g{value.operands[0]}[0]"
     return f"t{value.place}"
 
 
@@ -111,27 +118,31 @@ def _text(node: Node) -> str:
             return f"c{column}[{_name(row)}]"
         case "object", (number,):
             return f"o{number}"
-        case "call", (number, *arguments):
+        case ("call", (number, *arguments)) | ("fresh", (_, number, *arguments)):
             return f"o{number}({', '.join(map(_name, arguments))})"
+        case "part", (values, number):
+            return f"{_name(values)}[{number}]"
     return text_of(node, _name, columns=False)
 
 
-def printed(form: Form, rng: np.random.Generator, rows: int, decide: Decide) -> Printed:
+def printed(form: Form, rng: np.random.Generator, places: int, decide: Decide) -> Printed:
     """The functions of a form, bound to its columns as they stand; they hold until a column changes its kind or size.
 
-    `rows` is the number of the shape's places.
+    `places` is the number of the shape's places.
     """
-    text = "\n".join([*_weigh(form, rows), *_step(form, rows, isinstance(decide, Metropolis))]) + "\n"
+    text = "\n".join([*_weigh(form, places), *_step(form, places, isinstance(decide, Metropolis))]) + "\n"
     namespace: dict[str, Any] = {
         **SCALAR_NAMES,
         "inf": math.inf,
         "nan": math.nan,
         "Left": Left,
-        "UNDRAWN": UNDRAWN,
+        "Failed": Failed,
         "decide": decide,
         "Weight": Weight,
+        "stamp": STAMPS.__next__,
     }
-    namespace |= {f"c{number}": column.view for number, column in enumerate(form.columns)}
+    for number, column in enumerate(form.columns):
+        namespace |= {f"c{number}": column.view, f"column{number}": column}
     namespace |= {f"o{number}": value for number, value in enumerate(form.objects)}
     namespace |= {"rng": rng, "random": rng.random}
     exec(text, namespace)
@@ -140,43 +151,120 @@ def printed(form: Form, rng: np.random.Generator, rows: int, decide: Decide) -> 
 
 def _parameters(form: Form, places: int) -> str:
     rows = [f"r{place}" for place in range(places)]
-    return ", ".join([*rows, *(f"g{number}" for number in range(len(form.new.loops)))])
+    groups = [f"g{number}" for number in range(len(form.new.loops))]
+    return ", ".join([*rows, *groups, *(("sites", "users") if form.wide else ())])
 
 
 def _weigh(form: Form, places: int) -> list[str]:
     printer = _Printer()
-    terms, *sums = printer.side(form.old, "    ", "UNDRAWN")
-    return [f"def weigh({_parameters(form, places)}):", *printer.lines, f"    return {_minus(terms, sums)}"]
+    sums = printer.side(form.old, "    ", "()")
+    returned = _minus([*sums, "users()"] if form.wide else sums)
+    return [f"def weigh({_parameters(form, places)}):", *printer.lines, f"    return {returned}"]
 
 
-def _minus(terms: str, sums: list[str]) -> str:
+def _minus(sums: Sequence[str]) -> str:
     """What the densities of a state count where it is left: loops first, as they were weighed apart."""
-    return " - ".join(["0.0", *sums, terms])
+    terms, *others = sums
+    return " - ".join(["0.0", *others, terms])
 
 
 def _step(form: Form, places: int, by_metropolis: bool) -> list[str]:
+    """A transition. What fails leaves it with what was drawn by then."""
     printer = _Printer()
     lines = printer.lines
-    for demand in form.before:
-        printer.demand(demand, "    ", "UNDRAWN")
-    proposed = printer.value(form.proposed, "    ")
+    left, ratios = "()", []
+    if form.wide:
+        lines += ["    try: before = sites()", "    except Exception: return Left(())"]
+    for proposal in form.proposals:
+        lines.append("    try:")
+        for demand in proposal.demands:
+            printer.demand(demand, "        ", left)
+        value, ratio = (printer.value(part, "        ") for part in (proposal.value, proposal.ratio))
+        lines.append(f"    except Failed as failed: return Left({left}, failed.error)")
+        lines.append(f"    except Exception: return Left({left})")
+        ratios += [] if proposal.ratio.__class__ is float and proposal.ratio == 0.0 else [ratio]
+        left = f"{left[:-1]}({value}, {ratio}), )"
     lines.append("    try:")
-    terms, *sums = printer.side(form.new, "        ", proposed)
-    for store in form.stores:
-        kind = form.columns[store.column].kind
-        assert kind is not None
-        name = printer.value(store.value, "        ")
-        lines.append(f"        if {name}.__class__ is not {kind.__name__}: return Left({proposed})")
-    ratio = [] if form.ratio.__class__ is float and form.ratio == 0.0 else [printer.value(form.ratio, "        ")]
-    lines.append(f"        total = {' + '.join(['minus', *ratio, terms, *sums])}")
-    lines.append(f"        if total - total != 0.0: return Left({proposed})")
-    lines.append(f"    except Exception: return Left({proposed})")
-    if by_metropolis:
-        lines.append("    u = random()")
-        lines.append("    if total >= 0.0 or u < exp(total):")
-    else:
-        lines.append("    if decide(Weight(0, total)):")
-    lines.extend(f"        c{store.column}[r{store.place}] = {_name(store.value)}" for store in form.stores)
-    lines.append(f"        return {_minus(terms, sums)}")
-    lines.append("    return None")
+    sums = printer.side(form.new, "        ", left)
+    values = [(store, printer.value(store.value, "        ")) for store in form.stores]
+    lines += [line for store, value in values for line in _kind_is(form, store, value, left)]
+    lines.append(f"    except Exception: return Left({left})")
+    body = _Written(form, values, left)
+    lines += body.lines(sums, ratios, by_metropolis)
     return [f"def step({_parameters(form, places)}, minus):", *lines]
+
+
+def _kind_is(form: Form, store: Store, value: str, left: str) -> list[str]:
+    """That a column of numbers takes a value of its own kind; of 64 bits, if it is an integer."""
+    kind = form.columns[store.column].kind
+    if kind not in NUMBERS:
+        return []
+    test = f"{value}.__class__ is not {kind.__name__}"
+    test += f" or not {-(2**63)} <= {value} < {2**63}" if kind is int else ""
+    return [f"        if {test}: return Left({left})"]
+
+
+class _Place:
+    """Where a value stands."""
+
+    def __init__(self, form: Form, store: Store) -> None:
+        self._column, self._row = store.column, f"r{store.place}"
+        # the rows of a matrix may be those of the data, which nobody writes over
+        self._is_matrix = form.columns[store.column].kind is np.ndarray
+
+    def read(self) -> str:
+        return f"c{self._column}[{self._row}]"
+
+    def put(self, value: str) -> str:
+        return f"column{self._column}.put({self._row}, {value})" if self._is_matrix else f"{self.read()} = {value}"
+
+
+class _Written:
+    """The end of a step: the decision, and what is written. Before rows are weighed by columns it must be."""
+
+    def __init__(self, form: Form, values: Sequence[tuple[Store, str]], left: str) -> None:
+        self.form = form
+        self.left = left
+        places = [(_Place(form, store), value) for store, value in values]
+        stamps = [f"column{number}.stamp" for number in dict.fromkeys(store.column for store in form.stores)]
+        self.save = [f"s{at} = {place.read()}" for at, (place, _) in enumerate(places)]
+        self.save += [f"k{at} = {stamp}" for at, stamp in enumerate(stamps)]
+        self.put = [place.put(value) for place, value in places] + [f"{stamp} = stamp()" for stamp in stamps]
+        self.back = [place.put(f"s{at}") for at, (place, _) in enumerate(places)]
+        self.back += [f"{stamp} = k{at}" for at, stamp in enumerate(stamps)]
+
+    def lines(self, sums: Sequence[str], ratios: Sequence[str], by_metropolis: bool) -> list[str]:
+        terms, *others = sums
+        if not self.form.wide:
+            total = " + ".join(["minus", *ratios, terms, *others])
+            test = [f"    if total - total != 0.0: return Left({self.left})"]
+            return [
+                *(f"    total = {total}", *test, *_decided(by_metropolis)),
+                *_indented(self.put, 2),
+                *(f"        return {_minus(sums)}", "    return None"),
+            ]
+        total = " + ".join(["minus - before", *ratios, *others, terms, "after", "using"])
+        failed = [*_indented(self.back, 2), f"        return Left({self.left})"]
+        return [
+            *_indented(self.save, 1),
+            *(
+                "    try:",
+                *_indented(self.put, 2),
+                "        after, using = sites(), users()",
+                "    except Exception:",
+                *failed,
+            ),
+            *(f"    total = {total}", "    if total - total != 0.0:", *failed),
+            *(*_decided(by_metropolis), f"        return {_minus([*sums, 'using'])}"),
+            *(*_indented(self.back, 1), "    return None"),
+        ]
+
+
+def _indented(lines: Sequence[str], levels: int) -> list[str]:
+    return ["    " * levels + line for line in lines]
+
+
+def _decided(by_metropolis: bool) -> list[str]:
+    if by_metropolis:
+        return ["    u = random()", "    if total >= 0.0 or u < exp(total):"]
+    return ["    if decide(Weight(0, total)):"]

@@ -22,15 +22,19 @@ class Shapes:
     """The shapes met so far that are found from a principal, by its site."""
 
     MOST = 8
+    MOST_KEPT = 1000
 
     def __init__(self) -> None:
-        self._by_site: dict[int, list[tuple[Shape, Binder]]] = {}
+        # by the principal's site
+        self.by_site: dict[int, list[tuple[Shape, Binder]]] = {}
+        # so that a shape is known by its identity
+        self._same: dict[Shape, Shape] = {}
         self._version = -1
 
     def bound(self, principal: int) -> tuple[Shape, tuple[int, ...]] | None:
         """The known shape that fits a block of one choice, and the rows of its places; the program is as it was when
         the shapes were met."""
-        for shape, bind in self._by_site.get(principal >> 32, ()):
+        for shape, bind in self.by_site.get(principal >> 32, ()):
             rows = bind(principal)
             if rows is not None:
                 return shape, rows
@@ -39,17 +43,23 @@ class Shapes:
     def shape_of(self, trace: Trace, block: Sequence[int]) -> tuple[Shape, Binding] | NoShape:
         """The shape of a block and what stands in it, from the hops of a shape that is known where one fits."""
         if self._version != trace.program.version:
-            self._by_site.clear()
+            self.by_site.clear()
+            self._same.clear()
             self._version = trace.program.version
         if len(block) == 1 and (bound := self.bound(block[0])) is not None:
             shape, rows = bound
             return shape, Binding([site << 32 | row for site, row in zip(shape.sites, rows, strict=True)])
         found = shape_of(trace, block)
-        if not isinstance(found, NoShape) and found[0].hops is not None:
-            known = self._by_site.setdefault(block[0] >> 32, [])
-            if len(known) < self.MOST:
-                known.append((found[0], binder(trace, found[0])))
-        return found
+        if isinstance(found, NoShape):
+            return found
+        if len(self._same) >= self.MOST_KEPT:
+            self._same.clear()
+        shape = self._same.setdefault(found[0], found[0])
+        if shape.hops is not None:
+            known = self.by_site.setdefault(block[0] >> 32, [])
+            if len(known) < self.MOST and not any(shape is other for other, _ in known):
+                known.append((shape, binder(trace, shape)))
+        return shape, found[1]
 
 
 def binder(trace: Trace, shape: Shape) -> Binder:

@@ -140,9 +140,9 @@ class Firefly:
     def refresh(self) -> None:
         """Make good what other kernels have changed since: nothing, the brightness, or the bounds as well."""
         journal = self.model.trace.journal
-        if self._version == journal.version and self.sections.plan.is_valid():
+        if self._version == journal.version and self.sections.is_valid():
             return
-        if not self.sections.plan.is_valid():
+        if not self.sections.is_valid():
             self._reread(self._sections_now())
         elif not self._inputs.are_as_they_were():
             self._reread(self.sections)
@@ -172,7 +172,7 @@ class Firefly:
     def _read(self, sections: Sections) -> None:
         self.sections = sections
         self.linear = LinearBlock(self.model, sections, self.block)
-        refuse_dependent(self.model, set(sections.plan.order), self.block)
+        refuse_dependent(self.model, set(sections.order), self.block)
         self.rows: list[BoundedRows] = []
         first = 0
         for kind, linear in zip(sections.kinds, self.linear.kinds, strict=True):
@@ -347,7 +347,7 @@ class Firefly:
                 self.sections.propose(GivenValues(dict(zip(self.block, self.linear.values(theta), strict=True))))
                 change.keep()
         except VentureError as error:
-            if not self.sections.plan.rejects(error):
+            if not self.sections.rejects(error):
                 raise
             return False
         return True

@@ -169,7 +169,7 @@ class Subsampled(BlockKernel):
                     read.sections.stand_at_new()
                     change.keep()
         except VentureError as error:
-            if not read.sections.plan.rejects(error):
+            if not read.sections.rejects(error):
                 raise
             return False
         self._decided += decision.rows + decision.ahead
@@ -195,7 +195,7 @@ class Subsampled(BlockKernel):
         KernelError where a block has none."""
         block = tuple(nodes)
         found = self._prepared.get(block)
-        if found is not None and found.read.sections.plan.is_valid() and found.read.are_as_they_were():
+        if found is not None and found.read.sections.is_valid() and found.read.are_as_they_were():
             return found
         try:
             read = self._read(block)
@@ -219,7 +219,7 @@ class Subsampled(BlockKernel):
     def _read(self, block: tuple[int, ...]) -> Read | None:
         """What is kept of a block's rows, brought up to date."""
         kept: Read | None = self.model.kept.find(self._key(block))
-        if kept is None or not kept.sections.plan.is_valid():
+        if kept is None or not kept.sections.is_valid():
             try:
                 sections = Sections.of(self.model, block)
             except NoBorder:
@@ -269,7 +269,7 @@ def samplers_of(trace: Trace, sections: Sections, kinds: Sequence[int]) -> list[
     """For each of some kinds what draws positions among its sections; where all rows of a table are sections, by their
     random order, which stays with the table."""
     found: list[AnySampler] = []
-    whole = set(sections.plan.sites)
+    whole = set(sections.sites)
     for kind in (sections.kinds[at] for at in kinds):
         if kind.group.site not in whole:
             found.append(LooseSampler(kind.count))

@@ -80,10 +80,6 @@ class Carrier:
             raise deterministic_evidence(self.trace, code, -1, row)
         return node
 
-    def refuse_random_way(self, code: Code, row: int) -> None:
-        """Refuse evidence that reached a family by a random predicate and goes on to a memoized procedure's value."""
-        refuse_random_way(self.trace, code, row)
-
     def refuse_alternatives(self, code: Code, slot: int, row: int) -> None:
         """Refuse an `if` whose predicate is random where an alternative, taken now or not, ends in a deterministic
         value, or by its text leads to a choice made elsewhere."""

@@ -167,7 +167,7 @@ class Selection:
         found = trace.scopes[self.scope]
         match selector.kind:
             case "one":
-                node, self.key = found.draw(trace.rng)
+                node, self.key = found.drawing(trace.rng)()
                 return found.members(self.key) if node == SEVERAL else [node]
             case "all":
                 self.key = "all"

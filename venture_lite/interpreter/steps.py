@@ -8,7 +8,7 @@ from typing import Any
 from venture_lite.errors import ArgumentError, VentureError
 from venture_lite.interpreter.ancestry import refuse_random_keys
 from venture_lite.interpreter.application import check, refused
-from venture_lite.interpreter.evidence import NO_EVIDENCE, deterministic_evidence
+from venture_lite.interpreter.evidence import NO_EVIDENCE, deterministic_evidence, refuse_random_way
 from venture_lite.interpreter.explain import apply_checked
 from venture_lite.interpreter.limits import at_limit
 from venture_lite.interpreter.machine import Frame, Machine, Step
@@ -220,7 +220,8 @@ def _do_call(machine: Machine, frame: Frame, index: int, slot: Slot) -> None:
                 value = apply_checked(operator, values, slot.span)
             except VentureError as error:
                 raise error.at(slot.span, trace.call_chain(code, index, row)) from None
-            _refuse_deterministic(machine, frame, index)
+            if _evidence(machine, frame, index) is not NO_EVIDENCE:
+                raise deterministic_evidence(trace, code, index, row)
             machine.store(frame, index, value)
         case Maker():
             raise ArgumentError(f"{operator.name} must be called by its name", slot.span)
@@ -264,7 +265,7 @@ def _call_memo(machine: Machine, frame: Frame, index: int, slot: Slot, operator:
         if frame.renews == NONE:
             trace.set_observed(code, index, row, True)
         machine.carrier.refuse_moving(code, index, row, "a memoized procedure whose key is random")
-        machine.carrier.refuse_random_way(code, row)
+        refuse_random_way(trace, code, row)
     body = _memoized_body(machine, operator, slot, len(values), frame, index)
     try:
         key = memo_key(values)
@@ -319,11 +320,6 @@ def _memoized_body(machine: Machine, operator: Memo, slot: Slot, given: int, fra
         chain = machine.trace.call_chain(frame.code, index, frame.row)
         raise wrong_count(body.name, body.arity, given, slot.span).at(None, chain)
     return body
-
-
-def _refuse_deterministic(machine: Machine, frame: Frame, index: int) -> None:
-    if _evidence(machine, frame, index) is not NO_EVIDENCE:
-        raise deterministic_evidence(machine.trace, frame.code, index, frame.row)
 
 
 STEPS: dict[Kind, Step] = {

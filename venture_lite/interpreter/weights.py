@@ -72,9 +72,6 @@ class Weight:
         self.impossible += other.impossible
         self.total += other.total
 
-    def negative(self) -> Weight:
-        return Weight(-self.impossible, -self.total)
-
     def minus_also(self, other: Weight) -> None:
         self.impossible -= other.impossible
         self.total -= other.total

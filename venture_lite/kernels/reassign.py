@@ -314,26 +314,11 @@ class Reassignment:
         return self._going
 
     def _found_dying(self) -> list[tuple[Code, int]]:
-        trace = self._trace
-        codes = trace.program.codes
-        held: dict[tuple[int, int], int] = {}
-        found: list[tuple[Code, int]] = []
-        todo = [(part.code, part.row, part.shape.calls) for part in self.parts]
-        while todo:
-            code, row, calls = todo.pop()
-            edges = trace.tables[code.index].edges
-            for slot in calls:
-                packed = edges[slot].view[row]
-                if packed < 0:
-                    continue
-                family = (packed >> 32, packed & ROW_MASK)
-                inner = codes[family[0]]
-                held[family] = held.get(family, 0) + 1
-                is_held = inner.kind != "branch" and held[family] < trace.users.count(inner, family[1])
-                if not is_held and not trace.constants.stays(inner, family[1]):
-                    found.append((inner, family[1]))
-                    todo.append((inner, family[1], tuple(trace.tables[inner.index].edges)))
-        return found
+        builder = Builder(self._trace)
+        calls = ((part.code.first_site + call) << 32 | part.row for part in self.parts for call in part.shape.calls)
+        builder.scaffold.structural = dict.fromkeys(calls)
+        builder.grow_brush()
+        return list(builder.scaffold.brush)
 
     # ------------------------------------------------------------------------------------------------ moving
 

@@ -64,14 +64,8 @@ class DefaultScope:
     def block_count(self) -> int:
         return self.bag.count
 
-    def draw(self, rng: np.random.Generator) -> tuple[int, int]:
-        """The choice of a block at random, and the block's key, which are the same."""
-        bag = self.bag
-        node = bag.items.view[int(rng.random() * bag.count)]
-        return node, node
-
     def drawing(self, rng: np.random.Generator) -> Callable[[], tuple[int, int]]:
-        """What draws as `draw` does until the scope changes."""
+        """Draws blocks until the scope changes: the choice of one and the block's key, which are the same."""
         random, items, count = rng.random, self.bag.items.view, self.bag.count
 
         def draw() -> tuple[int, int]:
@@ -221,13 +215,8 @@ class Scope:
     def block_count(self) -> int:
         return len(self.blocks)
 
-    def draw(self, rng: np.random.Generator) -> tuple[int, Any]:
-        """The choice of a block at random, or SEVERAL, and the block's key."""
-        position = int(rng.random() * len(self.blocks))
-        return self.blocks[position], self.names.view[position]
-
     def drawing(self, rng: np.random.Generator) -> Callable[[], tuple[int, Any]]:
-        """What draws as `draw` does until the scope changes."""
+        """Draws blocks until the scope changes: the choice of one, or SEVERAL, and the block's key."""
         random, blocks, names, count = rng.random, self.blocks, self.names.view, len(self.blocks)
 
         def draw() -> tuple[int, Any]:

@@ -30,7 +30,6 @@ NONE = -1
 """No row, no node."""
 
 # kinds of a CALL's edge that lead to no row
-NO_EDGE = -1
 RANDOM_EDGE = -2
 MAKER_EDGE = -3
 PRIMITIVE_EDGE = -4

@@ -17,7 +17,7 @@ from venture_lite.interpreter.kernel import Decide, Metropolis
 from venture_lite.interpreter.references import NUMBERS
 from venture_lite.interpreter.weights import Weight
 from venture_lite.kernels.form import Demand, Failed, Form, Loop, Side, Store, Value
-from venture_lite.procedures.straight_line import SCALAR_NAMES, Node, needed, text_of
+from venture_lite.procedures.straight_line import SCALAR_NAMES, Node, depending, needed, text_of
 from venture_lite.trace.table import STAMPS
 
 
@@ -75,8 +75,10 @@ class _Printer:
         return names
 
     def _loop(self, loop: Loop, number: int, name: str, indent: str, left: str) -> None:
-        inside = depending(loop)
-        for value in (*(demand.value for demand in loop.demands), loop.term):
+        values = [*(demand.value for demand in loop.demands), loop.term]
+        # what differs between the rows of the loop
+        inside = frozenset(depending(values, lambda node: node is loop.each))
+        for value in values:
             self.value(value, indent, inside)
         fixed = [demand for demand in loop.demands if demand.value.place not in inside]
         for demand in fixed:
@@ -88,15 +90,6 @@ class _Printer:
         term = self.value(loop.term, indent + "    ")
         self.lines.append(f"{indent}    {name} += {term}")
         self._told -= inside
-
-
-def depending(loop: Loop) -> frozenset[int]:
-    """Places, in the order of recording, of the nodes that differ between the rows of a loop."""
-    found = {loop.each.place}
-    for node in needed([*(demand.value for demand in loop.demands), loop.term]):
-        if any(operand.__class__ is Node and operand.place in found for operand in node.operands):
-            found.add(node.place)
-    return frozenset(found)
 
 
 def _name(value: Value) -> str:

@@ -14,7 +14,7 @@ from venture_lite.interpreter.selection import Selection
 from venture_lite.interpreter.shape import NoShape, shape_of
 from venture_lite.interpreter.tally import Tally
 from venture_lite.kernels.checked import Checked, Witness
-from venture_lite.kernels.formed import UNBEGUN, Forms, Resumed, Way, forms_of
+from venture_lite.kernels.formed import UNBEGUN, Resumed, Way, forms_of
 from venture_lite.kernels.lower import NoForm, lower
 from venture_lite.kernels.python import Left
 from venture_lite.kernels.single_choices import MOST_MISSES
@@ -72,12 +72,12 @@ class Compiled(BlockKernel):
         return self._weighed + self._interpreted.rows + (0 if self._single is None else self._single.rows)
 
     def run(self, selection: Selection, times: int, tally: Tally) -> int:
-        if selection.selector.kind != "one" or self._forms is None:
+        if selection.selector.kind != "one":
             return super().run(selection, times, tally)
         before = tally.transitions
         with tally.task(times):
             while (done := tally.transitions - before) < times:
-                if self._run_formed(self._forms, selection, times - done, tally):
+                if self._run_formed(selection, times - done, tally):
                     tally.progress.advance(tally.transitions - before)
                     continue
                 for nodes in selection.blocks(times, tally, done):
@@ -89,9 +89,9 @@ class Compiled(BlockKernel):
                     break
         return tally.transitions - before
 
-    def _run_formed(self, forms: Forms, selection: Selection, times: int, tally: Tally) -> int:
+    def _run_formed(self, selection: Selection, times: int, tally: Tally) -> int:
         """Make up to so many transitions of blocks that are drawn, while they have forms; how many were made."""
-        model, scope, ready = self.model, selection.found(), forms.ready()
+        model, scope, forms, ready = self.model, selection.found(), self._forms, self._forms.ready()
         if not ready or scope is None or not scope.block_count() or model.transactions:
             return 0
         draw, journal = scope.drawing(model.trace.rng), model.trace.journal
@@ -124,7 +124,7 @@ class Compiled(BlockKernel):
 
     def _by_form(self, nodes: list[int], at: Selection) -> bool | None:
         """Move a block that has a form; None where nothing was done."""
-        form = None if self._forms is None or self.model.transactions else self._forms.of(nodes)
+        form = None if self.model.transactions else self._forms.of(nodes)
         if form is None:
             return None
         if isinstance(form, Way):
@@ -134,8 +134,6 @@ class Compiled(BlockKernel):
         return self._left(moved, nodes, at) if isinstance(moved, Left) else moved
 
     def course(self, nodes: list[int], at: Selection) -> Course:
-        if self._forms is None:
-            return Course(INTERPRETED, "the proposal is weighed in the new state")
         found = shape_of(self.model.trace, nodes)
         if not isinstance(found, NoShape):
             try:

@@ -34,7 +34,7 @@ class Formed:
 
     def __init__(self, model: Model, move: Move, shape: Shape, form: Form) -> None:
         self.model, self.move, self.shape, self.form = model, move, shape, form
-        self.printed: Printed = printed(form, model.trace.rng, len(shape.sites), move.decide)
+        self.printed: Printed = printed(form, model.trace.rng, len(shape.sites), move)
         self._views = [(column, column.view) for column in form.columns]
         # single choices that absorb
         self.terms = len(shape.absorbing)
@@ -314,10 +314,8 @@ class Forms:
         return Formed(self._model, self._move, shape, form)
 
 
-def forms_of(model: Model, move: Move) -> Forms | None:
-    """The forms of a move, if there can be any; of proposals that say what they are, those that the model keeps."""
-    if move.looks:
-        return None
+def forms_of(model: Model, move: Move) -> Forms:
+    """The forms of a move; of proposals that say what they are, those that the model keeps."""
     key = move.proposal.key if isinstance(move.proposal, Formulated) else None
     if key is None or not isinstance(move.decide, Metropolis):
         return Forms(model, move)

@@ -27,8 +27,8 @@ from venture_lite.trace.borrowed import BorrowedColumn
 from venture_lite.trace.table import ROW_MASK, Column
 from venture_lite.trace.trace import Trace
 
-MOST_PLACES = 128
-"""A shape of more places is a long function."""
+MOST_PLACES = 1000
+"""A function for more places takes too long to compile."""
 MOST_ROWS = 20
 """The densities of more rows are weighed by columns."""
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from venture_lite.interpreter.kernel import Decide, Metropolis
+from venture_lite.interpreter.kernel import Metropolis, Move
 from venture_lite.interpreter.references import NUMBERS
 from venture_lite.interpreter.weights import Weight
 from venture_lite.kernels.form import Demand, Failed, Form, Loop, Side, Store, Value
@@ -27,6 +27,10 @@ class Left(NamedTuple):
     # the values drawn by then, each with its ratio, and the error that the next proposal met
     drawn: tuple[tuple[Any, float], ...]
     error: Exception | None = None
+
+
+LONGEST_SUM = 50
+"""Terms that are added in one line: a sum of very many is nested too deep for the compiler."""
 
 
 class Printed(NamedTuple):
@@ -68,7 +72,9 @@ class _Printer:
             self.demand(demand, indent, left)
         terms = [self.value(value, indent) for value in side.terms]
         names = [f"terms{len(self.lines)}"]
-        self.lines.append(f"{indent}{names[0]} = {' + '.join(['0.0', *terms])}")
+        self.lines.append(f"{indent}{names[0]} = 0.0")
+        for first in range(0, len(terms), LONGEST_SUM):
+            self.lines.append(f"{indent}{names[0]} = {' + '.join([names[0], *terms[first : first + LONGEST_SUM]])}")
         for number, loop in enumerate(side.loops):
             names.append(f"sum{len(self.lines)}")
             self._loop(loop, number, names[-1], indent, left)
@@ -118,19 +124,19 @@ def _text(node: Node) -> str:
     return text_of(node, _name, columns=False)
 
 
-def printed(form: Form, rng: np.random.Generator, places: int, decide: Decide) -> Printed:
+def printed(form: Form, rng: np.random.Generator, places: int, move: Move) -> Printed:
     """The functions of a form, bound to its columns as they stand; they hold until a column changes its kind or size.
 
     `places` is the number of the shape's places.
     """
-    text = "\n".join([*_weigh(form, places), *_step(form, places, isinstance(decide, Metropolis))]) + "\n"
+    text = "\n".join([*_weigh(form, places), *_step(form, places, move)]) + "\n"
     namespace: dict[str, Any] = {
         **SCALAR_NAMES,
         "inf": math.inf,
         "nan": math.nan,
         "Left": Left,
         "Failed": Failed,
-        "decide": decide,
+        "decide": move.decide,
         "Weight": Weight,
         "stamp": STAMPS.__next__,
     }
@@ -161,7 +167,7 @@ def _minus(sums: Sequence[str]) -> str:
     return " - ".join(["0.0", *others, terms])
 
 
-def _step(form: Form, places: int, by_metropolis: bool) -> list[str]:
+def _step(form: Form, places: int, move: Move) -> list[str]:
     """A transition. What fails leaves it with what was drawn by then."""
     printer = _Printer()
     lines = printer.lines
@@ -182,8 +188,7 @@ def _step(form: Form, places: int, by_metropolis: bool) -> list[str]:
     values = [(store, printer.value(store.value, "        ")) for store in form.stores]
     lines += [line for store, value in values for line in _kind_is(form, store, value, left)]
     lines.append(f"    except Exception: return Left({left})")
-    body = _Written(form, values, left)
-    lines += body.lines(sums, ratios, by_metropolis)
+    lines += _Written(form, values, left).lines(sums, ratios, _decided(move), move.looks)
     return [f"def step({_parameters(form, places)}, minus):", *lines]
 
 
@@ -226,29 +231,26 @@ class _Written:
         self.back = [place.put(f"s{at}") for at, (place, _) in enumerate(places)]
         self.back += [f"{stamp} = k{at}" for at, stamp in enumerate(stamps)]
 
-    def lines(self, sums: Sequence[str], ratios: Sequence[str], by_metropolis: bool) -> list[str]:
+    def lines(self, sums: Sequence[str], ratios: Sequence[str], decided: Sequence[str], looks: bool) -> list[str]:
+        """`decided` ends in the line after which the transition is accepted."""
         terms, *others = sums
-        if not self.form.wide:
+        if not (self.form.wide or looks):
             total = " + ".join(["minus", *ratios, terms, *others])
             test = [f"    if total - total != 0.0: return Left({self.left})"]
             return [
-                *(f"    total = {total}", *test, *_decided(by_metropolis)),
-                *_indented(self.put, 2),
+                *(f"    total = {total}", *test, *decided, *_indented(self.put, 2)),
                 *(f"        return {_minus(sums)}", "    return None"),
             ]
-        total = " + ".join(["minus - before", *ratios, *others, terms, "after", "using"])
+        weighed = ["after, using = sites(), users()"] if self.form.wide else []
+        minus, more = ("minus - before", ["after", "using"]) if self.form.wide else ("minus", [])
+        total = " + ".join([minus, *ratios, *others, terms, *more])
         failed = [*_indented(self.back, 2), f"        return Left({self.left})"]
         return [
             *_indented(self.save, 1),
-            *(
-                "    try:",
-                *_indented(self.put, 2),
-                "        after, using = sites(), users()",
-                "    except Exception:",
-                *failed,
-            ),
+            *("    try:", *_indented([*self.put, *weighed], 2), "    except Exception:", *failed),
             *(f"    total = {total}", "    if total - total != 0.0:", *failed),
-            *(*_decided(by_metropolis), f"        return {_minus([*sums, 'using'])}"),
+            *("    try:", *_indented(decided, 1), f"            return {_minus([*sums, *more[1:]])}"),
+            *("    except BaseException:", *_indented(self.back, 2), "        raise"),
             *(*_indented(self.back, 1), "    return None"),
         ]
 
@@ -257,7 +259,7 @@ def _indented(lines: Sequence[str], levels: int) -> list[str]:
     return ["    " * levels + line for line in lines]
 
 
-def _decided(by_metropolis: bool) -> list[str]:
-    if by_metropolis:
+def _decided(move: Move) -> list[str]:
+    if isinstance(move.decide, Metropolis):
         return ["    u = random()", "    if total >= 0.0 or u < exp(total):"]
     return ["    if decide(Weight(0, total)):"]

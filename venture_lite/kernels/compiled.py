@@ -14,7 +14,7 @@ from venture_lite.interpreter.selection import Selection
 from venture_lite.interpreter.shape import NoShape, shape_of
 from venture_lite.interpreter.tally import Tally
 from venture_lite.kernels.checked import Checked, Witness
-from venture_lite.kernels.formed import UNBEGUN, Resumed, Way, forms_of
+from venture_lite.kernels.formed import UNBEGUN, BlockForm, Resumed, forms_of
 from venture_lite.kernels.lower import NoForm, lower
 from venture_lite.kernels.python import Left
 from venture_lite.kernels.single_choices import MOST_MISSES
@@ -82,7 +82,7 @@ class Compiled(BlockKernel):
                     continue
                 for nodes in selection.blocks(times, tally, done):
                     tally.count(self.step(nodes, selection))
-                    if self._forms.ready():
+                    if self._forms.blocks and self._forms.ready():
                         break
                 if tally.transitions - before == done:
                     # there is no block
@@ -117,21 +117,14 @@ class Compiled(BlockKernel):
             if misses < MOST_MISSES and (moved := single.step(nodes[0], at)) is not None:
                 return moved
             single = None
-        moved = self._by_form(nodes, at)
-        if moved is None and single is not None:
-            moved = single.step(nodes[0], at)
-        return self._interpreted.step(nodes, at) if moved is None else moved
-
-    def _by_form(self, nodes: list[int], at: Selection) -> bool | None:
-        """Move a block that has a form; None where nothing was done."""
         form = None if self.model.transactions else self._forms.of(nodes)
-        if form is None:
-            return None
-        if isinstance(form, Way):
-            return self._interpreted.step(nodes, at)
-        self._weighed += form.terms
-        moved = form.transition(self.model.trace.journal)
-        return self._left(moved, nodes, at) if isinstance(moved, Left) else moved
+        if isinstance(form, BlockForm):
+            self._weighed += form.terms
+            found = form.transition(self.model.trace.journal)
+            return self._left(found, nodes, at) if isinstance(found, Left) else found
+        if form is None and single is not None and (moved := single.step(nodes[0], at)) is not None:
+            return moved
+        return self._interpreted.step(nodes, at)
 
     def course(self, nodes: list[int], at: Selection) -> Course:
         found = shape_of(self.model.trace, nodes)

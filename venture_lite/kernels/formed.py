@@ -216,8 +216,9 @@ class Forms:
         self._seen = -1
         # by identity: the shape with its form, or with how often it was used, or None where it has no form
         self._known: dict[int, tuple[Shape, Formed | int | None]] = {}
-        # as of a state of the trace's structure: the forms of blocks, and those for which readers were walked
-        self._ready: dict[Block, BlockForm] = {}
+        # as of a state of the trace's structure, by `ready` the present one: the forms of blocks, and those for which
+        # readers were walked
+        self.blocks: dict[Block, BlockForm] = {}
         self._walked: list[tuple[Looked, BlockForm]] = []
         # blocks that have none
         self._without: set[Block] = set()
@@ -229,7 +230,7 @@ class Forms:
         """The forms of blocks that are good as the trace stands."""
         stamp = self._model.trace.structure_stamp()
         if stamp != self._ready_at:
-            self._ready.clear()
+            self.blocks.clear()
             for looked, form in self._walked:
                 if form.uses >= LASTING:
                     looked.misses = 0
@@ -243,9 +244,9 @@ class Forms:
             for key in stale:
                 del self._known[key]
             if stale:
-                self._ready.clear()
+                self.blocks.clear()
             self._seen = Column.reshaped
-        return self._ready
+        return self.blocks
 
     def bind(self, node: int) -> BlockForm | None:
         """The form of a block that was not met yet, where another block had one of the same shape, of single choices
@@ -287,8 +288,8 @@ class Forms:
         return form
 
     def _put(self, block: Block, form: BlockForm) -> BlockForm:
-        if len(self._ready) < MOST_BLOCKS:
-            self._ready[block] = form
+        if len(self.blocks) < MOST_BLOCKS:
+            self.blocks[block] = form
         return form
 
     def _used(self, shape: Shape, binding: Binding) -> Formed | int | None:

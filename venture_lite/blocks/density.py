@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from venture_lite.blocks.moving import Kind, State, Step, advance, weighed
+from venture_lite.blocks.moving import BlockState, PassStep, RowKind, advance, weighed
 from venture_lite.errors import KernelError
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.runs import Run, run_of, runs_alike, runs_of
@@ -28,7 +28,7 @@ from venture_lite.trace.table import Column
 MANY = 1 << 16
 """More renewed nodes than this are not walked one by one for each gradient."""
 
-Part = tuple[Kind, int, int]
+Stretch = tuple[RowKind, int, int]
 """Some rows of a kind, which are computed in one go."""
 
 
@@ -47,14 +47,14 @@ class BlockDensity:
         self._coordinates = dict(self._placed(scaffold.principals))
         self.size = max((taken.stop for taken, _ in self._coordinates.values()), default=0)
         runs = runs_of(trace, [*scaffold.principals, *(node for node in scaffold.pending if not self._is_fixed(node))])
-        self._state = State(model, runs, self.size)
+        self._state = BlockState(model, runs, self.size)
         # parents first
         self._moved = self._moving(runs)
         self._terms = list(self._absorbing(scaffold))
         # rows whose densities one evaluation takes
         self.rows = len(scaffold.principals) + sum(kind.count for kind in self._terms)
-        self._forward: list[Step] = []
-        self._backward: list[Step] = []
+        self._forward: list[PassStep] = []
+        self._backward: list[PassStep] = []
         # the memory that the functions were printed for
         self._views: list[tuple[Column, Any]] = []
         self._bind()
@@ -110,25 +110,25 @@ class BlockDensity:
             yield node, (taken, shape)
             size = taken.stop
 
-    def _moving(self, runs: list[Run]) -> list[Part]:
+    def _moving(self, runs: list[Run]) -> list[Stretch]:
         """What moves: runs of one kind follow one another as rows of that kind."""
         alike: dict[Any, list[Run]] = {}
         for run in runs:
             key = (run.site, run.source._replace(row=0), run.operator, run.nodes[0] in self._coordinates)
             alike.setdefault(key, []).append(run)
-        where: dict[int, Part] = {}
+        where: dict[int, Stretch] = {}
         for same in alike.values():
             rows, at = (np.concatenate([getattr(run, name) for run in same]) for name in ("rows", "at"))
             nodes = [node for run in same for node in run.nodes]
             coordinates = [self._coordinates[node] for node in nodes] if nodes[0] in self._coordinates else None
-            kind = Kind(self._state, same[0], rows, at, coordinates)
+            kind = RowKind(self._state, same[0], rows, at, coordinates)
             stop = 0
             for run in same:
                 start, stop = stop, stop + len(run.rows)
                 where[id(run)] = kind, start, stop
         return [where[id(run)] for run in runs]
 
-    def _absorbing(self, scaffold: Scaffold) -> Iterator[Kind]:
+    def _absorbing(self, scaffold: Scaffold) -> Iterator[RowKind]:
         """What weighs the change: whole sites, users of one family, and single choices."""
         trace, state = self.model.trace, self._state
         single = [node for node in scaffold.absorbing if site_of(node) not in scaffold.groups]
@@ -142,13 +142,13 @@ class BlockDensity:
                 single += [node_at(site, row) for row in every if row not in moved]
             else:
                 first = rows.start if isinstance(rows, slice) else int(rows[0])
-                yield Kind(state, run_of(trace, node_at(site, first)), rows, rows)
+                yield RowKind(state, run_of(trace, node_at(site, first)), rows, rows)
         for users in scaffold.users:
             rows, family = users.rows.array().copy(), users.result(trace)
             run = run_of(trace, node_at(users.site, int(rows[0])))
-            yield Kind(state, run, rows, rows, None, (users.call, trace.result_node(family.code, family.row)))
+            yield RowKind(state, run, rows, rows, None, (users.call, trace.result_node(family.code, family.row)))
         for run in runs_alike(trace, single):
-            yield Kind(state, run, run.rows, run.at)
+            yield RowKind(state, run, run.rows, run.at)
 
     # ------------------------------------------------------------------------------------------------ printing
 
@@ -165,7 +165,7 @@ class BlockDensity:
             forward, backward = kind.steps(start, stop, stop - start > NARROW)
             self._forward += forward
             self._backward[:0] = backward
-        weighed_first: list[Step] = []
+        weighed_first: list[PassStep] = []
         for kind in self._terms:
             size = CHUNK if kind.count > 2 * CHUNK else kind.count
             for start in range(0, kind.count, size):

@@ -26,13 +26,13 @@ from venture_lite.procedures.columns import RowByRow
 from venture_lite.procedures.pullbacks import accumulated
 from venture_lite.procedures.record import Random
 from venture_lite.procedures.straight_line import Node
-from venture_lite.program.code import Kind as SlotKind
+from venture_lite.program.code import Kind
 from venture_lite.trace.nodes import node_at
 from venture_lite.trace.table import Column
 from venture_lite.trace.trace import Trace
 
 
-class State:
+class BlockState:
     """What the passes over a block share: coordinates, gradient, cotangents, and what is impossible."""
 
     def __init__(self, model: Model, runs: Sequence[Run], size: int) -> None:
@@ -96,13 +96,13 @@ class State:
                 self.model.trace.journal.keep_rows(column, rows)
 
 
-class Kind:
+class RowKind:
     """Rows of one site that read alike: choices of the block, with their coordinates, choices that absorb, or values
     that are computed."""
 
     def __init__(
         self,
-        state: State,
+        state: BlockState,
         run: Run,
         rows: Any,
         at: Any,
@@ -160,7 +160,7 @@ class Kind:
         return [self.column, *(leaf.column for leaf in self.tape.leaves)]
 
     def group(self) -> Group:
-        if self.code.slots[self.slot].kind is not SlotKind.RANDOM or self.operator.log_density_columns is None:
+        if self.code.slots[self.slot].kind is not Kind.RANDOM or self.operator.log_density_columns is None:
             raise RowByRow
         return self.state.model.weights.group(self.site)
 
@@ -185,7 +185,7 @@ class Kind:
             value = self.trace.value(self.node(index))
             free[coordinates] = np.ravel(self.operator.transform.to_free(value, arguments))
 
-    def steps(self, start: int, stop: int, together: bool) -> tuple[list[Step], list[Step]]:
+    def steps(self, start: int, stop: int, together: bool) -> tuple[list[PassStep], list[PassStep]]:
         """Both passes over some rows, to be called in order."""
         if together and self._together[0] is not _unprinted:
             parts = (_part(each, start, stop) for each in self._given)
@@ -295,11 +295,11 @@ class Kind:
         return lambda *given: (record.log_density(*given), *_asked(evaluate(none, flags, *given), flags))
 
 
-Step = tuple[Callable[..., Any], tuple[Any, ...], Kind, int]
+PassStep = tuple[Callable[..., Any], tuple[Any, ...], RowKind, int]
 """A function, what it is called with, and which row of which kind that is."""
 
 
-def advance(steps: Iterable[Step]) -> None:
+def advance(steps: Iterable[PassStep]) -> None:
     for forward, given, kind, index in steps:
         try:
             forward(*given)
@@ -307,7 +307,7 @@ def advance(steps: Iterable[Step]) -> None:
             kind.recover(index, error)
 
 
-def weighed(steps: Iterable[Step]) -> float:
+def weighed(steps: Iterable[PassStep]) -> float:
     """The sum of the finite terms; impossible ones are counted in the state."""
     total = 0.0
     for backward, given, kind, index in steps:

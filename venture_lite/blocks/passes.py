@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from venture_lite.procedures.columns import RowByRow
-from venture_lite.procedures.pullbacks import Elementwise, accumulated, gathered
+from venture_lite.procedures.pullbacks import ElementwisePullback, accumulated, gathered
 from venture_lite.procedures.record import Deterministic, Random
 from venture_lite.procedures.straight_line import (
     COLUMN_NAMES,
@@ -27,18 +27,17 @@ from venture_lite.procedures.straight_line import (
     recordable,
     text_of,
 )
-from venture_lite.procedures.transforms import Elementwise as ElementwiseTransform
-from venture_lite.procedures.transforms import Transform
+from venture_lite.procedures.transforms import Elementwise, Transform
 from venture_lite.trace.runtime import Closure
 from venture_lite.trace.table import memory
 
 if TYPE_CHECKING:
-    from venture_lite.blocks.moving import Kind
+    from venture_lite.blocks.moving import RowKind
 
 NUMBERS = (float, int, bool)
 
 
-def printed(kind: Kind, columns: bool) -> tuple[Callable[..., Any], Callable[..., Any]]:
+def printed(kind: RowKind, columns: bool) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """The passes over one row of a kind, or over `columns`. Raises RowByRow where these have none."""
     forward, backward = _Pass(kind, columns), _Pass(kind, columns)
     if isinstance(kind.operator, Random):
@@ -84,7 +83,7 @@ def pull(pullback: Any, lifted: tuple[bool, ...], wanted: tuple[bool, ...], cota
 class _Pass:
     """One function as it is printed, with the objects that its text names."""
 
-    def __init__(self, kind: Kind, columns: bool) -> None:
+    def __init__(self, kind: RowKind, columns: bool) -> None:
         self._kind = kind
         self._tape = tape = kind.tape
         self._columns = columns
@@ -103,7 +102,7 @@ class _Pass:
         # places that hold single numbers, whatever the state
         self._are_numbers = {place for place, leaf in self._leaves.items() if leaf.column.kind in NUMBERS}
         for node, record, arguments, _ in tape.steps:
-            if isinstance(record.pullback, Elementwise) and all(map(self._is_a_number, arguments)):
+            if isinstance(record.pullback, ElementwisePullback) and all(map(self._is_a_number, arguments)):
                 self._are_numbers.add(node.place)
         self._is_number = kind.column.kind is float
         self._reads_numbers = all(map(self._is_a_number, tape.outputs))
@@ -146,7 +145,7 @@ class _Pass:
         self, record: Deterministic, lifted: tuple[bool, ...], wanted: tuple[bool, ...], are_numbers: bool, *given: Any
     ) -> list[Any]:
         """The cotangents of a call's arguments, from (cotangent, value, *arguments); None for those not wanted."""
-        if are_numbers and not self._columns and isinstance(record.pullback, Elementwise):
+        if are_numbers and not self._columns and isinstance(record.pullback, ElementwisePullback):
             return list(record.pullback.of_numbers(wanted, *given))
         flags = lifted if self._columns else (False,) * len(wanted)
         of = (self._object(record.pullback), self._object(flags), self._object(wanted))
@@ -257,7 +256,7 @@ class _Pass:
         """How the functions of the transform are applied, the transform, and the arguments that it reads."""
         transform = self._kind.operator.transform
         read = tuple(arguments) if transform.reads_arguments else ()
-        if self._is_number and isinstance(transform, ElementwiseTransform) and (self._reads_numbers or not read):
+        if self._is_number and isinstance(transform, Elementwise) and (self._reads_numbers or not read):
             return lambda function, *operands: recordable(function)(*operands), transform, read
         if self._columns:
             raise RowByRow

@@ -57,7 +57,7 @@ def accumulated(left: Any, right: Any) -> Any:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Elementwise:
+class ElementwisePullback:
     """The pullback of an elementwise function, which can be recorded as well."""
 
     # (position, cotangent, result, arguments) -> what is due to one argument, of the result's shape
@@ -81,7 +81,7 @@ class Elementwise:
         return tuple([contribution(i, cotangent, result, arguments) if want else None for i, want in enumerate(wanted)])
 
 
-def elementwise(*slopes: Callable[..., Any]) -> Elementwise:
+def elementwise(*slopes: Callable[..., Any]) -> ElementwisePullback:
     """From the derivative with respect to each argument, a function of (value, *arguments)."""
     columns = [on_columns(slope) for slope in slopes]
 
@@ -92,7 +92,7 @@ def elementwise(*slopes: Callable[..., Any]) -> Elementwise:
             slope = (columns if isinstance(cotangent, np.ndarray) else slopes)[position]
         return cotangent * slope(result, *arguments)
 
-    return Elementwise(contribution)
+    return ElementwisePullback(contribution)
 
 
 def _of_product(position: int, cotangent: Any, result: Any, factors: Sequence[Any]) -> Any:
@@ -115,10 +115,10 @@ def _of_quotient(position: int, cotangent: Any, result: Any, numbers: Sequence[A
     return cotangent
 
 
-ADD = Elementwise(lambda position, cotangent, result, terms: cotangent)
-SUBTRACT = Elementwise(_of_difference)
-MULTIPLY = Elementwise(_of_product)
-DIVIDE = Elementwise(_of_quotient)
+ADD = ElementwisePullback(lambda position, cotangent, result, terms: cotangent)
+SUBTRACT = ElementwisePullback(_of_difference)
+MULTIPLY = ElementwisePullback(_of_product)
+DIVIDE = ElementwisePullback(_of_quotient)
 
 EXP = elementwise(DERIVATIVES["exp"])
 EXPM1 = elementwise(DERIVATIVES["expm1"])

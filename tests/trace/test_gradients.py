@@ -174,9 +174,10 @@ def test_columns_and_single_rows_agree(name: str, monkeypatch: pytest.MonkeyPatc
     """Where values are possible, and where they are not."""
     model = many_rows(name)
     block = model.trace.default.everything()
-    together = BlockDensity(model, block)
+    together, apart = BlockDensity(model, block), BlockDensity(model, block)
+    together.evaluate()
     monkeypatch.setattr("venture_lite.blocks.density.NARROW", 10**9)
-    apart = BlockDensity(model, block)
+    apart.evaluate()
     assert len(together._backward) < len(apart._backward)
     here, rng, journal = together.present(), np.random.default_rng(0), model.trace.journal
     for away in (0.0, 0.1, 1.0, 30.0):

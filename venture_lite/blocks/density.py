@@ -55,9 +55,8 @@ class BlockDensity:
         self.rows = len(scaffold.principals) + sum(kind.count for kind in self._terms)
         self._forward: list[PassStep] = []
         self._backward: list[PassStep] = []
-        # the memory that the functions were printed for
+        # the memory that the functions were printed for; none before they are asked for
         self._views: list[tuple[Column, Any]] = []
-        self._bind()
 
     def is_valid(self) -> bool:
         return self._stamp == self.model.trace.structure_stamp()
@@ -205,5 +204,5 @@ class BlockDensity:
         return Weight(self._state.impossible, float(total)), self._state.gradient.copy()
 
     def _look(self) -> None:
-        if any(column.view is not view for column, view in self._views):
+        if not self._views or any(column.view is not view for column, view in self._views):
             self._bind()

@@ -111,6 +111,16 @@ def test_later_draws_are_written_beside_the_first(tmp_path: Path, capsys: pytest
         assert first["x"].tolist() != second["x"].tolist()
 
 
+def test_files_of_an_earlier_run_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    infer = "[infer (repeat 5 (do (mh default one 1) (collect x)))]\n"
+    out = tmp_path / "x.npz"
+    for count, told in ((3, []), (3, []), (1, ["x-2.npz", "x-3.npz"])):
+        program = write(tmp_path, "[assume x (normal 0 1)]\n" + infer * count)
+        assert main(["run", program, "--seed", "1", "--out", str(out)]) == 0
+        lines = [line for line in capsys.readouterr().err.splitlines() if "earlier run" in line]
+        assert [Path(name).name for line in lines for name in line.split(": ")[-1].split(", ")] == told
+
+
 def test_parameters_reach_the_program(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     np.savez(tmp_path / "data.npz", X=np.array([1.5, 2.5]), N=np.array(2))
     program = write(tmp_path, "[sample (+ {X[N]} {shift})]")

@@ -113,6 +113,8 @@ def test_an_entry_that_never_ends_is_an_error_at_the_end(capsys: pytest.CaptureF
         (":save /nowhere/at/all.vnt", "cannot write"),
         (":set N", "N"),
         (":set N nothing", "not a number"),
+        (":set N nothing", ':set N="nothing" for a string'),
+        (":set N 1,2", ":set xs=[1, 2.5, 3]"),
         (":set 1x 2", "NAME=VALUE"),
         (":data", ":data NAME=PATH"),
         (":data X=nowhere.csv", "there is no file nowhere.csv"),

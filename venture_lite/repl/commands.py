@@ -6,7 +6,8 @@ A command starts with a colon. `help`, `?`, `quit` and `exit` may be written wit
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -106,6 +107,17 @@ def _save(conversation: Conversation, rest: str) -> None:
         )
 
 
+@contextmanager
+def _in_commands() -> Iterator[None]:
+    """Hints that are written for the command line name the prompt's commands."""
+    try:
+        yield
+    except VentureError as error:
+        if error.hint:
+            error.hint = re.sub(r"-p (?:'([^']*)'|(\S+))", r":set \1\2", error.hint).replace("-d ", ":data ")
+        raise
+
+
 def _set(conversation: Conversation, rest: str) -> None:
     from venture_lite.repl.reply import of_parameter
     from venture_lite.shell.data import parse_parameter
@@ -118,7 +130,8 @@ def _set(conversation: Conversation, rest: str) -> None:
             conversation.print("no parameters; :set NAME VALUE gives {NAME} a value")
         return
     name, _, value = (part.strip() for part in rest.replace("=", " ", 1).partition(" "))
-    parameters.set(*parse_parameter(f"{name}={value}"), "-p", value)
+    with _in_commands():
+        parameters.set(*parse_parameter(f"{name}={value}"), "-p", value)
 
 
 def _data(conversation: Conversation, rest: str) -> None:
@@ -127,7 +140,8 @@ def _data(conversation: Conversation, rest: str) -> None:
 
     if not rest:
         raise VentureError("the command is written :data NAME=PATH[:KEY], or :data FILE")
-    file = load_data(rest)
+    with _in_commands():
+        file = load_data(rest)
     conversation.add_data(conversation.record.parameters, rest, file)
     for name, value in file.values.items():
         conversation.print(of_parameter(name, value, conversation.width()))

@@ -196,6 +196,7 @@ def _run(options: argparse.Namespace, stop: Stop) -> int:
     printer = Printer(options.json, options.out, options.plots, options.chains)
     try:
         _execute(options, printer, stop)
+        printer.tell_of_earlier_files()
     except UsageError as error:
         say(str(error))
         return USAGE

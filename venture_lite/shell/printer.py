@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -31,6 +32,8 @@ class Printer:
         self._pictures_written = 0
         self._tables_shown = 0
         self._warned: set[str] = set()
+        # files of draws
+        self._written_to: set[Path] = set()
 
     @property
     def is_watched(self) -> bool:
@@ -66,6 +69,15 @@ class Printer:
                 self.warn(warning)
         if failure is not None:
             raise failure
+
+    def tell_of_earlier_files(self) -> None:
+        """What an earlier run left beside the files of this one would be taken for its draws."""
+        if self._out is None or not self._written_to:
+            return
+        name = re.compile(rf"{re.escape(self._out.stem)}(-\d+)?(-rest)?{re.escape(self._out.suffix)}")
+        found = sorted(path for path in self._out.parent.iterdir() if name.fullmatch(path.name))
+        if old := [str(path) for path in found if path not in self._written_to]:
+            self.warn(f"of an earlier run, not of this one: {', '.join(old)}")
 
     def finish(self) -> None:
         """Leave the terminal as it was."""
@@ -122,11 +134,13 @@ class Printer:
 
     def _written(self, draws: Draws, rest: Draws | None, path: Path) -> tuple[Path, Path | None]:
         draws.save(path)
+        self._written_to.add(path)
         self._say(f"draws written to {path}")
         if rest is None:
             return path, None
         path_of_rest = path.with_name(f"{path.stem}-rest{path.suffix}")
         rest.save(path_of_rest)
+        self._written_to.add(path_of_rest)
         self._say(f"the rest written to {path_of_rest}, chain by chain")
         return path, path_of_rest
 

@@ -23,6 +23,7 @@ from venture_lite.procedures.columns import RowByRow
 from venture_lite.procedures.domains import ANY, REAL, VECTOR
 from venture_lite.procedures.record import Procedure, Random
 from venture_lite.program.code import Code, Kind, Ref, SlotRef
+from venture_lite.trace.bindings import Derived
 from venture_lite.trace.runtime import Exchangeable
 from venture_lite.trace.table import ROW_MASK, Column, NotColumnar
 from venture_lite.values import show
@@ -373,26 +374,20 @@ class KeptWeights:
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
-        self.groups: dict[int, Group] = {}
+        self.groups: Derived[int, Group] = Derived(lambda site: Group(trace, site))
         # (site, slot of a call) -> its choices as users of one family
-        self._by_call: dict[tuple[int, int], Group] = {}
+        self._by_call: Derived[tuple[int, int], Group] = Derived(lambda place: Group(trace, *place))
         # site -> (stamp, weight) of the last two states weighed, the latest used first: the current state and the
         # proposed one
         self._kept: dict[int, list[tuple[tuple[int, ...], Weight]]] = {}
         trace.derived.extend((self.groups, self._by_call, self._kept))
 
     def group(self, site: int) -> Group:
-        found = self.groups.get(site)
-        if found is None:
-            found = self.groups[site] = Group(self.trace, site)
-        return found
+        return self.groups[site]
 
     def users(self, users: UserGroup) -> Group:
         """The group of a site for the users of one family, until it is asked for those of another."""
-        place = (users.site, users.call)
-        found = self._by_call.get(place)
-        if found is None:
-            found = self._by_call[place] = Group(self.trace, *place)
+        found = self._by_call[users.site, users.call]
         found.family[0] = users.family
         return found
 

@@ -49,7 +49,9 @@ class Trace:
         self._context_ids: dict[Any, int] = {}
         # site -> how its operator and arguments are read
         self.readers: Derived[int, Reader] = Derived(self._reader)
-        self._block_readers: dict[int, Reader] = {}
+        # site -> how the keys of its blocks are read; Code -> how its result is
+        self._key_readers: Derived[int, Reader] = Derived(self._key_reader)
+        self._result_readers: Derived[Code, Reader] = Derived(lambda code: self.reader(self, code, (code.result,)))
         # site -> where its values are stored
         self._columns: Derived[int, Column] = Derived(self._column)
         # record -> the fast test of its arguments
@@ -57,7 +59,7 @@ class Trace:
         # procedures of the language that are keys, by a number that tells apart those of one name
         self._serials: dict[Any, int] = {}
         # tables of what was derived from the places where globals stand
-        self.derived: list[dict[Any, Any]] = [self.readers, self._block_readers, self._columns]
+        self.derived: list[Any] = [self.readers, self._key_readers, self._result_readers, self._columns]
         self.bindings = Bindings(self.journal, self.derived)
         self.users = UserLists(self.tables, self.program, self.journal)
         self.statistics = Statistics(self.journal)
@@ -140,14 +142,7 @@ class Trace:
         """The value of a row's body."""
         if code.result_slot >= 0:
             return self.tables[code.index].columns[code.result_slot].view[row]  # type: ignore[union-attr]
-        return self.result_reader(code)(row)[0]
-
-    def result_reader(self, code: Code) -> Reader:
-        site = -1 - code.index
-        found = self._block_readers.get(site)
-        if found is None:
-            found = self._block_readers[site] = self.reader(self, code, (code.result,))
-        return found
+        return self._result_readers[code](row)[0]
 
     def _reader(self, site: int) -> Reader:
         """The function that reads a slot's operator (if it has one) and arguments."""
@@ -228,12 +223,12 @@ class Trace:
         return list(found.items())
 
     def block_keys(self, code: Code, slot: int, row: int) -> tuple[Any, ...]:
-        site = code.first_site + slot
-        found = self._block_readers.get(site)
-        if found is None:
-            refs = tuple(region.block for region in code.slots[slot].regions)
-            found = self._block_readers[site] = self.reader(self, code, refs)
-        return found(row)
+        return self._key_readers[code.first_site + slot](row)
+
+    def _key_reader(self, site: int) -> Reader:
+        code = self.program.site_code[site]
+        regions = code.slots[self.program.site_slot[site]].regions
+        return self.reader(self, code, tuple(region.block for region in regions))
 
     def inner_context(self, code: Code, slot: int, row: int) -> int:
         """The tags that a family inherits when it is called at this slot."""

@@ -47,3 +47,12 @@ def test_two_actions_count_what_one_of_two_transitions_does() -> None:
     assert counted(f"(do {once.format(1)} {once.format(1)})") == counted(once.format(2)) == 7 * 21
     moved = f"(do {once.format(1)} (mh default one 'drift 5 1) {once.format(1)})"
     assert counted(moved) >= 7 * 21
+
+
+def test_slices_that_go_by_turns_count_each_its_own() -> None:
+    venture = Venture(seed=1)
+    venture.execute("[assume a (normal 0 1)] [assume b (normal 0 1)] [observe (normal a 1) 1] [observe (normal b 1) 2]")
+    text = "(repeat 20 (cycle ((slice {a} all 1 10 1) (slice {b} all 1 10 1)) 1))"
+    venture.execute("[predict (tag 'x 0 (normal 0 1))]")
+    together = venture.infer(text.format(a="default", b="x")).statistics
+    assert together[0].rows > 2 * together[1].rows

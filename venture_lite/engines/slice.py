@@ -34,11 +34,12 @@ class Slice(BlockKernel):
         self.width = width
         self.most_steps = most_steps
         self._candidates = model.kept.lasting(Candidates, model)
-        self._before = self._candidates.kernel.rows
+        # rows that this action's candidates were weighed by; others have the same candidates
+        self._rows = 0
 
     @property
     def rows(self) -> int:
-        return self._candidates.kernel.rows - self._before
+        return self._rows
 
     def refuse(self, nodes: list[int]) -> None:
         refuse_discrete("slice", "gibbs, or mh")(self.model, nodes)
@@ -58,7 +59,9 @@ class Slice(BlockKernel):
             structure = self.model.trace.structure_stamp()
             self.refuse([node])
             for index in range(dimensions(self.model.trace, node)):
+                before = self._candidates.kernel.rows
                 moved |= self._update(node, index, at)
+                self._rows += self._candidates.kernel.rows - before
             if self.model.trace.structure_stamp() != structure:
                 done = order_of(self.model, node)
                 now = in_order(self.model, at.members_now())

@@ -91,7 +91,7 @@ class _Printer:
             self.demand(demand, indent, left)
         self.lines += [f"{indent}{name} = 0.0", f"{indent}for {_name(loop.each)} in g{number}:"]
         for demand in loop.demands:
-            if demand not in fixed:
+            if demand.value.place in inside:
                 self.demand(demand, indent + "    ", left)
         term = self.value(loop.term, indent + "    ")
         self.lines.append(f"{indent}    {name} += {term}")

@@ -175,6 +175,7 @@ class Way(Enum):
     WAITS = "the interpreter's, until the shape has been used more often"
 
 
+MOST_SKIPPED = 255
 LASTING = 4
 """A form that was used so often between two changes of structure was worth a walk over what reads its block."""
 
@@ -184,21 +185,14 @@ class Looked:
     """What looks at the blocks of a site came to: where structure changes with every other transition, most are made
     for nothing."""
 
-    # states of the structure in which there was no form that lasted, since the last in which there was
+    # blocks to pass over after a miss, and those that are still to be
     misses: int = 0
-    # the present state, and how often a form was asked for in it
-    stamp: tuple[int, int] = (-1, -1)
-    asked: int = 0
+    skip: int = 0
     found: Way | None = None
 
-    def is_passed_over(self, stamp: tuple[int, int]) -> bool:
-        """Whether the site is not looked at: after a miss as many states are passed over as were since the last form
-        that lasted, unless a state stays."""
-        if stamp != self.stamp:
-            self.stamp, self.asked = stamp, 0
-            self.misses += 1
-        self.asked += 1
-        return bool(self.misses & (self.misses - 1)) and self.asked <= USES
+    def missed(self) -> None:
+        """A look gave no form, or one that did not last: twice as many blocks as before are passed over."""
+        self.misses = self.skip = min(2 * self.misses + 1, MOST_SKIPPED)
 
 
 Block = int | tuple[int, ...]
@@ -220,8 +214,6 @@ class Forms:
         # readers were walked
         self.blocks: dict[Block, BlockForm] = {}
         self._walked: list[tuple[Looked, BlockForm]] = []
-        # blocks that have none
-        self._without: set[Block] = set()
         # by the site of a block's first choice
         self._looked: dict[int, Looked] = {}
         self._ready_at = (-1, -1)
@@ -232,10 +224,11 @@ class Forms:
         if stamp != self._ready_at:
             self.blocks.clear()
             for looked, form in self._walked:
-                if form.uses >= LASTING:
+                if form.uses < LASTING:
+                    looked.missed()
+                else:
                     looked.misses = 0
             self._walked.clear()
-            self._without.clear()
             if stamp[0] != self._ready_at[0]:
                 self._known.clear()
             self._ready_at = stamp
@@ -260,30 +253,28 @@ class Forms:
     def of(self, nodes: Sequence[int]) -> BlockForm | Way | None:
         """The form of a block, if it has one; WAITS until its shape has been used often enough."""
         block: Block = nodes[0] if len(nodes) == 1 else tuple(nodes)
-        form = self.ready().get(block)
         site = nodes[0] >> 32
-        if form is None and len(nodes) == 1 and site in self._shapes.by_site:
-            form = self.bind(nodes[0])
-        if form is not None:
-            return form
+        has_hops = len(nodes) == 1 and site in self._shapes.by_site
+        if self.blocks or has_hops:
+            form = self.ready().get(block) or (self.bind(nodes[0]) if has_hops else None)
+            if form is not None:
+                return form
         looked = self._looked.get(site) or self._looked.setdefault(site, Looked())
-        if block in self._without or looked.is_passed_over(self._ready_at):
+        if looked.skip:
+            looked.skip -= 1
             return looked.found
+        self.ready()
         found = self._shapes.shape_of(self._model.trace, nodes)
         known = None if isinstance(found, NoShape) else self._used(*found)
         looked.found = None if known is None else Way.WAITS
         if isinstance(found, NoShape) or not isinstance(known, Formed):
-            if known is None and len(self._without) < MOST_BLOCKS:
-                self._without.add(block)
-            elif known != 1:
-                # a shape that comes again will be lowered soon
-                looked.misses = 0
+            if known is None or known == 1:
+                # a shape that was seen once may not come again
+                looked.missed()
             return looked.found
         form = self._put(block, known.bound(found[1]))
-        if found[0].users:
-            # a walk over what reads the block, and this transition, take less time than the interpreter
-            looked.misses = 0
-        else:
+        if not found[0].users:
+            # of users a walk over what reads the block, and this transition, take less time than the interpreter
             self._walked.append((looked, form))
         return form
 

@@ -112,7 +112,7 @@ def start_the_slice_at_its_left_end(patch: Patch) -> None:
     original = Slice._step_out
 
     def step_out(self: Slice, end: float, step: float, most: int, at: Selection) -> float:
-        return self._coordinate.start if step < 0 else original(self, end, step, most, at)
+        return self._candidates.coordinate.start if step < 0 else original(self, end, step, most, at)
 
     patch.setattr(Slice, "_step_out", step_out)
 

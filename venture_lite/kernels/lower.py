@@ -223,7 +223,12 @@ class Lowering:
         Data never change while their rows stay."""
         loop = self._rows.get(at.place) if at.__class__ is Node else None
         code, slot, _ = self._trace.decode(node)
-        if loop is None or code.kind != "directive" or code.slots[slot].kind is not Kind.ARGUMENT:
+        if (
+            loop is None
+            or column.kind not in NUMBERS
+            or code.kind != "directive"
+            or code.slots[slot].kind is not Kind.ARGUMENT
+        ):
             return at
         number, rows = loop
         if len({column.view[each] for each in rows}) > 1:

@@ -86,13 +86,13 @@ class _Printer:
         inside = frozenset(depending(values, lambda node: node is loop.each))
         for value in values:
             self.value(value, indent, inside)
-        fixed = [demand for demand in loop.demands if demand.value.place not in inside]
-        for demand in fixed:
-            self.demand(demand, indent, left)
-        self.lines += [f"{indent}{name} = 0.0", f"{indent}for {_name(loop.each)} in g{number}:"]
+        varying = [demand for demand in loop.demands if demand.value.place in inside]
         for demand in loop.demands:
-            if demand.value.place in inside:
-                self.demand(demand, indent + "    ", left)
+            if demand.value.place not in inside:
+                self.demand(demand, indent, left)
+        self.lines += [f"{indent}{name} = 0.0", f"{indent}for {_name(loop.each)} in g{number}:"]
+        for demand in varying:
+            self.demand(demand, indent + "    ", left)
         term = self.value(loop.term, indent + "    ")
         self.lines.append(f"{indent}    {name} += {term}")
         self._told -= inside

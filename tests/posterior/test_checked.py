@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import replace
 from typing import Any
 
@@ -12,14 +13,17 @@ from tests.posterior.case import Case
 from tests.posterior.cases import CASES
 from tests.posterior.engines import further
 from venture_lite import ArgumentError, Venture
-from venture_lite.errors import InternalError
+from venture_lite.errors import InternalError, KernelError
+from venture_lite.interpreter import scaffold, weights
 from venture_lite.interpreter.kernel import Metropolis, Move, Resimulation
+from venture_lite.interpreter.shape import Binding
 from venture_lite.interpreter.weights import Weight
-from venture_lite.kernels import formed, single_gibbs
+from venture_lite.kernels import formed, lower, single_gibbs
 from venture_lite.kernels.checked import Checked
 from venture_lite.kernels.compiled import kernel
 from venture_lite.kernels.lower import Lowering
 from venture_lite.kernels.reassign import Reassignment
+from venture_lite.trace import users
 
 # rows enough to be weighed together
 MANY = Case(
@@ -51,6 +55,32 @@ def run(case: Case, engine: str, times: int, kernels: str = "checked") -> Ventur
 @pytest.mark.parametrize("case", BY_NAME.values(), ids=lambda case: case.name)
 def test_fast_ways_make_the_interpreters_transitions(case: Case) -> None:
     run(case, case.engines[0], 2)
+
+
+def weigh_all_by_columns(patch: Patch) -> list[bool]:
+    """Rows that read one name are a group, whatever their number, and no form has a loop; which forms were wide."""
+    patch.setattr(scaffold, "WIDE", 0)
+    patch.setattr(users, "FEW", 1)
+    patch.setattr(weights, "NARROW", 0)
+    patch.setattr(lower, "MOST_ROWS", 0)
+    wide: list[bool] = []
+    original = formed.Formed.bound
+
+    def bound(self: formed.Formed, binding: Binding) -> formed.BlockForm:
+        wide.append(self.form.wide)
+        return original(self, binding)
+
+    patch.setattr(formed.Formed, "bound", bound)
+    return wide
+
+
+@pytest.mark.parametrize("engine", ["(mh default one 20)", "(mh default all 5)", "(mh default one 'drift 0.5 15)"])
+def test_rows_that_columns_weigh_come_to_what_the_interpreter_says(engine: str, monkeypatch: Patch) -> None:
+    wide = weigh_all_by_columns(monkeypatch)
+    for case in CASES:
+        with contextlib.suppress(KernelError):  # a walk moves no discrete choice
+            run(case, engine, 2)
+    assert sum(wide) > 20
 
 
 @pytest.mark.slow

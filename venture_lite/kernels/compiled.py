@@ -117,12 +117,12 @@ class Compiled(BlockKernel):
             if misses < MOST_MISSES and (moved := single.step(nodes[0], at)) is not None:
                 return moved
             single = None
-        form = None if self.model.transactions else self._forms.of(nodes)
+        form = not self.model.transactions and self._forms.of(nodes)
         if isinstance(form, BlockForm):
             self._weighed += form.terms
             found = form.transition(self.model.trace.journal)
             return self._left(found, nodes, at) if isinstance(found, Left) else found
-        if form is None and single is not None and (moved := single.step(nodes[0], at)) is not None:
+        if not form and single is not None and (moved := single.step(nodes[0], at)) is not None:
             return moved
         return self._interpreted.step(nodes, at)
 

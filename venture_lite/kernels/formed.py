@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from enum import Enum
 from functools import partial
 from typing import Any
 
@@ -171,10 +170,6 @@ USES = 8
 """A shape is lowered when it has been used so often: to print it takes as long as some fifty transitions."""
 
 
-class Way(Enum):
-    WAITS = "the interpreter's, until the shape has been used more often"
-
-
 MOST_SKIPPED = 255
 LASTING = 4
 """A form that was used so often between two changes of structure was worth a walk over what reads its block."""
@@ -188,7 +183,8 @@ class Looked:
     # blocks to pass over after a miss, and those that are still to be
     misses: int = 0
     skip: int = 0
-    found: Way | None = None
+    # whether the last shape had no form yet
+    waits: bool = False
 
     def missed(self) -> None:
         """A look gave no form, or one that did not last: twice as many blocks as before are passed over."""
@@ -250,8 +246,8 @@ class Forms:
         _, known = self._known.get(id(found[0]), (None, None))
         return self._put(node, BlockForm(known, found[1])) if isinstance(known, Formed) else None
 
-    def of(self, nodes: Sequence[int]) -> BlockForm | Way | None:
-        """The form of a block, if it has one; WAITS until its shape has been used often enough."""
+    def of(self, nodes: Sequence[int]) -> BlockForm | bool:
+        """The form of a block; else whether it waits for one, until its shape has been used often enough."""
         block: Block = nodes[0] if len(nodes) == 1 else tuple(nodes)
         site = nodes[0] >> 32
         has_hops = len(nodes) == 1 and site in self._shapes.by_site
@@ -262,16 +258,16 @@ class Forms:
         looked = self._looked.get(site) or self._looked.setdefault(site, Looked())
         if looked.skip:
             looked.skip -= 1
-            return looked.found
+            return looked.waits
         self.ready()
         found = self._shapes.shape_of(self._model.trace, nodes)
         known = None if isinstance(found, NoShape) else self._used(*found)
-        looked.found = None if known is None else Way.WAITS
+        looked.waits = known is not None
         if isinstance(found, NoShape) or not isinstance(known, Formed):
             if known is None or known == 1:
                 # a shape that was seen once may not come again
                 looked.missed()
-            return looked.found
+            return looked.waits
         form = self._put(block, known.bound(found[1]))
         if not found[0].users:
             # of users a walk over what reads the block, and this transition, take less time than the interpreter

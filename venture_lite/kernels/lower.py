@@ -78,6 +78,9 @@ class Lowering:
         self._shape = shape
         self._nodes = nodes
         self._place_of = {node: place for place, node in enumerate(nodes)}
+        # (index of a Code, row) -> a node that stands there
+        site_code = trace.program.site_code
+        self._standing = {(site_code[node >> 32].index, node & ROW_MASK): node for node in reversed(nodes)}
         self._operations = _Operations()
         # by place of a loop's row: the loop's number and rows; by place of any row: the one in this binding
         self._rows: dict[int, tuple[int, list[int]]] = {}
@@ -119,7 +122,7 @@ class Lowering:
             self._new[node], ratio = found
             return Propose(self._demands(record, arguments), self._new[node], ratio)
         self._prepares = True
-        called = self._operations.object(_Called(self._proposal, site, record))
+        called = self._operations.object(_Proposes(self._proposal, site, record))
         pair = self._operations.record("fresh", len(self._operations.nodes), called, row, old, *arguments)
         self._new[node], ratio = (self._operations.record("part", pair, part) for part in (0, 1))
         return Propose((), self._new[node], ratio)
@@ -245,10 +248,10 @@ class Lowering:
 
     def _row_known(self, code: Code, row: int) -> Value:
         """A row that some place stands in."""
-        for node in self._place_of:
-            if node & ROW_MASK == row and self._trace.program.site_code[node >> 32] is code:
-                return self._row_of(node)
-        raise NoForm("a value is computed in a row that it does not stand in")
+        node = self._standing.get((code.index, row))
+        if node is None:
+            raise NoForm("a value is computed in a row that it does not stand in")
+        return self._row_of(node)
 
     def _stores(self) -> Iterator[Store]:
         for node, value in self._new.items():
@@ -257,7 +260,7 @@ class Lowering:
                 yield Store(self._place_of[node], self._operations.column(column), value)
 
 
-class _Called:
+class _Proposes:
     """A proposal as a function of a principal's row, its old value and its arguments."""
 
     def __init__(self, proposal: Proposal, site: int, record: Random) -> None:

@@ -15,8 +15,8 @@ from venture_lite.procedures.columns import RowByRow
 from venture_lite.procedures.numeric import rebound
 from venture_lite.procedures.record import Random
 from venture_lite.procedures.registry import PROCEDURES
-from venture_lite.procedures.simulation import recorded_draw
-from venture_lite.procedures.straight_line import SCALAR_NAMES, Recording, compiled, recorded
+from venture_lite.procedures.simulation import RecordingGenerator
+from venture_lite.procedures.straight_line import SCALAR_NAMES, Recording, compiled, recordable, recorded
 
 COUNT = 4000
 ARGUMENTS: dict[str, tuple[tuple[Any, ...], tuple[Any, ...]]] = {
@@ -111,7 +111,9 @@ def test_every_distribution_of_numbers_has_a_definition() -> None:
 def test_a_recorded_draw_is_the_draw(record: Random) -> None:
     """To the last bit, with the generator left in the same state."""
     for arguments in ARGUMENTS[record.name]:
-        node = recorded_draw(record.simulate, len(arguments))
+        recording = Recording()
+        inputs = [recording.input(position) for position in range(len(arguments))]
+        node = recordable(record.simulate)(RecordingGenerator(recording), *inputs)
         line = compiled([node], len(arguments), columns=False, draws=True)
         one, other = np.random.default_rng(3), np.random.default_rng(3)
         for _ in range(50):

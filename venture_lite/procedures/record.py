@@ -175,18 +175,6 @@ class MakerState(Protocol):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class JointGradient:
-    """The derivatives of the joint density of a maker's applications, in the shapes of what they are taken by."""
-
-    # with respect to which of the maker's arguments there is one
-    exists: tuple[bool, ...]
-    # state -> the derivatives of log_joint by the arguments; None where there is none
-    of_arguments: Callable[[MakerState], tuple[Any, ...]]
-    # (state, value) -> the derivative of log_joint by the value of one incorporated application; None for discrete ones
-    of_application: Callable[[MakerState, Any], Any] | None = None
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class Maker:
     """A procedure that returns an exchangeable random procedure."""
 
@@ -202,7 +190,6 @@ class Maker:
     applied: tuple[Argument, ...] = ()
     # whether values are labels that mean nothing but equality: all unused ones share one probability
     labels: bool = False
-    gradient: JointGradient | None = None
 
     def __repr__(self) -> str:
         return f"<procedure {self.name}>"

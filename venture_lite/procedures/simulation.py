@@ -14,7 +14,7 @@ import numpy as np
 
 from venture_lite.procedures.numeric import on_columns
 from venture_lite.procedures.record import DrawColumn
-from venture_lite.procedures.straight_line import Node, Recording, recordable
+from venture_lite.procedures.straight_line import Node, Recording
 
 
 class _ColumnGenerator:
@@ -52,10 +52,3 @@ class RecordingGenerator:
     def __getattr__(self, name: str) -> Callable[..., Node]:
         recording = self._recording
         return lambda *arguments: recording.record("draw", len(recording.nodes), name, *arguments)
-
-
-def recorded_draw(simulate: Callable[..., Any], count: int) -> Any:
-    """What one draw under `count` arguments computes: a node whose inputs are the arguments."""
-    recording = Recording()
-    inputs = [recording.input(position) for position in range(count)]
-    return recordable(simulate)(RecordingGenerator(recording), *inputs)

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from venture_lite.procedures.domains import POSITIVE, POSITIVE_INTEGER, POSITIVE_VECTOR
-from venture_lite.procedures.exchangeable import maker_gradients
 from venture_lite.procedures.numeric import lgamma, log_rising
 from venture_lite.procedures.record import Argument, Maker
 
@@ -212,27 +211,24 @@ MAKE_BETA_BERNOULLI = Maker(
     "make_beta_bernoulli", (_A, Argument("b", POSITIVE)),
     "Booleans that share an unknown probability, itself beta(a, b) and integrated out.",
     lambda a, b: BetaBernoulliState((a, b)),
-    source="true: (a + successes) / (a + b + N)", gradient=maker_gradients.BETA_BERNOULLI,
+    source="true: (a + successes) / (a + b + N)",
 )  # fmt: skip
 MAKE_SYM_DIR_MULT = Maker(
     "make_sym_dir_mult", (_A, Argument("n", POSITIVE_INTEGER)),
     "Outcomes 0 to n - 1 that share unknown probabilities, themselves symmetric_dirichlet(a, n) and integrated out.",
     lambda a, n: DirichletMultinomialState(SymmetricAlphas, (a, n)), source="outcome k: (a + N_k) / (a n + N)",
-    gradient=maker_gradients.SYMMETRIC_DIRICHLET_MULTINOMIAL,
 )  # fmt: skip
 MAKE_DIR_MULT = Maker(
     "make_dir_mult", (Argument("alphas", POSITIVE_VECTOR),),
     "Outcomes 0 to n - 1 that share unknown probabilities, themselves dirichlet(alphas) with n alphas and integrated "
     "out.",
     lambda alphas: DirichletMultinomialState(ListedAlphas, (alphas,)), source="outcome k: (a_k + N_k) / (sum a + N)",
-    gradient=maker_gradients.DIRICHLET_MULTINOMIAL,
 )  # fmt: skip
 MAKE_GAMMA_POISSON = Maker(
     "make_gamma_poisson", (Argument("shape", POSITIVE), Argument("rate", POSITIVE)),
     "Counts that share an unknown Poisson rate, itself gamma(shape, rate) and integrated out.",
     lambda shape, rate: GammaPoissonState((shape, rate)),
     source="negative binomial with r = shape + sum and p = (rate + N) / (rate + N + 1)",
-    gradient=maker_gradients.GAMMA_POISSON,
 )  # fmt: skip
 
 RECORDS = (MAKE_BETA_BERNOULLI, MAKE_SYM_DIR_MULT, MAKE_DIR_MULT, MAKE_GAMMA_POISSON)

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from venture_lite.procedures.domains import POSITIVE, Domain, numbers
-from venture_lite.procedures.exchangeable import maker_gradients
 from venture_lite.procedures.numeric import lgamma, log_rising
 from venture_lite.procedures.record import Argument, Maker
 
@@ -147,7 +146,6 @@ MAKE_CRP = Maker(
     CrpState,
     source="an occupied table of n: (n - discount) / (N + alpha); a fresh one: (alpha + discount K) / (N + alpha), "
     "with K tables and N applications so far (Pitman and Yor 1997)",
-    gradient=maker_gradients.CRP,
     labels=True,
 )  # fmt: skip
 

@@ -10,7 +10,6 @@ import numpy as np
 
 from venture_lite.procedures import transforms
 from venture_lite.procedures.domains import POSITIVE, REAL
-from venture_lite.procedures.exchangeable import maker_gradients
 from venture_lite.procedures.numeric import lgamma, log1p_square
 from venture_lite.procedures.record import Argument, Maker
 
@@ -118,7 +117,6 @@ MAKE_NORMAL_INV_CHI_SQ = Maker(
     NormalInvChiSqState, transform=transforms.REAL,
     source="Student t with nu_n degrees of freedom, location mean_n, scale^2 var_n (1 + kappa_n) / kappa_n "
     "(Murphy 2007, Conjugate Bayesian analysis of the Gaussian distribution, section 5)",
-    gradient=maker_gradients.NORMAL_INV_CHI_SQ,
 )  # fmt: skip
 
 RECORDS = (MAKE_NORMAL_INV_CHI_SQ,)

@@ -1,18 +1,34 @@
 """Gradients of the joint densities of exchangeable makers, from their sufficient statistics, whatever the number of
-applications: with respect to a maker's arguments, and to the value of one of its applications."""
+applications: with respect to a maker's arguments, and to the value of one of its applications.
+
+No engine moves by them; joint densities are held to them."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from venture_lite.procedures.distributions.factors import cholesky_of
-from venture_lite.procedures.record import JointGradient, MakerState
+from venture_lite.procedures.record import MakerState
 from venture_lite.procedures.straight_line import digamma
 
 StatisticsDerivatives = tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JointGradient:
+    """The derivatives of the joint density of a maker's applications, in the shapes of what they are taken by."""
+
+    # with respect to which of the maker's arguments there is one
+    exists: tuple[bool, ...]
+    # state -> the derivatives of log_joint by the arguments; None where there is none
+    of_arguments: Callable[[MakerState], tuple[Any, ...]]
+    # (state, value) -> the derivative of log_joint by the value of one incorporated application; None for discrete ones
+    of_application: Callable[[MakerState, Any], Any] | None = None
 
 
 def _rise(start: Any, count: Any) -> Any:
@@ -140,10 +156,12 @@ def _wishart_application(state: MakerState, value: Any) -> np.ndarray:
     return np.asarray(-(v0 + state.count) * np.linalg.solve(spread, np.asarray(value, dtype=np.float64) - center))
 
 
-BETA_BERNOULLI = JointGradient((True, True), _beta_bernoulli)
-SYMMETRIC_DIRICHLET_MULTINOMIAL = JointGradient((True, False), _symmetric_dirichlet_multinomial)
-DIRICHLET_MULTINOMIAL = JointGradient((True,), _dirichlet_multinomial)
-GAMMA_POISSON = JointGradient((True, True), _gamma_poisson)
-CRP = JointGradient((True, True), _crp)
-NORMAL_INV_CHI_SQ = JointGradient((True,) * 4, _normal_inv_chi_sq, _normal_application)
-NORMAL_INVERSE_WISHART = JointGradient((True,) * 4, _normal_inverse_wishart, _wishart_application)
+GRADIENTS = {
+    "make_beta_bernoulli": JointGradient((True, True), _beta_bernoulli),
+    "make_sym_dir_mult": JointGradient((True, False), _symmetric_dirichlet_multinomial),
+    "make_dir_mult": JointGradient((True,), _dirichlet_multinomial),
+    "make_gamma_poisson": JointGradient((True, True), _gamma_poisson),
+    "make_crp": JointGradient((True, True), _crp),
+    "make_normal_inv_chi_sq": JointGradient((True,) * 4, _normal_inv_chi_sq, _normal_application),
+    "make_collapsed_multivariate_normal": JointGradient((True,) * 4, _normal_inverse_wishart, _wishart_application),
+}

@@ -173,7 +173,7 @@ def test_only_what_is_wanted_is_given(name: str) -> None:
 
 
 def test_every_name_of_the_namespace_has_its_derivative() -> None:
-    known = {*derivatives.DERIVATIVES, *derivatives.SEVERAL, *derivatives.STEPS, *derivatives.CHOICES}
+    known = {*derivatives.SLOPES, *derivatives.STEPS, *derivatives.CHOICES}
     assert known == COLUMNS.keys() - OF_SIMULATORS
 
 

@@ -1,9 +1,9 @@
-"""Forward-mode differentiation: a density written once is bound a third time, to pairs of a value and its derivatives.
+"""Forward-mode differentiation of a density that was written once and recorded.
 
-A `Dual` carries a value and its derivative with respect to each input that it depends on; one pass through the
-density's own text gives its derivatives with respect to all of them (Wengert 1964, A simple automatic derivative
-evaluation program). The pass is made over the nodes of `straight_line`, once for each set of derivatives asked for, and
-what it recorded is compiled: a new record has its gradient for nothing, at the cost of the arithmetic alone.
+One pass through the operations that the density's own text recorded (`straight_line.py`) gives its derivatives with
+respect to all inputs that are asked for (Wengert 1964, A simple automatic derivative evaluation program), as further
+operations. They are compiled once for each set of derivatives asked for: a new record has its gradient for nothing, at
+the cost of the arithmetic alone.
 
 `where` chooses among derivatives as among values: what is undefined in the branch not taken does not reach the result,
 as it would in reverse accumulation, where it is multiplied by 0.
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import functools
 import math
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -20,13 +21,15 @@ import numpy as np
 
 from venture_lite.procedures.columns import RowByRow
 from venture_lite.procedures.columns import numeric as numeric_column
-from venture_lite.procedures.numeric import cos, divide, log, log1p, rebound, sin, where
+from venture_lite.procedures.numeric import cos, divide, log, log1p, sin, where
 from venture_lite.procedures.record import Gradient
 from venture_lite.procedures.straight_line import (
+    Node,
     Recording,
     compiled,
     digamma,
     i0e_slope,
+    needed,
     recordable,
     recorded,
     split_slope,
@@ -36,229 +39,121 @@ Partials = dict[int, Any]
 """Input -> the derivative with respect to it; an input on which a value does not depend has no entry."""
 
 
-class Dual:
-    """A value with its derivatives, each a node or a constant; immutable. A comparison compares values."""
-
-    __slots__ = ("partials", "value")
-
-    def __init__(self, value: Any, partials: Partials) -> None:
-        self.value = value
-        self.partials = partials
-
-    def __add__(self, other: Any) -> Dual:
-        if other.__class__ is not Dual:
-            return Dual(self.value + other, self.partials)
-        return Dual(self.value + other.value, _sum(self.partials, other.partials))
-
-    __radd__ = __add__
-
-    def __neg__(self) -> Dual:
-        return Dual(-self.value, {i: -partial for i, partial in self.partials.items()})
-
-    def __sub__(self, other: Any) -> Any:
-        return self + -other
-
-    def __rsub__(self, other: Any) -> Any:
-        return -self + other
-
-    def __mul__(self, other: Any) -> Dual:
-        if other.__class__ is not Dual:
-            return Dual(self.value * other, _scaled(self.partials, other))
-        partials = _sum(_scaled(self.partials, other.value), _scaled(other.partials, self.value))
-        return Dual(self.value * other.value, partials)
-
-    __rmul__ = __mul__
-
-    def __truediv__(self, other: Any) -> Dual:
-        return _quotient(self, other)
-
-    def __rtruediv__(self, other: Any) -> Dual:
-        return _quotient(other, self)
-
-    def __lt__(self, other: Any) -> Any:
-        return self.value < _value(other)
-
-    def __le__(self, other: Any) -> Any:
-        return self.value <= _value(other)
-
-    def __gt__(self, other: Any) -> Any:
-        return self.value > _value(other)
-
-    def __ge__(self, other: Any) -> Any:
-        return self.value >= _value(other)
-
-    def __eq__(self, other: object) -> Any:
-        return self.value == _value(other)
-
-    def __ne__(self, other: object) -> Any:
-        return self.value != _value(other)
-
-    __hash__ = None  # type: ignore[assignment]
-
-
-def _value(x: Any) -> Any:
-    return x.value if x.__class__ is Dual else x
-
-
-def _partials(x: Any) -> Partials:
-    return x.partials if x.__class__ is Dual else {}
-
-
-def _scaled(partials: Partials, factor: Any) -> Partials:
-    return {i: factor * partial for i, partial in partials.items()}
-
-
-def _sum(left: Partials, right: Partials) -> Partials:
-    if not right:
-        return left
-    total = dict(left)
-    for i, partial in right.items():
-        total[i] = total[i] + partial if i in total else partial
-    return total
-
-
-def _quotient(left: Any, right: Any) -> Dual:
-    # the derivative divides twice by the divisor, never by its square, which may be beyond the floats
-    divisor = _value(right)
-    quotient = _value(left) / divisor
-    return Dual(
-        quotient,
-        _sum(
-            {i: partial / divisor for i, partial in _partials(left).items()},
-            {i: -quotient * (partial / divisor) for i, partial in _partials(right).items()},
-        ),
-    )
-
-
 def sign(x: float) -> float:
     return where(x > 0, 1.0, where(x < 0, -1.0, 0.0))
 
 
-DERIVATIVES: dict[str, Callable[..., Any]] = {
-    "exp": lambda y, x: y,
-    "expm1": lambda y, x: y + 1.0,
-    "log": lambda y, x: divide(1.0, x),
-    "log1p": lambda y, x: divide(1.0, 1.0 + x),
-    "sqrt": lambda y, x: divide(0.5, y),
-    "lgamma": lambda y, x: digamma(x),
-    "sin": lambda y, x: cos(x),
-    "cos": lambda y, x: -sin(x),
-    "absolute": lambda y, x: sign(x),
-    "i0e": lambda y, x: where(x == 0, 0.0, y * i0e_slope(x)),
-    "turned": lambda y, x: 1.0,
-}
-"""The derivative of each smooth function of the numeric namespace, of its value y and its argument x; written over that
-namespace, as the densities are."""
-
-SEVERAL: dict[str, tuple[Callable[..., Any], ...]] = {
-    "divide": (lambda x, y: divide(1.0, y), lambda x, y: -divide(divide(x, y), y)),
-    "times": (lambda x, y: y, lambda x, y: x),
-    "xlogy": (lambda x, y: log(y), lambda x, y: where(x == 0, 0.0, divide(x, y))),
-    "xlog1py": (lambda x, y: log1p(y), lambda x, y: where(x == 0, 0.0, divide(x, 1.0 + y))),
-    "log_ratio": (lambda x, y: divide(1.0, x), lambda x, y: divide(-1.0, y)),
+SLOPES: dict[str, tuple[Callable[..., Any], ...]] = {
+    "exp": (lambda y, x: y,),
+    "expm1": (lambda y, x: y + 1.0,),
+    "log": (lambda y, x: divide(1.0, x),),
+    "log1p": (lambda y, x: divide(1.0, 1.0 + x),),
+    "sqrt": (lambda y, x: divide(0.5, y),),
+    "lgamma": (lambda y, x: digamma(x),),
+    "sin": (lambda y, x: cos(x),),
+    "cos": (lambda y, x: -sin(x),),
+    "absolute": (lambda y, x: sign(x),),
+    "i0e": (lambda y, x: where(x == 0, 0.0, y * i0e_slope(x)),),
+    "turned": (lambda y, x: 1.0,),
+    "divide": (lambda z, x, y: divide(1.0, y), lambda z, x, y: -divide(z, y)),
+    "times": (lambda z, x, y: y, lambda z, x, y: x),
+    "xlogy": (lambda z, x, y: log(y), lambda z, x, y: where(x == 0, 0.0, divide(x, y))),
+    "xlog1py": (lambda z, x, y: log1p(y), lambda z, x, y: where(x == 0, 0.0, divide(x, 1.0 + y))),
+    "log_ratio": (lambda z, x, y: divide(1.0, x), lambda z, x, y: divide(-1.0, y)),
     "log_split": (
-        lambda k, m, p, q: split_slope(k, k + m, p),
-        lambda k, m, p, q: split_slope(m, k + m, q),
-        lambda k, m, p, q: where(k == 0, 0.0, divide(k, p)),
-        lambda k, m, p, q: where(m == 0, 0.0, divide(m, q)),
+        lambda z, k, m, p, q: split_slope(k, k + m, p),
+        lambda z, k, m, p, q: split_slope(m, k + m, q),
+        lambda z, k, m, p, q: where(k == 0, 0.0, divide(k, p)),
+        lambda z, k, m, p, q: where(m == 0, 0.0, divide(m, q)),
     ),
     "log_beta_density": (
-        lambda x, a, b: divide(a - 1.0, x) - divide(b - 1.0, 1.0 - x),
-        lambda x, a, b: split_slope(a, a + b, x) + divide(b, a * (a + b)),
-        lambda x, a, b: split_slope(b, a + b, 1.0 - x) + divide(a, b * (a + b)),
+        lambda z, x, a, b: divide(a - 1.0, x) - divide(b - 1.0, 1.0 - x),
+        lambda z, x, a, b: split_slope(a, a + b, x) + divide(b, a * (a + b)),
+        lambda z, x, a, b: split_slope(b, a + b, 1.0 - x) + divide(a, b * (a + b)),
     ),
 }
-"""The derivatives of each function of several arguments."""
+"""The derivatives of each smooth function of the numeric namespace by its arguments, functions of its value and these;
+written over that namespace, as the densities are."""
 
 STEPS = ("floor", "isfinite", "is_integral")
 """Functions that do not change but where they jump."""
 
+CONDITIONS = ("<", "<=", ">", ">=", "==", "!=", "&", "|")
 
-def _of_one(name: str, derivative: Callable[..., Any]) -> Callable[..., Any]:
-    function = recorded(name)
+CHOICES: dict[str, Callable[..., Any]] = {
+    "where": lambda condition, x, y: condition,
+    "maximum": operator.ge,
+    "minimum": operator.le,
+}
+"""Functions whose value is the one before the last of their arguments where this holds of all, else the last."""
 
-    def apply(x: Any) -> Any:
-        if x.__class__ is not Dual:
-            return function(x)
-        y = function(x.value)
-        return Dual(y, _scaled(x.partials, derivative(y, x.value)))
-
-    return apply
-
-
-def _of_several(name: str, derivatives: tuple[Callable[..., Any], ...]) -> Callable[..., Any]:
-    function = recorded(name)
-
-    def apply(*arguments: Any) -> Any:
-        values = [_value(argument) for argument in arguments]
-        partials: Partials = {}
-        for argument, derivative in zip(arguments, derivatives, strict=True):
-            if argument.__class__ is Dual:
-                partials = _sum(partials, _scaled(argument.partials, derivative(*values)))
-        return Dual(function(*values), partials) if partials else function(*values)
-
-    return apply
+_where = recorded("where")
 
 
-def _of_value(name: str) -> Callable[..., Any]:
-    function = recorded(name)
-    return lambda x: function(_value(x))
+def _partials(result: Any, asked: tuple[bool, ...]) -> Partials:
+    """The derivatives of a recorded result."""
+    found: dict[int, Partials] = {}
+
+    def of(x: Any) -> Partials:
+        if x.__class__ is not Node:
+            return {}
+        if x.operation == "input":
+            return {x.operands[0]: 1.0} if asked[x.operands[0]] else {}
+        return found[x.place]
+
+    for node in needed([result]):
+        found[node.place] = _passed(node, list(map(of, node.operands)))
+    return of(result)
 
 
-_where_of_nodes = recorded("where")
+def _passed(node: Node, partials: list[Partials]) -> Partials:
+    """The derivatives of an operation, from those of its operands."""
+    if node.operation in STEPS or node.operation in CONDITIONS:
+        return {}
+    if node.operation in CHOICES:
+        condition, (then, otherwise) = CHOICES[node.operation](*node.operands), partials[-2:]
+        return {i: _where(condition, then.get(i, 0.0), otherwise.get(i, 0.0)) for i in {**then, **otherwise}}
+    total: Partials = {}
+    for position, part in enumerate(partials):
+        for i, partial in part.items():
+            share = _share(node, position, partial)
+            total[i] = total[i] + share if i in total else share
+    return total
 
 
-def _where(condition: Any, then: Any, otherwise: Any) -> Any:
-    chosen = _where_of_nodes(condition, _value(then), _value(otherwise))
-    left, right = _partials(then), _partials(otherwise)
-    if not left and not right:
-        return chosen
-    return Dual(chosen, {i: _where_of_nodes(condition, left.get(i, 0.0), right.get(i, 0.0)) for i in {**left, **right}})
-
-
-def _maximum(x: Any, y: Any) -> Any:
-    return _where(x >= y, x, y)
-
-
-def _minimum(x: Any, y: Any) -> Any:
-    return _where(x <= y, x, y)
-
-
-CHOICES: dict[str, Callable[..., Any]] = {"where": _where, "maximum": _maximum, "minimum": _minimum}
-"""Functions whose value is one of their arguments."""
-
-
-@functools.cache
-def _names() -> dict[str, Any]:
-    """The numeric namespace over duals."""
-    names: dict[str, Any] = dict(CHOICES)
-    for name, derivative in DERIVATIVES.items():
-        names[name] = _of_one(name, recordable(derivative))
-    for name, several in SEVERAL.items():
-        names[name] = _of_several(name, tuple([recordable(each) for each in several]))
-    for name in STEPS:
-        names[name] = _of_value(name)
-    return names
+def _share(node: Node, position: int, partial: Any) -> Any:
+    """What the derivative of one of its operands contributes to that of an operation."""
+    match node.operation, node.operands:
+        case "+", _:
+            return partial
+        case "-", _:
+            return -partial if position else partial
+        case "negative", _:
+            return -partial
+        case "*", factors:
+            return factors[1 - position] * partial
+        case "/", (_, divisor):
+            # twice by the divisor, never by its square, which may be beyond the floats
+            return -node * (partial / divisor) if position else partial / divisor
+        case name, arguments:
+            return recordable(SLOPES[name][position])(node, *arguments) * partial
 
 
 @functools.cache
 def _compiled(density: Callable[..., Any], asked: tuple[bool, ...], columns: bool) -> Callable[..., tuple[Any, ...]]:
     """`(*inputs) -> (log density, one derivative for each input asked for)`."""
     recording = Recording()
-    inputs = [recording.input(position) for position in range(len(asked))]
-    seeds = [Dual(x, {i: 1.0}) if ask else x for i, (x, ask) in enumerate(zip(inputs, asked, strict=True))]
-    result = rebound(density, _names())(*seeds)
-    partials = _partials(result)
-    return compiled(
-        [_value(result), *(partials.get(i, 0.0) for i, ask in enumerate(asked) if ask)], len(asked), columns
-    )
+    result = recordable(density)(*map(recording.input, range(len(asked))))
+    partials = _partials(result, asked)
+    wanted = [partials.get(i, 0.0) for i, ask in enumerate(asked) if ask]
+    return compiled([result, *wanted], len(asked), columns)
 
 
 def gradient_of(density: Callable[..., float], exists: tuple[bool, ...]) -> Gradient:
     """The gradient of a density of single numbers that is written over the numeric namespace."""
 
     def asked_of(wanted: tuple[bool, ...]) -> tuple[bool, ...]:
-        return tuple([want and is_there for want, is_there in zip(wanted, exists, strict=True)])
+        return tuple(map(operator.and_, wanted, exists))
 
     def evaluate(lifted: tuple[bool, ...], wanted: tuple[bool, ...], *inputs: Any) -> tuple[Any, ...]:
         asked = asked_of(wanted)

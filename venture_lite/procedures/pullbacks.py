@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from venture_lite.procedures.columns import RowByRow, aligned
-from venture_lite.procedures.derivatives import DERIVATIVES
+from venture_lite.procedures.derivatives import SLOPES
 from venture_lite.procedures.numeric import divide, exp, log, on_columns, where
 from venture_lite.procedures.straight_line import Node, recordable
 
@@ -120,18 +120,18 @@ SUBTRACT = ElementwisePullback(_of_difference)
 MULTIPLY = ElementwisePullback(_of_product)
 DIVIDE = ElementwisePullback(_of_quotient)
 
-EXP = elementwise(DERIVATIVES["exp"])
-EXPM1 = elementwise(DERIVATIVES["expm1"])
-LOG = elementwise(DERIVATIVES["log"])
-LOG1P = elementwise(DERIVATIVES["log1p"])
-SQRT = elementwise(DERIVATIVES["sqrt"])
-ABSOLUTE = elementwise(DERIVATIVES["absolute"])
-SIN = elementwise(DERIVATIVES["sin"])
-COS = elementwise(DERIVATIVES["cos"])
+EXP = elementwise(*SLOPES["exp"])
+EXPM1 = elementwise(*SLOPES["expm1"])
+LOG = elementwise(*SLOPES["log"])
+LOG1P = elementwise(*SLOPES["log1p"])
+SQRT = elementwise(*SLOPES["sqrt"])
+ABSOLUTE = elementwise(*SLOPES["absolute"])
+SIN = elementwise(*SLOPES["sin"])
+COS = elementwise(*SLOPES["cos"])
 TAN = elementwise(lambda y, x: 1.0 + y * y)
 LOGISTIC = elementwise(lambda y, x: y * (1.0 - y))
 LOGIT = elementwise(lambda y, x: divide(1.0, x * (1.0 - x)))
-LGAMMA = elementwise(DERIVATIVES["lgamma"])
+LGAMMA = elementwise(*SLOPES["lgamma"])
 ERF = elementwise(lambda y, x: TWO_OVER_SQRT_PI * exp(-x * x))
 ATAN2 = elementwise(
     lambda angle, y, x: divide(x, x * x + y * y),

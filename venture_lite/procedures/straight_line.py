@@ -91,6 +91,11 @@ class Recording:
         return node
 
 
+def _condition(operation: str) -> Callable[[Any, Any], Any]:
+    """The method of a node that compares it, or joins it with another condition."""
+    return lambda node, other: node._with(operation, other)
+
+
 class Node:
     """The result of one operation; immutable."""
 
@@ -136,35 +141,14 @@ class Node:
     def __neg__(self) -> Any:
         return self.operands[0] if self.operation == "negative" else self.recording.record("negative", self)
 
-    def __lt__(self, other: Any) -> Any:
-        return self._with("<", other)
-
-    def __le__(self, other: Any) -> Any:
-        return self._with("<=", other)
-
-    def __gt__(self, other: Any) -> Any:
-        return self._with(">", other)
-
-    def __ge__(self, other: Any) -> Any:
-        return self._with(">=", other)
-
-    def __eq__(self, other: object) -> Any:
-        return self._with("==", other)
-
-    def __ne__(self, other: object) -> Any:
-        return self._with("!=", other)
-
-    def __and__(self, other: Any) -> Any:
-        return self._with("&", other)
-
-    def __or__(self, other: Any) -> Any:
-        return self._with("|", other)
-
-    def __rand__(self, other: Any) -> Any:
-        return self._after("&", other)
-
-    def __ror__(self, other: Any) -> Any:
-        return self._after("|", other)
+    __lt__ = _condition("<")
+    __le__ = _condition("<=")
+    __gt__ = _condition(">")
+    __ge__ = _condition(">=")
+    __eq__ = _condition("==")
+    __ne__ = _condition("!=")
+    __and__ = __rand__ = _condition("&")
+    __or__ = __ror__ = _condition("|")
 
     def __bool__(self) -> bool:
         raise InternalError("a density has no `if`, `and` or `or`: it uses `where`, `&` and `|`")

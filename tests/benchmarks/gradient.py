@@ -12,7 +12,6 @@ from tests.benchmarks.logistic import MODEL, PRIOR_VARIANCE
 from tests.benchmarks.measure import Row, compare
 from venture_lite import Venture
 from venture_lite.blocks.density import BlockDensity
-from venture_lite.interpreter.score import log_score
 
 BAR = 4.0
 EVALUATIONS = 100
@@ -56,7 +55,7 @@ def _density(program: str, **data: Any) -> tuple[Callable[[], object], Callable[
     def alone() -> object:
         mark = journal.mark()
         found.put(free)
-        weight = log_score(model.trace, model.weights)
+        weight = model.log_score()
         journal.rollback(mark)
         return weight
 

@@ -1,5 +1,5 @@
 """Gradients through the scaffold against central differences of the log joint density, which is summed over all choices
-of the trace by `score.py` and knows nothing of scaffolds."""
+of the trace by `log_score` and knows nothing of scaffolds."""
 
 from __future__ import annotations
 
@@ -19,14 +19,13 @@ from venture_lite.blocks.density import BlockDensity
 from venture_lite.blocks.distributions import transform_of
 from venture_lite.errors import KernelError
 from venture_lite.interpreter.model import Model
-from venture_lite.interpreter.score import log_score
 from venture_lite.interpreter.weights import NARROW
 
 
 def log_joint(model: Model, block: Sequence[int]) -> float:
     """Of the whole trace, with the Jacobians of the block's transforms; -inf where a choice is impossible."""
     trace = model.trace
-    weight = log_score(trace, model.weights)
+    weight = model.log_score()
     for node in block:
         operator, arguments = trace.application(node)
         transform = transform_of(operator)

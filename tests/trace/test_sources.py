@@ -147,7 +147,6 @@ OTHERS = {
     "interpreter/scaffold.py": "goes the other way: from a value to what reads it",
     "interpreter/withdrawal.py": "goes down to the families that rows make",
     "interpreter/constants.py": "goes down to the families that a family calls",
-    "interpreter/score.py": "visits the choices of a table",
     "interpreter/plain_rows.py": "evaluates rows of one shape",
     "interpreter/evidence.py": "asks the text of a branch that is not taken",
     "interpreter/ancestry.py": "asks the text of a branch that is not taken",

@@ -16,7 +16,7 @@ import numpy as np
 from venture_lite.blocks.passes import printed
 from venture_lite.blocks.tape import Tape, carries_derivatives
 from venture_lite.errors import KernelError, VentureError
-from venture_lite.interpreter.application import check
+from venture_lite.interpreter.application import admitted
 from venture_lite.interpreter.explain import explain_refs
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.runs import Run
@@ -254,7 +254,7 @@ class RowKind:
         self.column.array[rows] = values
 
     def refused(self, row: int, arguments: tuple[Any, ...]) -> None:
-        check(self.trace, self.operator, arguments, node_at(self.site, row), is_drawn=False)
+        admitted(self.trace, self.operator, arguments, node_at(self.site, row), is_drawn=False)
 
     def taken(self, at: tuple[slice, Any]) -> Any:
         """Coordinates as a transform takes them."""

@@ -26,8 +26,8 @@ from venture_lite.blocks.modes import mode_of
 from venture_lite.blocks.sections import Sections
 from venture_lite.draws.draws import DrawsBuilder
 from venture_lite.errors import KernelError, VentureError
+from venture_lite.interpreter.impossible import first_outside
 from venture_lite.interpreter.model import Model
-from venture_lite.interpreter.supports import first_outside
 from venture_lite.procedures.transforms import REAL
 from venture_lite.values import show
 

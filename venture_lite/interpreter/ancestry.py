@@ -34,6 +34,8 @@ MOST = 200_000
 
 NAME_WIDTH = 48
 
+FIXED_KEY = "make it an argument of a memoized procedure"
+
 Place = tuple[Code, int, Ref]
 """What a reference means in a row."""
 
@@ -196,12 +198,8 @@ def refuse_random_keys(trace: Trace, code: Code, slot: int, row: int) -> None:
             case SlotRef(depth=0, slot=key) if key < code.arity and trace.is_memoized(code, row):
                 continue
         if depends_on_choice(trace, code, row, [region.block], keys_are_fixed=True):
-            raise ArgumentError(
-                "a block's key may not depend on a random choice",
-                region.span,
-                "make it an argument of a memoized procedure",
-                trace.call_chain(code, slot, row),
-            )
+            chain = trace.call_chain(code, slot, row)
+            raise ArgumentError("a block's key may not depend on a random choice", region.span, FIXED_KEY, chain)
 
 
 def readers_come_and_go(trace: Trace, code: Code, row: int) -> bool:
@@ -212,8 +210,7 @@ def readers_come_and_go(trace: Trace, code: Code, row: int) -> bool:
 
 def is_unobserved(trace: Trace, node: int) -> bool:
     """Whether a node is a choice that no evidence fixes."""
-    code, slot, row = trace.decode(node)
-    return trace.is_choice(code, slot, row) and not trace.tables[code.index].is_observed(slot, row)
+    return trace.is_choice(*trace.decode(node)) and not trace.is_observed(node)
 
 
 def sources_of(model: Model, code: Code, values: tuple[Any, ...]) -> Sources:

@@ -7,14 +7,15 @@ another choice is refused, and so is what no parameters could have given.
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
 from venture_lite.errors import EvidenceError, VentureError
 from venture_lite.interpreter.ancestry import depends_on_choice
-from venture_lite.interpreter.limits import within
-from venture_lite.interpreter.sources import computed_from, named_node
+from venture_lite.interpreter.application import within
+from venture_lite.interpreter.sources import Source, computed_from, named_node
 from venture_lite.interpreter.weights import log_density
 from venture_lite.procedures.record import Random
 from venture_lite.program.code import Code, GlobalRef, Kind, SlotRef
@@ -23,11 +24,8 @@ from venture_lite.trace.runtime import Exchangeable
 from venture_lite.trace.trace import Trace
 from venture_lite.values import show
 
-if TYPE_CHECKING:
-    from venture_lite.trace.trace import Trace
-
-
-MADE_ELSEWHERE = "a random predicate leads the evidence to a choice made elsewhere: it could move to another choice"
+COULD_MOVE = "it could move to another choice"
+MADE_ELSEWHERE = f"a random predicate leads the evidence to a choice made elsewhere: {COULD_MOVE}"
 OBSERVE_THE_CHOICE = "make the choice inside each branch, or observe the choice itself"
 
 NO_EVIDENCE: Any = object()
@@ -54,31 +52,23 @@ class Carrier:
     def to_family(self, code: Code, row: int, value: Any, path: list[int]) -> None:
         """Carry evidence from an existing family to the choice that its result is."""
         trace = self.trace
-        while True:
-            node = trace.result_node(code, row)
-            if node < 0:
-                node = self._named_elsewhere(code, row)
-            code, slot, row = trace.decode(node)
-            source = computed_from(trace, node)
-            if source is None:
-                self.found.append((node, value, [*path, node]))
-                return
-            if not source.is_result:
-                raise deterministic_evidence(trace, code, slot, row)
-            if code.slots[slot].branches:
-                self.refuse_alternatives(code, slot, row)
+        self._refuse_leaving(code, row)
+        for node, source in _way_down(trace, code, row):
             path.append(node)
+            if source is None:
+                self.found.append((node, value, path))
+                return
+            at, slot, there = trace.decode(node)
+            if at.slots[slot].branches:
+                self.refuse_alternatives(at, slot, there)
             if trace.is_memoized(source.code, source.row):
-                self.refuse_moving(code, slot, row, "a memoized procedure whose key is random")
-            code, row = source.code, source.row
+                self.refuse_moving(at, slot, there)
+            self._refuse_leaving(source.code, source.row)
 
-    def _named_elsewhere(self, code: Code, row: int) -> int:
-        """The node that a row's result names outside the row, reached by no random way."""
-        refuse_random_way(self.trace, code, row)
-        node = named_node(self.trace, code, row)
-        if node < 0:
-            raise deterministic_evidence(self.trace, code, -1, row)
-        return node
+    def _refuse_leaving(self, code: Code, row: int) -> None:
+        """Refuse a random way to a row whose result names a node outside the row."""
+        if self.trace.result_node(code, row) < 0:
+            refuse_random_way(self.trace, code, row)
 
     def refuse_alternatives(self, code: Code, slot: int, row: int) -> None:
         """Refuse an `if` whose predicate is random where an alternative, taken now or not, ends in a deterministic
@@ -89,31 +79,24 @@ class Carrier:
             if wrong is not None and depends_on_choice(self.trace, code, row, [item.operator]):
                 raise EvidenceError(wrong[0], branch.span, wrong[1], self.trace.call_chain(code, slot, row))
 
-    def refuse_moving(self, code: Code, slot: int, row: int, what: str) -> None:
+    def refuse_moving(self, code: Code, slot: int, row: int) -> None:
+        """Refuse the call of a memoized procedure whose key is random."""
         item = code.slots[slot]
         if depends_on_choice(self.trace, code, row, (item.operator, *item.arguments)):
-            raise EvidenceError(
-                f"evidence cannot go through {what}: it could move to another choice",
-                item.span,
-                "observe the choice itself, with a key that is fixed",
-                self.trace.call_chain(code, slot, row),
-            )
+            message = f"evidence cannot go through a memoized procedure whose key is random: {COULD_MOVE}"
+            hint = "observe the choice itself, with a key that is fixed"
+            raise EvidenceError(message, hint=hint).at(*self.trace.place(code, slot, row))
 
 
 def refuse_random_way(trace: Trace, code: Code, row: int) -> None:
     """Refuse evidence that came by a random predicate or operator and would go on to a choice made elsewhere."""
     start, start_row = code, row
     while (caller := trace.caller(code, row)) is not None:
-        code, slot, row = trace.decode(caller)
-        if not trace.tables[code.index].is_observed(slot, row):
+        if not trace.is_observed(caller):
             return
+        code, slot, row = trace.decode(caller)
         if depends_on_choice(trace, code, row, [code.slots[slot].operator]):
-            raise EvidenceError(
-                MADE_ELSEWHERE,
-                start.span,
-                OBSERVE_THE_CHOICE,
-                trace.call_chain(start, -1, start_row),
-            )
+            raise EvidenceError(MADE_ELSEWHERE, hint=OBSERVE_THE_CHOICE).at(*trace.place(start, -1, start_row))
 
 
 def _wrong_end(branch: Code) -> tuple[str, str] | None:
@@ -130,30 +113,28 @@ def _wrong_end(branch: Code) -> tuple[str, str] | None:
     return DETERMINISTIC, OBSERVE_A_CHOICE
 
 
-def deterministic_evidence(trace: Trace, code: Code, slot: int, row: int) -> EvidenceError:
-    span = code.slots[slot].span if slot >= 0 else code.span
-    return EvidenceError(
-        DETERMINISTIC,
-        span,
-        OBSERVE_A_CHOICE,
-        trace.call_chain(code, slot, row),
-    )
+def deterministic_evidence(trace: Trace, code: Code, slot: int, row: int) -> VentureError:
+    return EvidenceError(DETERMINISTIC, hint=OBSERVE_A_CHOICE).at(*trace.place(code, slot, row))
 
 
-def evidence_path(trace: Trace, code: Code, row: int) -> list[int]:
-    """The nodes that an observe row's evidence passes, from its result to the choice that takes it."""
-    path: list[int] = []
+def _way_down(trace: Trace, code: Code, row: int) -> Iterator[tuple[int, Source | None]]:
+    """The nodes that evidence passes, from the result of a row to the choice that takes it, each with its source."""
     while True:
         node = named_node(trace, code, row)
         if node < 0:
             raise deterministic_evidence(trace, code, -1, row)
-        path.append(node)
         source = computed_from(trace, node)
-        if source is None:
-            return path
-        if not source.is_result:
+        if source is not None and not source.is_result:
             raise deterministic_evidence(trace, *trace.decode(node))
+        yield node, source
+        if source is None:
+            return
         code, row = source.code, source.row
+
+
+def evidence_path(trace: Trace, code: Code, row: int) -> list[int]:
+    """The nodes that an observe row's evidence passes, from its result to the choice that takes it."""
+    return [node for node, _ in _way_down(trace, code, row)]
 
 
 def refuse_impossible(trace: Trace, code: Code, row: int) -> None:
@@ -166,15 +147,10 @@ def refuse_impossible(trace: Trace, code: Code, row: int) -> None:
         raise _impossible(trace, node, operator, value)
 
 
-def _impossible(trace: Trace, node: int, operator: Random | Exchangeable, value: Any) -> EvidenceError:
+def _impossible(trace: Trace, node: int, operator: Random | Exchangeable, value: Any) -> VentureError:
     name = operator.name if isinstance(operator, Random) else operator.record.name
-    where = trace.decode(node)
-    return EvidenceError(
-        f"{show(value)} is impossible for {name}, whatever its parameters are",
-        where[0].slots[where[1]].span,
-        None,
-        trace.call_chain(*where),
-    )
+    message = f"{show(value)} is impossible for {name}, whatever its parameters are"
+    return EvidenceError(message).at(*trace.place(*trace.decode(node)))
 
 
 def take_in(

@@ -33,7 +33,7 @@ def explain_refs(trace: Trace, code: Code, refs: tuple[Ref, ...], index: int, ro
     except VentureError as found:
         return found.at(found.span, trace.call_chain(code, index, row))
     if isinstance(error, VentureError):
-        return error.at(code.slots[index].span if index >= 0 else code.span, trace.call_chain(code, index, row))
+        return error.at(*trace.place(code, index, row))
     return InternalError(f"evaluation failed without a cause: {error!r}")
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from venture_lite.errors import VentureError
 from venture_lite.interpreter.model import POLL_EVERY, Model, Rows
-from venture_lite.interpreter.scaffold import families_of
+from venture_lite.interpreter.scaffold import going
 from venture_lite.program.code import Code, Kind, Slot
 from venture_lite.trace.runtime import Closure, Exchangeable, Memo
 from venture_lite.trace.table import NONE
@@ -70,15 +70,11 @@ def _has_procedure(value: Any) -> bool:
 
 def _refuse_observed(model: Model, made: Rows, position: int) -> None:
     trace = model.trace
-    for node in model.regenerator.choices_that_go(families_of(trace, made.code, int(made.rows[position]))):
-        code, slot, row = trace.decode(node)
-        if trace.tables[code.index].is_observed(slot, row):
-            raise VentureError(
-                "an observed choice would leave the trace",
-                code.slots[slot].span,
-                "an observed choice stays as it is; forget its observation first",
-                trace.call_chain(code, slot, row),
-            )
+    for node in model.regenerator.choices_that_go(going(trace, (made.code, int(made.rows[position])))):
+        if trace.is_observed(node):
+            hint = "an observed choice stays as it is; forget its observation first"
+            error = VentureError("an observed choice would leave the trace", hint=hint)
+            raise error.at(*trace.place(*trace.decode(node)))
 
 
 def _read_again(model: Model) -> None:

@@ -9,11 +9,11 @@ any choice that stands in it has density zero the error is an `ImpossibleState`,
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from venture_lite.errors import ImpossibleState, KernelError, Undrawable, VentureError
-from venture_lite.interpreter.score import impossible_choices
+from venture_lite.interpreter.scaffold import is_distribution
 from venture_lite.interpreter.sources import application_nodes, source_nodes
 from venture_lite.interpreter.weights import log_density
 from venture_lite.values import show
@@ -23,10 +23,25 @@ if TYPE_CHECKING:
     from venture_lite.interpreter.scaffold import UserGroup
     from venture_lite.trace.trace import Trace
 
+
 REJECTING = (ImpossibleState, Undrawable)
 """Errors that reject the transition that met them."""
 
 HINT = "an observation before what depends on its choice, or [force ...] values that are possible together before it"
+
+
+def impossible_choices(trace: Trace, besides: Collection[int] = ()) -> list[int]:
+    """Live choices whose density is zero, some that are not asked for left out."""
+    wanted = (node for node in trace.choices() if node not in besides and is_distribution(trace, node))
+    return [node for node in wanted if log_density(trace, node) == -math.inf]
+
+
+def first_outside(model: Model, nodes: Sequence[int]) -> int | None:
+    """The first of some choices that is outside its own support, where a start of probability zero may leave it: no
+    step in free coordinates begins there, so that such a choice is first drawn anew from its distribution."""
+    if not model.maybe_impossible:
+        return None
+    return next((node for node in nodes if log_density(model.trace, node) == -math.inf), None)
 
 
 class Standing:

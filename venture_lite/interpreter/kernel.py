@@ -14,12 +14,11 @@ from typing import Any, Protocol
 
 from venture_lite.errors import Span, VentureError
 from venture_lite.interpreter.application import simulate_anew
-from venture_lite.interpreter.impossible import rejects
+from venture_lite.interpreter.impossible import first_outside, rejects
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.regenerate import Proposal
 from venture_lite.interpreter.scaffold import Builder, absorbing_count
 from venture_lite.interpreter.selection import Selection, Selector
-from venture_lite.interpreter.supports import first_outside
 from venture_lite.interpreter.tally import Tally
 from venture_lite.interpreter.weights import NEVER, Weight
 from venture_lite.trace.trace import Trace

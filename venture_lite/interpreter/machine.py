@@ -198,9 +198,8 @@ class Machine:
         return False
 
     def needs_itself(self, code: Code, slot: int, row: int) -> VentureError:
-        span = code.slots[slot].span if slot >= 0 else code.span
-        chain = self.trace.call_chain(code, slot, row, 8)
-        return LimitError("the value is needed to compute itself", span, "give the recursion a base case", chain)
+        error = LimitError("the value is needed to compute itself", hint="give the recursion a base case")
+        return error.at(*self.trace.place(code, slot, row, 8))
 
     # ------------------------------------------------------------------------------------------ storing values
 

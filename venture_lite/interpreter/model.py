@@ -18,8 +18,7 @@ from venture_lite.interpreter.handler import Handler
 from venture_lite.interpreter.machine import Limits, Machine
 from venture_lite.interpreter.readers import reader
 from venture_lite.interpreter.regenerate import Regenerator
-from venture_lite.interpreter.scaffold import Builder, families_of, families_without_users
-from venture_lite.interpreter.score import impossible_choices, log_score
+from venture_lite.interpreter.scaffold import Builder, going
 from venture_lite.interpreter.steps import STEPS, fill
 from venture_lite.interpreter.transaction import Transaction
 from venture_lite.interpreter.weights import Group, KeptWeights, Weight, log_density
@@ -153,7 +152,7 @@ class Model:
         constants = self.trace.constants
         constants.fresh.clear()
         if constants.crowded:
-            self.regenerator.detach(families_without_users(self.trace, constants.surplus()), counts=False)
+            self.regenerator.detach(going(self.trace, *constants.surplus()), counts=False)
             self.trace.journal.commit()
 
     def transaction(self) -> Transaction:
@@ -373,8 +372,7 @@ class Model:
         """Undo one row of a directive."""
         if made.observed:
             self._unconstrain(made.code, int(made.rows[position]), made, position)
-        going = families_of(self.trace, made.code, int(made.rows[position]))
-        self.regenerator.detach(going, counts=False)
+        self.regenerator.detach(going(self.trace, (made.code, int(made.rows[position]))), counts=False)
         if made.bound is not None:
             self.trace.bindings.unbind(made.bound)
 
@@ -406,15 +404,9 @@ class Model:
         self.trace.journal.note(_put_forced, self.trace.default.forced, node, self.trace.default.forced.get(node))
         self.trace.default.forced[node] = value
 
-    # --------------------------------------------------------------------------------------------------- score
-
-    def impossible_choices(self) -> list[int]:
-        """Live choices whose density is zero."""
-        return impossible_choices(self.trace)
-
     def log_score(self) -> Weight:
         """Log joint density of all live choices."""
-        return log_score(self.trace, self.weights)
+        return self.weights.log_score()
 
 
 def _put_forced(forced: dict[int, Any], node: int, before: Any) -> None:

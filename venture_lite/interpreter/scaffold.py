@@ -373,26 +373,18 @@ def absorbing_count(trace: Trace, scaffold: Scaffold) -> int:
 
 
 def is_maker_application(trace: Trace, node: int) -> bool:
-    code, slot, row = trace.decode(node)
-    return code.slots[slot].kind is Kind.CALL and trace.tables[code.index].edges[slot].view[row] == MAKER_EDGE
+    return trace.edge(node) == MAKER_EDGE
 
 
 def is_distribution(trace: Trace, node: int) -> bool:
     """Whether a choice was made by a distribution, and no exchangeable procedure."""
-    code, slot, row = trace.decode(node)
-    if code.slots[slot].kind is Kind.RANDOM:
-        return True
-    edges = trace.tables[code.index].edges
-    return slot in edges and bool(edges[slot].view[row] == RANDOM_EDGE)
+    code, slot, _ = trace.decode(node)
+    return code.slots[slot].kind is Kind.RANDOM or trace.edge(node) == RANDOM_EDGE
 
 
-def families_of(trace: Trace, code: Code, row: int) -> Scaffold:
-    """A row of a directive with the families that nothing else keeps alive, all of it brush."""
-    return families_without_users(trace, [(code, row)])
-
-
-def families_without_users(trace: Trace, families: list[tuple[Code, int]]) -> Scaffold:
-    """Families that nobody uses, with those that nothing else keeps alive, all of it brush."""
+def going(trace: Trace, *families: tuple[Code, int]) -> Scaffold:
+    """Rows of directives, or families that nobody uses, with the families that nothing else keeps alive: all of it
+    brush."""
     builder = Builder(trace)
     builder.grow_brush(*families)
     return builder.scaffold

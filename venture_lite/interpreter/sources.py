@@ -98,7 +98,7 @@ def primitive(trace: Trace, code: Code, index: int, row: int) -> Any:
         try:
             return apply_checked(record, values, slot.span)
         except VentureError as located:
-            raise located.at(slot.span, trace.call_chain(code, index, row)) from error
+            raise located.at(*trace.place(code, index, row)) from error
 
 
 def nodes_read(trace: Trace, code: Code, row: int, refs: Iterable[Ref | None]) -> list[int]:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from functools import partial
 from typing import Any
 
 from venture_lite.errors import ArgumentError, VentureError
 from venture_lite.interpreter.ancestry import refuse_random_keys
-from venture_lite.interpreter.application import check, refused
+from venture_lite.interpreter.application import admitted, at_limit, refused
 from venture_lite.interpreter.evidence import NO_EVIDENCE, deterministic_evidence, refuse_random_way
 from venture_lite.interpreter.explain import apply_checked
-from venture_lite.interpreter.limits import at_limit
 from venture_lite.interpreter.machine import Frame, Machine, Step
 from venture_lite.interpreter.sources import primitive
 from venture_lite.procedures.checks import check_arguments, refused_memo
@@ -22,6 +22,7 @@ from venture_lite.trace.bags import Bag
 from venture_lite.trace.keys import KeyIndex, memo_key
 from venture_lite.trace.runtime import Closure, Exchangeable, Memo
 from venture_lite.trace.table import MAKER_EDGE, NONE, PRIMITIVE_EDGE, RANDOM_EDGE, ROW_MASK, Column
+from venture_lite.trace.trace import Trace
 from venture_lite.values import show
 
 # -------------------------------------------------------------------------------------------- values and choices
@@ -30,8 +31,8 @@ from venture_lite.values import show
 def _renew_argument(machine: Machine, frame: Frame, index: int, slot: Slot) -> None:
     """An argument of a call whose caller computes a new value."""
     trace = machine.trace
-    packed = trace.tables[frame.code.index].user.view[frame.row]
-    caller, row = packed >> 32, packed & ROW_MASK
+    node = trace.tables[frame.code.index].user.view[frame.row]
+    caller, row = node >> 32, node & ROW_MASK
     if machine.handler.pending and machine.blocked(caller, row):
         frame.position -= 1
         return
@@ -53,7 +54,7 @@ def _choice(machine: Machine, frame: Frame, index: int, operator: Any, values: t
     node = (code.first_site + index) << 32 | row
     is_principal = frame.renews != NONE and frame.renews not in machine.handler.structural
     evidence = NO_EVIDENCE if is_principal else _evidence(machine, frame, index)
-    check(trace, operator, values, node, is_drawn=not is_principal and evidence is NO_EVIDENCE)
+    admitted(trace, operator, values, node, is_drawn=not is_principal and evidence is NO_EVIDENCE)
     if is_principal:
         machine.store(frame, index, machine.handler.renew(node, operator, values))
         return
@@ -86,29 +87,26 @@ def _do_mem(machine: Machine, frame: Frame, index: int, slot: Slot) -> None:
     (procedure,) = machine.trace.read(frame.code.first_site + index, frame.row)
     if not isinstance(procedure, (Closure, Memo)):
         raise refused_memo(procedure, slot.span)
-    node = (frame.code.first_site + index) << 32 | frame.row
-    machine.store(frame, index, procedure if isinstance(procedure, Memo) else _memo(machine, procedure, node))
-
-
-def _memo(machine: Machine, procedure: Closure, node: int) -> Memo:
-    trace, body = machine.trace, procedure.code
-    return Memo(procedure, lambda row: trace.memo_key(body, row), node)
+    if isinstance(procedure, Closure):
+        node = (frame.code.first_site + index) << 32 | frame.row
+        procedure = Memo(procedure, partial(machine.trace.memo_key, procedure.code), node)
+    machine.store(frame, index, procedure)
 
 
 def _do_maker(machine: Machine, frame: Frame, index: int, slot: Slot) -> None:
     code, row, trace = frame.code, frame.row, machine.trace
     record = slot.record
     assert isinstance(record, Maker)
-    values = trace.read(code.first_site + index, row)
+    site = code.first_site + index
+    node, values = site << 32 | row, trace.read(site, row)
     try:
         checked = check_arguments(record, values, slot.span)
     except VentureError as error:
-        is_extreme = at_limit(trace, code.first_site + index, row, record, values)
-        raise refused(trace, error, is_extreme, code, index, row) from None
+        raise refused(trace, error, at_limit(trace, site, row, record, values), node) from None
     if frame.renews != NONE:
-        machine.handler.renew(frame.renews, trace.value(frame.renews), checked)
+        machine.handler.renew(node, trace.value(node), checked)
         return
-    made = Exchangeable(record, record.make(*checked), (code.first_site + index) << 32 | row)
+    made = Exchangeable(record, record.make(*checked), node)
     trace.statistics.enter(made)
     machine.store(frame, index, made)
 
@@ -127,7 +125,7 @@ def _do_if(machine: Machine, frame: Frame, index: int, slot: Slot) -> None:
     try:
         taken = slot.branches[0 if truth(predicate) else 1]
     except VentureError as error:
-        raise error.at(slot.span, trace.call_chain(code, index, row)) from None
+        raise error.at(*trace.place(code, index, row)) from None
     evidence = _evidence(machine, frame, index)
     if evidence is not NO_EVIDENCE and frame.renews == NONE:
         trace.set_observed(code, index, row, True)
@@ -195,11 +193,8 @@ def _do_call(machine: Machine, frame: Frame, index: int, slot: Slot) -> None:
         _copy_or_wait(machine, frame, edge.view[row], site)
         return
     operator, *rest = trace.read(site, row)
-    if (
-        machine.handler.pending
-        and isinstance(operator, Exchangeable)
-        and machine.blocked_by([operator.node], row, NONE)
-    ):
+    waits = machine.handler.pending and isinstance(operator, Exchangeable)
+    if waits and machine.blocked_by([operator.node], row, NONE):
         # the maker's parameters change; that its value is in a list, or an argument, shows nothing of it
         frame.position -= 1
         return
@@ -211,42 +206,30 @@ def _do_call(machine: Machine, frame: Frame, index: int, slot: Slot) -> None:
             _call_memo(machine, frame, index, slot, operator, values)
         case Random() | Exchangeable():
             _set_edge(machine, frame, edge, RANDOM_EDGE if isinstance(operator, Random) else MAKER_EDGE)
-            if isinstance(operator, Random):
-                values = _with_defaults(machine, operator, values, frame, index)
+            if isinstance(operator, Random) and len(values) != len(operator.arguments):
+                # those left out have their defaults
+                values = check_arguments(operator, values, slot.span)
             _choice(machine, frame, index, operator, values)
         case Deterministic():
             _set_edge(machine, frame, edge, PRIMITIVE_EDGE)
             try:
                 value = apply_checked(operator, values, slot.span)
             except VentureError as error:
-                raise error.at(slot.span, trace.call_chain(code, index, row)) from None
+                raise error.at(*trace.place(code, index, row)) from None
             if _evidence(machine, frame, index) is not NO_EVIDENCE:
                 raise deterministic_evidence(trace, code, index, row)
             machine.store(frame, index, value)
         case Maker():
             raise ArgumentError(f"{operator.name} must be called by its name", slot.span)
         case _:
-            chain = trace.call_chain(code, index, row)
-            raise ArgumentError(f"{show(operator)} is not a procedure", slot.span, chain=chain)
-
-
-def _with_defaults(
-    machine: Machine, record: Random, values: tuple[Any, ...], frame: Frame, index: int
-) -> tuple[Any, ...]:
-    if len(values) == len(record.arguments):
-        return values
-    span = frame.code.slots[index].span
-    return check_arguments(record, values, span)
+            raise ArgumentError(f"{show(operator)} is not a procedure").at(*trace.place(code, index, row))
 
 
 def _call_closure(
     machine: Machine, frame: Frame, index: int, slot: Slot, operator: Closure, values: tuple[Any, ...]
 ) -> None:
     code, row, trace = frame.code, frame.row, machine.trace
-    body = operator.code
-    if len(values) != body.arity:
-        error = wrong_count(body.name, body.arity, len(values), slot.span)
-        raise error.at(None, trace.call_chain(code, index, row))
+    body = _body(trace, operator, frame, index, len(values))
     node = (code.first_site + index) << 32 | row
     evidence = _evidence(machine, frame, index)
     if evidence is not NO_EVIDENCE and frame.renews == NONE:
@@ -264,15 +247,15 @@ def _call_memo(machine: Machine, frame: Frame, index: int, slot: Slot, operator:
     if evidence is not NO_EVIDENCE:
         if frame.renews == NONE:
             trace.set_observed(code, index, row, True)
-        machine.carrier.refuse_moving(code, index, row, "a memoized procedure whose key is random")
+        machine.carrier.refuse_moving(code, index, row)
         refuse_random_way(trace, code, row)
-    body = _memoized_body(machine, operator, slot, len(values), frame, index)
+    body = _body(trace, operator.procedure, frame, index, len(values))
     try:
         key = memo_key(values)
         found = operator.entries.get(key)
     except (VentureError, TypeError) as error:
         message = error.message if isinstance(error, VentureError) else f"a value cannot be a key: {error}"
-        raise ArgumentError(message, slot.span, chain=trace.call_chain(code, index, row)) from error
+        raise ArgumentError(message).at(*trace.place(code, index, row)) from error
     if found is not None:
         if (body.index, found) in machine.unfinished:
             raise machine.needs_itself(code, index, row)
@@ -314,11 +297,10 @@ def fill(machine: Machine, memo: Memo, values: tuple[Any, ...]) -> None:
         machine.run()
 
 
-def _memoized_body(machine: Machine, operator: Memo, slot: Slot, given: int, frame: Frame, index: int) -> Code:
-    body = operator.procedure.code
+def _body(trace: Trace, operator: Closure, frame: Frame, index: int, given: int) -> Code:
+    body = operator.code
     if given != body.arity:
-        chain = machine.trace.call_chain(frame.code, index, frame.row)
-        raise wrong_count(body.name, body.arity, given, slot.span).at(None, chain)
+        raise wrong_count(body.name, body.arity, given, None).at(*trace.place(frame.code, index, frame.row))
     return body
 
 

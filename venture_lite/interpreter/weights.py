@@ -10,26 +10,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from venture_lite.errors import InternalError, VentureError
 from venture_lite.interpreter.ancestry import depends_on_choice
-from venture_lite.interpreter.limits import at_limit, is_extreme
+from venture_lite.interpreter.application import admitted, is_extreme
 from venture_lite.interpreter.readers import columns_reader
-from venture_lite.procedures.checks import application_of, check_arguments
+from venture_lite.interpreter.scaffold import UserGroup, is_distribution
 from venture_lite.procedures.columns import RowByRow
 from venture_lite.procedures.domains import ANY, REAL, VECTOR
-from venture_lite.procedures.record import Procedure, Random
+from venture_lite.procedures.record import Random
 from venture_lite.program.code import Code, Kind, Ref, SlotRef
 from venture_lite.trace.bindings import Derived
 from venture_lite.trace.runtime import Exchangeable
-from venture_lite.trace.table import ROW_MASK, Column, NotColumnar
+from venture_lite.trace.table import Column, NotColumnar
 from venture_lite.values import show
 
 if TYPE_CHECKING:
-    from venture_lite.interpreter.scaffold import UserGroup
     from venture_lite.trace.trace import Trace
 
 CHUNK = 32768
@@ -94,8 +93,7 @@ NEVER = 1 << 62
 
 def count_if_impossible(trace: Trace, node: int) -> int:
     """What the density of a choice counts where it is zero."""
-    code, slot, row = trace.decode(node)
-    return 1 if trace.tables[code.index].is_observed(slot, row) else OUTSIDE
+    return 1 if trace.is_observed(node) else OUTSIDE
 
 
 def log_density(trace: Trace, node: int) -> float:
@@ -104,51 +102,25 @@ def log_density(trace: Trace, node: int) -> float:
 
 
 def density_of(trace: Trace, node: int, operator: Random | Exchangeable, values: tuple[Any, ...], value: Any) -> float:
-    if isinstance(operator, Exchangeable):
-        if values and not trace.valid[application_of(operator.record)](*values):
-            if at_limit(trace, node >> 32, node & ROW_MASK, application_of(operator.record), values):
-                return -math.inf
-            refuse_arguments(trace, node, application_of(operator.record), values)
-        term = operator.state.log_predictive(value, *values)
-    else:
-        try:
-            fits = trace.valid[operator](*values)
-        except TypeError:
-            fits = False
-        if not fits:
-            if at_limit(trace, node >> 32, node & ROW_MASK, operator, values):
-                return -math.inf
-            refuse_arguments(trace, node, operator, values)
-        try:
+    if not admitted(trace, operator, values, node, is_drawn=False):
+        return -math.inf
+    try:
+        if isinstance(operator, Exchangeable):
+            term = operator.state.log_predictive(value, *values)
+        else:
             term = operator.log_density(value, *values)
-        except VentureError as error:
-            raise error.at(*_place(trace, node)) from error
+    except VentureError as error:
+        raise error.at(*trace.place(*trace.decode(node))) from error
     if term != term or term == math.inf:
         raise not_a_density(trace, node, operator, term)
     return term
 
 
-def refuse_arguments(trace: Trace, node: int, record: Procedure, values: tuple[Any, ...]) -> NoReturn:
-    """Raise the located error for arguments outside their domains."""
-    span, chain = _place(trace, node)
-    try:
-        check_arguments(record, values, span)
-    except VentureError as error:
-        raise error.at(span, chain) from None
-    raise InternalError(f"the two checks of {record.name} disagree on {values}")
-
-
 def not_a_density(trace: Trace, node: int, operator: Random | Exchangeable, term: float) -> VentureError:
     name = operator.name if isinstance(operator, Random) else operator.record.name
-    value = trace.value(node)
-    span, chain = _place(trace, node)
+    span, chain = trace.place(*trace.decode(node))
     found = "is not a number (NaN)" if term != term else "is infinite"
-    return VentureError(f"the log density of {name} at {show(value)} {found}", span, None, chain)
-
-
-def _place(trace: Trace, node: int) -> tuple[Any, Any]:
-    code, slot, row = trace.decode(node)
-    return code.slots[slot].span, trace.call_chain(code, slot, row)
+    return VentureError(f"the log density of {name} at {show(trace.value(node))} {found}", span, None, chain)
 
 
 class AtLimit(Exception):
@@ -351,12 +323,10 @@ class Group:
                 arguments = read(row)
                 if valid(*arguments):
                     term = density(view[row], *arguments)
-                elif at_limit(trace, site, row, record, arguments):
-                    term = -math.inf
                 else:
-                    refuse_arguments(trace, site << 32 | row, record, arguments)
+                    term = density_of(trace, site << 32 | row, record, arguments, view[row])
             except VentureError as error:
-                raise error.at(*_place(trace, site << 32 | row)) from error
+                raise error.at(*trace.place(self.code, self.slot, row)) from error
             except Exception:
                 trace.read(site, row)  # raises the located error, if the arguments failed
                 raise
@@ -408,6 +378,23 @@ class KeptWeights:
     def keep(self, site: int, weight: Weight) -> None:
         """A weight that was computed at what is now the current state."""
         self._kept[site] = [(self.group(site).stamp(), weight), *self._kept.get(site, ())[:1]]
+
+    def log_score(self) -> Weight:
+        """Log joint density of all live choices."""
+        weight, trace = Weight(), self.trace
+        for table in trace.tables:
+            for slot in table.positions if table.dead < table.count else ():
+                site = table.code.first_site + slot
+                if table.code.slots[slot].kind is Kind.RANDOM:
+                    weight.plus(self.all_rows(site))
+                    continue
+                for node in trace.nodes_of(site):
+                    if is_distribution(trace, node):
+                        weight.add_choice(trace, node, log_density(trace, node))
+        # in the order of their nodes: rejection does not restore that of a dictionary, and a sum depends on it
+        for _, maker in sorted(trace.statistics.makers.items()):
+            weight.add(maker.state.log_joint())
+        return weight
 
     def check(self) -> list[str]:
         """For the invariants: kept weights that differ from a recomputation."""

@@ -19,6 +19,7 @@ from venture_lite.inference.program import NOTHING_READ, InferenceProgram
 from venture_lite.inference.watch import Watch
 from venture_lite.interpreter.ancestry import Sources, sources_of
 from venture_lite.interpreter.evidence import NO_EVIDENCE
+from venture_lite.interpreter.impossible import impossible_choices
 from venture_lite.interpreter.model import Model
 from venture_lite.language import syntax
 from venture_lite.language.syntax import Expression, Name
@@ -222,7 +223,7 @@ def _warn_impossible(model: Model, chain: int | None) -> None:
     """Say so where inference ended at probability zero, and name the observation."""
     if not model.maybe_impossible:
         return
-    impossible = model.impossible_choices()
+    impossible = impossible_choices(model.trace)
     if not impossible:
         model.maybe_impossible = False
         return

@@ -6,12 +6,12 @@ Every operation here writes its inverse to the journal. What evaluates, detaches
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from venture_lite.errors import CallSite, InternalError
+from venture_lite.errors import CallSite, InternalError, Span
 from venture_lite.procedures.checks import record_valid
 from venture_lite.procedures.record import Random
 from venture_lite.program.code import VACANT, Code, Kind, Program, Ref, SlotRef
@@ -22,7 +22,7 @@ from venture_lite.trace.journal import Journal
 from venture_lite.trace.runtime import Exchangeable
 from venture_lite.trace.scopes import DefaultScope, Scope
 from venture_lite.trace.statistics import Statistics
-from venture_lite.trace.table import MAKER_EDGE, RANDOM_EDGE, ROW_MASK, Column, Table
+from venture_lite.trace.table import MAKER_EDGE, NONE, RANDOM_EDGE, ROW_MASK, Column, Table
 from venture_lite.trace.users import UserLists
 from venture_lite.values import key_of
 
@@ -168,12 +168,26 @@ class Trace:
         code, slot, row = self.decode(node)
         return self.tables[code.index].positions[slot], row
 
+    def edge(self, node: int) -> int:
+        """Where a call or an `if` landed: the packed row of its family, or a kind of edge that leads to no row; NONE
+        where a node is neither."""
+        code, slot, row = self.decode(node)
+        edges = self.tables[code.index].edges
+        return edges[slot].view[row] if slot in edges else NONE
+
     def is_choice(self, code: Code, slot: int, row: int) -> bool:
         if code.slots[slot].kind is Kind.RANDOM:
             return True
         if code.slots[slot].kind is not Kind.CALL:
             return False
         return self.tables[code.index].edges[slot].view[row] in (RANDOM_EDGE, MAKER_EDGE)
+
+    def choices(self) -> Iterator[int]:
+        """Every live choice, observed or not, by Code, slot and row."""
+        for table in self.tables:
+            for slot in table.positions:
+                site = table.code.first_site + slot
+                yield from (site << 32 | row for row in table.live_rows() if self.is_choice(table.code, slot, row))
 
     def application(self, node: int) -> tuple[Random | Exchangeable, tuple[Any, ...]]:
         """The distribution of a choice and its arguments."""
@@ -336,6 +350,10 @@ class Trace:
             if called.kind == "lambda":
                 chain.append(CallSite(called.name, code.slots[slot].span))
         return chain
+
+    def place(self, code: Code, slot: int, row: int, limit: int = 60) -> tuple[Span | None, list[CallSite]]:
+        """The text of a slot, or of a row's whole body (-1), and the calls that lead there."""
+        return code.slots[slot].span if slot >= 0 else code.span, self.call_chain(code, slot, row, limit)
 
     def result_node(self, code: Code, row: int) -> int:
         """The node that holds the row's result, or -1 where the result is computed or stands elsewhere."""

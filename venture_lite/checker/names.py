@@ -9,7 +9,7 @@ from typing import Any
 from venture_lite.checker.known import Known, WrittenLambda
 from venture_lite.errors import Span, VentureError
 from venture_lite.language.recovery import Doubtful
-from venture_lite.language.syntax import Assume, Directive, Expression, Form, Loop, Name, Observe, Predict
+from venture_lite.language.syntax import Assume, Directive, Form, Loop, Name, Observe, Predict, walked
 from venture_lite.program.forms import scope_include_parts, scope_name
 
 
@@ -80,14 +80,11 @@ def flattened(program: Iterable[Directive]) -> Iterator[Directive]:
 
 def tags_of(directive: Directive) -> Iterator[tuple[Any, Span]]:
     """The scopes that a directive of the model tags, with their places."""
-    todo: list[Expression] = [directive.expression] if isinstance(directive, (Assume, Observe, Predict)) else []
-    while todo:
-        item = todo.pop()
-        if not isinstance(item, Form):
-            continue
-        todo.extend(item.items)
-        match item.items:
-            case (Name(name="scope_include" | "tag"), *_):
+    if not isinstance(directive, (Assume, Observe, Predict)):
+        return
+    for item in walked(directive.expression):
+        match item:
+            case Form(items=(Name(name="scope_include" | "tag"), *_)):
                 try:
                     named, _, _ = scope_include_parts(item)
                     yield scope_name(named), named.span

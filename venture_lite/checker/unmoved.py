@@ -33,6 +33,7 @@ from venture_lite.language.syntax import (
     Observe,
     Predict,
     Quote,
+    walked,
 )
 from venture_lite.procedures import registry
 from venture_lite.procedures.record import Maker, Random
@@ -161,7 +162,7 @@ class Unmoved:
         """Every name that stands in a text."""
         known = self._mentions.get(id(item))
         if known is None:
-            known = self._mentions[id(item)] = item, set(_mentioned(item))
+            known = self._mentions[id(item)] = item, {part.name for part in walked(item) if isinstance(part, Name)}
         return known[1]
 
     def _shares(self, own: frozenset[str], moved: list[ModelDirective]) -> bool:
@@ -284,16 +285,6 @@ def _named(item: Expression) -> Iterator[str]:
                 todo.extend((inner, bound) for inner in items)
 
 
-def _mentioned(item: Expression) -> Iterator[str]:
-    todo = [item]
-    while todo:
-        match todo.pop():
-            case Name(name=name):
-                yield name
-            case Form(items=items):
-                todo.extend(items)
-
-
 def _constant(item: Expression) -> Any:
     match item:
         case Literal(value=value) | Quote(value=value) if isinstance(value, (int, float, str, Symbol)):
@@ -329,14 +320,11 @@ def _is_certain(choice: Choice) -> bool:
 
 def _kernels(item: Expression) -> Iterator[tuple[Any, Any]]:
     """(scope, key) of every kernel of an inference; UNKNOWN for a key stands for all blocks."""
-    todo = [item]
-    while todo:
-        part = todo.pop()
-        if not isinstance(part, Form):
-            continue
-        todo.extend(part.items)
-        match part.items:
-            case (Name(name=head), scope, *rest) if head in ACTIONS and ACTIONS[head].usage[0].split()[1] == "SCOPE":
+    for part in walked(item):
+        match part:
+            case Form(items=(Name(name=head), scope, *rest)) if (
+                head in ACTIONS and ACTIONS[head].usage[0].split()[1] == "SCOPE"
+            ):
                 one_block = ACTIONS[head].usage[0].split()[2] == "BLOCK"
                 yield _scope(scope), _key(rest[0] if one_block and rest else None)
 

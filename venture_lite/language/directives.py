@@ -13,44 +13,39 @@ from venture_lite.language.syntax import Directive, DirectiveReference, Expressi
 from venture_lite.values import Symbol
 
 
-class _Parts(NamedTuple):
-    """How many parts a directive takes, the words for them, and an example."""
+class _Keyword(NamedTuple):
+    """How many parts a directive takes, the words for them, an example, and what is made of them."""
 
     least: int
     most: float
     takes: str
     example: str
+    made: Callable[..., Directive]
 
 
 _REFERENCE = "a label or a number"
 DIRECTIVES = {
-    "assume": _Parts(2, 2, "a name and an expression", "[assume x (normal 0 1)]"),
-    "observe": _Parts(2, 2, "an expression and a value", "[observe (normal x 1) 2.5]"),
-    "predict": _Parts(1, 1, "one expression", "[predict (+ x 1)]"),
-    "infer": _Parts(1, 1, "one inference expression", "[infer (mh default one 100)], or (do ...) around several"),
-    "sample": _Parts(1, 1, "one expression", "[sample (normal x 1)]"),
-    "force": _Parts(2, 2, "an expression and a value", "[force x 0.5]"),
-    "forget": _Parts(1, math.inf, _REFERENCE + ", and for the data of a loop their positions", "[forget data 3]"),
-    "freeze": _Parts(1, math.inf, _REFERENCE, "[freeze slope]"),
-    "report": _Parts(1, math.inf, _REFERENCE, "[report slope]"),
-    "define": _Parts(2, 2, "a name and an expression", "[define steps 100]"),
-    "list_directives": _Parts(0, 0, "nothing", "[list_directives]"),
-    "clear": _Parts(0, 0, "nothing", "[clear]"),
-    "get_logscore": _Parts(0, 0, "nothing", "[get_logscore]"),
-    "load": _Parts(1, 1, "a path in quotation marks", '[load "other.vnt"]'),
+    "assume": _Keyword(2, 2, "a name and an expression", "[assume x (normal 0 1)]", syntax.Assume),
+    "observe": _Keyword(2, 2, "an expression and a value", "[observe (normal x 1) 2.5]", syntax.Observe),
+    "predict": _Keyword(1, 1, "one expression", "[predict (+ x 1)]", syntax.Predict),
+    "infer": _Keyword(
+        1, 1, "one inference expression", "[infer (mh default one 100)], or (do ...) around several", syntax.Infer
+    ),
+    "sample": _Keyword(1, 1, "one expression", "[sample (normal x 1)]", syntax.Sample),
+    "force": _Keyword(2, 2, "an expression and a value", "[force x 0.5]", syntax.Force),
+    "forget": _Keyword(
+        1, math.inf, _REFERENCE + ", and for the data of a loop their positions", "[forget data 3]", syntax.Forget
+    ),
+    "freeze": _Keyword(1, math.inf, _REFERENCE, "[freeze slope]", syntax.Freeze),
+    "report": _Keyword(1, math.inf, _REFERENCE, "[report slope]", syntax.Report),
+    "define": _Keyword(2, 2, "a name and an expression", "[define steps 100]", syntax.Define),
+    "list_directives": _Keyword(0, 0, "nothing", "[list_directives]", syntax.ListDirectives),
+    "clear": _Keyword(0, 0, "nothing", "[clear]", syntax.Clear),
+    "get_logscore": _Keyword(0, 0, "nothing", "[get_logscore]", syntax.GetLogScore),
+    "load": _Keyword(1, 1, "a path in quotation marks", '[load "other.vnt"]', syntax.Load),
 }
 EXAMPLES = {name: parts.example for name, parts in DIRECTIVES.items() if parts.least}
 """How those that take something are written."""
-_OF_EXPRESSION: dict[str, Callable[[Expression, Span], Directive]] = {
-    "predict": syntax.Predict,
-    "infer": syntax.Infer,
-    "sample": syntax.Sample,
-}
-_OF_REFERENCE: dict[str, Callable[[DirectiveReference, Span], Directive]] = {
-    "forget": syntax.Forget,
-    "freeze": syntax.Freeze,
-    "report": syntax.Report,
-}
 
 
 def directive(expression: Expression) -> Directive:
@@ -63,7 +58,7 @@ def directive(expression: Expression) -> Directive:
             raise _no_directive(items, span)
         case Name(head) if head.lower() in DIRECTIVES:
             raise ParseError(f"{head} stands without brackets", span, DIRECTIVES[head.lower()].example)
-    return syntax.Infer(expression, span)
+    return syntax.Infer(expression, span=span)
 
 
 def _no_directive(items: tuple[Expression, ...], span: Span) -> ParseError:
@@ -79,29 +74,20 @@ def _no_directive(items: tuple[Expression, ...], span: Span) -> ParseError:
 
 
 def _made(keyword: str, parts: tuple[Expression, ...], span: Span) -> Directive:
-    least, most, takes, example = DIRECTIVES[keyword]
+    least, most, takes, example, made = DIRECTIVES[keyword]
     if not least <= len(parts) <= most:
         given = f"{len(parts)} part{'' if len(parts) == 1 else 's'}" if parts else "nothing"
         raise ParseError(f"{keyword} takes {takes}; here it has {given}", span, example)
     match keyword, parts:
         case "assume" | "define", (target, body):
-            name, bound = _binding(keyword, target, body)
-            return (syntax.Assume if keyword == "assume" else syntax.Define)(name, bound, span)
-        case "observe" | "force", (expression, value):
-            return (syntax.Observe if keyword == "observe" else syntax.Force)(expression, value, span)
-        case "predict" | "infer" | "sample", (expression,):
-            return _OF_EXPRESSION[keyword](expression, span)
+            return made(*_binding(keyword, target, body), span=span)
         case "forget" | "freeze" | "report", _:
-            return _OF_REFERENCE[keyword](_reference(keyword, parts), span)
+            return made(_reference(keyword, parts), span=span)
         case "load", (Literal(str(path)),):
-            return syntax.Load(path, span)
+            return made(path, span=span)
         case "load", (other,):
             raise ParseError("load takes a path in quotation marks", other.span, example)
-        case "list_directives", _:
-            return syntax.ListDirectives(span)
-        case "clear", _:
-            return syntax.Clear(span)
-    return syntax.GetLogScore(span)
+    return made(*parts, span=span)
 
 
 def _binding(keyword: str, target: Expression, body: Expression) -> tuple[str, Expression]:

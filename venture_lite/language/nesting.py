@@ -7,29 +7,18 @@ loop.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from venture_lite.errors import ParseError, Source, Span
-from venture_lite.language.syntax import Directive, Index, Loop
-
-
-@dataclass(frozen=True, slots=True)
-class Head:
-    """`for variable in first...last:`, before it has found its body."""
-
-    variable: str
-    first: Index
-    last: Index
-    span: Span
-    label: str | None = None
+from venture_lite.language.syntax import Directive, Loop
 
 
 class Item(NamedTuple):
     """A directive or the head of a loop, and where its text starts (its label included) and ends."""
 
     # None for text that was refused: it stands in the body of a loop, and says nothing
-    content: Directive | Head | None
+    content: Directive | None
     start: int
     end: int
 
@@ -38,7 +27,7 @@ class Item(NamedTuple):
 class _OpenLoop:
     """A loop that still takes directives; directives are added to `body`."""
 
-    head: Head
+    head: Loop
     # the column at which the head's line starts
     indent: int
     # the column of the first line of the body that is not the head's own line
@@ -53,7 +42,7 @@ class _OpenLoop:
             hint = "directives after the colon, or on the next lines and indented deeper than `for`"
             raise ParseError("this loop has no body", head.span, hint)
         span = Span(head.span.source, head.span.start, body[-1].span.end if body else head.span.end)
-        return Loop(head.variable, head.first, head.last, tuple(body), span, head.label)
+        return replace(head, body=tuple(body), span=span)
 
 
 def nested(source: Source, items: Iterable[Item], refused: list[ParseError] | None = None) -> tuple[Directive, ...]:
@@ -89,7 +78,7 @@ def nested(source: Source, items: Iterable[Item], refused: list[ParseError] | No
             if loops and (error := _bad_indent(loops[-1], indent, Span(source, item.start, item.end))):
                 tell(error)
         previous_end = item.end
-        if isinstance(item.content, Head):
+        if isinstance(item.content, Loop):
             loops.append(_OpenLoop(item.content, indent))
         elif item.content is not None:
             (loops[-1].body if loops else finished).append(item.content)

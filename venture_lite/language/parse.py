@@ -21,7 +21,7 @@ from venture_lite.errors import InternalError, ParseError, Source, Span
 from venture_lite.language import syntax
 from venture_lite.language.collector import collector_paused
 from venture_lite.language.directives import directive
-from venture_lite.language.nesting import Head, Item, nested
+from venture_lite.language.nesting import Item, nested
 from venture_lite.language.refusals import bad_parameter, balance_of, explain
 from venture_lite.language.syntax import Directive, Expression, Form, Index, Literal, Name, Parameter, Quote
 from venture_lite.values import Symbol
@@ -247,7 +247,7 @@ class _Builder(threading.local):
 
     def item(self, children: list[Any]) -> Item:
         (content,) = children
-        if not isinstance(content, Head):
+        if not isinstance(content, syntax.Loop):
             content = directive(content)
         return Item(content, content.span.start, content.span.end)
 
@@ -257,9 +257,9 @@ class _Builder(threading.local):
         assert item.content is not None
         return Item(replace(item.content, label=spelling(name)), name.start_pos, item.end)
 
-    def loop_head(self, children: list[Any]) -> Head:
+    def loop_head(self, children: list[Any]) -> syntax.Loop:
         mark, variable, _, first, _, last, colon = children
-        return Head(spelling(variable), first, last, self._span(mark, colon))
+        return syntax.Loop(spelling(variable), first, last, span=self._span(mark, colon))
 
     def program(self, children: list[Any]) -> list[Item]:
         return children

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from venture_lite.errors import ParseError, Source, Span
 from venture_lite.language.directives import DIRECTIVES
@@ -30,8 +30,7 @@ _SIGN = re.compile(
 )
 
 
-@dataclass(slots=True)
-class Balance:
+class Balance(NamedTuple):
     """What a scan of the brackets found."""
 
     # the first thing that is wrong, if anything is
@@ -46,7 +45,7 @@ class Balance:
 
 def balance_of(source: Source, start: int = 0, end: int | None = None) -> Balance:
     """Scans the text, or a part of it, once; linear in its length."""
-    found = Balance()
+    last_sign, indented_loop = "", False
     openers: list[int] = []
     # a directive that starts a line inside open brackets: the likely place where one before it was not closed
     suspect: tuple[int, int] | None = None
@@ -56,21 +55,17 @@ def balance_of(source: Source, start: int = 0, end: int | None = None) -> Balanc
         position = match.end()
         kind, sign = match.lastgroup, match[0][-1]
         if kind == "line":
-            found.indented_loop |= found.last_sign == ":" and not openers
+            indented_loop |= last_sign == ":" and not openers
             continue
         if kind == "comment":
-            if openers and any(text[opener] == "{" for opener in openers[-2:]):
-                found.error = _comment_in_braces(source, match.start())
-                return found
+            if any(text[opener] == "{" for opener in openers[-2:]):
+                return Balance(_comment_in_braces(source, match.start()))
             continue
         if kind == "control":
-            found.error = _control_character(source, match.start())
-            return found
+            return Balance(_control_character(source, match.start()))
         if kind == "string":
             if not text.startswith('"', position, end):
-                found.error = _open_string(source, match.start(), position)
-                found.unfinished = position == end
-                return found
+                return Balance(_open_string(source, match.start(), position), unfinished=position == end)
             position += 1
         elif kind == "directive" or kind == "opener":
             if kind == "directive" and openers and suspect is None:
@@ -78,16 +73,14 @@ def balance_of(source: Source, start: int = 0, end: int | None = None) -> Balanc
             openers.append(position - 1)
         elif kind == "closer":
             if not openers or _CLOSER[text[openers[-1]]] != sign:
-                found.error = _never_closed(source, *suspect) if suspect else _mismatch(source, openers, position - 1)
-                return found
+                return Balance(_never_closed(source, *suspect) if suspect else _mismatch(source, openers, position - 1))
             openers.pop()
             if not openers:
                 suspect = None
-        found.last_sign = sign
+        last_sign = sign
     if openers:
-        found.error = _never_closed(source, *suspect) if suspect else _never_closed(source, openers[-1])
-        found.unfinished = True
-    return found
+        return Balance(_never_closed(source, *(suspect or openers[-1:])), unfinished=True)
+    return Balance(None, False, last_sign, indented_loop)
 
 
 def _place(source: Source, position: int) -> str:

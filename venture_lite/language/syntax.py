@@ -6,6 +6,7 @@ Expressions are plain: an atom, a quoted datum, a `{parameter}`, or a form `(a b
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from venture_lite.errors import Span
@@ -55,6 +56,17 @@ class Parameter:
 
 Expression = Literal | Name | Quote | Form | Parameter
 
+
+def walked(expression: Expression) -> Iterator[Expression]:
+    """An expression and all inside it, however deep; a form comes before its parts, and of these the last one first."""
+    todo = [expression]
+    while todo:
+        part = todo.pop()
+        yield part
+        if isinstance(part, Form):
+            todo.extend(part.items)
+
+
 # ---------------------------------------------------------------------------------- inside the braces, loop bounds
 
 
@@ -96,51 +108,47 @@ Index = IndexNumber | IndexName | IndexOf | IndexArithmetic
 # ----------------------------------------------------------------------------------------------- directives
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Directive:
+    """What stands at the top of a program."""
+
+    span: Span
+    label: str | None = None
+
+
 @dataclass(frozen=True, slots=True)
-class Assume:
+class Assume(Directive):
     name: str
     expression: Expression
-    span: Span
-    label: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Observe:
+class Observe(Directive):
     expression: Expression
     value: Expression
-    span: Span
-    label: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Predict:
+class Predict(Directive):
     expression: Expression
-    span: Span
-    label: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Infer:
+class Infer(Directive):
     """`[infer E]`, or a bare expression at top level."""
 
     expression: Expression
-    span: Span
-    label: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class Sample(Directive):
     expression: Expression
-    span: Span
-    label: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Force:
+class Force(Directive):
     expression: Expression
     value: Expression
-    span: Span
-    label: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,87 +161,54 @@ class DirectiveReference:
 
 
 @dataclass(frozen=True, slots=True)
-class Forget:
+class Forget(Directive):
     reference: DirectiveReference
-    span: Span
-    label: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Freeze:
+class Freeze(Directive):
     reference: DirectiveReference
-    span: Span
-    label: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class Report(Directive):
     reference: DirectiveReference
-    span: Span
-    label: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Define:
+class Define(Directive):
     name: str
     expression: Expression
-    span: Span
-    label: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class ListDirectives:
-    span: Span
-    label: str | None = None
+class ListDirectives(Directive):
+    """All that was loaded, as a list."""
 
 
 @dataclass(frozen=True, slots=True)
-class Clear:
-    span: Span
-    label: str | None = None
+class Clear(Directive):
+    """Forgets all that was loaded."""
 
 
 @dataclass(frozen=True, slots=True)
-class GetLogScore:
-    span: Span
-    label: str | None = None
+class GetLogScore(Directive):
+    """The log density of the trace."""
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
+class Load(Directive):
     """`[load "path"]`; the path is relative to the file that holds the directive."""
 
     path: str
-    span: Span
-    label: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Loop:
-    """`for variable in first...last:` and its body; both bounds are included."""
+class Loop(Directive):
+    """`for variable in first...last:` and its body; both bounds are included. What the parser reads is a head without
+    a body, which `nesting.py` finds."""
 
     variable: str
     first: Index
     last: Index
-    body: tuple[Directive, ...]
-    span: Span
-    label: str | None = None
-
-
-Directive = (
-    Assume
-    | Observe
-    | Predict
-    | Infer
-    | Sample
-    | Force
-    | Forget
-    | Freeze
-    | Report
-    | Define
-    | ListDirectives
-    | Clear
-    | GetLogScore
-    | Load
-    | Loop
-)
+    body: tuple[Directive, ...] = ()

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from venture_lite.errors import ArgumentError, CallSite, LimitError, NameUnknown, Span, VentureError
 from venture_lite.language.directives import EXAMPLES
 from venture_lite.language.suggestions import DRAWN_IN_A_LIST, OVER_SEVERAL_LISTS, suggestion
-from venture_lite.language.syntax import Expression, Form, Literal, Name, Parameter, Quote
+from venture_lite.language.syntax import Expression, Form, Literal, Name, Parameter, Quote, walked
 from venture_lite.procedures import registry
 from venture_lite.procedures.checks import check_count
 from venture_lite.procedures.record import Deterministic, Maker, Procedure, Random
@@ -185,17 +185,9 @@ class Analyzer:
 
     def meaning(self, expression: Expression) -> frozenset[tuple[str, int]]:
         """What the names of an expression are bound to now: with its shape it decides which Code it shares."""
-        found = set()
-        todo = [expression]
-        while todo:
-            item = todo.pop()
-            if isinstance(item, Name):
-                bound = self.globals.get(item.name) or self.forward.get(item.name) or self.registered.get(item.name)
-                if bound is not None:
-                    found.add((item.name, id(bound)))
-            elif isinstance(item, Form):
-                todo.extend(item.items)
-        return frozenset(found)
+        names = {item.name for item in walked(expression) if isinstance(item, Name)}
+        bound = {name: self.globals.get(name) or self.forward.get(name) or self.registered.get(name) for name in names}
+        return frozenset((name, id(target)) for name, target in bound.items() if target is not None)
 
     def find_global(self, name: str, horizon: int) -> Global | None:
         found = self.globals.get(name)
@@ -254,14 +246,7 @@ def _mark(code: Code, ref: Ref) -> None:
 
 def mentions(item: Expression, name: str) -> bool:
     """Whether the text names `name` anywhere."""
-    todo = [item]
-    while todo:
-        part = todo.pop()
-        if isinstance(part, Name) and part.name == name:
-            return True
-        if isinstance(part, Form):
-            todo.extend(part.items)
-    return False
+    return any(isinstance(part, Name) and part.name == name for part in walked(item))
 
 
 def inlinable(expression: Expression, name: str) -> Any:

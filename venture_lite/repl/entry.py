@@ -6,7 +6,7 @@ from collections.abc import Container
 
 from venture_lite.inference.actions import ACTIONS
 from venture_lite.language import syntax
-from venture_lite.language.syntax import Directive, Expression, Form, Name
+from venture_lite.language.syntax import Directive, Expression, Form, Name, walked
 from venture_lite.session.programs import only_rows
 
 # directives that only look, unless they draw
@@ -20,7 +20,7 @@ def as_samples(program: tuple[Directive, ...], defined: Container[str]) -> tuple
     action and nothing that `define` bound is a question to the model.
     """
     return tuple(
-        syntax.Sample(directive.expression, directive.span, directive.label)
+        syntax.Sample(directive.expression, span=directive.span, label=directive.label)
         if isinstance(directive, syntax.Infer) and is_bare(directive) and _is_question(directive.expression, defined)
         else directive
         for directive in program
@@ -36,14 +36,7 @@ def _is_question(expression: Expression, defined: Container[str]) -> bool:
     match expression:
         case Form(items=(Name(name=head), *_)) if head in ACTIONS:
             return False
-    pending = [expression]
-    while pending:
-        match pending.pop():
-            case Form(items=items):
-                pending.extend(items)
-            case Name(name=name) if name in defined:
-                return False
-    return True
+    return not any(isinstance(part, Name) and part.name in defined for part in walked(expression))
 
 
 def changes_model(directive: Directive) -> bool:

@@ -153,7 +153,7 @@ class Venture:
         """`[assume NAME EXPR]`: bind a name to an expression's value, which is returned."""
         parsed, name = expression_of(expression), name_of(name)
         return self._execute(
-            syntax.Assume(name, parsed, written("assume", name, expression), label_of(label)), parameters
+            syntax.Assume(name, parsed, span=written("assume", name, expression), label=label_of(label)), parameters
         )
 
     @door
@@ -165,43 +165,45 @@ class Venture:
         parsed = expression_of(expression)
         constant = constant_of(value, parsed)
         span = written("observe", expression, constant)
-        return self._execute(syntax.Observe(parsed, constant, span, label_of(label)), parameters)
+        return self._execute(syntax.Observe(parsed, constant, span=span, label=label_of(label)), parameters)
 
     @door
     def predict(self, expression: str, /, label: str | None = None, **parameters: Any) -> Any:
         """`[predict EXPR]`: evaluate an expression in the trace and keep it up to date; returns its value."""
         parsed = expression_of(expression)
-        return self._execute(syntax.Predict(parsed, written("predict", expression), label_of(label)), parameters)
+        return self._execute(
+            syntax.Predict(parsed, span=written("predict", expression), label=label_of(label)), parameters
+        )
 
     @door
     def sample(self, expression: str, /, **parameters: Any) -> Any:
         """`[sample EXPR]`: evaluate an expression against the current trace and keep nothing."""
         parsed = expression_of(expression)
-        return self._execute(syntax.Sample(parsed, parsed.span), parameters)
+        return self._execute(syntax.Sample(parsed, span=parsed.span), parameters)
 
     @door
     def force(self, expression: str, value: Any, /, **parameters: Any) -> Any:
         """`[force EXPR VALUE]`: set a random choice once, without constraining it; returns the value."""
         parsed = expression_of(expression)
-        return self._execute(syntax.Force(parsed, constant_of(value, parsed), parsed.span), parameters)
+        return self._execute(syntax.Force(parsed, constant_of(value, parsed), span=parsed.span), parameters)
 
     @door
     def forget(self, label: str | int, *positions: int) -> None:
         """Undo an assume, observe or predict; of a loop's data those of the pass with these loop variables."""
         reference = reference_to(label, positions)
-        self._execute(syntax.Forget(reference, reference.span))
+        self._execute(syntax.Forget(reference, span=reference.span))
 
     @door
     def freeze(self, label: str | int) -> None:
         """Make the value of an assume or predict a constant; the choices that only it used leave the trace."""
         reference = reference_to(label)
-        self._execute(syntax.Freeze(reference, reference.span))
+        self._execute(syntax.Freeze(reference, span=reference.span))
 
     @door
     def report(self, label: str | int) -> Any:
         """A directive's present value."""
         reference = reference_to(label)
-        return self._execute(syntax.Report(reference, reference.span))
+        return self._execute(syntax.Report(reference, span=reference.span))
 
     @door
     def infer(self, expression: str, /, **parameters: Any) -> Any:
@@ -211,7 +213,7 @@ class Venture:
         Ctrl-C the traces are as the last whole transition left them, and the exception has the draws so far as `draws`.
         """
         parsed = expression_of(expression)
-        return self._execute(syntax.Infer(parsed, parsed.span), parameters)
+        return self._execute(syntax.Infer(parsed, span=parsed.span), parameters)
 
     @door
     def explain(self, expression: str, /, **parameters: Any) -> Explanation:
@@ -238,12 +240,12 @@ class Venture:
     @door
     def log_score(self) -> Any:
         """Log joint density of the current trace; one a chain where there are several."""
-        return self._execute(syntax.GetLogScore(_nowhere()))
+        return self._execute(syntax.GetLogScore(span=_nowhere()))
 
     @door
     def clear(self) -> None:
         """Forget everything but the seed's generators, which start afresh."""
-        self._execute(syntax.Clear(_nowhere()))
+        self._execute(syntax.Clear(span=_nowhere()))
 
     def list_directives(self) -> list[dict[str, Any]]:
         """Every directive of the model: id, label, kind and text."""

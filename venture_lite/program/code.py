@@ -122,59 +122,38 @@ class Slot:
     stored: bool = False
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Code:
     """One analysed body; mutable only while the analysis builds it."""
 
-    __slots__ = (
-        "arity",
-        "env_readers",
-        "first_site",
-        "if_slot",
-        "index",
-        "inner",
-        "kind",
-        "name",
-        "parent",
-        "readers",
-        "result",
-        "result_slot",
-        "room",
-        "rooted",
-        "slots",
-        "span",
-        "steps",
-        "uses",
-    )
-
-    def __init__(self, kind: str, name: str, parent: Code | None, arity: int, span: Span | None) -> None:
-        # 'directive', 'lambda' or 'branch'
-        self.kind = kind
-        self.name = name
-        self.parent = parent
-        self.arity = arity
-        self.span = span
-        self.slots: list[Slot] = []
-        self.result: Ref = Constant(None)
-        # the IF slot of the parent, for a branch
-        self.if_slot = -1
-        self.inner: list[Code] = []
-        # for a directive: every global that its text refers to
-        self.uses: frozenset[Global] = frozenset()
-        # set by `finish`
-        self.index = -1
-        self.first_site = -1
-        # how many sites are its own, of which the first ones are its slots'
-        self.room = 0
-        # the result's slot, where the result is a stored slot of this row, else -1
-        self.result_slot = -1
-        # stored slots that are evaluated, in order (arguments come with the row)
-        self.steps: list[int] = []
-        # slot -> [(slot of this Code or -1 for the result, role)]
-        self.readers: dict[int, list[tuple[int, int]]] = {}
-        # slot -> [(path of inner Codes down to the reader, slot, role)]
-        self.env_readers: dict[int, list[tuple[tuple[Code, ...], int, int]]] = {}
-        # whether rows of this Code must be found from the row of their environment
-        self.rooted = False
+    # 'directive', 'lambda' or 'branch'
+    kind: str
+    name: str
+    parent: Code | None
+    arity: int
+    span: Span | None
+    slots: list[Slot] = field(default_factory=list)
+    result: Ref = Constant(None)
+    # the IF slot of the parent, for a branch
+    if_slot: int = -1
+    inner: list[Code] = field(default_factory=list)
+    # for a directive: every global that its text refers to
+    uses: frozenset[Global] = frozenset()
+    # all below is set by `finish`
+    index: int = -1
+    first_site: int = -1
+    # how many sites are its own, of which the first ones are its slots'
+    room: int = 0
+    # the result's slot, where the result is a stored slot of this row, else -1
+    result_slot: int = -1
+    # stored slots that are evaluated, in order (arguments come with the row)
+    steps: list[int] = field(default_factory=list)
+    # slot -> [(slot of this Code or -1 for the result, role)]
+    readers: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
+    # slot -> [(path of inner Codes down to the reader, slot, role)]
+    env_readers: dict[int, list[tuple[tuple[Code, ...], int, int]]] = field(default_factory=dict)
+    # whether rows of this Code must be found from the row of their environment
+    rooted: bool = False
 
     def add(self, slot: Slot) -> SlotRef:
         self.slots.append(slot)

@@ -8,6 +8,7 @@ numbers; `Compiler` resolves names, undoes sugar and inlines calls of small glob
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Mapping
+from dataclasses import replace
 from typing import Any, Protocol
 
 from venture_lite.errors import ArgumentError, CallSite, LimitError, NameUnknown, Span, VentureError
@@ -25,7 +26,6 @@ from venture_lite.program.code import (
     Kind,
     Program,
     Ref,
-    Region,
     Slot,
     SlotRef,
     named,
@@ -262,15 +262,10 @@ INLINE_LIMIT = 400
 
 
 class Compiler:
-    """Compiles the text of one directive. Holds what changes on the way down: the regions and the inlined calls."""
+    """Compiles the text of one directive."""
 
     def __init__(self, analyzer: Analyzer) -> None:
         self.analyzer = analyzer
-        self.regions: tuple[Region, ...] = ()
-        self.inlined: tuple[CallSite, ...] = ()
-        self.inlining: tuple[Global, ...] = ()
-        # whether the text is part of a primitive procedure's argument: its value is all that matters
-        self.in_argument = False
         # every global that the text refers to, inlined text included
         self.used: set[Global] = set()
 
@@ -309,7 +304,7 @@ class Compiler:
             return local
         found = self.analyzer.find_global(item.name, scope.horizon)
         if found is not None:
-            if item.name == self.analyzer.defining and not self.inlining and not scope.in_procedure():
+            if item.name == self.analyzer.defining and not scope.inlining and not scope.in_procedure():
                 raise VentureError(f"{item.name} is used before it has a value", item.span)
             self.used.add(found)
             return GlobalRef(found)
@@ -317,7 +312,7 @@ class Compiler:
         if procedure is not None:
             return Constant(procedure)
         error = self.unknown(item, scope)
-        if self.inlining or scope.in_procedure():
+        if scope.inlining or scope.in_procedure():
             awaited = self.analyzer.await_name(item, error.hint)
             if awaited is not None:
                 self.used.add(awaited)
@@ -350,16 +345,12 @@ class Compiler:
         return self.add(scope, Slot(Kind.CALL, form.span, operator=operator, arguments=arguments, stored=True))
 
     def add(self, scope: LexicalScope, slot: Slot) -> SlotRef:
-        slot.regions = self.regions
-        slot.inlined = self.inlined
+        slot.regions, slot.inlined = scope.regions, scope.inlined
         return scope.code.add(slot)
 
     def _primitive(self, record: Procedure, form: Form, scope: LexicalScope) -> Ref:
-        outer, self.in_argument = self.in_argument, True
-        try:
-            arguments = tuple(self.compile(part, scope) for part in form.items[1:])
-        finally:
-            self.in_argument = outer
+        inside = scope if scope.in_argument else replace(scope, in_argument=True)
+        arguments = tuple(self.compile(part, inside) for part in form.items[1:])
         check_count(record, len(arguments), form.span)
         arguments += tuple(Constant(a.default) for a in record.arguments[len(arguments) :])
         match record:
@@ -393,21 +384,17 @@ class Compiler:
     def _may_inline(self, target: Global, scope: LexicalScope) -> bool:
         return (
             target.lambda_form is not None
-            and target not in self.inlining
+            and target not in scope.inlining
             and len(scope.code.slots) < INLINE_LIMIT
-            and len(self.inlining) < 50
+            and len(scope.inlining) < 50
         )
 
     def _inline_global(self, target: Global, form: Form, scope: LexicalScope) -> Ref:
         self.used.add(target)
         names, body = target.lambda_form
-        outer = self.inlining
-        self.inlining = (*outer, target)
-        try:
-            defined_in = LexicalScope(scope.code, None, {}, target.order)
-            return self._inline(names, body, form, scope, defined_in, target.name)
-        finally:
-            self.inlining = outer
+        scope = replace(scope, inlining=(*scope.inlining, target))
+        defined_in = replace(scope, parent=None, names={}, horizon=target.order)
+        return self._inline(names, body, form, scope, defined_in, target.name)
 
     def _inline(
         self,
@@ -423,12 +410,8 @@ class Compiler:
             raise wrong_count(name, len(names), len(form.items) - 1, form.span)
         arguments = [self.compile(part, scope) for part in form.items[1:]]
         bound = dict(zip(parameter_names(names), arguments, strict=True))
-        outer = self.inlined
-        self.inlined = (CallSite(name, form.span), *outer)
-        try:
-            return self.body(body, defined_in.inner(bound), form.span)
-        finally:
-            self.inlined = outer
+        inlined = (CallSite(name, form.span), *scope.inlined)
+        return self.body(body, replace(defined_in.inner(bound), inlined=inlined), form.span)
 
 
 def wrong_count(name: str, wanted: int, given: int, span: Span | None) -> ArgumentError:

@@ -8,6 +8,8 @@ form must look like is said by the functions `..._parts`, which the checker of p
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -52,32 +54,14 @@ def lambda_parts(form: Form) -> tuple[tuple[Expression, ...], list[str], tuple[E
 
 
 def lambda_code(compiler: Compiler, form: Form, scope: LexicalScope, name: str) -> Code:
-    outer, compiler.in_argument = compiler.in_argument, False
-    try:
-        return _lambda_code(compiler, form, scope, name)
-    finally:
-        compiler.in_argument = outer
-
-
-def _lambda_code(compiler: Compiler, form: Form, scope: LexicalScope, name: str) -> Code:
     parameters, names, body = lambda_parts(form)
     code = Code("lambda", name, scope.code, len(names), form.span)
     scope.code.inner.append(code)
     for parameter in parameters:
         code.add(Slot(Kind.ARGUMENT, parameter.span, stored=True))
     bound: dict[str, Ref] = {name: SlotRef(0, i) for i, name in enumerate(names)}
-    code.result = _inside(compiler, code, body, LexicalScope(code, scope, bound, scope.horizon), form.span)
+    code.result = compiler.body(body, replace(scope.body(code, bound), in_argument=False), form.span)
     return code
-
-
-def _inside(compiler: Compiler, code: Code, body: tuple[Expression, ...], scope: LexicalScope, span: Span) -> Ref:
-    """Compile a body of its own: tags and inlined calls around it are a matter of its rows, not of its text."""
-    regions, inlined = compiler.regions, compiler.inlined
-    compiler.regions, compiler.inlined = (), ()
-    try:
-        return compiler.body(body, scope, span)
-    finally:
-        compiler.regions, compiler.inlined = regions, inlined
 
 
 def mem_part(form: Form) -> Expression:
@@ -157,7 +141,7 @@ def compile_if(compiler: Compiler, form: Form, scope: LexicalScope) -> Ref:
     for name, part in (("consequent", consequent), ("alternative", alternative)):
         code = Code("branch", name, scope.code, 0, part.span)
         scope.code.inner.append(code)
-        code.result = _inside(compiler, code, (part,), LexicalScope(code, scope, {}, scope.horizon), part.span)
+        code.result = compiler.compile(part, scope.body(code, {}))
         codes.append(code)
     slot.branches = (codes[0], codes[1])
     ref = compiler.add(scope, slot)
@@ -178,7 +162,7 @@ def _is_at_hand(compiler: Compiler, item: Expression, scope: LexicalScope) -> bo
             found = scope.find(name)
             if isinstance(found, SlotRef):
                 return found.depth == 0 and _is_number_slot(scope.code.slots[found.slot])
-            return compiler.in_argument and _is_number_global(compiler.analyzer.globals.get(name), scope.horizon)
+            return scope.in_argument and _is_number_global(compiler.analyzer.globals.get(name), scope.horizon)
     return False
 
 
@@ -222,21 +206,21 @@ def _begin(body: tuple[Expression, ...], span: Span) -> Expression:
     return body[0] if len(body) == 1 else Form((Name("begin", span), *body), span)
 
 
-def and_as_if(form: Form) -> Expression:
-    result: Expression = Literal(True, form.span) if len(form.items) == 1 else form.items[-1]
-    for part in reversed(form.items[1:-1]):
-        result = Form((Name("if", part.span), part, result, Literal(False, part.span)), form.span)
+def _chain_as_if(form: Form, is_and: bool) -> Expression:
+    """`(and a b c)` is `(if a (if b c false) false)`; `or` is decided by the first that holds."""
+    *parts, result = form.items[1:] or (Literal(is_and, form.span),)
+    for part in reversed(parts):
+        decided = Literal(not is_and, part.span)
+        branches = (result, decided) if is_and else (decided, result)
+        result = Form((Name("if", part.span), part, *branches), form.span)
     return result
 
 
-def or_as_if(form: Form) -> Expression:
-    result: Expression = Literal(False, form.span) if len(form.items) == 1 else form.items[-1]
-    for part in reversed(form.items[1:-1]):
-        result = Form((Name("if", part.span), part, Literal(True, part.span), result), form.span)
-    return result
-
-
-SUGAR: dict[str, Callable[[Form], Expression]] = {"cond": cond_as_if, "and": and_as_if, "or": or_as_if}
+SUGAR: dict[str, Callable[[Form], Expression]] = {
+    "cond": cond_as_if,
+    "and": partial(_chain_as_if, is_and=True),
+    "or": partial(_chain_as_if, is_and=False),
+}
 """Forms that are written as others."""
 
 
@@ -345,13 +329,8 @@ def compile_scope_include(compiler: Compiler, form: Form, scope: LexicalScope) -
     named, key, expression = scope_include_parts(form)
     name = scope_name(named)
     block = compiler.compile(key, scope)
-    span = key.span
-    outer = compiler.regions
-    compiler.regions = (*outer, Region(name, block, span, _is_fixed_key(block, scope.code, span)))
-    try:
-        return compiler.compile(expression, scope)
-    finally:
-        compiler.regions = outer
+    region = Region(name, block, key.span, _is_fixed_key(block, scope.code, key.span))
+    return compiler.compile(expression, replace(scope, regions=(*scope.regions, region)))
 
 
 def scope_name(item: Expression) -> Any:

@@ -9,8 +9,11 @@ many makers it is. What is not known is taken to be neither.
 from __future__ import annotations
 
 import itertools
+from collections import ChainMap
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import reduce
+from operator import or_
 from typing import Any
 
 from venture_lite.errors import Span, VentureError
@@ -73,22 +76,11 @@ class LabelValue:
     procedure: KnownClosure | None = None
 
 
-class LabelNames:
-    """Local names, innermost first."""
+class LabelNames(ChainMap[str, LabelValue]):
+    """Local names, innermost first; told apart by identity."""
 
-    __slots__ = ("bound", "outer")
-
-    def __init__(self, bound: dict[str, LabelValue], outer: LabelNames | None = None) -> None:
-        self.bound = bound
-        self.outer = outer
-
-    def find(self, name: str) -> LabelValue | None:
-        names: LabelNames | None = self
-        while names is not None:
-            if name in names.bound:
-                return names.bound[name]
-            names = names.outer
-        return None
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +103,7 @@ class LabelUses:
         # whether the text makes labels at all
         self._any = False
         self._left = IN_ALL
-        self._told: set[tuple[Any, int, int]] = set()
+        self._told: set[Span] = set()
         # memoized procedures -> the makers whose labels were their keys
         self._keys: dict[Any, set[Tables]] = {}
 
@@ -149,12 +141,11 @@ class LabelUses:
         for expression in expressions:
             walk.known(expression, loops, Which())
         self._left -= walk.looked_at
-        new = {}
+        new: dict[Span, LabelUse] = {}
         for use in walk.uses:
-            place = (use.span.source, use.span.start, use.span.end)
-            if place not in self._told:
-                self._told.add(place)
-                new[place] = use
+            if use.span not in self._told:
+                new.setdefault(use.span, use)
+        self._told |= new.keys()
         return list(new.values())
 
 
@@ -196,12 +187,11 @@ class _Walk:
             case Literal(value=value) | Quote(value=value):
                 return LabelValue(Which((repr(value),)))
             case Parameter():
-                varying = frozenset().union(*(known.which.varying for known in _locals(names)))
+                varying = frozenset().union(*(known.which.varying for local in names.maps for known in local.values()))
                 return LabelValue(Which((item.span.text,), varying))
             case Name(name=name):
-                local = names.find(name)
-                return local if local is not None else self._global(name)
-            case Form(items=(Name(name=head), *_)) if head in SPECIAL and names.find(head) is None:
+                return names[name] if name in names else self._global(name)
+            case Form(items=(Name(name=head), *_)) if head in SPECIAL and head not in names:
                 return SPECIAL[head](self, item, names, at)
             case Form(items=(_, *_)):
                 return self._call(item, names, at)
@@ -227,10 +217,8 @@ class _Walk:
     def _call(self, form: Form, names: LabelNames, at: Which) -> LabelValue:
         head, *rest = form.items
         given = [self.known(item, names, at) for item in rest]
-        together = Which()
-        for known in given:
-            together |= known.which
-        if isinstance(head, Name) and names.find(head.name) is None and head.name not in self.assumed:
+        together = reduce(or_, (known.which for known in given), Which())
+        if isinstance(head, Name) and head.name not in names and head.name not in self.assumed:
             self._use(head.name, form, given)
             made = Tables((form.span.source, form.span.start), at) if head.name in MAKERS else None
             return LabelValue(together, maker=made)
@@ -256,7 +244,7 @@ class _Walk:
             key = (procedure.form.span, form.span, at, tuple(given))
         if key not in self._calls:
             self._calls[key] = None
-            found = self.body(body, LabelNames(dict(zip(parameters, given, strict=True)), procedure.names), inside)
+            found = self.body(body, procedure.names.new_child(dict(zip(parameters, given, strict=True))), inside)
             self._calls[key] = replace(found, which=procedure.which | together) if procedure.memoized else found
         return self._calls[key] or LabelValue(together)
 
@@ -322,13 +310,6 @@ def _may_be_one(one: Tables, other: Tables) -> bool:
     return one.which == other.which or bool(one.which.varying or other.which.varying)
 
 
-def _locals(names: LabelNames) -> Iterable[LabelValue]:
-    outer: LabelNames | None = names
-    while outer is not None:
-        yield from outer.bound.values()
-        outer = outer.outer
-
-
 # -------------------------------------------------------------------------------------------------- special forms
 
 
@@ -341,7 +322,7 @@ def _lambda(walk: _Walk, form: Form, names: LabelNames, at: Which) -> LabelValue
     if key not in walk._calls:
         walk._calls[key] = LabelValue()
         inside = at | Which(varying=frozenset((form.span, name) for name in parameters))
-        walk.body(body, LabelNames(unknown, names), inside)
+        walk.body(body, names.new_child(unknown), inside)
     return LabelValue(at, procedure=procedure)
 
 
@@ -367,15 +348,15 @@ def _if(walk: _Walk, form: Form, names: LabelNames, at: Which) -> LabelValue:
 def _let(walk: _Walk, form: Form, names: LabelNames, at: Which) -> LabelValue:
     pairs, body = forms.let_parts(form)
     for name, value in pairs:
-        names = LabelNames({name.name: walk.known(value, names, at)}, names)
+        names = names.new_child({name.name: walk.known(value, names, at)})
     return walk.body(body, names, at)
 
 
 def _letrec(walk: _Walk, form: Form, names: LabelNames, at: Which) -> LabelValue:
     pairs, body = forms.let_parts(form)
-    inner = LabelNames({name.name: LabelValue() for name, _ in pairs}, names)
+    inner = names.new_child({name.name: LabelValue() for name, _ in pairs})
     for name, value in pairs:
-        inner.bound[name.name] = walk.known(value, inner, at)
+        inner[name.name] = walk.known(value, inner, at)
     return walk.body(body, inner, at)
 
 

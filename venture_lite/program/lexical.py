@@ -2,27 +2,39 @@
 
 from __future__ import annotations
 
-from venture_lite.errors import ArgumentError
+from dataclasses import dataclass, replace
+
+from venture_lite.errors import ArgumentError, CallSite
 from venture_lite.language.syntax import Expression, Name
-from venture_lite.program.code import Code, Ref, SlotRef
+from venture_lite.program.code import Code, Global, Ref, Region, SlotRef
 from venture_lite.program.lift import ARGUMENT_PREFIX
 
 
+@dataclass(frozen=True, slots=True)
 class LexicalScope:
-    """The names that a piece of text sees, and the Code in which it is evaluated."""
+    """The names that a piece of text sees, the Code in which it is evaluated, and what stands around it there."""
 
-    __slots__ = ("code", "horizon", "names", "parent")
-
-    def __init__(self, code: Code, parent: LexicalScope | None, names: dict[str, Ref], horizon: int) -> None:
-        self.code = code
-        self.parent = parent
-        # references as seen from a row of `code`
-        self.names = names
-        # globals defined later than this are not seen: an inlined body means what it meant where it was written
-        self.horizon = horizon
+    code: Code
+    parent: LexicalScope | None
+    # references as seen from a row of `code`
+    names: dict[str, Ref]
+    # globals defined later than this are not seen: an inlined body means what it meant where it was written
+    horizon: int
+    # the tags around, outermost first
+    regions: tuple[Region, ...] = ()
+    # the calls that were inlined, innermost first, and the globals that they called
+    inlined: tuple[CallSite, ...] = ()
+    inlining: tuple[Global, ...] = ()
+    # whether the text is part of a primitive procedure's argument: its value is all that matters
+    in_argument: bool = False
 
     def inner(self, names: dict[str, Ref]) -> LexicalScope:
-        return LexicalScope(self.code, self, names, self.horizon)
+        return replace(self, parent=self, names=names)
+
+    def body(self, code: Code, names: dict[str, Ref]) -> LexicalScope:
+        """The scope of a body of its own: tags and inlined calls around it are a matter of its rows, not of its
+        text."""
+        return replace(self, code=code, parent=self, names=names, regions=(), inlined=())
 
     def find(self, name: str) -> Ref | None:
         depth = 0

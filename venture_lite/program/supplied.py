@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal
 from functools import partial
 from numbers import Real
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -41,9 +41,10 @@ class Parameters(Mapping[str, Any]):
         self._around = around or {}
         # the names that were asked for
         self.used: set[str] = set()
-        # those that were read whole, and which rows were of others
+        # those that were read whole, which rows were of others, and of which of these by loops
         self._whole: set[str] = set()
-        self._rows: dict[str, _RowsRead] = {}
+        self._rows: dict[str, np.ndarray] = {}
+        self._in_loops: set[str] = set()
         self._sources: dict[str, list[_Source]] = {}
         self._converted: dict[str, Any] = {}
         # columns whose names cannot be written in a program, as a person would spell them there
@@ -75,11 +76,11 @@ class Parameters(Mapping[str, Any]):
 
     def note_rows(self, name: str, count: int, positions: Any, in_loop: bool) -> None:
         """Rows of a parameter, counted from 1, were read; `count` is how many it has."""
-        rows = self._rows.get(name)
-        if rows is None:
-            rows = self._rows[name] = _RowsRead(count)
-        rows.read[positions - 1] = True
-        rows.in_loop |= in_loop
+        if name not in self._rows:
+            self._rows[name] = np.zeros(count, bool)
+        self._rows[name][positions - 1] = True
+        if in_loop:
+            self._in_loops.add(name)
 
     def note_whole(self, name: str) -> None:
         """All of a parameter was read at once."""
@@ -88,9 +89,9 @@ class Parameters(Mapping[str, Any]):
     def unread(self) -> list[str]:
         """A line for each parameter that loops read, and not to its end."""
         return [
-            f"the program reads {int(rows.read.sum()):,} of the {len(rows.read):,} rows of {name}"
-            for name, rows in self._rows.items()
-            if rows.in_loop and name not in self._whole and not rows.read.all()
+            f"the program reads {int(read.sum()):,} of the {len(read):,} rows of {name}"
+            for name, read in self._rows.items()
+            if name in self._in_loops - self._whole and not read.all()
         ]
 
     def __getitem__(self, name: str) -> Any:
@@ -116,25 +117,11 @@ class Parameters(Mapping[str, Any]):
         return name in self._sources or name in self._around
 
 
-class _RowsRead:
-    """Which rows of a parameter a program has read. Mutable."""
-
-    __slots__ = ("in_loop", "read")
-
-    def __init__(self, count: int) -> None:
-        self.read = np.zeros(count, bool)
-        # whether a loop read one of them
-        self.in_loop = False
-
-
-class _Source:
+class _Source(NamedTuple):
     """Where a name's value comes from."""
 
-    __slots__ = ("read", "told")
-
-    def __init__(self, told: str, read: Callable[[], Any]) -> None:
-        self.told = told
-        self.read = read
+    told: str
+    read: Callable[[], Any]
 
 
 def _column(frame: Any, name: str) -> Any:

@@ -218,6 +218,10 @@ def _chain_lines(chain: tuple[CallSite, ...], shown: int = 8) -> list[str]:
     return [*map(line, head), f"  ... {left_out} more calls ...", *map(line, tail)]
 
 
+class UsageError(VentureError):
+    """An option on the command line that is not of the form asked for."""
+
+
 class ParseError(VentureError):
     """The text is not a program."""
 

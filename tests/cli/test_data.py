@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from venture_lite import Venture
-from venture_lite.errors import ParameterError, VentureWarning
+from venture_lite.errors import ParameterError, UsageError, VentureWarning
 from venture_lite.shell import tables
 from venture_lite.shell.cli import main
-from venture_lite.shell.data import UsageError, load_data, parse_parameter, read_options
+from venture_lite.shell.data import load_data, parse_parameter, read_options
 
 
 @pytest.mark.parametrize(

@@ -150,7 +150,7 @@ def converted(name: str, value: Any) -> Any:
     if is_frame(value):
         return _matrix(name, value)
     if hasattr(value, "to_numpy") and hasattr(value, "__len__") and not hasattr(value, "dims"):
-        return _array(name, _series(value))
+        return _array(name, series_array(value))
     if hasattr(value, "__array__"):
         return _array(name, np.asarray(value))
     plain = from_python(value)
@@ -192,7 +192,7 @@ def _unmasked(array: np.ma.MaskedArray[Any, Any]) -> np.ndarray:
     return filled
 
 
-def _series(series: Any) -> np.ndarray:
+def series_array(series: Any) -> np.ndarray:
     """A column of pandas or polars; null and NA as NaN among numbers, else as None."""
     if hasattr(series, "isna"):
         missing = np.asarray(series.isna())
@@ -210,7 +210,7 @@ def _series(series: Any) -> np.ndarray:
 
 def _matrix(name: str, frame: Any) -> np.ndarray:
     """A frame of numbers as one matrix (rows, columns)."""
-    columns = {str(column): _series(frame[column]) for column in frame.columns}
+    columns = {str(column): series_array(frame[column]) for column in frame.columns}
     other = [column for column, array in columns.items() if array.dtype.kind not in "biuf"]
     if other:
         raise ParameterError(

@@ -11,7 +11,6 @@ import sys
 import tempfile
 import textwrap
 import threading
-import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from venture_lite.errors import Source, VentureError, escaped
 from venture_lite.inference.signals import Stop
+from venture_lite.shell.streams import told
 
 if TYPE_CHECKING:
     from venture_lite.language.syntax import Directive
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from venture_lite.repl.record import RecordedParameters, SessionRecord
     from venture_lite.session import DirectiveResult, Venture
     from venture_lite.session.undo import Undo
-    from venture_lite.shell.data import DataFile
+    from venture_lite.shell.data import FileValues
 
 TERMINAL_WIDTH = 100
 
@@ -120,7 +120,7 @@ class Conversation:
         """Whether the language is there without waiting."""
         return self._session is not None
 
-    def add_data(self, parameters: RecordedParameters, text: str, file: DataFile) -> None:
+    def add_data(self, parameters: RecordedParameters, text: str, file: FileValues) -> None:
         """Values that a file gave, each with the option that reads it again; and N, where it is not known."""
         for name, value in file.values.items():
             alone = text.startswith(f"{name}=")
@@ -186,19 +186,15 @@ class Conversation:
         self.rest = ""
         try:
             self._enter(text)
-        except VentureError as error:
-            self._failed(str(error) if error.span else f"error: {error}")
         except KeyboardInterrupt:
             self._failed("interrupted; the trace is kept")
             self.is_stopped()
-        except MemoryError:
-            self._failed("error: out of memory")
         except BrokenPipeError:
             raise
         except OSError as error:
             self._failed(f"error: {error}")
-        except Exception:
-            self._failed(f"{traceback.format_exc()}this is a defect of venture_lite, not of the program")
+        except Exception as error:
+            self._failed(told(error))
 
     def is_stopped(self) -> bool:
         """After a signal: whether the session ends with it, as it does not with Ctrl-C."""

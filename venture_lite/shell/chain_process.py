@@ -13,7 +13,6 @@ import queue
 import signal
 import threading
 import time
-import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
@@ -22,10 +21,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from venture_lite.draws.draws import Draws, column_array
-from venture_lite.errors import VentureError
 from venture_lite.inference.progress import Snapshot
 from venture_lite.inference.signals import Stop, unblock
 from venture_lite.shell.report import RunReport, portable
+from venture_lite.shell.streams import told
 
 if TYPE_CHECKING:
     from venture_lite.draws.draws import DrawsBuilder
@@ -131,13 +130,8 @@ def work(run_chain: RunChain, messages: Connection) -> None:
             run_chain(sender, sender.look_at)
         except KeyboardInterrupt as interrupt:
             ending = Stopped(stop.number or signal.SIGINT, unfinished(interrupt))
-        except VentureError as error:
-            ending = ChainFailed(str(error) if error.span else f"error: {error}", unfinished(error))
-        except MemoryError as error:
-            ending = ChainFailed("error: out of memory", unfinished(error))
         except Exception as error:
-            told = f"{traceback.format_exc()}this is a defect of venture_lite, not of the program"
-            ending = ChainFailed(told, unfinished(error))
+            ending = ChainFailed(told(error), unfinished(error))
         with stop.instead(lambda: None):
             sender.finish(ending)
 

@@ -9,6 +9,7 @@ that is broken off may say something else (NumPy, that it is installed badly).
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import signal
 import sys
@@ -16,13 +17,16 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from venture_lite.errors import Source, VentureError
+from venture_lite.errors import Source, UsageError, VentureError
 from venture_lite.inference.signals import Stop
-from venture_lite.shell.streams import say, write_line
+from venture_lite.shell.streams import say, told, write_line
 
 if TYPE_CHECKING:
+    from venture_lite.checker import Checked
     from venture_lite.shell.data import Options
-    from venture_lite.shell.printer import Printer
+    from venture_lite.shell.workers import Job
+
+Run = Callable[[argparse.Namespace, Stop], int]
 
 # columns of data files that are named as left out
 NOTES_SHOWN = 5
@@ -54,7 +58,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         return int(ended.code or 0)
     with Stop().listening() as stop:
         try:
-            return COMMANDS[options.command](options, stop)
+            return int(options.run(options, stop))
+        except UsageError as error:
+            say(str(error))
+            return USAGE
+        except (VentureError, MemoryError) as error:
+            say(told(error))
+            return FAILED
         except BrokenPipeError:
             return FAILED
         except KeyboardInterrupt:
@@ -64,42 +74,33 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="venture", description="Run probabilistic programs.", epilog=EXAMPLES, formatter_class=_Formatter
-    )
+    shared: dict[str, Any] = {"epilog": EXAMPLES, "formatter_class": argparse.RawDescriptionHelpFormatter}
+    parser = argparse.ArgumentParser(prog="venture", description="Run probabilistic programs.", **shared)
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and end")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    run = commands.add_parser("run", help="run a program", epilog=EXAMPLES, formatter_class=_Formatter)
-    run.add_argument("file", metavar="FILE", help="the program; - is standard input")
-    _add_common(run)
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    def command(name: str, run: Run, summary: str, **file: Any) -> argparse.ArgumentParser:
+        made = commands.add_parser(name, help=summary, **shared)
+        made.set_defaults(run=run)
+        made.add_argument("file", metavar="FILE", **{"help": "the program; - is standard input", **file})
+        _add_parameters(made)
+        return made
+
+    run = command("run", _run, "run a program")
+    _add_limits(run)
     run.add_argument("--chains", type=_positive, metavar="K", default=1, help="independent runs, in K processes")
     run.add_argument("--out", type=Path, metavar="FILE", help="write draws to a .npz, .csv or .nc file")
     run.add_argument("--json", action="store_true", help="print one JSON object a line")
     run.add_argument(
         "--kernels", choices=KERNELS, default=KERNELS[0], help="by fast ways, by the interpreter, or both and compared"
     )
-    check = commands.add_parser(
-        "check",
-        help="find what is wrong with a program without running it",
-        epilog=EXAMPLES,
-        formatter_class=_Formatter,
-    )
-    check.add_argument("file", metavar="FILE", help="the program; - is standard input")
-    _add_parameters(check)
+    check = command("check", _check, "find what is wrong with a program without running it")
     check.add_argument("--json", action="store_true", help="print one JSON object a line, for editors")
-    explain = commands.add_parser(
-        "explain",
-        help="show what the inferences of a program would do, without running them",
-        epilog=EXAMPLES,
-        formatter_class=_Formatter,
-    )
-    explain.add_argument("file", metavar="FILE", help="the program; - is standard input")
-    _add_parameters(explain)
+    explain = command("explain", _explain, "show what the inferences of a program would do, without running them")
     explain.add_argument("--seed", type=_natural, metavar="N", default=1, help="seed of the state that is shown (1)")
     explain.add_argument("--json", action="store_true", help="print one JSON object a line")
-    repl = commands.add_parser("repl", help="a prompt for directives", epilog=EXAMPLES, formatter_class=_Formatter)
-    repl.add_argument("file", metavar="FILE", nargs="?", type=Path, help="a program to run first")
-    _add_common(repl)
+    repl = command("repl", _repl, "a prompt for directives", nargs="?", type=Path, help="a program to run first")
+    _add_limits(repl)
     repl.add_argument("--chains", type=_positive, metavar="K", default=1, help="independent traces of the program")
     return parser
 
@@ -118,9 +119,8 @@ def _add_parameters(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_common(parser: argparse.ArgumentParser) -> None:
-    """The options of every command that runs directives."""
-    _add_parameters(parser)
+def _add_limits(parser: argparse.ArgumentParser) -> None:
+    """The options of every command whose directives may run long."""
     parser.add_argument(
         "--seed", type=_natural, metavar="N", help="seed of the random numbers; the default is a fresh one"
     )
@@ -131,10 +131,6 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
         "--nested-calls", type=_positive, metavar="N", default=400_000, help="stop a deeper recursion (400000)"
     )
     parser.add_argument("--memory-mb", type=_positive, metavar="M", help="stop a process that takes more memory")
-
-
-class _Formatter(argparse.RawDescriptionHelpFormatter):
-    """Keeps the examples' lines."""
 
 
 class _Version(argparse.Action):
@@ -168,7 +164,6 @@ def _seed(options: argparse.Namespace) -> int:
 def _repl(options: argparse.Namespace, stop: Stop) -> int:
     with stop.held():
         from venture_lite import repl
-        from venture_lite.shell.data import UsageError
 
     settings = repl.PromptSettings(
         _seed(options),
@@ -180,49 +175,29 @@ def _repl(options: argparse.Namespace, stop: Stop) -> int:
         options.plots,
         repl.is_terminal(),
     )
-    try:
-        return repl.start(settings, options.file, stop)
-    except VentureError as error:
-        say(str(error) if error.span or isinstance(error, UsageError) else f"error: {error}")
-        return USAGE if isinstance(error, UsageError) else FAILED
+    return repl.start(settings, options.file, stop)
 
 
 def _run(options: argparse.Namespace, stop: Stop) -> int:
     with stop.held():
-        from venture_lite.shell.data import UsageError
         from venture_lite.shell.printer import Printer
-        from venture_lite.shell.workers import ProgramFailed
+        from venture_lite.shell.workers import ProgramFailed, run
 
     printer = Printer(options.json, options.out, options.plots, options.chains)
     try:
-        _execute(options, printer, stop)
+        run(_job(options, printer.is_watched, stop), printer, stop)
         printer.tell_of_earlier_files()
-    except UsageError as error:
-        say(str(error))
-        return USAGE
-    except VentureError as error:
-        printer.finish()
-        return _failed(error)
     except ProgramFailed as error:
         printer.finish()
         say(str(error))
-        return FAILED
-    except MemoryError:
-        printer.finish()
-        say("error: out of memory")
         return FAILED
     finally:
         printer.finish()
     return 0
 
 
-def _failed(error: VentureError) -> int:
-    say(str(error) if error.span else f"error: {error}")
-    return FAILED
-
-
-def _execute(options: argparse.Namespace, printer: Printer, stop: Stop) -> None:
-    from venture_lite.shell.workers import Job, run
+def _job(options: argparse.Namespace, watched: bool, stop: Stop) -> Job:
+    from venture_lite.shell.workers import Job
 
     if options.out is not None:
         from venture_lite.draws.files import check_output
@@ -235,17 +210,17 @@ def _execute(options: argparse.Namespace, printer: Printer, stop: Stop) -> None:
     seed = _seed(options)
     job = Job(
         _read_program(options.file),
-        _parameters(options),
+        _parameters(options, stop),
         seed,
         options.chains,
         options.nested_calls,
         options.memory_mb,
-        printer.is_watched,
+        watched,
         options.kernels,
     )
     if options.seed is None:
         say(f"seed: {seed}")
-    run(job, printer, stop)
+    return job
 
 
 def _read_program(file: str) -> Source:
@@ -265,62 +240,44 @@ def _read_program(file: str) -> Source:
 def _check(options: argparse.Namespace, stop: Stop) -> int:
     """What is wrong with a program, on standard output: that is what was asked for."""
     with stop.held():
-        import json
-
         from venture_lite.checker import check_source
-        from venture_lite.shell.data import UsageError
 
-    try:
-        parameters = _parameters(options).parameters or None
-        checked = check_source(_read_program(options.file), parameters)
-        if options.json:
-            lines = [json.dumps(found) for found in checked.as_dicts()]
-            write_line("\n".join(lines), sys.stdout)
-        else:
-            write_line(str(checked), sys.stdout)
-    except UsageError as error:
-        say(str(error))
-        return USAGE
-    except VentureError as error:
-        return _failed(error)
+    parameters = _parameters(options, stop).parameters or None
+    return _write_checked(check_source(_read_program(options.file), parameters), options.json)
+
+
+def _write_checked(checked: Checked, as_json: bool) -> int:
+    write_line("\n".join(map(json.dumps, checked.as_dicts())) if as_json else str(checked), sys.stdout)
     return 0 if checked.ok else FAILED
 
 
 def _explain(options: argparse.Namespace, stop: Stop) -> int:
     """What the inferences of a program would do, on standard output; of a program with errors what a check says."""
     with stop.held():
-        import json
-
         from venture_lite.checker import check_source
         from venture_lite.session import Venture
-        from venture_lite.shell.data import UsageError
         from venture_lite.shell.report import warnings_to
 
-    try:
-        parameters = _parameters(options).parameters
-        source = _read_program(options.file)
-        checked = check_source(source, parameters)
-        if not checked.ok:
-            found = [json.dumps(one) for one in checked.as_dicts()] if options.json else [str(checked)]
-        else:
-            with warnings_to(lambda text: say(f"warning: {text}")):
-                explained = Venture(seed=options.seed).explain_source(source, parameters)
-            found = [json.dumps(one.as_dict()) if options.json else str(one) for one in explained]
-        if found:
-            write_line("\n".join(found) if options.json else "\n\n".join(found), sys.stdout)
-        else:
-            say("note: the program infers nothing")
-    except UsageError as error:
-        say(str(error))
-        return USAGE
-    except VentureError as error:
-        return _failed(error)
-    return 0 if checked.ok else FAILED
+    parameters = _parameters(options, stop).parameters
+    source = _read_program(options.file)
+    checked = check_source(source, parameters)
+    if not checked.ok:
+        return _write_checked(checked, options.json)
+    with warnings_to(lambda text: say(f"warning: {text}")):
+        explained = Venture(seed=options.seed).explain_source(source, parameters)
+    if not explained:
+        say("note: the program infers nothing")
+    elif options.json:
+        write_line("\n".join(json.dumps(one.as_dict()) for one in explained), sys.stdout)
+    else:
+        write_line("\n\n".join(map(str, explained)), sys.stdout)
+    return 0
 
 
-def _parameters(options: argparse.Namespace) -> Options:
+def _parameters(options: argparse.Namespace, stop: Stop) -> Options:
     """The values of all `-p` and `-d`; what is left out of a file is said."""
-    from venture_lite.shell.data import read_options
+    with stop.held():
+        from venture_lite.shell.data import read_options
 
     memory = getattr(options, "memory_mb", None)
     found = read_options(options.values, options.data, None if memory is None else memory * 2**20)
@@ -330,14 +287,6 @@ def _parameters(options: argparse.Namespace) -> Options:
     if len(notes) > NOTES_SHOWN:
         say(f"note: and {len(notes) - NOTES_SHOWN} more columns")
     return found
-
-
-COMMANDS: dict[str, Callable[[argparse.Namespace, Stop], int]] = {
-    "run": _run,
-    "check": _check,
-    "explain": _explain,
-    "repl": _repl,
-}
 
 
 if __name__ == "__main__":

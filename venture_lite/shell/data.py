@@ -5,26 +5,24 @@ NaN is let through, since the trace names it where it is used; what cannot be re
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
+import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
 
-from venture_lite.errors import ParameterError, VentureError, nearest
+from venture_lite.errors import ParameterError, UsageError, nearest
 from venture_lite.shell.tables import SUFFIXES, half_of_memory, read_columns, read_table, refuse_excess
 
 NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 # a suffix that can be followed by `:KEY`
 _KEYED = re.compile(r"(?P<path>.*\.(?:npy|npz|csv|csv\.gz|tsv|tsv\.gz|parquet)):(?P<key>.*)", re.IGNORECASE | re.DOTALL)
-
-
-class UsageError(VentureError):
-    """An option on the command line that is not of the form asked for."""
 
 
 def parse_parameter(text: str) -> tuple[str, Any]:
@@ -50,7 +48,7 @@ def parse_parameter(text: str) -> tuple[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class DataFile:
+class FileValues:
     """What a file gives to a program."""
 
     # by the name in the program
@@ -61,7 +59,7 @@ class DataFile:
     left_out: dict[str, str] = field(default_factory=dict)
 
 
-def load_data(text: str, limit: int | None = None) -> DataFile:
+def load_data(text: str, limit: int | None = None) -> FileValues:
     """Arrays by name for `NAME=PATH[:KEY]`; all arrays of `FILE.npz`, all columns of a table `FILE.csv`.
 
     .npy gives its array; .npz the array KEY (or its only one); tables (`tables.py`) the columns KEY, separated by
@@ -85,7 +83,7 @@ def load_data(text: str, limit: int | None = None) -> DataFile:
         _check_readable(path)
         if name is None and suffix in SUFFIXES:
             return _by_column(path, limit)
-        return DataFile(_load_arrays(path, suffix, name, key, limit))
+        return FileValues(_load_arrays(path, suffix, name, key, limit))
     except ParameterError as error:
         if name is not None:
             error.message = f"the parameter {name}: {error.message}"
@@ -144,9 +142,9 @@ def _common_length(rows: Mapping[str, int]) -> int:
     return length
 
 
-def _by_column(path: Path, limit: int) -> DataFile:
+def _by_column(path: Path, limit: int) -> FileValues:
     """Every column of a table under its own name, if that can stand in braces."""
-    table = read_table(path, limit)
+    table = read_table(path, None, limit)
     left_out = {name: f"{reason} ({path})" for name, reason in table.left_out.items()}
     values: dict[str, Any] = {}
     for name, column in table.columns.items():
@@ -156,7 +154,7 @@ def _by_column(path: Path, limit: int) -> DataFile:
             spelt = re.sub(r"\W+", "_", name, flags=re.ASCII).strip("_")
             told = f"the column {name!r} of {path} cannot stand in braces"
             left_out[spelt] = f"{told}: rename it, or give it a name, -d NAME={path}:{name}"
-    return DataFile(values, table.rows, left_out)
+    return FileValues(values, table.rows, left_out)
 
 
 def _load_arrays(path: Path, suffix: str, name: str | None, key: str | None, limit: int) -> dict[str, Any]:
@@ -201,7 +199,7 @@ def _split_name(text: str) -> tuple[str | None, str]:
 
 def _split_key(location: str) -> tuple[Path, str | None]:
     """A path may itself hold colons: the whole text wins if there is such a file."""
-    if not _exists(Path(location)) and (match := _KEYED.fullmatch(location)):
+    if not os.path.exists(location) and (match := _KEYED.fullmatch(location)):
         return Path(match["path"]), match["key"]
     return Path(location), None
 
@@ -212,34 +210,34 @@ def _suffix(path: Path) -> str | None:
 
 
 def _check_readable(path: Path) -> None:
-    if _exists(path) and path.is_dir():
+    if os.path.isdir(path):
         raise ParameterError(f"{path} is a folder, not a data file")
-    if not _exists(path):
-        siblings = [entry.name for entry in path.parent.iterdir()] if _exists(path.parent) else []
+    # other than `Path.exists`, this says of a name too long for a file that there is none
+    if not os.path.exists(path):
+        siblings = os.listdir(path.parent) if os.path.isdir(path.parent) else []
         raise ParameterError(f"there is no file {path}", hint=nearest(path.name, siblings))
     if path.stat().st_size == 0:
         raise ParameterError(f"{path} is empty")
 
 
-def _exists(path: Path) -> bool:
-    """Whether there is such a file or folder; a name too long for one is that of none."""
+@contextlib.contextmanager
+def _reading(what: str, damage: str) -> Iterator[None]:
+    """Says what is wrong with an array that NumPy does not read."""
     try:
-        return path.exists()
-    except OSError:
-        return False
+        yield
+    except MemoryError as error:
+        raise ParameterError(f"{what} needs more memory than there is, or is damaged") from error
+    except Exception as error:
+        # a header is an expression of Python: what it says wrong comes as whatever its reader, or NumPy, meets first
+        if "Object arrays" in str(error):
+            raise ParameterError(f"{what} holds Python objects, which are not loaded: they could run code") from error
+        raise ParameterError(f"{what} cannot be read: {damage}") from error
 
 
 def _load_numpy(path: Path) -> Any:
     """`numpy.load` without pickles, which could run code."""
-    try:
+    with _reading(f"{path}", "it is damaged, or not a NumPy file"):
         return np.load(path, allow_pickle=False)
-    except MemoryError as error:
-        raise ParameterError(f"{path} needs more memory than there is, or is damaged") from error
-    except Exception as error:
-        # a header is an expression of Python: what it says wrong comes as whatever its reader, or NumPy, meets first
-        if "Object arrays" in str(error):
-            raise ParameterError(f"{path} holds Python objects, which are not loaded: they could run code") from error
-        raise ParameterError(f"{path} cannot be read: it is damaged, or not a NumPy file") from error
 
 
 def _load_npz(path: Path, name: str | None, key: str | None, limit: int) -> dict[str, Any]:
@@ -247,28 +245,26 @@ def _load_npz(path: Path, name: str | None, key: str | None, limit: int) -> dict
     if not isinstance(archive, np.lib.npyio.NpzFile):
         raise ParameterError(f"{path} holds one array, not several by name; its suffix should be .npy")
     with archive:
-        _refuse_what_expands(
-            path, archive, archive.files if name is None else [key] if key else archive.files[:1], limit
-        )
+        entries = archive.files
         if name is None:
-            return {entry: _entry(path, archive, entry) for entry in archive.files}
-        if key is None:
-            if len(archive.files) != 1:
-                listed = ", ".join(archive.files) or "none"
-                raise ParameterError(f"{path} holds several arrays: {listed}", hint=f"-d {name}={path}:KEY")
-            key = archive.files[0]
-        if key not in archive.files:
-            listed = f"it holds {', '.join(archive.files)}"
-            raise ParameterError(f"{path} has no array {key}", hint=nearest(key, archive.files) or listed)
-        return {name: _entry(path, archive, key)}
+            wanted = {entry: entry for entry in entries}
+        elif key is None and len(entries) != 1:
+            raise ParameterError(
+                f"{path} holds several arrays: {', '.join(entries) or 'none'}", hint=f"-d {name}={path}:KEY"
+            )
+        elif key is not None and key not in entries:
+            hint = nearest(key, entries) or f"it holds {', '.join(entries)}"
+            raise ParameterError(f"{path} has no array {key}", hint=hint)
+        else:
+            wanted = {name: key or entries[0]}
+        _refuse_what_expands(path, archive, wanted.values(), limit)
+        return {called: _entry(path, archive, entry) for called, entry in wanted.items()}
 
 
-def _refuse_what_expands(path: Path, archive: Any, entries: list[str], limit: int) -> None:
+def _refuse_what_expands(path: Path, archive: Any, entries: Iterable[str], limit: int) -> None:
     """An archive is compressed: its arrays say how large they are before they are read."""
     total = 0
     for entry in entries:
-        if entry not in archive.files or f"{entry}.npy" not in archive.zip.namelist():
-            continue
         try:
             with archive.zip.open(f"{entry}.npy") as file:
                 version = np.lib.format.read_magic(file)
@@ -284,16 +280,8 @@ def _refuse_what_expands(path: Path, archive: Any, entries: list[str], limit: in
 
 
 def _entry(path: Path, archive: Any, key: str) -> Any:
-    try:
+    with _reading(f"array {key} of {path}", "the file is damaged"):
         array = archive[key]
-    except MemoryError as error:
-        raise ParameterError(f"array {key} of {path} needs more memory than there is, or is damaged") from error
-    except Exception as error:
-        if "Object arrays" in str(error):
-            raise ParameterError(
-                f"array {key} of {path} holds Python objects, which are not loaded: they could run code"
-            ) from error
-        raise ParameterError(f"array {key} of {path} cannot be read: the file is damaged") from error
     if not isinstance(array, np.ndarray):
         others = [entry for entry in archive.files if entry != key]
         raise ParameterError(f"{key} of {path} is no array", hint=f"it holds {', '.join(others)}" if others else None)

@@ -5,9 +5,20 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+import traceback
 from typing import TextIO
 
 from venture_lite.errors import VentureError, escaped
+
+
+def told(error: Exception) -> str:
+    """What a person is told of the error that ended a program, or an entry at the prompt."""
+    match error:
+        case VentureError():
+            return str(error) if error.span else f"error: {error}"
+        case MemoryError():
+            return "error: out of memory"
+    return f"{traceback.format_exc()}this is a defect of venture_lite, not of the program"
 
 
 def say(text: str) -> None:

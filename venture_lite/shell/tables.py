@@ -8,9 +8,11 @@ the line of names has these and no commas; numbers may then have a comma for the
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import gzip
 import itertools
+import math
 import os
 import zlib
 from collections.abc import Iterator
@@ -21,6 +23,7 @@ from typing import Any, TextIO
 import numpy as np
 
 from venture_lite.errors import ParameterError, nearest
+from venture_lite.program.supplied import series_array
 
 CELLS_AT_A_TIME = 200_000
 # what is read without a line break is no table, and must not fill the memory
@@ -34,7 +37,7 @@ FileColumn = np.ndarray | list[str | None]
 
 
 @dataclass(slots=True)
-class DataFile:
+class FileTable:
     """The columns of a file, by name."""
 
     columns: dict[str, FileColumn] = field(default_factory=dict)
@@ -59,15 +62,13 @@ def refuse_excess(path: Path, row: int, limit: int) -> None:
     )
 
 
-def read_table(path: Path, limit: int) -> DataFile:
-    """Every column of a file.
+def read_table(path: Path, key: str | None, limit: int) -> FileTable:
+    """The columns that `key` names, separated by commas, or all of them.
 
     Raises:
-        ParameterError: the file cannot be read, or holds more than `limit` bytes.
+        ParameterError: the file cannot be read or holds more than `limit` bytes, or a column is unknown.
     """
-    if path.suffix.lower() == ".parquet":
-        return _read_parquet(path, None, limit)
-    return _read_text(path, None, limit)
+    return (_read_parquet if path.suffix.lower() == ".parquet" else _read_text)(path, key, limit)
 
 
 def read_columns(path: Path, key: str | None, limit: int) -> FileColumn:
@@ -80,8 +81,7 @@ def read_columns(path: Path, key: str | None, limit: int) -> FileColumn:
         ParameterError: the file cannot be read or holds more than `limit` bytes, a column is unknown, or a cell of a
             numeric column holds text.
     """
-    is_parquet = path.suffix.lower() == ".parquet"
-    table = _read_parquet(path, key, limit) if is_parquet else _read_text(path, key, limit)
+    table = read_table(path, key, limit)
     for reason in table.left_out.values():
         if key is not None or isinstance(reason, _NotANumber):
             hint = "name the columns to read after a colon, FILE:a,b; leave a missing cell empty"
@@ -107,7 +107,7 @@ class _NotANumber(str):
     """Says where a numeric column holds text."""
 
 
-def _read_text(path: Path, key: str | None, limit: int) -> DataFile:
+def _read_text(path: Path, key: str | None, limit: int) -> FileTable:
     try:
         with _open(path) as file:
             first = file.readline(LONGEST_LINE)
@@ -136,10 +136,7 @@ def _mark(path: Path, names: str) -> str:
 
 
 def _lines(path: Path, file: TextIO) -> Iterator[str]:
-    for number in itertools.count(1):
-        line = file.readline(LONGEST_LINE)
-        if not line:
-            return
+    for number, line in enumerate(iter(lambda: file.readline(LONGEST_LINE), ""), 1):
         if len(line) == LONGEST_LINE and not line.endswith("\n"):
             raise ParameterError(f"{path}, row {number}: the line does not end")
         yield line
@@ -147,25 +144,25 @@ def _lines(path: Path, file: TextIO) -> Iterator[str]:
 
 def _columns(
     path: Path, header: list[str], rows: Iterator[list[str]], key: str | None, limit: int, has_decimal_commas: bool
-) -> DataFile:
+) -> FileTable:
     names = [name.strip() for name in header]
     chosen = list(range(len(names))) if key is None else _named(path, names, key)
     columns = {place: _Column(names[place], has_decimal_commas) for place in chosen}
     at_a_time = max(1, CELLS_AT_A_TIME // len(names))
     row = 0
-    while piece := list(itertools.islice(rows, at_a_time)):
-        piece = [cells for cells in piece if cells]
+    # csv reads an empty line as a row without cells
+    filled = filter(None, rows)
+    while piece := list(itertools.islice(filled, at_a_time)):
         _check_widths(path, names, piece, row + 1)
         cells = list(zip(*piece, strict=True))
         for place, column in columns.items():
-            if piece:
-                column.add(cells[place], row + 1)
+            column.add(cells[place], row + 1)
         row += len(piece)
         if sum(column.bytes for column in columns.values()) > limit:
             refuse_excess(path, row, limit)
     if not row:
         raise ParameterError(f"{path} has a line of column names and no data")
-    table = DataFile(rows=row)
+    table = FileTable(rows=row)
     for column in columns.values():
         if column.mistake is not None:
             table.left_out[column.name] = column.mistake
@@ -231,20 +228,16 @@ class _Column:
 
     def _add_numbers(self, cells: tuple[str, ...], first_row: int) -> None:
         self.bytes += 8 * len(cells)
-        try:
+        with contextlib.suppress(ValueError):
             if not any("_" in cell for cell in cells):
                 self._numbers.append(np.array(list(map(float, cells))))
                 return
-        except ValueError:
-            pass
-        numbers = np.empty(len(cells))
-        for place, cell in enumerate(cells):
-            number = float("nan") if cell.strip().lower() in MISSING else self._number(cell)
-            if number is None:
-                self.mistake = _NotANumber(f"row {first_row + place}, column {self.name!r}: {cell!r} is not a number")
-                return
-            numbers[place] = number
-        self._numbers.append(numbers)
+        numbers = [math.nan if cell.strip().lower() in MISSING else self._number(cell) for cell in cells]
+        if None not in numbers:
+            self._numbers.append(np.array(numbers))
+            return
+        place = numbers.index(None)
+        self.mistake = _NotANumber(f"row {first_row + place}, column {self.name!r}: {cells[place]!r} is not a number")
 
     def _number(self, cell: str) -> float | None:
         """The number in a cell, as other programs read it: Python's 1_000 is not one."""
@@ -262,7 +255,7 @@ class _Column:
 # --------------------------------------------------------------------------------------------------------- parquet
 
 
-def _read_parquet(path: Path, key: str | None, limit: int) -> DataFile:
+def _read_parquet(path: Path, key: str | None, limit: int) -> FileTable:
     """By polars or pandas, whichever is there."""
     try:
         names, rows, read = _parquet_reader(path)
@@ -275,9 +268,9 @@ def _read_parquet(path: Path, key: str | None, limit: int) -> DataFile:
         refuse_excess(path, limit // (8 * len(chosen)) + 1, limit)
     if not rows:
         raise ParameterError(f"{path} has columns and no data")
-    table = DataFile(rows=rows)
+    table = FileTable(rows=rows)
     for name in chosen:
-        column = _plain(read(name))
+        column = _plain(series_array(read(name)))
         if column is None:
             table.left_out[name] = f"the column {name} of {path} holds neither numbers, truth values nor strings"
         else:
@@ -286,20 +279,14 @@ def _read_parquet(path: Path, key: str | None, limit: int) -> DataFile:
 
 
 def _parquet_reader(path: Path) -> tuple[list[str], int, Any]:
-    """The names, the number of rows, and a function that gives a column as a list with None for what is missing, or
-    as an array."""
+    """The names, the number of rows, and a function that gives a column as a series."""
     try:
         import polars
     except ImportError:
         return _by_pandas(path)
     frame = polars.scan_parquet(path)
     rows = int(frame.select(polars.len()).collect().item())
-
-    def read(name: str) -> Any:
-        series = frame.select(name).collect()[name]
-        return series.to_list() if series.null_count() else series.to_numpy()
-
-    return list(frame.collect_schema().names()), rows, read
+    return list(frame.collect_schema().names()), rows, lambda name: frame.select(name).collect()[name]
 
 
 def _by_pandas(path: Path) -> tuple[list[str], int, Any]:
@@ -310,20 +297,14 @@ def _by_pandas(path: Path) -> tuple[list[str], int, Any]:
     except ImportError as error:
         hint = "pip install polars, or write the table as .csv"
         raise ParameterError(f"{path} cannot be read: neither polars nor pandas reads it here", hint=hint) from error
-
-    def read(name: str) -> Any:
-        series = frame[name]
-        return series.astype(object).where(series.notna(), None).tolist() if series.isna().any() else series.to_numpy()
-
-    return [str(name) for name in frame.columns], len(frame), read
+    return [str(name) for name in frame.columns], len(frame), frame.__getitem__
 
 
-def _plain(values: Any) -> FileColumn | None:
+def _plain(array: np.ndarray) -> FileColumn | None:
     """Numbers or truth values as an array, strings as a list; None for anything else."""
-    array = np.asarray(values)
     if array.dtype.kind in "biuf" and array.ndim == 1:
         return array if array.dtype.kind == "b" else array.astype(np.float64)
-    listed = list(values)
+    listed = list(array)
     kinds = {type(value) for value in listed if value is not None}
     if kinds and kinds <= {str}:
         return listed

@@ -53,18 +53,11 @@ class Listener(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Warned:
-    text: str
+class Heard:
+    """A call of one of a listener's methods, but `report`."""
 
-
-@dataclass(frozen=True, slots=True)
-class Printed:
-    line: str
-
-
-@dataclass(frozen=True, slots=True)
-class Progressed:
-    snapshot: Snapshot | None
+    method: str
+    arguments: tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +88,7 @@ class Stopped:
     unfinished: RunReport | None
 
 
-Message = RunReport | Warned | Printed | Progressed | Piece | ChainFailed | Stopped
+Message = RunReport | Heard | Piece | ChainFailed | Stopped
 
 # runs one chain, and tells the listener; the last argument is called with the way to the draws under way
 RunChain = Callable[[Listener, Callable[[Callable[[], "DrawsBuilder | None"]], None]], None]
@@ -168,13 +161,13 @@ class Sender:
         self._told += 1
 
     def warn(self, text: str) -> None:
-        self._put(Warned(text))
+        self._put(Heard("warn", (text,)))
 
     def printed(self, line: str) -> None:
-        self._put(Printed(line))
+        self._put(Heard("printed", (line,)))
 
     def progressed(self, chain: int, snapshot: Snapshot | None) -> None:
-        self._put(Progressed(snapshot))
+        self._put(Heard("progressed", (chain, snapshot)))
 
     def finish(self, ending: Message | None) -> None:
         """Send what waits, and how the program ended."""

@@ -28,18 +28,16 @@ import numpy as np
 
 from venture_lite.draws.draws import Draws, joined_column
 from venture_lite.errors import Source, VentureError
-from venture_lite.inference.progress import Silent, Snapshot, Tracker
+from venture_lite.inference.progress import Silent, Tracker
 from venture_lite.inference.signals import Stop, blocked
 from venture_lite.program.supplied import Parameters
 from venture_lite.shell.chain_process import (
     ChainFailed,
+    Heard,
     Listener,
     Message,
     Piece,
-    Printed,
-    Progressed,
     Stopped,
-    Warned,
     has_draws,
     unfinished,
     work,
@@ -114,9 +112,6 @@ def run_chain(
     """One chain of the job, in this process; `look_at` is told where the draws under way are found."""
     from venture_lite.session import Venture
 
-    def progressed(snapshot: Snapshot | None) -> None:
-        listener.progressed(chain, snapshot)
-
     def told(result: Any) -> None:
         listener.report(RunReport.of(result))
 
@@ -125,7 +120,7 @@ def run_chain(
             seed=job.seed,
             chains=job.chains,
             only_chain=chain if job.chains > 1 else None,
-            progress=Tracker(progressed) if job.watched else Silent(),
+            progress=Tracker(partial(listener.progressed, chain)) if job.watched else Silent(),
             nested_calls=job.nested_calls,
             memory_mb=job.memory_mb,
             kernels=job.kernels,
@@ -134,15 +129,11 @@ def run_chain(
             look_at(model.collecting)
         parameters = Parameters(job.options.parameters, left_out=job.options.left_out)
         model.run_source(job.source, parameters, told, on_part=told)
-        for remark in [*parameters.unread(), *_unused(job.options, parameters)]:
+        for remark in parameters.unread():
             listener.warn(remark)
-
-
-def _unused(options: Options, parameters: Parameters) -> Iterator[str]:
-    """What was given and not used."""
-    for option, names in options.given:
-        if not parameters.used.intersection(names):
-            yield f"the program uses nothing of {option}"
+        for option, names in job.options.given:
+            if parameters.used.isdisjoint(names):
+                listener.warn(f"the program uses nothing of {option}")
 
 
 @contextlib.contextmanager
@@ -262,10 +253,10 @@ class _Workers:
 
     def run(self) -> None:
         """See `run`."""
-        with self._stop.instead(self._ring):
+        with self._stop.instead(lambda: self._bell.send_bytes(b"!")):
             try:
                 self._start()
-                while any(worker.is_open for worker in self._workers):
+                while self._open():
                     self._hear()
                     self._tell_joined()
                     self._stop_where_one_failed()
@@ -276,12 +267,13 @@ class _Workers:
             self._tell_unfinished()
         self._raise()
 
-    def _ring(self) -> None:
-        self._bell.send_bytes(b"!")
-
     def _start(self) -> None:
         context = multiprocessing.get_context("spawn")
-        _start_tracker()
+        if os.name == "posix":
+            # Python's own process that cleans up after others: later its start would let blocked signals through
+            from multiprocessing import resource_tracker
+
+            resource_tracker.ensure_running()
         for chain in range(self._job.chains):
             receiving, sending = context.Pipe(duplex=False)
             target = partial(run_chain, self._job, chain)
@@ -316,17 +308,14 @@ class _Workers:
             # its end of the pipe closes when its program is over, or its process
             worker.is_open = False
             worker.process.join()
-            if worker.process.exitcode and worker.failure is None and worker.fate is None:
-                worker.fate = _ending(worker.process.exitcode)
+            status = worker.process.exitcode
+            if status and worker.failure is None and worker.fate is None:
+                worker.fate = f"was killed by {signal_name(-status)}" if status < 0 else f"ended with status {status}"
             self._tell_fate(worker)
             return
         match message:
-            case Warned(text):
-                self._listener.warn(text)
-            case Printed(line):
-                self._listener.printed(line)
-            case Progressed(snapshot):
-                self._listener.progressed(worker.chain, snapshot)
+            case Heard(method, arguments):
+                getattr(self._listener, method)(*arguments)
             case Stopped(number) if self._deadline is None:
                 worker.fate = f"was ended by {signal_name(number)}"
         worker.hear(message)
@@ -343,10 +332,8 @@ class _Workers:
             worker.is_held = number is not None
         if self._stop.number is None and self._failed() is None:
             left = self._open()
-            if left and all(worker.is_held for worker in left):
-                self._deadline = self._deadline or time.monotonic() + INTERRUPT_SECONDS
-            else:
-                self._deadline = None
+            all_held = left and all(worker.is_held for worker in left)
+            self._deadline = (self._deadline or time.monotonic() + INTERRUPT_SECONDS) if all_held else None
 
     def _open(self) -> list[_Worker]:
         return [worker for worker in self._workers if worker.is_open]
@@ -404,9 +391,8 @@ class _Workers:
     def _tell_joined(self) -> None:
         """Tell the values that all chains have given, but those that are over; an error comes after those before it."""
         while any(worker.reports for worker in self._workers):
-            if any(worker.is_open and not worker.reports for worker in self._workers):
-                return
-            if any(worker.failure is not None and not worker.reports for worker in self._workers):
+            empty = [worker for worker in self._workers if not worker.reports]
+            if any(worker.is_open or worker.failure is not None for worker in empty):
                 return
             self._tell_next()
 
@@ -425,10 +411,8 @@ class _Workers:
 
     def _tell_next(self, draws_only: bool = False) -> None:
         reports = [self._at_hand(worker) for worker in self._workers]
-        is_whole = all(worker.reports for worker in self._workers)
-        for worker in self._workers:
-            if worker.reports:
-                worker.reports.popleft()
+        told = [worker.reports.popleft() for worker in self._workers if worker.reports]
+        is_whole = len(told) == len(self._workers)
         self._told += 1
         if draws_only and not any(report is not None and has_draws(report.value) for report in reports):
             return
@@ -441,8 +425,7 @@ class _Workers:
     def _why_partial(self) -> str:
         if self._stop.number is not None:
             return INTERRUPTED
-        failed = self._failed()
-        if failed is not None:
+        if failed := self._failed():
             return f"chain {failed.chain} ended with an error"
         return "; ".join(f"chain {worker.chain} {worker.fate}" for worker in self._workers if worker.fate)
 
@@ -453,24 +436,10 @@ class _Workers:
             for worker in fates:
                 self._warn_of(worker)
             raise KeyboardInterrupt
-        failed = self._failed()
-        if failed is not None:
+        if failed := self._failed():
             raise ProgramFailed(failed.failure)
         if fates:
             raise ProgramFailed("\n".join(f"error: {worker.named()}" for worker in fates))
-
-
-def _start_tracker() -> None:
-    """Start Python's own process that cleans up after others; later its start would let blocked signals through."""
-    from multiprocessing import resource_tracker
-
-    if os.name == "posix":
-        resource_tracker.ensure_running()
-
-
-def _ending(status: int) -> str:
-    """What became of a process that ended without a word."""
-    return f"was killed by {signal_name(-status)}" if status < 0 else f"ended with status {status}"
 
 
 def signal_name(number: int) -> str:

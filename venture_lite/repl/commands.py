@@ -6,13 +6,22 @@ A command starts with a colon. `help`, `?`, `quit` and `exit` may be written wit
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from venture_lite.errors import Source, VentureError, nearest
+from venture_lite.repl.draws import find, listed, save
+from venture_lite.repl.help import about, overview
+from venture_lite.repl.record import write_new
+from venture_lite.repl.reply import of_parameter
+from venture_lite.repl.running import run as run_text
+from venture_lite.repl.tour import tour
+from venture_lite.session import read_source
+from venture_lite.shell.data import load_data, parse_parameter
+from venture_lite.shell.report import directive_table
 
 if TYPE_CHECKING:
     from venture_lite.repl.conversation import Conversation
@@ -30,6 +39,8 @@ class Command:
     usage: str
     summary: str
     run: Callable[[Conversation, str], None]
+    # whether something must stand behind the name, or must not; None where it may
+    takes: bool | None = None
 
 
 def is_command(text: str) -> bool:
@@ -53,51 +64,34 @@ def run(conversation: Conversation, text: str) -> bool:
     if command is None:
         known = ", ".join(f":{command.name}" for command in COMMANDS)
         raise VentureError(f"there is no command :{name}", hint=nearest(name, _BY_NAME) or known)
+    if command.takes not in (None, bool(rest)):
+        raise VentureError(f"the command is written {command.usage}")
     command.run(conversation, rest)
     return True
 
 
-def _refuse_rest(rest: str, usage: str) -> None:
-    if rest:
-        raise VentureError(f"the command is written {usage}")
-
-
 def _tour(conversation: Conversation, rest: str) -> None:
-    from venture_lite.repl.tour import tour
-
-    _refuse_rest(rest, "?")
     conversation.print(tour(conversation.width()))
 
 
 def _help(conversation: Conversation, rest: str) -> None:
-    from venture_lite.repl.help import about, overview
-
     commands = ((command.usage, command.summary) for command in COMMANDS)
     width = conversation.width()
     conversation.print(about(rest, conversation.session, width) if rest else overview(commands, width))
 
 
 def _load(conversation: Conversation, rest: str) -> None:
-    from venture_lite.session import read_source
-
-    if not rest:
-        raise VentureError("the command is written :load FILE")
     source = read_source(_path(rest), None)
-    conversation.run(Source(str(_path(rest)), source.text), plain_names=False)
+    run_text(conversation, Source(str(_path(rest)), source.text), plain_names=False)
 
 
 def _save(conversation: Conversation, rest: str) -> None:
-    from venture_lite.repl.record import write_new
-
-    name, blank, last = rest.rpartition(" ")
-    replace = bool(blank) and last == "replace"
     if not rest:
         raise VentureError("the command is written :save FILE, or :save FILE replace")
-    path = _path(name if replace else rest)
+    path = _path(rest.removesuffix(" replace"))
     settings, record = conversation.settings, conversation.record
-    write_new(
-        path, record.program(str(path), settings.seed, settings.chains), replace or path.resolve() in conversation.saved
-    )
+    may_replace = rest.endswith(" replace") or path.resolve() in conversation.saved
+    write_new(path, record.program(str(path), settings.seed, settings.chains), may_replace)
     conversation.saved.add(path.resolve())
     count = len(record.steps)
     conversation.say(f"{count} directive{'' if count == 1 else 's'} written to {path}")
@@ -119,13 +113,9 @@ def _in_commands() -> Iterator[None]:
 
 
 def _set(conversation: Conversation, rest: str) -> None:
-    from venture_lite.repl.reply import of_parameter
-    from venture_lite.shell.data import parse_parameter
-
     parameters = conversation.record.parameters
     if not rest:
-        for name, value in parameters.values.items():
-            conversation.print(of_parameter(name, value, conversation.width()))
+        _print_parameters(conversation, parameters.values)
         if not parameters.values:
             conversation.print("no parameters; :set NAME VALUE gives {NAME} a value")
         return
@@ -134,17 +124,23 @@ def _set(conversation: Conversation, rest: str) -> None:
         parameters.set(*parse_parameter(f"{name}={value}"), "-p", value)
 
 
-def _data(conversation: Conversation, rest: str) -> None:
-    from venture_lite.repl.reply import of_parameter
-    from venture_lite.shell.data import load_data
+def _print_parameters(conversation: Conversation, values: Mapping[str, Any]) -> None:
+    for name, value in values.items():
+        conversation.print(of_parameter(name, value, conversation.width()))
 
+
+def _data(conversation: Conversation, rest: str) -> None:
     if not rest:
         raise VentureError("the command is written :data NAME=PATH[:KEY], or :data FILE")
     with _in_commands():
         file = load_data(rest)
-    conversation.add_data(conversation.record.parameters, rest, file)
-    for name, value in file.values.items():
-        conversation.print(of_parameter(name, value, conversation.width()))
+    parameters = conversation.record.parameters
+    parameters.set_all(file.values, "-d", rest)
+    if file.rows is not None and "N" not in parameters.values:
+        parameters.set_json("N", file.rows)
+    elif file.rows is not None and "N" not in file.values and parameters.values["N"] != file.rows:
+        conversation.say(f"note: N is {parameters.values['N']}, and {rest} has {file.rows} rows")
+    _print_parameters(conversation, file.values)
     for note in file.left_out.values():
         conversation.say(f"note: {note}")
 
@@ -161,9 +157,6 @@ def _seed(conversation: Conversation, rest: str) -> None:
 
 
 def _directives(conversation: Conversation, rest: str) -> None:
-    from venture_lite.shell.report import directive_table
-
-    _refuse_rest(rest, ":directives")
     conversation.print(directive_table(conversation.session.list_directives(), conversation.width()))
 
 
@@ -174,31 +167,22 @@ def _explain(conversation: Conversation, rest: str) -> None:
 
 
 def _undo(conversation: Conversation, rest: str) -> None:
-    _refuse_rest(rest, ":undo")
     conversation.undo()
     conversation.print("taken back")
 
 
 def _draws(conversation: Conversation, rest: str) -> None:
-    from venture_lite.repl.draws import find, listed
-    from venture_lite.repl.reply import of_draws
-
-    if not rest:
+    if rest:
+        conversation.print_draws(find(conversation.kept, rest).draws)
+    else:
         conversation.print(listed(conversation.kept, conversation.width()))
-        return
-    for line in of_draws(
-        find(conversation.kept, rest).draws.evened()[0], conversation.width(), conversation.needs_plain()
-    ):
-        conversation.print(line)
 
 
 def _save_draws(conversation: Conversation, rest: str) -> None:
-    from venture_lite.repl.draws import find, save
-
-    name, blank, last = rest.rpartition(" ")
-    number = last if blank and last.isascii() and last.isdigit() else ""
     if not rest:
         raise VentureError("the command is written :save-draws FILE, or :save-draws FILE SET")
+    name, blank, last = rest.rpartition(" ")
+    number = last if blank and last.isascii() and last.isdigit() else ""
     path = _path(name.strip() if number else rest)
     item = find(conversation.kept, number)
     if path.exists() and path.resolve() not in conversation.saved:
@@ -208,7 +192,6 @@ def _save_draws(conversation: Conversation, rest: str) -> None:
 
 
 def _quit(conversation: Conversation, rest: str) -> None:
-    _refuse_rest(rest, ":quit")
     conversation.ended = True
 
 
@@ -219,20 +202,20 @@ def _path(text: str) -> Path:
 
 
 COMMANDS: tuple[Command, ...] = (
-    Command("tour", "?", "a tour of the language", _tour),
+    Command("tour", "?", "a tour of the language", _tour, takes=False),
     Command("help", "help [NAME]", "what a name means; alone, all names", _help),
-    Command("load", ":load FILE", "run a program", _load),
+    Command("load", ":load FILE", "run a program", _load, takes=True),
     Command("save", ":save FILE", "write the session as a program that gives the same trace", _save),
     Command("set", ":set NAME VALUE", "give the parameter {NAME} a value, in JSON; alone, show all", _set),
     Command("data", ":data [NAME=]PATH[:KEY]", "parameters from a .npy, .npz, .csv, .tsv or .parquet file", _data),
     Command("seed", ":seed [N]", "show the seed of the random numbers, or begin with another", _seed),
-    Command("directives", ":directives", "every directive of the model", _directives),
+    Command("directives", ":directives", "every directive of the model", _directives, takes=False),
     Command("explain", ":explain PROGRAM", "what an inference would do, without running it", _explain),
-    Command("undo", ":undo", "take back the last entry that changed the model; an inference stays", _undo),
+    Command("undo", ":undo", "take back the last entry that changed the model; an inference stays", _undo, takes=False),
     Command("draws", ":draws [SET]", "the draws made so far; with a set's number, its summary", _draws),
     Command(
         "save-draws", ":save-draws FILE [SET]", "write draws, the latest, to a .npz, .csv or .nc file", _save_draws
     ),
-    Command("quit", ":quit", "leave, as Ctrl-D does", _quit),
+    Command("quit", ":quit", "leave, as Ctrl-D does", _quit, takes=False),
 )
 _BY_NAME = {command.name: command for command in COMMANDS}

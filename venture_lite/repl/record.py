@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import shlex
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -61,6 +61,12 @@ class RecordedParameters:
         while saved in self._used or (saved != name and saved in self.values):
             saved, number = f"{name}_{number}", number + 1
         self._present[name] = _Given(saved, option, text)
+
+    def set_all(self, values: Mapping[str, Any], option: str, text: str) -> None:
+        """What one option gives, `NAME=...` or all of a file, each value with the option that gives it alone."""
+        own, _, rest = text.partition("=")
+        for name, value in values.items():
+            self.set(name, value, option, rest if name == own else f"{text}:{name}")
 
     def set_json(self, name: str, value: Any) -> None:
         self.set(name, value, "-p", json.dumps(value))

@@ -6,6 +6,11 @@ from typing import Any
 
 from venture_lite.draws.presentation import cut
 from venture_lite.errors import Source
+from venture_lite.language.parse import parse_program
+from venture_lite.repl.entry import as_samples
+from venture_lite.repl.reply import reply
+from venture_lite.session import DirectiveResult, Venture
+from venture_lite.shell.report import RunReport
 
 SEED = 1
 EXAMPLES = (
@@ -47,12 +52,6 @@ def tour(width: int) -> str:
 
 def _answers() -> dict[str, list[str]]:
     """What the prompt answers to each example, one after the other."""
-    from venture_lite.language.parse import parse_program
-    from venture_lite.repl.entry import as_samples
-    from venture_lite.repl.reply import reply
-    from venture_lite.session import Venture
-    from venture_lite.shell.report import RunReport
-
     session = Venture(SEED)
     found: dict[str, list[str]] = {}
     for _, texts in EXAMPLES:
@@ -60,7 +59,7 @@ def _answers() -> dict[str, list[str]]:
             lines: list[str] = []
             source = Source("<tour>", text)
 
-            def answered(result: Any, lines: list[str] = lines) -> None:
+            def answered(result: DirectiveResult, lines: list[str] = lines) -> None:
                 for answer in reply(RunReport.of(result), result.directive, True, 80, True):
                     lines.extend(answer.split("\n"))
 

@@ -95,3 +95,10 @@ def test_posterior_cases_and_programs_are_silent() -> None:
         assert told(f"{case.program}\n{kernels}") == [], case.name
     for path in (Path(__file__).parents[2] / "programs").rglob("*.vnt"):
         assert told(path.read_text("utf-8")) == [], path.name
+
+
+def test_a_binding_without_a_name_is_told_where_it_stands() -> None:
+    (found,) = check(
+        "[assume x (let ((a 1) ()) (normal a 1))] [infer (repeat 3 (do (mh default one 1) (collect x)))]"
+    ).diagnostics
+    assert found.message == "let is written with ((name value) ...) and a body"

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from venture_lite.errors import VentureError, nearest
-from venture_lite.language.syntax import Assume, Directive, DirectiveReference, Loop, Observe
+from venture_lite.language.syntax import Assume, Directive, DirectiveReference, Loop, Observe, flattened
 
 
 @dataclass(slots=True)
@@ -45,7 +44,7 @@ class Labels:
 
         Raises VentureError where a label is taken already; the directive is entered all the same.
         """
-        labels = [*_labelled(directive)]
+        labels = [(part.label, part) for part in flattened([directive]) if part.label is not None]
         parts = {label: part for label, part in labels if part is not directive}
         has_passes = in_loop or isinstance(directive, Loop)
         entry = self.entries[self._next] = LabelledEntry(self._next, directive, frozenset(uses), parts, has_passes)
@@ -110,7 +109,7 @@ class Labels:
         if found is None:
             return None
         entry, directive = found
-        if _observes(directive):
+        if any(isinstance(part, Observe) for part in flattened([directive])):
             raise VentureError("an observe cannot be frozen: its value is a constant already", reference.span)
         if directive is entry.directive:
             entry.uses = frozenset()
@@ -122,16 +121,3 @@ class Labels:
         self._by_name.clear()
         self._next = 1
         self.uncertain = False
-
-
-def _labelled(directive: Directive) -> Iterator[tuple[str, Directive]]:
-    """A directive and those inside it that have a label."""
-    if directive.label is not None:
-        yield directive.label, directive
-    if isinstance(directive, Loop):
-        for part in directive.body:
-            yield from _labelled(part)
-
-
-def _observes(directive: Directive) -> bool:
-    return isinstance(directive, Observe) or (isinstance(directive, Loop) and any(map(_observes, directive.body)))

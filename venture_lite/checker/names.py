@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 from venture_lite.checker.known import Known, WrittenLambda
 from venture_lite.errors import Span, VentureError
 from venture_lite.language.recovery import Doubtful
-from venture_lite.language.syntax import Assume, Directive, Form, Loop, Name, Observe, Predict, walked
+from venture_lite.language.syntax import Assume, Directive, Form, Name, Observe, Predict, flattened, walked
 from venture_lite.program.forms import scope_include_parts, scope_name
 
 
@@ -70,24 +71,12 @@ def _lambda(directive: Assume) -> Known:
     return None
 
 
-def flattened(program: Iterable[Directive]) -> Iterator[Directive]:
-    """All directives, those in loops included."""
-    for directive in program:
-        yield directive
-        if isinstance(directive, Loop):
-            yield from flattened(directive.body)
-
-
 def tags_of(directive: Directive) -> Iterator[tuple[Any, Span]]:
     """The scopes that a directive of the model tags, with their places."""
-    if not isinstance(directive, (Assume, Observe, Predict)):
-        return
-    for item in walked(directive.expression):
+    for item in walked(directive.expression) if isinstance(directive, (Assume, Observe, Predict)) else ():
         match item:
             case Form(items=(Name(name="scope_include" | "tag"), *_)):
-                try:
+                # what is wrong with the form is told where it is checked
+                with contextlib.suppress(VentureError):
                     named, _, _ = scope_include_parts(item)
                     yield scope_name(named), named.span
-                except VentureError:
-                    # told where the form itself is checked
-                    continue

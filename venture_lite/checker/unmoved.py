@@ -14,10 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from venture_lite.checker.names import flattened
+from venture_lite.checker.inference import SELECTORS
 from venture_lite.draws.presentation import cut
 from venture_lite.errors import VentureError
 from venture_lite.inference.actions import ACTIONS
+from venture_lite.inference.watch import unmoved_line
 from venture_lite.language.syntax import (
     Assume,
     Directive,
@@ -33,6 +34,7 @@ from venture_lite.language.syntax import (
     Observe,
     Predict,
     Quote,
+    flattened,
     walked,
 )
 from venture_lite.procedures import registry
@@ -43,7 +45,6 @@ from venture_lite.values import Symbol
 UNKNOWN: Any = object()
 """A block's key that is no constant."""
 
-WHOLE = ("one", "all", "each", "ordered")
 WIDTH = 48
 
 
@@ -140,23 +141,21 @@ class Unmoved:
                     if (title := _title(made, choice)) not in self._given:
                         counts[title] += not made.memoized
         self._given |= counts.keys()
-        return [_line(name, count) for name, count in counts.items()]
+        return [unmoved_line(name, count) for name, count in counts.items()]
 
     def _may_come_and_go(self, name: str) -> bool:
         """Whether a memoized procedure may be called with a key that depends on a choice, or otherwise than by name."""
         texts = [*(made.expression for made in (*self._made.values(), *self._predicted)), *self._observed]
-        todo: list[Expression] = [text for text in texts if name in self._mentioned(text)]
-        while todo:
-            match todo.pop():
-                case Name(name=other) if other == name:
-                    return True
-                case Form(items=(Name(name=head), *rest)):
-                    if head == name and any(map(self._reach, rest)):
+        named = called = 0
+        for part in (part for text in texts if name in self._mentioned(text) for part in walked(text)):
+            match part:
+                case Form(items=(Name(name=head), *rest)) if head == name:
+                    if any(map(self._reach, rest)):
                         return True
-                    todo.extend(rest)
-                case Form(items=items):
-                    todo.extend(items)
-        return False
+                    called += 1
+                case Name(name=other):
+                    named += other == name
+        return named > called
 
     def _mentioned(self, item: Expression) -> set[str]:
         """Every name that stands in a text."""
@@ -189,11 +188,8 @@ class Unmoved:
                 case Form(items=(Name(name="scope_include" | "tag"), scope, key, inner)):
                     todo.append((inner, {**tags, _scope(scope): _constant(key)}, local))
                 case Form(items=(Name(name="let" | "letrec"), Form(items=pairs), *rest)):
-                    bound = [pair.items for pair in pairs if isinstance(pair, Form)]
-                    inside = local | {name.name for name, *_ in bound if isinstance(name, Name)}
-                    todo.extend(
-                        (part, tags, inside) for part in (*(value for _, *one in bound for value in one), *rest)
-                    )
+                    names, inner_parts = _let_parts(pairs, rest)
+                    todo.extend((part, tags, local | names) for part in inner_parts)
                 case Form(items=(Name(name="if"), predicate, *_)):
                     todo.append((predicate, tags, local))
                 case Form(items=(Name(name=head), *_)) if head in forms.SPECIAL_FORMS and head != "begin":
@@ -278,11 +274,17 @@ def _named(item: Expression) -> Iterator[str]:
                 inside = bound | {name.name for name in parameters if isinstance(name, Name)}
                 todo.extend((inner, inside) for inner in body)
             case Form(items=(Name(name="let" | "letrec"), Form(items=pairs), *body)):
-                named = [pair.items for pair in pairs if isinstance(pair, Form)]
-                inside = bound | {name.name for name, *_ in named if isinstance(name, Name)}
-                todo.extend((inner, inside) for inner in (*(value for _, *values in named for value in values), *body))
+                names, parts = _let_parts(pairs, body)
+                todo.extend((inner, bound | names) for inner in parts)
             case Form(items=items):
                 todo.extend((inner, bound) for inner in items)
+
+
+def _let_parts(pairs: Iterable[Expression], body: Iterable[Expression]) -> tuple[set[str], list[Expression]]:
+    """The names that a `let` binds, and the texts that see them; what is written wrong is told elsewhere."""
+    bound = [pair.items for pair in pairs if isinstance(pair, Form) and pair.items]
+    names = {name.name for name, *_ in bound if isinstance(name, Name)}
+    return names, [*(value for _, *values in bound for value in values), *body]
 
 
 def _constant(item: Expression) -> Any:
@@ -322,11 +324,10 @@ def _kernels(item: Expression) -> Iterator[tuple[Any, Any]]:
     """(scope, key) of every kernel of an inference; UNKNOWN for a key stands for all blocks."""
     for part in walked(item):
         match part:
-            case Form(items=(Name(name=head), scope, *rest)) if (
-                head in ACTIONS and ACTIONS[head].usage[0].split()[1] == "SCOPE"
-            ):
-                one_block = ACTIONS[head].usage[0].split()[2] == "BLOCK"
-                yield _scope(scope), _key(rest[0] if one_block and rest else None)
+            case Form(items=(Name(name=head), scope, *rest)) if head in ACTIONS:
+                words = ACTIONS[head].usage[0].split()
+                if words[1:2] == ["SCOPE"]:
+                    yield _scope(scope), _key(rest[0] if words[2:3] == ["BLOCK"] and rest else None)
 
 
 def _scope(item: Expression) -> Any:
@@ -338,7 +339,7 @@ def _scope(item: Expression) -> Any:
 
 def _key(item: Expression | None) -> Any:
     match item:
-        case Name(name=name) | Quote(value=Symbol(name=name)) if name in WHOLE:
+        case Name(name=name) | Quote(value=Symbol(name=name)) if name in SELECTORS:
             return UNKNOWN
     return UNKNOWN if item is None else _constant(item)
 
@@ -382,11 +383,3 @@ def _unlabelled(item: Expression) -> Expression:
 
 def _title(made: ModelDirective, choice: Choice) -> str:
     return made.name or cut(" ".join(choice.form.span.text.split()), WIDTH)
-
-
-def _line(name: str, count: int) -> str:
-    """As the run says it; of a memoized procedure nobody counts the calls."""
-    if count == 1:
-        return f"{name}: 1 choice is moved by no kernel: the draws take its value as given"
-    many = f"{count:,} choices are" if count else "its choices are"
-    return f"{name}: {many} moved by no kernel: the draws take their values as given"

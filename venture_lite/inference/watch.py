@@ -83,6 +83,14 @@ class Verdict:
     held: tuple[str, ...]
 
 
+def unmoved_line(name: str, count: int) -> str:
+    """What is said of choices that no kernel moves; `count` is 0 where nobody counts them."""
+    if count == 1:
+        return f"{name}: 1 choice is moved by no kernel: the draws take its value as given"
+    many = f"{count:,} choices are" if count else "its choices are"
+    return f"{name}: {many} moved by no kernel: the draws take their values as given"
+
+
 class Watch:
     """The draws of one inference program, or of all passes of a loop, in one chain. Mutable."""
 

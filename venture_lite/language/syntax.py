@@ -6,7 +6,7 @@ Expressions are plain: an atom, a quoted datum, a `{parameter}`, or a form `(a b
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from venture_lite.errors import Span
@@ -212,3 +212,11 @@ class Loop(Directive):
     first: Index
     last: Index
     body: tuple[Directive, ...] = ()
+
+
+def flattened(program: Iterable[Directive]) -> Iterator[Directive]:
+    """All directives, those in loops included."""
+    for directive in program:
+        yield directive
+        if isinstance(directive, Loop):
+            yield from flattened(directive.body)

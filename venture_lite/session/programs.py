@@ -11,7 +11,7 @@ from venture_lite.errors import ArgumentError, ParameterError, Source, Span, Ven
 from venture_lite.language import syntax
 from venture_lite.language.parse import parse_expression, parse_program, spelling
 from venture_lite.language.source_files import read_source, resolved
-from venture_lite.language.syntax import Directive, Expression
+from venture_lite.language.syntax import Directive, Expression, flattened
 from venture_lite.program.parameters import refuse_missing
 from venture_lite.program.supplied import converted
 from venture_lite.values import from_python
@@ -120,29 +120,7 @@ def assumed_names(program: Iterable[Directive], folder: Path, seen: set[Path]) -
 
 def only_rows(loop: syntax.Loop) -> bool:
     """Whether a loop, with those inside it, only observes and predicts: one directive, its rows loaded together."""
-    return all(
-        only_rows(item) if isinstance(item, syntax.Loop) else isinstance(item, (syntax.Observe, syntax.Predict))
-        for item in loop.body
-    )
-
-
-def labels_of(loop: syntax.Loop) -> list[str | None]:
-    """The labels of all directives inside a loop."""
-    found: list[str | None] = []
-    for directive in loop.body:
-        found.append(directive.label)
-        if isinstance(directive, syntax.Loop):
-            found.extend(labels_of(directive))
-    return found
-
-
-def refuse_in_loop(loop: syntax.Loop) -> None:
-    """Raises VentureError for directives that no loop takes."""
-    for directive in loop.body:
-        if error := refused_in_loop(directive):
-            raise error
-        if isinstance(directive, syntax.Loop):
-            refuse_in_loop(directive)
+    return all(isinstance(item, (syntax.Loop, syntax.Observe, syntax.Predict)) for item in flattened(loop.body))
 
 
 def refused_in_loop(directive: Directive) -> VentureError | None:

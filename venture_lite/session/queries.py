@@ -11,12 +11,11 @@ from typing import Any
 import numpy as np
 
 from venture_lite.draws.draws import Draws
-from venture_lite.draws.presentation import counted
 from venture_lite.errors import Span, VentureError, warn
 from venture_lite.inference.explain import Explanation
 from venture_lite.inference.explain import explain as explained
 from venture_lite.inference.program import NOTHING_READ, InferenceProgram
-from venture_lite.inference.watch import Watch
+from venture_lite.inference.watch import Watch, unmoved_line
 from venture_lite.interpreter.ancestry import Sources, sources_of
 from venture_lite.interpreter.evidence import NO_EVIDENCE
 from venture_lite.interpreter.impossible import impossible_choices
@@ -195,9 +194,7 @@ def judge(chains: Chains, watches: Sequence[Watch], span: Span, draws: Draws | N
             told = chains.told_unmoved.setdefault(span.text, Told())
             if name not in told.names:
                 told.names.add(name)
-                moved, value = ("is", "its value") if count == 1 else ("are", "their values")
-                text = f"{span.place()}: {name}: {counted(count, 'choice')} {moved} moved by no kernel: "
-                warn(f"{text}the draws take {value} as given")
+                warn(f"{span.place()}: {unmoved_line(name, count)}")
     if draws is not None:
         draws.held = tuple(held)
 

@@ -15,7 +15,7 @@ from venture_lite.interpreter.weights import log_density
 from venture_lite.language import syntax
 from venture_lite.language.parse import parse_program
 from venture_lite.language.source_files import read_source, resolved, unquoted_outside
-from venture_lite.language.syntax import Directive
+from venture_lite.language.syntax import Directive, flattened
 from venture_lite.program.compiler import inlinable
 from venture_lite.program.label_uses import LabelUse, LabelUses
 from venture_lite.program.lift import Lifter
@@ -27,9 +27,8 @@ from venture_lite.session.origin import Origins
 from venture_lite.session.programs import (
     DirectiveResult,
     assumed_names,
-    labels_of,
     only_rows,
-    refuse_in_loop,
+    refused_in_loop,
     result_of,
 )
 from venture_lite.trace.runtime import Exchangeable
@@ -287,7 +286,7 @@ class Runner:
 
     def _loop(self, loop: syntax.Loop, given: Given) -> Any:
         if only_rows(loop):
-            self.directory.refuse_taken([loop.label, *labels_of(loop)], loop.span, given.run)
+            self.directory.refuse_taken([item.label for item in flattened([loop])], loop.span, given.run)
             live = Live(self.directory.next_id, loop.label, "loop", loop.span, [], run=given.run)
             with self.directory.naming_the_first():
                 rows.load_loop(self.chains, live, loop, given)
@@ -295,7 +294,8 @@ class Runner:
             self.directory.enter(live)
             _warn_of(self._label_uses.in_loop(loop, tuple(given.passes)))
             return value
-        refuse_in_loop(loop)
+        if error := next(filter(None, map(refused_in_loop, flattened(loop.body))), None):
+            raise error
         inside = given.in_loop(self.chains.models)
         if inside is given:
             return self._passes(loop, given)

@@ -32,9 +32,9 @@ def argument_error(record: Procedure, position: int, value: Any) -> ArgumentErro
     if position < len(record.arguments):
         argument = record.arguments[position]
         if not accepts(argument, value):
-            return ArgumentError(_refusal(record.name, argument.name, argument.domain, value))
+            return argument.domain.refusal(record.name, argument.name, value)
     elif rest is not None and not rest.contains(value):
-        return ArgumentError(_refusal(record.name, f"argument {position + 1}", rest, value))
+        return rest.refusal(record.name, f"argument {position + 1}", value)
     return None
 
 
@@ -59,10 +59,6 @@ def rest_of(record: Procedure) -> Domain | None:
 def accepts(argument: Argument, value: Any) -> bool:
     """Whether one value is allowed; the default None stands for an argument left out."""
     return (value is None and argument.default is None) or argument.domain.contains(value)
-
-
-def _refusal(name: str, argument: str, domain: Domain, value: Any) -> str:
-    return f"{name}: {argument} must be {domain.phrase}, got {show(value)}"
 
 
 def signature(record: Procedure) -> str:

@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from venture_lite.errors import ArgumentError
 from venture_lite.procedures.distributions.factors import cholesky_of
-from venture_lite.values import Symbol
+from venture_lite.values import Symbol, show
 
 LARGEST_DEVIATION_FROM_ONE = 1e-9
 """How far the sum of a probability vector may be from 1 (the language's own figure)."""
@@ -37,10 +38,34 @@ class Domain:
     # positive number that is too small or too large
     at_limit: Callable[[Any], Any] = lambda value: False
 
+    def refusal(self, procedure: str, argument: str, value: Any) -> ArgumentError:
+        """The error of a value that an argument may not take."""
+        return ArgumentError(f"{procedure}: {argument} must be {self.phrase}, got {show(value)}")
 
-def _each(contains: Callable[[Any], bool]) -> Callable[[np.ndarray], bool]:
-    """The check of a column by the check of its rows."""
-    return lambda column: all(map(contains, column.tolist() if column.ndim == 1 else column))
+    def checked(self, procedure: str, argument: str, value: Any) -> Any:
+        """The value of an argument; raises ArgumentError where it may not take this one."""
+        if not self.contains(value):
+            raise self.refusal(procedure, argument, value)
+        return value
+
+
+def by_rows(name: str, phrase: str, contains: Callable[[Any], bool]) -> Domain:
+    """A domain whose columns are checked row by row."""
+    return Domain(
+        name, phrase, contains, lambda column: all(map(contains, column.tolist() if column.ndim == 1 else column))
+    )
+
+
+def of_kind(name: str, phrase: str, *kinds: type) -> Domain:
+    return by_rows(name, phrase, lambda value: isinstance(value, kinds))
+
+
+def either(name: str, phrase: str, one: Domain, several: Domain) -> Domain:
+    """A number, or a vector with an entry for each coordinate."""
+    return Domain(
+        name, phrase, lambda value: one.contains(value) or several.contains(value),
+        lambda column: one.contains_all(column) if column.ndim == 1 else several.contains_all(column),
+    )  # fmt: skip
 
 
 def _is_infinite(value: Any) -> Any:
@@ -178,26 +203,12 @@ def _is_stochastic(value: Any) -> bool:
 
 
 def _is_positive_definite(value: Any) -> bool:
-    return cholesky_of(value) is not None if isinstance(value, np.ndarray) else _is_matrix_of_factor(value)
-
-
-def _is_matrix_of_factor(value: Any) -> bool:
-    return _is_matrix(value) and cholesky_of(value) is not None
+    return (isinstance(value, np.ndarray) or _is_matrix(value)) and cholesky_of(value) is not None
 
 
 MATRIX = Domain("matrix", "a matrix of finite numbers", _is_matrix, _are_matrices)
-STOCHASTIC_MATRIX = Domain(
-    "stochastic matrix", "a matrix of probabilities whose rows each sum to 1", _is_stochastic,
-    lambda column: all(map(_is_stochastic, column)),
-)  # fmt: skip
-POSITIVE_DEFINITE = Domain(
-    "positive definite", "a symmetric positive definite matrix", _is_positive_definite, _each(_is_positive_definite)
-)
-LIST = Domain("list", "a list", lambda value: isinstance(value, tuple), _each(lambda value: isinstance(value, tuple)))
-
-
-def _is_name(value: Any) -> bool:
-    return isinstance(value, (str, Symbol))
-
-
-SYMBOL_OR_STRING = Domain("name", "a symbol or a string", _is_name, _each(_is_name))
+STOCHASTIC_MATRIX = by_rows("stochastic matrix", "a matrix of probabilities whose rows each sum to 1", _is_stochastic)
+POSITIVE_DEFINITE = by_rows("positive definite", "a symmetric positive definite matrix", _is_positive_definite)
+LIST = of_kind("list", "a list", tuple)
+SYMBOL_OR_STRING = of_kind("name", "a symbol or a string", str, Symbol)
+STRING = of_kind("string", "a string", str)

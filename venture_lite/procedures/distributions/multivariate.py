@@ -41,7 +41,7 @@ def _vector(value: Any) -> np.ndarray | None:
 def _covariance(mean: Any, cov: Any) -> Factor:
     factor = cholesky_of(cov)
     if factor is None:
-        raise ArgumentError(f"multivariate_normal: cov must be {POSITIVE_DEFINITE.phrase}, got {show(cov)}")
+        raise POSITIVE_DEFINITE.refusal("multivariate_normal", "cov", cov)
     if len(mean) != len(factor.lower):
         size = len(factor.lower)
         raise ArgumentError(f"multivariate_normal: mean has {len(mean)} entries, but cov is {size} by {size}")

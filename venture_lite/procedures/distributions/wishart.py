@@ -33,7 +33,7 @@ _log_gamma_density = on_columns(log_gamma_density)
 def _scale(name: str, df: float, scale: Any) -> Factor:
     factor = cholesky_of(scale)
     if factor is None:
-        raise ArgumentError(f"{name}: scale must be {POSITIVE_DEFINITE.phrase}, got {show(scale)}")
+        raise POSITIVE_DEFINITE.refusal(name, "scale", scale)
     size = len(factor.lower)
     if not df > size - 1:
         raise ArgumentError(f"{name}: df must be above {size - 1} where scale is {size} by {size}, got {show(df)}")

@@ -17,7 +17,7 @@ import numpy as np
 
 from venture_lite.errors import ArgumentError
 from venture_lite.procedures import transforms
-from venture_lite.procedures.domains import REAL, VECTOR, Domain
+from venture_lite.procedures.domains import REAL, SCORES, either
 from venture_lite.procedures.exchangeable.growing_cholesky import GrowingCholesky
 from venture_lite.procedures.functions.covariances import COVARIANCE, MEAN, Covariance, mean_of
 from venture_lite.procedures.record import Argument, Maker
@@ -343,11 +343,7 @@ def _point(x: Any) -> InputPoint:
     return (float(x) + 0.0,) if isinstance(x, (int, float)) else tuple(float(entry) + 0.0 for entry in x)
 
 
-PLACE = Domain(
-    "point", "a finite number, or a vector of at least one",
-    lambda value: REAL.contains(value) or (VECTOR.contains(value) and len(value) > 0),
-    lambda column: REAL.contains_all(column) if column.ndim == 1 else VECTOR.contains_all(column),
-)  # fmt: skip
+PLACE = either("point", "a finite number, or a vector of at least one", REAL, SCORES)
 
 MAKE_GP = Maker(
     "make_gp", (Argument("mean", MEAN), Argument("covariance", COVARIANCE)),

@@ -23,9 +23,7 @@ LARGEST_SIZE = 2**15
 
 
 def _square(name: str, matrix: Any) -> np.ndarray:
-    if not MATRIX.contains(matrix):
-        raise ArgumentError(f"{name}: matrix must be {MATRIX.phrase}, got {show(matrix)}")
-    array = np.asarray(matrix, dtype=np.float64)
+    array = np.asarray(MATRIX.checked(name, "matrix", matrix), dtype=np.float64)
     if array.shape[0] != array.shape[1]:
         raise ArgumentError(f"{name}: the matrix must be square, and is {array.shape[0]} by {array.shape[1]}")
     return array
@@ -67,7 +65,7 @@ def cholesky(matrix: Any) -> np.ndarray:
     _square("cholesky", matrix)
     factor = cholesky_of(matrix)
     if factor is None:
-        raise ArgumentError(f"cholesky: matrix must be {POSITIVE_DEFINITE.phrase}, got {show(matrix)}")
+        raise POSITIVE_DEFINITE.refusal("cholesky", "matrix", matrix)
     return freeze(factor.lower)
 
 

@@ -31,9 +31,7 @@ def differs(left: Any, right: Any) -> bool:
 def negate(value: Any) -> bool:
     if value is True or value is False:
         return not value
-    if not BOOLEAN_LIKE.contains(value):
-        raise ArgumentError(f"not: x must be {BOOLEAN_LIKE.phrase}, got {show(value)}")
-    return value == 0  # type: ignore[no-any-return]
+    return bool(BOOLEAN_LIKE.checked("not", "x", value) == 0)
 
 
 def _ordered(name: str, test: Test) -> Callable[..., bool]:

@@ -20,7 +20,7 @@ import numpy as np
 
 from venture_lite.errors import ArgumentError
 from venture_lite.procedures.checks import check_arguments
-from venture_lite.procedures.domains import POSITIVE, POSITIVE_VECTOR, REAL, VECTOR, Domain
+from venture_lite.procedures.domains import POSITIVE, POSITIVE_VECTOR, REAL, VECTOR, Domain, by_rows, either, of_kind
 from venture_lite.procedures.record import Argument, Deterministic
 from venture_lite.values import is_number, show
 
@@ -212,34 +212,17 @@ _GRAMS: dict[str, Callable[..., Array]] = {
 # -------------------------------------------------------------------------------------------------------- the records
 
 
-def _one_of(name: str, phrase: str, contains: Callable[[Any], bool]) -> Domain:
-    return Domain(name, phrase, contains, lambda column: all(map(contains, column.tolist())))
-
-
-def _either(name: str, phrase: str, one: Domain, several: Domain) -> Domain:
-    """A number, or a vector with an entry for each coordinate of the points."""
-    return Domain(
-        name, phrase,
-        lambda value: one.contains(value) or several.contains(value),
-        lambda column: one.contains_all(column) if column.ndim == 1 else several.contains_all(column),
-    )  # fmt: skip
-
-
-LENGTH = _either("length", "a positive number, or a vector of them for each coordinate", POSITIVE, POSITIVE_VECTOR)
-COORDINATES = _either("coordinates", "a finite number, or a vector of them for each coordinate", REAL, VECTOR)
-ORDER = _one_of("order", "0.5, 1.5 or 2.5", lambda value: is_number(value) and value in MATERN_ORDERS)
+LENGTH = either("length", "a positive number, or a vector of them for each coordinate", POSITIVE, POSITIVE_VECTOR)
+COORDINATES = either("coordinates", "a finite number, or a vector of them for each coordinate", REAL, VECTOR)
+ORDER = by_rows("order", "0.5, 1.5 or 2.5", lambda value: is_number(value) and value in MATERN_ORDERS)
 _WHY = "a lambda cannot be one, since a change of what it reads would not reach the process"
-COVARIANCE = _one_of(
-    "covariance",
-    f"a covariance made by {', '.join(_GRAMS)} ({_WHY})",
-    lambda value: isinstance(value, Covariance),
-)
-MEAN = _one_of(
+COVARIANCE = of_kind("covariance", f"a covariance made by {', '.join(_GRAMS)} ({_WHY})", Covariance)
+MEAN = by_rows(
     "mean function",
     f"a number or a mean made by gp_linear_mean, gp_sum, gp_product ({_WHY})",
     lambda value: isinstance(value, Mean) or REAL.contains(value),
 )
-PART = _one_of(
+PART = by_rows(
     "part", f"a covariance, or a mean ({_WHY})", lambda value: isinstance(value, Covariance) or MEAN.contains(value)
 )
 

@@ -9,19 +9,12 @@ from typing import Any
 
 from venture_lite.errors import ArgumentError
 from venture_lite.procedures.array_pullbacks import single
-from venture_lite.procedures.domains import ANY, LIST, Domain
+from venture_lite.procedures.domains import ANY, LIST, of_kind
 from venture_lite.procedures.pullbacks import LOCALLY_CONSTANT, Cotangents
 from venture_lite.procedures.record import Argument, Deterministic
 from venture_lite.values import Dictionary, equal, show
 
-
-def _is_dictionary(value: Any) -> bool:
-    return isinstance(value, Dictionary)
-
-
-DICTIONARY = Domain(
-    "dictionary", "a dictionary", _is_dictionary, lambda column: all(map(_is_dictionary, column.tolist()))
-)
+DICTIONARY = of_kind("dictionary", "a dictionary", Dictionary)
 
 
 def make_dict(*entries: Any) -> Dictionary:
@@ -51,9 +44,8 @@ def to_dict(pairs: Any) -> Dictionary:
 
 
 def _checked(name: str, dictionary: Any) -> Dictionary:
-    if not isinstance(dictionary, Dictionary):
-        raise ArgumentError(f"{name}: dictionary must be {DICTIONARY.phrase}, got {show(dictionary)}")
-    return dictionary
+    checked: Dictionary = DICTIONARY.checked(name, "dictionary", dictionary)
+    return checked
 
 
 def keys(dictionary: Any) -> tuple[Any, ...]:
@@ -69,9 +61,10 @@ def insert(dictionary: Any, key: Any, value: Any) -> Dictionary:
 
 
 def remove(dictionary: Any, key: Any) -> Dictionary:
-    if key not in _checked("remove", dictionary):
+    checked = _checked("remove", dictionary)
+    if key not in checked:
         raise ArgumentError(f"remove: the dictionary has no key {show(key)}")
-    return dictionary.without(key)  # type: ignore[no-any-return]
+    return checked.without(key)
 
 
 def _of_entries(cotangent: Any, result: Any, *entries: Any) -> Cotangents:

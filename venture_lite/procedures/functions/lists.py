@@ -50,9 +50,7 @@ def make_list(*items: Any) -> tuple[Any, ...]:
 
 
 def pair(first: Any, rest: Any) -> tuple[Any, ...]:
-    if not isinstance(rest, tuple):
-        raise ArgumentError(f"pair: rest must be a list, got {show(rest)}")
-    return (first, *rest)
+    return (first, *LIST.checked("pair", "rest", rest))
 
 
 def plain(item: Any) -> Any:
@@ -102,9 +100,9 @@ def _lookup_error(collection: Any, index: Any) -> ArgumentError:
         hint = "a third argument is given where the key is not there"
         return ArgumentError(f"lookup: the dictionary has no key {show(index)}", hint=hint)
     if not _is_collection(collection):
-        return ArgumentError(f"lookup: collection must be {COLLECTION.phrase}, got {show(collection)}")
+        return COLLECTION.refusal("lookup", "collection", collection)
     if not INTEGER.contains(index):
-        return ArgumentError(f"lookup: index must be an integer, got {show(index)}")
+        return INTEGER.refusal("lookup", "index", index)
     size = len(collection)
     if not size:
         return ArgumentError(f"lookup: position {show(index)} of an empty {_noun(collection)}")
@@ -138,9 +136,7 @@ def second(items: Any) -> Any:
 
 
 def _nth(name: str, items: Any, position: int) -> Any:
-    if not _is_sequence(items):
-        raise ArgumentError(f"{name}: items must be {SEQUENCE.phrase}, got {show(items)}")
-    if len(items) <= position:
+    if len(SEQUENCE.checked(name, "items", items)) <= position:
         raise ArgumentError(f"{name}: the list has {'no' if position == 0 else 'no second'} entry: {show(items)}")
     return plain(items[position])
 
@@ -160,9 +156,7 @@ def is_empty(items: Any) -> bool:
 
 
 def size(items: Any) -> int:
-    if not _is_collection(items):
-        raise ArgumentError(f"size: items must be {COLLECTION.phrase}, got {show(items)}")
-    return len(items)
+    return len(COLLECTION.checked("size", "items", items))
 
 
 def append(*lists: Any) -> Any:
@@ -177,15 +171,13 @@ def append(*lists: Any) -> Any:
 
 
 def reverse(items: Any) -> Any:
-    if not JOINABLE.contains(items):
-        raise ArgumentError(f"reverse: items must be {JOINABLE.phrase}, got {show(items)}")
-    return items[::-1]
+    return JOINABLE.checked("reverse", "items", items)[::-1]
 
 
 def make_range(start: Any, stop: Any = None, step: Any = 1) -> tuple[int, ...]:
     for name, value in (("start", start), ("stop", stop), ("step", step)):
-        if not (value is None or INTEGER.contains(value)):
-            raise ArgumentError(f"range: {name} must be an integer, got {show(value)}")
+        if value is not None:
+            INTEGER.checked("range", name, value)
     if step == 0:
         raise ArgumentError("range: step must not be 0")
     integers = range(int(start)) if stop is None else range(int(start), int(stop), int(step))
@@ -202,7 +194,7 @@ def contains(items: Any, value: Any) -> bool:
             raise ArgumentError(f"contains: value must be a string, as items is one, got {show(value)}")
         return value in items
     if not _is_sequence(items):
-        raise ArgumentError(f"contains: items must be {COLLECTION.phrase}, got {show(items)}")
+        raise COLLECTION.refusal("contains", "items", items)
     if isinstance(items, np.ndarray) and items.ndim == 1:
         return isinstance(value, (int, float)) and bool((items == value).any())
     return any(equal(item, value) for item in items)
@@ -219,9 +211,7 @@ def _is_vector(items: Any) -> bool:
 
 
 def to_list(items: Any) -> tuple[Any, ...]:
-    if not _is_collection(items):
-        raise ArgumentError(f"to_list: items must be {COLLECTION.phrase}, got {show(items)}")
-    if isinstance(items, Dictionary):
+    if isinstance(COLLECTION.checked("to_list", "items", items), Dictionary):
         return tuple(items.items())
     return tuple(items.tolist()) if _is_vector(items) else tuple(items)
 

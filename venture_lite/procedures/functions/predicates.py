@@ -12,50 +12,29 @@ from venture_lite.procedures.pullbacks import LOCALLY_CONSTANT
 from venture_lite.procedures.record import Argument, Deterministic
 from venture_lite.values import Dictionary, Symbol, is_number
 
-
-def is_boolean(value: Any) -> bool:
-    return isinstance(value, bool)
-
-
-def is_symbol(value: Any) -> bool:
-    return isinstance(value, Symbol)
-
-
-def is_string(value: Any) -> bool:
-    return isinstance(value, str)
-
-
-def is_list(value: Any) -> bool:
-    return isinstance(value, tuple)
-
-
-def is_vector(value: Any) -> bool:
-    return isinstance(value, np.ndarray) and value.ndim == 1
-
-
-def is_matrix(value: Any) -> bool:
-    return isinstance(value, np.ndarray) and value.ndim == 2
-
-
-def is_dict(value: Any) -> bool:
-    return isinstance(value, Dictionary)
-
-
 _VALUE = (Argument("value", ANY),)
 
 
-def _kind(name: str, summary: str, test: Callable[[Any], bool]) -> Deterministic:
+def _of_kind(kind: type) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, kind)
+
+
+def _of_dimensions(count: int) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, np.ndarray) and value.ndim == count
+
+
+def _test(name: str, summary: str, test: Callable[[Any], bool]) -> Deterministic:
     return Deterministic(name, _VALUE, summary, test, total=True, pullback=LOCALLY_CONSTANT)
 
 
 RECORDS = (
-    _kind("is_number", "Whether it is a number; booleans count as 0 and 1.", is_number),
-    _kind("is_boolean", "Whether the value is true or false.", is_boolean),
-    _kind("is_symbol", "Whether the value is a symbol.", is_symbol),
-    _kind("is_string", "Whether the value is a string.", is_string),
-    _kind("is_list", "Whether the value is a list, also an empty one.", is_list),
-    _kind("is_vector", "Whether the value is a vector.", is_vector),
-    _kind("is_matrix", "Whether the value is a matrix.", is_matrix),
-    _kind("is_dict", "Whether the value is a dictionary.", is_dict),
+    _test("is_number", "Whether it is a number; booleans count as 0 and 1.", is_number),
+    _test("is_boolean", "Whether the value is true or false.", _of_kind(bool)),
+    _test("is_symbol", "Whether the value is a symbol.", _of_kind(Symbol)),
+    _test("is_string", "Whether the value is a string.", _of_kind(str)),
+    _test("is_list", "Whether the value is a list, also an empty one.", _of_kind(tuple)),
+    _test("is_vector", "Whether the value is a vector.", _of_dimensions(1)),
+    _test("is_matrix", "Whether the value is a matrix.", _of_dimensions(2)),
+    _test("is_dict", "Whether the value is a dictionary.", _of_kind(Dictionary)),
     Deterministic("is_integer", _VALUE, "Whether the value is a whole number; 2.0 is.", INTEGER.contains, total=True),
 )

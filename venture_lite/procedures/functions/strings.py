@@ -6,44 +6,33 @@ import math
 from typing import Any
 
 from venture_lite.errors import ArgumentError
-from venture_lite.procedures.domains import ANY, COUNT, LIST, SYMBOL_OR_STRING, Domain
+from venture_lite.procedures.domains import ANY, COUNT, LIST, STRING, SYMBOL_OR_STRING
 from venture_lite.procedures.record import Argument, Deterministic
 from venture_lite.values import Symbol, show, written
 
 
-def _is_string(value: Any) -> bool:
-    return isinstance(value, str)
-
-
-STRING = Domain("string", "a string", _is_string, lambda column: all(map(_is_string, column.tolist())))
-
-
-def _string(name: str, argument: str, value: Any) -> str:
-    if not isinstance(value, str):
-        raise ArgumentError(f"{name}: {argument} must be {STRING.phrase}, got {show(value)}")
-    return value
-
-
 def substring(text: Any, start: Any, stop: Any = None) -> str:
-    size = len(_string("substring", "text", text))
+    given: str = STRING.checked("substring", "text", text)
+    size = len(given)
     stop = size if stop is None else stop
     if not (COUNT.contains(start) and COUNT.contains(stop) and start <= stop <= size):
         raise ArgumentError(
             f"substring: from {show(start)} up to {show(stop)} is no part of a string of {size} characters"
         )
-    return text[int(start) : int(stop)]  # type: ignore[no-any-return]
+    return given[int(start) : int(stop)]
 
 
 def split(text: Any, separator: Any = None) -> tuple[str, ...]:
-    if separator is not None and not _string("split", "separator", separator):
+    if separator is not None and not STRING.checked("split", "separator", separator):
         raise ArgumentError("split: separator must not be empty; to_list gives the characters")
-    return tuple(_string("split", "text", text).split(separator))
+    return tuple(STRING.checked("split", "text", text).split(separator))
 
 
 def join(texts: Any, separator: Any = "") -> str:
-    if not (isinstance(texts, tuple) and all(map(_is_string, texts))):
+    if not (isinstance(texts, tuple) and all(map(STRING.contains, texts))):
         raise ArgumentError(f"join: texts must be a list of strings, got {show(texts)}")
-    return _string("join", "separator", separator).join(texts)
+    between: str = STRING.checked("join", "separator", separator)
+    return between.join(texts)
 
 
 def to_string(value: Any) -> str:
@@ -53,7 +42,7 @@ def to_string(value: Any) -> str:
 
 
 def to_number(text: Any) -> float:
-    given = _string("to_number", "text", text).strip()
+    given = STRING.checked("to_number", "text", text).strip()
     for kind in (int, float):
         try:
             number = kind(given)
@@ -65,9 +54,7 @@ def to_number(text: Any) -> float:
 
 
 def to_symbol(text: Any) -> Symbol:
-    if isinstance(text, Symbol):
-        return text
-    return Symbol(_string("to_symbol", "text", text))
+    return text if isinstance(text, Symbol) else Symbol(STRING.checked("to_symbol", "text", text))
 
 
 _TEXT = Argument("text", STRING)

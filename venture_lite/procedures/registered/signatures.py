@@ -27,22 +27,13 @@ Arguments = Sequence[str | Argument] | Mapping[str, DomainLike]
 
 NAMED: dict[str, Domain] = {domain.name: domain for domain in vars(domains).values() if isinstance(domain, Domain)}
 
-
-def _of_kind(name: str, phrase: str, kind: type) -> Domain:
-    def contains(value: Any) -> bool:
-        return isinstance(value, kind)
-
-    return Domain(name, phrase, contains, lambda column: all(map(contains, column)))
-
-
-STRING = _of_kind("string", "a string", str)
-ARRAY = _of_kind("array", "a vector or a matrix", np.ndarray)
-NAMED |= {domain.name: domain for domain in (STRING, ARRAY)}
+ARRAY = domains.of_kind("array", "a vector or a matrix", np.ndarray)
+NAMED[ARRAY.name] = ARRAY
 OF_TYPE: dict[Any, Domain] = {
     float: domains.REAL,
     int: domains.INTEGER,
     bool: domains.BOOLEAN_LIKE,
-    str: STRING,
+    str: domains.STRING,
     np.ndarray: ARRAY,
     list: domains.LIST,
     tuple: domains.LIST,

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from venture_lite.errors import VentureError
-from venture_lite.interpreter.model import POLL_EVERY, Model, Rows
+from venture_lite.interpreter.model import Model, Rows
 from venture_lite.interpreter.scaffold import going
 from venture_lite.program.code import Code, Kind, Slot
 from venture_lite.trace.runtime import Closure, Exchangeable, Memo
@@ -24,10 +24,8 @@ def freeze_rows(model: Model, made: Rows, positions: Sequence[int]) -> Rows:
     Raises VentureError, with nothing changed yet, for a procedure and where a choice that would go is observed.
     """
     values = {position: model.read_result(made.code, int(made.rows[position])) for position in positions}
-    for position, value in values.items():
-        if position % POLL_EVERY == POLL_EVERY - 1:
-            model.poll()
-        _refuse_procedure(made.code, value)
+    for position in model.polled(values):
+        _refuse_procedure(made.code, values[position])
         _refuse_observed(model, made, position)
     trace = model.trace
     code = _code_of_a_value(made.code)

@@ -199,12 +199,19 @@ class Model:
             self.machine.refuse_excess()
             return made
         made = self.begin_load(code, columns, count, evidence, bound)
-        for position in range(count):
+        for position in self.polled(range(count), grows=True):
             self.load_one(made, evidence, position)
+        return made
+
+    def polled(self, positions: Iterable[int], grows: bool = False) -> Iterator[int]:
+        """Positions of rows, with a look now and then whether to stop; where the trace `grows`, for want of memory
+        too."""
+        for position in positions:
+            yield position
             if position % POLL_EVERY == POLL_EVERY - 1:
                 self.poll()
-                self.machine.refuse_excess()
-        return made
+                if grows:
+                    self.machine.refuse_excess()
 
     def begin_load(
         self, code: Code, columns: list[Any], count: int, evidence: Any, bound: Global | None = None
@@ -353,9 +360,7 @@ class Model:
         return Rows(code, range(first, first + count), True)
 
     def _find_impossible(self, code: Code, first: int, count: int) -> None:
-        for row in range(first, first + count):
-            if row % POLL_EVERY == POLL_EVERY - 1:
-                self.poll()
+        for row in self.polled(range(first, first + count)):
             try:
                 refuse_impossible(self.trace, code, row)
             except VentureError as error:

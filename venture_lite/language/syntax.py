@@ -115,6 +115,12 @@ class Directive:
     span: Span
     label: str | None = None
 
+    @property
+    def kind(self) -> str:
+        """The keyword, or `loop`."""
+        name = type(self).__name__
+        return {"ListDirectives": "list_directives", "GetLogScore": "get_logscore"}.get(name, name.lower())
+
 
 @dataclass(frozen=True, slots=True)
 class Assume(Directive):

@@ -11,8 +11,8 @@ import numpy as np
 
 from venture_lite.errors import ObservedAlready, Span, VentureError, nearest
 from venture_lite.interpreter.frozen import freeze_rows
-from venture_lite.interpreter.model import POLL_EVERY, Model, Rows
-from venture_lite.language.syntax import DirectiveReference
+from venture_lite.interpreter.model import Rows
+from venture_lite.language.syntax import Assume, Directive, DirectiveReference, Loop
 from venture_lite.session.chains import Chains
 from venture_lite.session.shapes import shapes_of
 from venture_lite.values import to_python
@@ -69,18 +69,27 @@ class Live:
     """A directive of the model: an assume, an observe, a predict, or a loop over data with the directives inside."""
 
     id: int
-    label: str | None
-    kind: str
-    span: Span
+    directive: Directive
     parts: list[LoopPart]
-    # what an assume binds
-    name: str | None = None
     # the run of a loop, pass by pass, in which it stands: its passes share their labels
     run: object = None
 
     @property
-    def text(self) -> str:
-        return self.span.text
+    def label(self) -> str | None:
+        return self.directive.label
+
+    @property
+    def span(self) -> Span:
+        return self.directive.span
+
+    @property
+    def name(self) -> str | None:
+        """What an assume binds."""
+        return self.directive.name if isinstance(self.directive, Assume) else None
+
+    @property
+    def is_loop(self) -> bool:
+        return isinstance(self.directive, Loop)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +144,10 @@ class Directory:
 
     def listed(self) -> list[dict[str, Any]]:
         """For a person: id, label, kind and text of each."""
-        return [{"id": live.id, "label": live.label, "directive": live.kind, "text": live.text} for live in self]
+        return [
+            {"id": live.id, "label": live.label, "directive": live.directive.kind, "text": live.span.text}
+            for live in self
+        ]
 
     def refuse_taken(self, labels: Sequence[str | None], span: Span, run: object = None) -> None:
         """Raises VentureError where a label names something already, but for other passes of the same loop."""
@@ -153,7 +165,7 @@ class Directory:
         for live in self:
             if live.label == label:
                 found.append(FoundDirective(live))
-            elif live.kind == "loop":
+            elif live.is_loop:
                 found.extend(FoundDirective(live, part) for part in live.parts if part.label == label)
         return found
 
@@ -167,7 +179,7 @@ class Directory:
         if found:
             return found
         for live in self:
-            if target == live.id or (live.kind == "assume" and live.name == target):
+            if target in (live.id, live.name):
                 return [FoundDirective(live)]
         known = [live.label for live in self] + [live.name for live in self]
         known.extend(part.label for live in self for part in live.parts)
@@ -215,14 +227,20 @@ class Directory:
 
     def value(self, live: Live) -> Any:
         """A directive's value; of a loop over data the number of its passes."""
-        if live.kind == "loop":
+        if live.is_loop:
             return max((len(part.left()) for part in live.parts), default=0)
         return self.chains.joined([values[0] for values in self._by_chain(live.parts[0])])
 
     def _by_chain(self, part: LoopPart) -> list[list[Any]]:
         """For each chain the values of the passes that are left."""
         chains = zip(self.chains.models, part.rows, strict=True)
-        return [[_present(model, rows, position) for position in part.left()] for model, rows in chains]
+        return [
+            [
+                to_python(model.read_result(rows.code, int(rows.rows[position])))
+                for position in model.polled(part.left())
+            ]
+            for model, rows in chains
+        ]
 
     # -------------------------------------------------------------------------------------------------- forget
 
@@ -230,18 +248,16 @@ class Directory:
         """Undo what a reference names, in every chain."""
         found = self.find(reference)
         for item in found:
-            if item.live.kind == "assume":
-                self._refuse_used(item.live, reference.span)
+            if item.live.name is not None:
+                self._refuse_used(item.live.name, item.live, reference.span)
         chosen = [(item, part, positions) for item in found for part, positions in _positions(item, reference)]
         if reference.positions and not any(positions for _, _, positions in chosen):
             wanted = " ".join(map(str, reference.positions))
             raise VentureError(f"the loop has no pass {wanted}", reference.span)
         for _, part, positions in reversed(chosen):
             for model, rows in zip(self.chains.models, part.rows, strict=True):
-                for position in reversed(positions):
+                for position in model.polled(reversed(positions)):
                     model.remove_row(rows, position)
-                    if position % POLL_EVERY == POLL_EVERY - 1:
-                        model.poll()
         self.chains.commit()
         self._let_go_of_setups()
         self.revision += 1
@@ -285,19 +301,11 @@ class Directory:
         for model in self.chains.models:
             model.kept.clear()
 
-    def _refuse_used(self, live: Live, span: Span) -> None:
-        assert live.name is not None
-        target = self.chains.models[0].trace.analyzer.globals[live.name]
+    def _refuse_used(self, name: str, live: Live, span: Span) -> None:
+        target = self.chains.models[0].trace.analyzer.globals[name]
         for other in self:
             if other is not live and any(target in part.rows[0].code.uses for part in other.parts if part.rows):
-                raise VentureError(f"{live.name} is used by {other.text}", span, "forget that directive first")
-
-
-def _present(model: Model, rows: Rows, position: int) -> Any:
-    """The value of one pass."""
-    if position % POLL_EVERY == POLL_EVERY - 1:
-        model.poll()
-    return to_python(model.read_result(rows.code, int(rows.rows[position])))
+                raise VentureError(f"{name} is used by {other.span.text}", span, "forget that directive first")
 
 
 def _positions(found: FoundDirective, reference: DirectiveReference) -> list[tuple[LoopPart, Sequence[int]]]:

@@ -90,9 +90,9 @@ def _groups(directory: Directory) -> list[_Group]:
         for part in live.parts:
             if part.passes is None:
                 continue
-            key = id(part.passes) if live.kind == "loop" else _pass_of(live, part.passes)
+            key = id(part.passes) if live.is_loop else _pass_of(live, part.passes)
             group = groups.setdefault(key, _Group(part.passes, live.span, []))
-            if live.kind != "loop" and (key, live.span) in written:
+            if not live.is_loop and (key, live.span) in written:
                 raise _repeated(group, 0)
             written.add((key, live.span))
             group.parts.append(part)

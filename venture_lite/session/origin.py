@@ -45,7 +45,7 @@ def _program(directory: Directory) -> str:
         place = (id(live.run), live.span.start)
         if live.run is None or place not in seen:
             seen.add(place)
-            lines.append(f"{live.label}: {live.text}" if live.label is not None else live.text)
+            lines.append(f"{live.label}: {live.span.text}" if live.label is not None else live.span.text)
     return "\n".join(lines)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,31 +23,19 @@ class DirectiveResult:
     """What one directive of a program gave."""
 
     directive: Directive
-    kind: str
-    label: str | None
-    # the expression's text, where the directive has one
-    expression: str | None
     value: Any
-    line: int
     # the variables of the loops around it that run pass by pass, outermost first
     passes: tuple[tuple[str, int], ...] = ()
 
+    @property
+    def expression(self) -> str | None:
+        """The expression's text, where the directive has one."""
+        expression: Expression | None = getattr(self.directive, "expression", None)
+        return None if expression is None else " ".join(expression.span.text.split())
 
-def result_of(directive: Directive, value: Any, passes: Mapping[str, int] | None = None) -> DirectiveResult:
-    """A directive's value, with what a report tells of the directive."""
-    expression = getattr(directive, "expression", None)
-    return DirectiveResult(
-        directive,
-        _KIND.get(type(directive), type(directive).__name__.lower()),
-        directive.label,
-        " ".join(expression.span.text.split()) if expression is not None else None,
-        value,
-        directive.span.line,
-        tuple((passes or {}).items()),
-    )
-
-
-_KIND = {syntax.ListDirectives: "list_directives", syntax.GetLogScore: "get_logscore"}
+    @property
+    def line(self) -> int:
+        return self.directive.span.line
 
 
 def expression_of(text: str) -> Expression:

@@ -11,7 +11,7 @@ import numpy as np
 
 from venture_lite.errors import ParameterError, VentureError
 from venture_lite.interpreter.evidence import NO_EVIDENCE
-from venture_lite.interpreter.model import POLL_EVERY, Model, Rows
+from venture_lite.interpreter.model import Model, Rows
 from venture_lite.language import syntax
 from venture_lite.language.collector import collector_paused
 from venture_lite.language.syntax import Expression, Literal, Parameter, Quote
@@ -204,11 +204,9 @@ def _read_predictions(model: Model, rows: Rows) -> None:
     """A prediction that is computed when it is read is read once, so that what is wrong with it is told now."""
     if rows.observed or rows.code.result_slot >= 0:
         return
-    for position, row in enumerate(rows.rows):
-        if position % POLL_EVERY == POLL_EVERY - 1:
-            model.poll()
+    for position in model.polled(range(len(rows.rows))):
         try:
-            model.read_result(rows.code, int(row))
+            model.read_result(rows.code, int(rows.rows[position]))
         except VentureError as error:
             error.position = position
             raise
@@ -226,10 +224,7 @@ def _load_prepared(model: Model, prepared: list[_Prepared]) -> list[Rows]:
             return made
         # one pass after another, so that the data of a pass stand together
         made = [model.begin_load(*item.arguments()) for item in prepared]
-        for position in range(counts.pop() if counts else 0):
-            if position % POLL_EVERY == POLL_EVERY - 1:
-                model.poll()
-                model.machine.refuse_excess()
+        for position in model.polled(range(counts.pop() if counts else 0), grows=True):
             for item, rows in zip(prepared, made, strict=True):
                 try:
                     model.load_one(rows, item.evidence, position)
@@ -261,9 +256,7 @@ def _evidence(chains: Chains, leaf: LoopLeaf, given: Given) -> Any:
         case Literal() | Quote() | Parameter():
             return [from_python(evaluator(chains, given).constant(value))] * leaf.count
     found = []
-    for position in range(leaf.count):
-        if position % POLL_EVERY == POLL_EVERY - 1:
-            chains.poll()
+    for position in chains.models[0].polled(range(leaf.count)):
         passes = {name: int(column[position]) for name, column in leaf.variables.items()}
         try:
             found.append(from_python(evaluator(chains, Given(given.parameters, passes)).constant(value)))

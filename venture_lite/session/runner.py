@@ -29,7 +29,6 @@ from venture_lite.session.programs import (
     assumed_names,
     only_rows,
     refused_in_loop,
-    result_of,
 )
 from venture_lite.trace.runtime import Exchangeable
 from venture_lite.values import to_python
@@ -73,7 +72,7 @@ class Runner:
 
         def run(directive: Directive, given: Given) -> None:
             with self.chains.interruption.delivered():
-                on_value(result_of(directive, self._run_one(directive, given)))
+                on_value(DirectiveResult(directive, self._run_one(directive, given)))
 
         before, self._on_part = self._on_part, on_part
         try:
@@ -191,7 +190,8 @@ class Runner:
         except BaseException as error:
             if isinstance(draws := getattr(error, "draws", None), Draws):
                 draws.origin = origin
-                error.unfinished = result_of(directive, draws, given.passes)  # type: ignore[attr-defined]
+                unfinished = DirectiveResult(directive, draws, tuple(given.passes.items()))
+                error.unfinished = unfinished  # type: ignore[attr-defined]
             raise
         if isinstance(value, Draws):
             value.origin = origin
@@ -219,7 +219,7 @@ class Runner:
         # what is itself made of parts has told them already
         has_parts = isinstance(directive, (syntax.Loop, syntax.Load)) and isinstance(value, list)
         if self._on_part is not None and not has_parts:
-            self._on_part(result_of(directive, value, given.passes))
+            self._on_part(DirectiveResult(directive, value, tuple(given.passes.items())))
         return value
 
     def _clear(self) -> None:
@@ -243,14 +243,7 @@ class Runner:
                 target.lambda_form = inlinable(filled, directive.name)
                 targets.append(target)
             made = rows.load_assume(self.chains, directive, given, targets)
-            live = Live(
-                self.directory.next_id,
-                directive.label,
-                "assume",
-                directive.span,
-                [LoopPart(None, made)],
-                directive.name,
-            )
+            live = Live(self.directory.next_id, directive, [LoopPart(None, made)])
             value = self.directory.value(live)
         except BaseException:
             for analyzer in analyzers[: len(targets)]:
@@ -269,13 +262,10 @@ class Runner:
 
     def _leaf(self, directive: syntax.Observe | syntax.Predict, given: Given) -> Any:
         self.directory.refuse_taken([directive.label], directive.span, given.run)
-        kind = "observe" if isinstance(directive, syntax.Observe) else "predict"
-        live = Live(
-            self.directory.next_id, directive.label, kind, directive.span, [LoopPart(directive.label)], run=given.run
-        )
+        live = Live(self.directory.next_id, directive, [LoopPart(directive.label)], given.run)
         with self.directory.naming_the_first():
             rows.load_leaf(self.chains, live, directive, given)
-        if kind == "predict":
+        if isinstance(directive, syntax.Predict):
             value = self.directory.value(live)
         else:
             models = zip(self.chains.models, live.parts[0].rows, strict=True)
@@ -287,7 +277,7 @@ class Runner:
     def _loop(self, loop: syntax.Loop, given: Given) -> Any:
         if only_rows(loop):
             self.directory.refuse_taken([item.label for item in flattened([loop])], loop.span, given.run)
-            live = Live(self.directory.next_id, loop.label, "loop", loop.span, [], run=given.run)
+            live = Live(self.directory.next_id, loop, [], given.run)
             with self.directory.naming_the_first():
                 rows.load_loop(self.chains, live, loop, given)
             value = self.directory.value(live)

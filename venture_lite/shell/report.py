@@ -66,8 +66,9 @@ class RunReport:
             value = None
         elif isinstance(result.directive, syntax.Load):
             value = len(value)
-        by_chain = chains > 1 and result.kind in BY_CHAIN and isinstance(value, list) and len(value) == chains
-        return cls(result.kind, result.label, result.expression, portable(value), result.line, by_chain, result.passes)
+        kind, label = result.directive.kind, result.directive.label
+        by_chain = chains > 1 and kind in BY_CHAIN and isinstance(value, list) and len(value) == chains
+        return cls(kind, label, result.expression, portable(value), result.line, by_chain, result.passes)
 
     @classmethod
     def merge(cls, reports: Sequence[RunReport | None]) -> RunReport:

@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from itertools import chain
 
+from venture_lite.checker import known
 from venture_lite.checker.findings import Findings
-from venture_lite.checker.known import (
-    ANONYMOUS,
-    Certain,
-    Computed,
-    Known,
-    Primitive,
-    RandomValue,
-    WrittenLambda,
-    primitive,
-    refuse_count,
-    refuse_memo,
-    value_of_call,
-)
+from venture_lite.checker.known import Certain, Computed, Known, Primitive, RandomValue, WrittenLambda
 from venture_lite.checker.names import Names
 from venture_lite.checker.parameters import NeededParameters
 from venture_lite.errors import ArgumentError, Span, VentureError
@@ -30,26 +21,16 @@ from venture_lite.session.standard import prelude
 from venture_lite.values import from_python
 
 
+@dataclass(frozen=True, slots=True)
 class CheckedScope:
     """The local names around a piece of text, innermost first."""
 
-    __slots__ = ("in_procedure", "names", "parent")
+    names: ChainMap[str, Known]
+    # whether the text is evaluated when a procedure is called, and not at once
+    in_procedure: bool = False
 
-    def __init__(self, names: dict[str, Known], parent: CheckedScope | None = None, in_procedure: bool = False) -> None:
-        self.names = names
-        self.parent = parent
-        # whether the text is evaluated when a procedure is called, and not at once
-        self.in_procedure: bool = in_procedure or (parent is not None and parent.in_procedure)
-
-    def holder(self, name: str) -> CheckedScope | None:
-        """The scope that binds a name, if one does."""
-        scope: CheckedScope | None = self
-        while scope is not None and name not in scope.names:
-            scope = scope.parent
-        return scope
-
-    def visible(self) -> list[str]:
-        return [*self.names, *(self.parent.visible() if self.parent else ())]
+    def inner(self, names: dict[str, Known], in_procedure: bool = False) -> CheckedScope:
+        return CheckedScope(self.names.new_child(names), self.in_procedure or in_procedure)
 
 
 class Expressions:
@@ -78,20 +59,16 @@ class Expressions:
             case Parameter():
                 return self.parameters.read(item)
             case Form(items=()):
-                self._tell(
-                    ArgumentError("an empty form calls nothing", hint="write (procedure argument ...)"), item.span
-                )
-            case Form(items=(Name(name=head), *_)) if head in FORMS and scope.holder(head) is None:
+                hint = "write (procedure argument ...)"
+                self.findings.error(ArgumentError("an empty form calls nothing", hint=hint), item.span)
+            case Form(items=(Name(name=head), *_)) if head in FORMS and head not in scope.names:
                 try:
                     return FORMS[head](self, item, scope)
                 except VentureError as refused:
-                    self._tell(refused, item.span)
+                    self.findings.error(refused, item.span)
             case Form():
                 return self._call(item, scope)
         return None
-
-    def _tell(self, error: VentureError, span: Span) -> None:
-        self.findings.error(error, span)
 
     def body(self, items: tuple[Expression, ...], scope: CheckedScope, span: Span) -> Known:
         """Several expressions in order; the value is the last one's."""
@@ -104,17 +81,16 @@ class Expressions:
 
     def _name(self, item: Name, scope: CheckedScope) -> Known:
         names, name = self.names, item.name
-        holder = scope.holder(name)
-        if holder is not None:
-            return holder.names[name]
+        if name in scope.names:
+            return scope.names[name]
         self.used.add(name)
         if name == self.defining and not scope.in_procedure:
-            self._tell(VentureError(f"{name} is used before it has a value"), item.span)
+            self.findings.error(VentureError(f"{name} is used before it has a value"), item.span)
         elif name in names.globals:
             return names.globals[name]
         elif name in names.registered:
             return None
-        elif record := primitive(name):
+        elif record := known.primitive(name):
             return record
         elif name in STANDARD_NAMES:
             return _standard(name)
@@ -126,14 +102,12 @@ class Expressions:
 
     def _unknown(self, item: Name, scope: CheckedScope) -> None:
         names = self.names
-        error = unknown_name(
-            item, [*scope.visible(), *names.globals, *names.registered, *STANDARD_NAMES], names.defined
-        )
+        visible = chain(*scope.names.maps, names.globals, names.registered, STANDARD_NAMES)
+        error = unknown_name(item, list(visible), names.defined)
         if item.name in names.coming:
-            error.hint = (
-                f"{item.name} is assumed at {names.coming[item.name][1].place()}; its name is known from there on"
-            )
-        self._tell(error, item.span)
+            place = names.coming[item.name][1].place()
+            error.hint = f"{item.name} is assumed at {place}; its name is known from there on"
+        self.findings.error(error, item.span)
 
     def _call(self, form: Form, scope: CheckedScope) -> Known:
         head, *rest = form.items
@@ -142,10 +116,10 @@ class Expressions:
         spans = tuple([item.span for item in rest])
         try:
             if not self.never_taken or isinstance(called, Primitive):
-                refuse_count(called, head.span.text, len(rest), form.span)
-            return None if self.never_taken else value_of_call(called, arguments, spans, form.span)
+                known.refuse_count(called, head.span.text, len(rest), form.span)
+            return None if self.never_taken else known.value_of_call(called, arguments, spans, form.span)
         except VentureError as error:
-            self._tell(error, form.span)
+            self.findings.error(error, form.span)
             return None
 
     def branch(self, item: Expression, scope: CheckedScope, taken: bool) -> Known:
@@ -169,14 +143,14 @@ def _standard(name: str) -> Known:
 
 def _lambda(checker: Expressions, form: Form, scope: CheckedScope) -> Known:
     _, names, body = forms.lambda_parts(form)
-    checker.body(body, CheckedScope(dict.fromkeys(names), scope, in_procedure=True), form.span)
-    return WrittenLambda(ANONYMOUS, len(names))
+    checker.body(body, scope.inner(dict.fromkeys(names), in_procedure=True), form.span)
+    return WrittenLambda(known.ANONYMOUS, len(names))
 
 
 def _mem(checker: Expressions, form: Form, scope: CheckedScope) -> Known:
     part = forms.mem_part(form)
     operator = checker.check(part, scope)
-    refuse_memo(operator, form.span)
+    known.refuse_memo(operator, form.span)
     return replace(operator, memoized=True) if isinstance(operator, WrittenLambda) else None
 
 
@@ -205,33 +179,24 @@ def _sugar(checker: Expressions, form: Form, scope: CheckedScope) -> Known:
     return checker.check(forms.SUGAR[head.name](form), scope)
 
 
-def _begin(checker: Expressions, form: Form, scope: CheckedScope) -> Known:
-    return checker.body(form.items[1:], scope, form.span)
-
-
 def _let(checker: Expressions, form: Form, scope: CheckedScope) -> Known:
     pairs, body = forms.let_parts(form)
     for name, value in pairs:
-        scope = CheckedScope({name.name: checker.check(value, scope)}, scope)
+        scope = scope.inner({name.name: checker.check(value, scope)})
     return checker.body(body, scope, form.span)
 
 
 def _letrec(checker: Expressions, form: Form, scope: CheckedScope) -> Known:
     """Procedures see themselves and each other; other values see what was bound before them."""
     pairs, body = forms.let_parts(form)
-    inner = CheckedScope({}, scope)
     procedures = {name.name: value for name, value in pairs if forms.procedure_text(value) is not None}
-    inner.names.update(dict.fromkeys(procedures))
+    inner = scope.inner(dict.fromkeys(procedures))
     for name, value in pairs:
         if name.name not in procedures:
             inner.names[name.name] = checker.check(value, inner)
     for bound, value in procedures.items():
         inner.names[bound] = checker.check(value, inner)
     return checker.body(body, inner, form.span)
-
-
-def _quote(checker: Expressions, form: Form, scope: CheckedScope) -> Known:
-    return Certain(forms.quoted(form))
 
 
 def _scope_include(checker: Expressions, form: Form, scope: CheckedScope) -> Known:
@@ -249,10 +214,10 @@ FORMS: dict[str, Callable[[Expressions, Form, CheckedScope], Known]] = {
     "mem": _mem,
     "if": _if,
     **dict.fromkeys(forms.SUGAR, _sugar),
-    "begin": _begin,
+    "begin": lambda checker, form, scope: checker.body(form.items[1:], scope, form.span),
     "let": _let,
     "letrec": _letrec,
-    "quote": _quote,
+    "quote": lambda checker, form, scope: Certain(forms.quoted(form)),
     "scope_include": _scope_include,
     "tag": _scope_include,
 }

@@ -26,19 +26,14 @@ class Diagnostic:
 
     def as_dict(self) -> dict[str, Any]:
         """For editors: lines and columns count characters from 1, the end is the place just behind."""
-        (line, column), (end_line, end_column) = (
-            self.span.source.line_and_column(offset) for offset in (self.span.start, self.span.end)
-        )
-        return {
-            "file": self.span.source.name,
-            "line": line,
-            "column": column,
-            "end_line": end_line,
-            "end_column": end_column,
-            "severity": self.severity,
-            "message": self.message,
-            "hint": self.hint,
-        }
+        end_line, end_column = self.span.source.line_and_column(self.span.end)
+        end = {"end_line": end_line, "end_column": end_column}
+        return {**_place(self.span), **end, "severity": self.severity, "message": self.message, "hint": self.hint}
+
+
+def _place(span: Span) -> dict[str, Any]:
+    line, column = span.source.line_and_column(span.start)
+    return {"file": span.source.name, "line": line, "column": column}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +55,7 @@ class Checked:
 
     def as_dicts(self) -> list[dict[str, Any]]:
         """For editors: one for each diagnostic, and a last one with the parameters and the totals."""
-        parameters = [
-            {"name": name, "uses": [dict(zip(("file", "line", "column"), _place(span), strict=True)) for span in spans]}
-            for name, spans in self.parameters.items()
-        ]
+        parameters = [{"name": name, "uses": list(map(_place, spans))} for name, spans in self.parameters.items()]
         totals = {"parameters": parameters, "errors": self.count("error"), "warnings": self.count("warning")}
         return [*(diagnostic.as_dict() for diagnostic in self.diagnostics), totals]
 
@@ -78,10 +70,6 @@ class Checked:
 
 def _counted(count: int, noun: str) -> str:
     return f"{count or 'no'} {noun}{'' if count == 1 else 's'}"
-
-
-def _place(span: Span) -> tuple[str, int, int]:
-    return span.source.name, *span.source.line_and_column(span.start)
 
 
 def _places(spans: tuple[Span, ...], shown: int = 3) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Callable
+from math import inf
 
 from venture_lite.checker.expressions import CheckedScope, Expressions
 from venture_lite.checker.known import Certain, Computed, Known, Primitive, RandomValue, refuse_count, value_of_call
@@ -17,7 +19,7 @@ from venture_lite.language.syntax import Expression, Form, Literal, Name, Parame
 from venture_lite.procedures import registry
 from venture_lite.procedures.record import Deterministic
 from venture_lite.program.forms import if_parts, scope_name, truth
-from venture_lite.values import Symbol, from_python, show
+from venture_lite.values import Symbol, show
 
 SELECTORS = ("one", "all", "each", "ordered")
 
@@ -60,12 +62,8 @@ class Inference:
     def value(self, item: Expression) -> Known:
         """An expression that is evaluated outside the model."""
         match item:
-            case Literal(value=value):
-                return Certain(from_python(value))
-            case Quote(value=value):
-                return Certain(value)
-            case Parameter():
-                return self.parameters.read(item)
+            case Literal() | Quote() | Parameter():
+                return self.expressions.check(item, self.loop_scope())
             case Name():
                 return self._name(item)
             case Form(items=(Name(name="if"), *_)):
@@ -121,26 +119,25 @@ class Inference:
 
     def action(self, item: Expression) -> None:
         """An action, and all inside it."""
-        if not isinstance(item, Form) or not item.items or not isinstance(item.items[0], Name):
-            self._tell(ArgumentError("an inference action is written (action argument ...)"), item)
-            return
-        head, *arguments = item.items
-        assert isinstance(head, Name)
-        action = ACTIONS.get(head.name)
-        if action is None:
-            hint = suggestion(head.name, [*ACTIONS, *EXAMPLES], EXAMPLES)
-            self._tell(NameUnknown(f"unknown inference action {head.name}", hint=hint), head)
-            return
+        match item:
+            case Form(items=(Name(name=name), *arguments)) if name in ACTIONS:
+                pass
+            case Form(items=(Name(name=name) as head, *_)):
+                hint = suggestion(name, [*ACTIONS, *EXAMPLES], EXAMPLES)
+                self._tell(NameUnknown(f"unknown inference action {name}", hint=hint), head)
+                return
+            case _:
+                self._tell(ArgumentError("an inference action is written (action argument ...)"), item)
+                return
         try:
-            found = action.read(item)
+            found = ACTIONS[name].read(item)
         except ArgumentError as error:
             self._tell(error, item)
             self._inner_actions(arguments)
             return
         for role, argument in found.arguments:
-            check = ROLES.get(role)
-            if check is not None:
-                check(self, argument)
+            if role in ROLES:
+                ROLES[role](self, argument)
         self._block_of_default(dict(found.arguments))
 
     def _inner_actions(self, arguments: list[Expression]) -> None:
@@ -198,18 +195,15 @@ class Inference:
         self._tell(VentureError(f"the scope default has no block {block.span.text}", hint=hint), block)
 
     def count(self, item: Expression) -> None:
-        value = self.value(item)
-        if isinstance(value, Certain):
-            number = value.value
-            if not isinstance(number, (int, float)) or number != number // 1 or number < 0:
-                self._tell(ArgumentError(f"a whole number, 0 or more, is needed here, got {show(number)}"), item)
+        self._number(item, lambda number: number == number // 1 >= 0, "a whole number, 0 or more, is needed here")
 
     def weight(self, item: Expression) -> None:
+        self._number(item, lambda weight: 0 <= weight < inf, "a weight must be a number that is not negative")
+
+    def _number(self, item: Expression, is_right: Callable[[float], bool], needed: str) -> None:
         value = self.value(item)
-        if isinstance(value, Certain):
-            weight = value.value
-            if not isinstance(weight, (int, float)) or not 0 <= weight < float("inf"):
-                self._tell(ArgumentError(f"a weight must be a number that is not negative, got {show(weight)}"), item)
+        if isinstance(value, Certain) and not (isinstance(value.value, (int, float)) and is_right(value.value)):
+            self._tell(ArgumentError(f"{needed}, got {show(value.value)}"), item)
 
     def sampled(self, item: Expression) -> None:
         """An expression of the model, which may be labelled."""
@@ -230,10 +224,10 @@ class Inference:
 
     def _of_model(self, item: Expression) -> Known:
         """An expression of the model that inference hands over, with the names that `define` binds filled in."""
-        return self.expressions.check(item, CheckedScope(dict(self.names.defined), self.loop_scope()))
+        return self.expressions.check(item, self.loop_scope().inner(dict(self.names.defined)))
 
     def loop_scope(self) -> CheckedScope:
-        return CheckedScope(dict.fromkeys(self.parameters.variables, Computed()))
+        return CheckedScope(ChainMap(dict.fromkeys(self.parameters.variables, Computed())))
 
     def label(self, item: Expression) -> None:
         with self.findings.told(item.span):

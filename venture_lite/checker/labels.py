@@ -114,10 +114,3 @@ class Labels:
         if directive is entry.directive:
             entry.uses = frozenset()
         return entry.name
-
-    def clear(self) -> None:
-        self.entries.clear()
-        self._by_label.clear()
-        self._by_name.clear()
-        self._next = 1
-        self.uncertain = False

@@ -67,27 +67,25 @@ class ProgramCheck:
             self.findings.error(LimitError("the expression is nested too deeply", hint=hint), directive.span)
         self.names.scopes.update(name for name, _ in tags_of(directive))
         self.unmoved.enter(directive)
-        if (
-            isinstance(directive, (syntax.Infer, syntax.Loop))
-            and not self.inference.in_loop
-            and not self.names.incomplete
-        ):
-            lines = self.unmoved.find(directive)
-            # an inference that is refused says nothing of what it was meant to move
-            for line in lines if self.findings.errors == errors else ():
-                self.findings.warn(line, directive.span)
+        if self.inference.in_loop or self.names.incomplete:
+            return
+        lines = self.unmoved.find(directive) if isinstance(directive, (syntax.Infer, syntax.Loop)) else ()
+        # an inference that is refused says nothing of what it was meant to move
+        for line in lines if self.findings.errors == errors else ():
+            self.findings.warn(line, directive.span)
 
     def _dispatch(self, directive: Directive) -> None:
         match directive:
             case syntax.Assume():
                 self._assume(directive)
-            case syntax.Observe(expression=expression):
-                self._observe(directive)
-                self._enter(directive)
-                self._tell_uses(self.label_uses.look(expression, self.parameters.variables))
-            case syntax.Predict(expression=expression):
-                self._model(expression)
-                self._enter(directive)
+            case syntax.Observe(expression=expression) | syntax.Predict(expression=expression):
+                if isinstance(directive, syntax.Observe):
+                    self._observe(directive)
+                else:
+                    self._model(expression)
+                # loops enter their directives themselves
+                if not self.parameters.variables:
+                    self.labels.enter(directive, self.expressions.used)
                 self._tell_uses(self.label_uses.look(expression, self.parameters.variables))
             case syntax.Sample(expression=expression):
                 self._model(expression)
@@ -105,7 +103,7 @@ class ProgramCheck:
                 self._load(path, span)
             case syntax.Clear():
                 self.names.clear()
-                self.labels.clear()
+                self.labels = Labels()
                 self.label_uses = LabelUses()
                 self.unmoved = Unmoved()
             case (
@@ -118,11 +116,6 @@ class ProgramCheck:
     def _tell_uses(self, found: list[LabelUse]) -> None:
         for use in found:
             self.findings.warn(use.message, use.span, use.hint)
-
-    def _enter(self, directive: Directive) -> None:
-        """Loops enter their directives themselves."""
-        if not self.parameters.variables:
-            self.labels.enter(directive, self.expressions.used)
 
     def _model(self, expression: Expression) -> Known:
         return self.expressions.check(expression, self.inference.loop_scope())
@@ -203,12 +196,10 @@ class ProgramCheck:
             return
         match directive:
             case syntax.Forget():
-                name = self.labels.forget(reference)
-                if name is not None:
+                if (name := self.labels.forget(reference)) is not None:
                     self.names.unbind(name)
             case syntax.Freeze():
-                name = self.labels.freeze(reference)
-                if name is not None:
+                if (name := self.labels.freeze(reference)) is not None:
                     self._freeze(name, reference)
             case _:
                 self.labels.find(reference)

@@ -19,24 +19,8 @@ from venture_lite.draws.presentation import cut
 from venture_lite.errors import VentureError
 from venture_lite.inference.actions import ACTIONS
 from venture_lite.inference.watch import unmoved_line
-from venture_lite.language.syntax import (
-    Assume,
-    Directive,
-    Expression,
-    Force,
-    Forget,
-    Form,
-    Freeze,
-    Infer,
-    Literal,
-    Loop,
-    Name,
-    Observe,
-    Predict,
-    Quote,
-    flattened,
-    walked,
-)
+from venture_lite.language import syntax
+from venture_lite.language.syntax import Directive, Expression, Form, Literal, Name, Quote, flattened, walked
 from venture_lite.procedures import registry
 from venture_lite.procedures.record import Maker, Random
 from venture_lite.program import forms
@@ -89,23 +73,23 @@ class Unmoved:
     def enter(self, directive: Directive) -> None:
         """A directive that changes what stands."""
         match directive:
-            case Assume(name=name, expression=expression):
+            case syntax.Assume(name=name, expression=expression):
                 if name in self._awaited or name in self._made:
                     self._reached.clear()
                 self._made[name] = self._of(name, expression)
-            case Predict(expression=expression):
+            case syntax.Predict(expression=expression):
                 self._predicted.append(self._of("", expression))
-            case Observe(expression=expression):
+            case syntax.Observe(expression=expression):
                 self._observed.append(expression)
-            case Force(expression=expression):
+            case syntax.Force(expression=expression):
                 self._held |= self._values(expression)
-            case Forget() | Freeze():
+            case syntax.Forget() | syntax.Freeze():
                 self.uncertain = True
 
-    def find(self, directive: Infer | Loop) -> list[str]:
+    def find(self, directive: syntax.Infer | syntax.Loop) -> list[str]:
         """What an inference, or a loop with inferences in its passes, leaves unmoved: a line for each name."""
-        infers = [item for item in flattened([directive]) if isinstance(item, Infer)]
-        in_loop = isinstance(directive, Loop)
+        infers = [item for item in flattened([directive]) if isinstance(item, syntax.Infer)]
+        in_loop = isinstance(directive, syntax.Loop)
         collected = [item for infer in infers for item in _collected(infer.expression, in_loop)]
         if self.uncertain or not collected:
             return []

@@ -27,6 +27,7 @@ def to_datatree(draws: Draws) -> DataTree:
     - attributes: seed, version, the program's directives and the inference program.
     """
     from arviz_base import from_dict
+    from xarray import DataTree
 
     from venture_lite import __version__
 
@@ -34,7 +35,7 @@ def to_datatree(draws: Draws) -> DataTree:
     groups |= _by_length(draws.adaptation(), "warmup_posterior")
     tree: DataTree = from_dict(groups, coords=_chain_numbers(draws, groups), save_warmup=True, check_conventions=False)
     if draws.statistics:
-        tree["sample_stats"] = _tree_of(_kernels(draws))
+        tree["sample_stats"] = DataTree(_kernels(draws))
     origin = draws.origin
     if origin is not None:
         observed = {_key(name): values for name, values in origin.observed.items()}
@@ -76,12 +77,6 @@ def _without_truth(values: np.ndarray) -> np.ndarray:
 
 def _key(name: str) -> str:
     return name.replace("/", "\N{DIVISION SIGN}")
-
-
-def _tree_of(dataset: Dataset) -> DataTree:
-    from xarray import DataTree
-
-    return DataTree(dataset)
 
 
 def _kernels(draws: Draws) -> Dataset:

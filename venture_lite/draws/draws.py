@@ -7,6 +7,7 @@ copy of what the trace held. How the draws are summed up is in `summary.py`, how
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -55,7 +56,7 @@ class DrawsBuilder:
     __slots__ = ("_adapting", "_adding", "adapting", "could_move", "plotted", "statistics", "values")
 
     def __init__(self) -> None:
-        self.values: dict[str, list[Any]] = {}
+        self.values: defaultdict[str, list[Any]] = defaultdict(list)
         # by variable how many of its first draws were made while a kernel still adapted
         self.adapting: dict[str, int] = {}
         # what adapts now
@@ -65,14 +66,12 @@ class DrawsBuilder:
         # whether some variables of one `collect` have their draw already, and others not yet
         self._adding = False
         # what `plot` keeps, apart from the draws
-        self.plotted: dict[str, list[Any]] = {}
+        self.plotted: defaultdict[str, list[Any]] = defaultdict(list)
         self.statistics: list[KernelStatistics] = []
 
     def add(self, name: str, value: Any) -> None:
         """One more draw of a variable; `value` is a value of the language, and values never change in place."""
-        column = self.values.get(name)
-        if column is None:
-            column = self.values[name] = []
+        column = self.values[name]
         column.append(value)
         if self._adapting:
             self.adapting[name] = len(column)
@@ -93,10 +92,7 @@ class DrawsBuilder:
 
     def mark(self, kernel: Hashable, is_adapting: bool) -> None:
         """Whether a kernel's last transition adapted: draws are marked while one did."""
-        if is_adapting:
-            self._adapting.add(kernel)
-        else:
-            self._adapting.discard(kernel)
+        (self._adapting.add if is_adapting else self._adapting.discard)(kernel)
 
     def mark_earlier(self) -> None:
         """A kernel has moved the chain to where it will stay: what was drawn before counts as adaptation."""
@@ -106,7 +102,7 @@ class DrawsBuilder:
     def add_plotted(self, draws: Sequence[tuple[str, Any]]) -> None:
         """One more draw of several variables for their pictures."""
         for name, value in draws:
-            self.plotted.setdefault(name, []).append(value)
+            self.plotted[name].append(value)
 
     def finish(self) -> Draws:
         """The draws so far, as a set with one chain."""
@@ -192,16 +188,8 @@ class Draws(Mapping[str, np.ndarray]):
 
     def _like(self, chains: Sequence[Mapping[str, np.ndarray]], **changed: Any) -> Draws:
         """Other draws of the same inference; `changed` are the arguments that differ."""
-        kept = {
-            "statistics": self.statistics,
-            "plotted": self.plotted,
-            "origin": self.origin,
-            "adapting": self.adapting,
-            "could_move": self.could_move,
-            "held": self.held,
-            "numbers": self.numbers,
-        }
-        return Draws(chains, **{**kept, **changed})
+        shared = ("statistics", "plotted", "origin", "adapting", "could_move", "held", "numbers")
+        return Draws(chains, **{name: getattr(self, name) for name in shared} | changed)
 
     def evened(self) -> tuple[Draws, Draws]:
         """Draws whose chains differ in length, as an interruption leaves them, as two sets: even chains, and the rest.
@@ -258,17 +246,14 @@ class Draws(Mapping[str, np.ndarray]):
 
     def lengths(self) -> dict[int, int]:
         """How many draws each chain has of its longest variable, by the chain's number; chains without any left out."""
-        counts = {
-            number: max(map(len, chain.values()), default=0)
-            for number, chain in zip(self.numbers, self._chains, strict=True)
-        }
-        return {number: count for number, count in counts.items() if count}
+        counts = [max(map(len, chain.values()), default=0) for chain in self._chains]
+        return {number: count for number, count in zip(self.numbers, counts, strict=True) if count}
 
     def converted(self, convert: Callable[[Any], Any]) -> Draws:
         """The draws with another object in place of each value of a variable that is not numeric."""
 
         def plain(values: np.ndarray) -> np.ndarray:
-            return _object_array([convert(value) for value in values]) if values.dtype == object else values
+            return object_array([convert(value) for value in values]) if values.dtype == object else values
 
         chains = [{name: plain(values) for name, values in chain.items()} for chain in self._chains]
         plotted = self.plotted.converted(convert) if self.plotted is not None else None
@@ -371,8 +356,8 @@ def column_array(values: Sequence[Any]) -> np.ndarray:
     try:
         array = np.array(values)
     except (ValueError, OverflowError):  # ragged
-        return _object_array(values)
-    return array if array.dtype.kind in "biuf" else _object_array(values)
+        return object_array(values)
+    return array if array.dtype.kind in "biuf" else object_array(values)
 
 
 def joined_column(pieces: Sequence[np.ndarray]) -> np.ndarray:
@@ -382,7 +367,8 @@ def joined_column(pieces: Sequence[np.ndarray]) -> np.ndarray:
     return column_array([value for piece in pieces for value in piece.tolist()])
 
 
-def _object_array(values: Sequence[Any]) -> np.ndarray:
+def object_array(values: Sequence[Any] | np.ndarray) -> np.ndarray:
+    """The values as Python has them, one an entry."""
     array = np.empty(len(values), dtype=object)
     for position, value in enumerate(values):
         array[position] = to_python(value)
@@ -394,14 +380,6 @@ def _stack(chains: Sequence[np.ndarray]) -> np.ndarray:
     shapes = {chain.shape for chain in chains}
     if len(shapes) == 1 and len({chain.dtype == object for chain in chains}) == 1:
         return np.stack(chains)
-    lengths = {len(chain) for chain in chains}
-    if len(lengths) == 1:
-        joined = np.empty((len(chains), *lengths), dtype=object)
-        for row, chain in enumerate(chains):
-            for column, value in enumerate(chain):
-                joined[row, column] = value
-        return joined
-    ragged = np.empty(len(chains), dtype=object)
-    for row, chain in enumerate(chains):
-        ragged[row] = chain
-    return ragged
+    if len({len(chain) for chain in chains}) == 1:
+        return np.stack([object_array(chain) for chain in chains])
+    return object_array(chains)

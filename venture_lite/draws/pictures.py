@@ -85,12 +85,10 @@ def _draw(variable: PlottedVariable, left: Any, right: Any) -> None:
         right.set_axis_off()
         return
     for chain in variable.chains:
-        right.plot(np.arange(1, len(chain) + 1), chain.astype(np.float64), linewidth=0.6, marker=_marker(chain))
+        right.plot(
+            np.arange(1, len(chain) + 1), chain.astype(np.float64), linewidth=0.6, marker="o" if len(chain) == 1 else ""
+        )
     right.set_xlabel("draw", fontsize=8)
-
-
-def _marker(chain: np.ndarray) -> str:
-    return "o" if len(chain) == 1 else ""
 
 
 def _bars(variable: PlottedVariable, axis: Any) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from venture_lite.draws.draws import object_array
 from venture_lite.draws.presentation import counted, cut, number, present
 from venture_lite.draws.summary import coordinates
 
@@ -74,7 +75,7 @@ def variables_of(draws: Draws) -> tuple[list[PlottedVariable], list[str]]:
         chains = [chain for chain in draws.by_chain(name) if len(chain)]
         shapes = {chain.shape[1:] for chain in chains}
         if len(shapes) > 1:
-            chains, shapes = [_as_objects(chain) for chain in chains], {()}
+            chains, shapes = [object_array(chain) for chain in chains], {()}
         if not shapes:
             continue
         places = list(coordinates(name, shapes.pop()))
@@ -84,12 +85,6 @@ def variables_of(draws: Draws) -> tuple[list[PlottedVariable], list[str]]:
         if len(places) > COORDINATES_SHOWN:
             notes.append(f"{name}: {counted(len(places) - COORDINATES_SHOWN, 'more coordinate')} not shown")
     return found, notes
-
-
-def _as_objects(chain: np.ndarray) -> np.ndarray:
-    column = np.empty(len(chain), dtype=object)
-    column[:] = list(chain)
-    return column
 
 
 def needs_plain(encoding: str | None) -> bool:
@@ -152,17 +147,21 @@ def _continuous(variable: PlottedVariable, width: int, plain: bool, height: int)
     if low == high:
         return f"{title}, all {number(low)}"
     title += f", mean {number(float(values.mean()), DIGITS)}, sd {number(float(values.std(ddof=1)), DIGITS)}"
-    ends = number(low, DIGITS), number(high, DIGITS)
-    margin = max(map(len, ends))
-    columns = max(8, (width - margin - 6) // 2)
+    labels = _labels(low, high, height)
+    columns = max(8, (width - len(labels[0]) - 6) // 2)
     left = _histogram(values, low, high, columns, height, plain)
     right = _trace(chains, low, high, columns, height, plain)
     longest = max(map(len, chains))
-    left.append(_axis(*ends, columns))
+    left.append(_axis(number(low, DIGITS), number(high, DIGITS), columns))
     right.append(_axis("1", str(longest), columns))
-    labels = [ends[1].rjust(margin), *[" " * margin] * (height - 2), ends[0].rjust(margin), " " * margin]
     lines = [f"  {one}  {label} {other}".rstrip() for one, label, other in zip(left, labels, right, strict=True)]
     return "\n".join([cut(title, width), *lines])
+
+
+def _labels(low: float, high: float, height: int) -> list[str]:
+    """What stands beside the lines of a plot and its axis: the ends of the values."""
+    texts = [number(high, DIGITS), *[""] * (height - 2), number(low, DIGITS), ""]
+    return [text.rjust(max(map(len, texts))) for text in texts]
 
 
 def _axis(first: str, last: str, columns: int) -> str:
@@ -233,9 +232,7 @@ def _profile(name: str, vector: np.ndarray, width: int, plain: bool) -> str:
     if not len(finite) or finite.min() == finite.max():
         return f"{title}: {present(vector, width)}"
     low, high = float(finite.min()), float(finite.max())
-    ends = number(low, DIGITS), number(high, DIGITS)
-    margin = max(map(len, ends))
-    columns = max(8, width - margin - 3)
+    labels = _labels(low, high, HEIGHT)
+    columns = max(8, width - len(labels[0]) - 3)
     lines = [*_trace([finite], low, high, columns, HEIGHT, plain), _axis("0", str(len(vector) - 1), columns)]
-    labels = [ends[1].rjust(margin), *[" " * margin] * (HEIGHT - 2), ends[0].rjust(margin), " " * margin]
     return "\n".join([title, *(f"  {label} {line}".rstrip() for label, line in zip(labels, lines, strict=True))])

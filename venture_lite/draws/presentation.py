@@ -135,14 +135,10 @@ def _matrix(matrix: np.ndarray, width: int) -> str:
         if sum(widths) + 2 * len(widths) + 2 <= width:
             break
         columns = _places(matrix.shape[1], head - 1 or 1, min(TAIL, head - 1 or 1))
-    lines = ["  ".join(map(_right, line, widths)) for line in cells]
+    lines = ["  ".join(map(str.rjust, line, widths)) for line in cells]
     text = [f"{'[[' if place == 0 else ' ['}{line}]" for place, line in enumerate(lines)]
     size = f" ({' x '.join(map(str, matrix.shape))})" if None in (*rows, *columns) else ""
     return "\n".join(text) + "]" + size
-
-
-def _right(cell: str, width: int) -> str:
-    return cell.rjust(width)
 
 
 def _cell(matrix: np.ndarray, row: int | None, column: int | None) -> str:

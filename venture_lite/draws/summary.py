@@ -13,7 +13,7 @@ import numpy as np
 
 from venture_lite.draws import diagnostics
 from venture_lite.draws.kernel_summary import KernelRow, kernel_lines, kernel_rows, kernel_warnings
-from venture_lite.draws.presentation import cut
+from venture_lite.draws.presentation import cut, table
 
 if TYPE_CHECKING:
     from venture_lite.draws.draws import Draws
@@ -31,7 +31,16 @@ INTERVAL = (0.05, 0.95)
 # the column of the table with which diagnostics begin, and the least that is left of a name
 DIAGNOSTICS_BEGIN = 5
 SHORTEST_NAME = 8
-HEADER = ("variable", "mean", "sd", "5%", "95%", "ess_bulk", "ess_tail", "r_hat")
+# by the field of a row: what JSON calls it, its heading, and how it is printed
+COLUMNS = {
+    "mean": ("mean", "mean", ".4g"),
+    "sd": ("sd", "sd", ".4g"),
+    "low": ("q5", "5%", ".4g"),
+    "high": ("q95", "95%", ".4g"),
+    "ess_bulk": ("ess_bulk", "ess_bulk", ".0f"),
+    "ess_tail": ("ess_tail", "ess_tail", ".0f"),
+    "r_hat": ("r_hat", "r_hat", ".3f"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +86,23 @@ class Summary:
 
     def as_dict(self) -> dict[str, dict[str, float | None]]:
         """Plain numbers by coordinate, for JSON: `{"mu": {"mean": 9.99, ...}}`; None for what is undefined."""
-        return {row.name: {key: _or_none(value) for key, value in _columns(row).items()} for row in self.rows}
+
+        def known(value: float) -> float | None:
+            return value if math.isfinite(value) else None
+
+        return {
+            row.name: {key: known(getattr(row, field)) for field, (key, _, _) in COLUMNS.items()} for row in self.rows
+        }
 
     def cells(self) -> list[tuple[str, ...]]:
         """The header and a line for each coordinate that is printed."""
-        return [HEADER, *(_cells(row) for group in self._groups() for row in group[:COORDINATES_SHOWN])]
+        header = ("variable", *(heading for _, heading, _ in COLUMNS.values()))
+        shown = [row for group in self._groups() for row in group[:COORDINATES_SHOWN]]
+        forms = [(field, form) for field, (_, _, form) in COLUMNS.items()]
+        return [
+            header,
+            *((row.name, *(_cell(field, getattr(row, field), form) for field, form in forms)) for row in shown),
+        ]
 
     def notes(self) -> list[str]:
         """What the cells leave out, a line for each variable with more than twelve coordinates."""
@@ -130,13 +151,11 @@ class Summary:
 
 def _aligned(lines: list[tuple[str, ...]], width: int | None) -> list[str]:
     """Lines of cells in columns; names are cut as far as the width asks for, and a name can be."""
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     if width is not None:
-        widths[0] = min(widths[0], max(SHORTEST_NAME, width - sum(widths[1:]) - 2 * len(widths[1:])))
-    return [
-        "  ".join([cut(line[0], widths[0]).ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])]).rstrip()
-        for line in lines
-    ]
+        _, *others = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        room = max(SHORTEST_NAME, width - sum(others) - 2 * len(others))
+        lines = [(cut(name, room), *cells) for name, *cells in lines]
+    return table(lines[0], lines[1:], right=bool).split("\n")
 
 
 def summarize(draws: Draws) -> Summary:
@@ -213,21 +232,19 @@ def _still(draws: Draws, rows: tuple[SummaryRow, ...]) -> Iterator[str]:
     """
     everywhere = set(range(draws.chain_count))
     long = [row for row in rows if draws[row.variable].shape[1] >= diagnostics.FEWEST_DRAWS]
-    apart = [row for row in long if everywhere == set(row.still) and row.r_hat == math.inf]
+    still = [row for row in long if len(row.still) == draws.chain_count]
+    apart = [row for row in still if row.r_hat == math.inf]
     if apart:
         yield (
             f"{_named(apart)} never moved, at different values in different chains: their means and intervals say "
             "nothing; move what they depend on by other kernels"
         )
-    same = [
-        row for row in long
-        if everywhere == set(row.still) and row.r_hat != math.inf and _depend(draws, row, everywhere)
-    ]  # fmt: skip
+    same = [row for row in still if row.r_hat != math.inf and _depend(draws, row, everywhere)]
     if same:
         yield f"{_named(same)}: constant: certain, or never moved?"
     for chain in sorted(everywhere):
-        some = [row for row in long if chain in row.still and everywhere != set(row.still)]
-        some = [row for row in some if _depend(draws, row, {chain})]
+        moving = [row for row in long if len(row.still) < draws.chain_count]
+        some = [row for row in moving if chain in row.still and _depend(draws, row, {chain})]
         if some:
             yield f"{_named(some)}: constant in chain {chain}: certain, or never moved there?"
 
@@ -270,41 +287,9 @@ def _named(rows: list[SummaryRow], shown: int = 4) -> str:
     return ", ".join(names[:shown]) + (f" and {len(names) - shown} more" if len(names) > shown else "")
 
 
-def _columns(row: SummaryRow) -> dict[str, float]:
-    return {
-        "mean": row.mean,
-        "sd": row.sd,
-        "q5": row.low,
-        "q95": row.high,
-        "ess_bulk": row.ess_bulk,
-        "ess_tail": row.ess_tail,
-        "r_hat": row.r_hat,
-    }
-
-
-def _cells(row: SummaryRow) -> tuple[str, ...]:
-    numbers = [_number(value) for value in (row.mean, row.sd, row.low, row.high)]
-    return (row.name, *numbers, _count(row.ess_bulk), _count(row.ess_tail), _dash(_or_nan(row.r_hat), ".3f"))
-
-
-def _number(value: float) -> str:
-    return _dash(value, ".4g")
-
-
-def _count(value: float) -> str:
-    return _dash(value, ".0f")
-
-
-def _dash(value: float, form: str) -> str:
-    return "-" if math.isnan(value) else format(value, form)
-
-
-def _or_nan(value: float) -> float:
-    return value if math.isfinite(value) else math.nan
-
-
-def _or_none(value: float) -> float | None:
-    return value if math.isfinite(value) else None
+def _cell(field: str, value: float, form: str) -> str:
+    is_undefined = math.isnan(value) or (field == "r_hat" and math.isinf(value))
+    return "-" if is_undefined else format(value, form)
 
 
 def _note(rows: list[SummaryRow]) -> str:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from numbers import Real
 from typing import Any
@@ -221,6 +221,14 @@ def to_python(value: Any) -> Any:
         case Dictionary():
             return _python_dictionary(value)
     return value
+
+
+def object_array(values: Sequence[Any] | np.ndarray) -> np.ndarray:
+    """The values as a Python caller receives them, one an entry."""
+    array = np.empty(len(values), dtype=object)
+    for position, value in enumerate(values):
+        array[position] = to_python(value)
+    return array
 
 
 def _python_dictionary(value: Dictionary) -> dict[Any, Any]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from venture_lite.errors import nearest
-from venture_lite.values import to_python
+from venture_lite.values import object_array
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -365,14 +365,6 @@ def joined_column(pieces: Sequence[np.ndarray]) -> np.ndarray:
     if len({piece.shape[1:] for piece in pieces}) == 1 and all(piece.dtype != object for piece in pieces):
         return np.concatenate(pieces)
     return column_array([value for piece in pieces for value in piece.tolist()])
-
-
-def object_array(values: Sequence[Any] | np.ndarray) -> np.ndarray:
-    """The values as Python has them, one an entry."""
-    array = np.empty(len(values), dtype=object)
-    for position, value in enumerate(values):
-        array[position] = to_python(value)
-    return array
 
 
 def _stack(chains: Sequence[np.ndarray]) -> np.ndarray:

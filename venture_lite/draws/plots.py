@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from venture_lite.draws.draws import object_array
 from venture_lite.draws.presentation import counted, cut, number, present
 from venture_lite.draws.summary import coordinates
+from venture_lite.values import object_array
 
 if TYPE_CHECKING:
     from venture_lite.draws.draws import Draws

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from venture_lite.blocks import second
 from venture_lite.blocks.moving import BlockState, PassStep, RowKind, advance, weighed
 from venture_lite.errors import KernelError
 from venture_lite.interpreter.model import Model
@@ -202,6 +203,12 @@ class BlockDensity:
         with np.errstate(all="ignore"):
             total = weighed(self._backward)
         return Weight(self._state.impossible, float(total)), self._state.gradient.copy()
+
+    def hessian(self) -> np.ndarray | None:
+        """The second derivatives (D, D) of the log density in free coordinates, at the state that `present` or `put`
+        left; None where they do not go through all that depends on the block."""
+        self._look()
+        return second.hessian(self._state, self.size, self._moved, self._terms)
 
     def _look(self) -> None:
         if not self._views or any(column.view is not view for column, view in self._views):

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from venture_lite.blocks import linear_mode
+from venture_lite.blocks import linear_mode, second
 from venture_lite.blocks.curvature import hessian_by_differences, inverse_root, scaled
 from venture_lite.blocks.distributions import name_of, transform_of
 from venture_lite.blocks.linear import OTHERS, Linear, linear_predictor
@@ -126,7 +126,10 @@ class LinearBlock:
         """(D, D), choice by choice: their priors are independent."""
         found = np.zeros((self.size, self.size))
         for at, part in enumerate(self.parts):
-            found[part, part] = hessian_by_differences(partial(self.prior_slope, at), theta[part])
+            (record, arguments), shape = self.priors[at], self.shapes[at]
+            exact = second.of_value(record, theta[part].reshape(shape), arguments)
+            by_differences = partial(hessian_by_differences, partial(self.prior_slope, at), theta[part])
+            found[part, part] = by_differences() if exact is None else exact
         return found
 
     def prior_precision(self, theta: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Where the log density of a block is highest in its free coordinates, by gradients alone.
+"""Where the log density of a block is highest in its free coordinates, by its derivatives.
 
 A density need not have a mode: as the scale of a hierarchy goes to 0 it may grow without end, and the search then
 leaves for the edge of the coordinates. Whether it ended at a maximum is looked at, not believed.
@@ -29,6 +29,9 @@ FLAT = 0.25
 Evaluate = Callable[[np.ndarray], tuple[float, np.ndarray] | None]
 """The log density and its gradient (D,) at free coordinates (D,); None where they are not finite."""
 
+Hessian = Callable[[np.ndarray], np.ndarray | None]
+"""The second derivatives (D, D) at free coordinates; None where only differences of gradients give them."""
+
 
 @dataclass(frozen=True, slots=True)
 class Peak:
@@ -41,12 +44,15 @@ class Peak:
     is_maximum: bool
 
 
-def search(evaluate: Evaluate, start: np.ndarray) -> Peak:
+def search(evaluate: Evaluate, start: np.ndarray, hessian: Hessian = lambda at: None) -> Peak:
     """From `start` uphill, in rounds until one ends at a maximum."""
     at, root = start, np.eye(len(start))
     for _ in range(ROUNDS):
         at = _uphill(evaluate, at, root)
-        curvature = -hessian_by_differences(lambda free: None if (f := evaluate(free)) is None else f[1], at)
+        found = hessian(at)
+        if found is None:
+            found = hessian_by_differences(lambda free: None if (f := evaluate(free)) is None else f[1], at)
+        curvature = -found
         if not np.isfinite(curvature).all():
             return Peak(at, curvature, False)
         root = root_of(curvature)[0]

@@ -131,8 +131,8 @@ class RowKind:
         self._refuse(int(np.argmax(sum(np.broadcast_to(flags, self.count) for flags in moves))) if moves else 0)
         # for each row: itself, the place of its cotangent, its coordinates, rows and places of leaves, rows of closures
         leaves = [each for pair in zip(read, places, strict=True) for each in pair]
-        self._given: list[Any] = [rows, state.places_of(self.site, rows), 0, *leaves]
-        self._given += [tape.given(row, at) for _, row in tape.closures]
+        self.given: list[Any] = [rows, state.places_of(self.site, rows), 0, *leaves]
+        self.given += [tape.given(row, at) for _, row in tape.closures]
         # forward and backward, of single rows and of many
         self._single = self._together = (_unprinted, _unprinted)
 
@@ -153,7 +153,7 @@ class RowKind:
             raise KernelError(f"the transform of {record.name} has no free_gradient", hint="mh with 'drift, or slice")
 
     def node(self, index: int) -> int:
-        return node_at(self.site, _one(self.rows, index))
+        return node_at(self.site, one_of(self.rows, index))
 
     def columns(self) -> list[Column]:
         """What the functions hold the memory of."""
@@ -170,7 +170,7 @@ class RowKind:
         """Print the functions for the columns as they stand, of single rows and of many."""
         if self.coordinates is not None:
             first = np.array([taken.start for taken, _ in self.coordinates])
-            self._given[2] = first if self.column.kind is float else self.coordinates
+            self.given[2] = first if self.column.kind is float else self.coordinates
         self._single, self._together = printed(self, False), (_unprinted, _unprinted)
         if together:
             try:
@@ -188,10 +188,10 @@ class RowKind:
     def steps(self, start: int, stop: int, together: bool) -> tuple[list[PassStep], list[PassStep]]:
         """Both passes over some rows, to be called in order."""
         if together and self._together[0] is not _unprinted:
-            parts = (_part(each, start, stop) for each in self._given)
+            parts = (part_of(each, start, stop) for each in self.given)
             many = (start, stop, *(_as_slice(part) if n < 3 or n % 2 else part for n, part in enumerate(parts)))
             return [(self._forward_together, many, self, start)], [(self._backward_together, many, self, start)]
-        rows = [(index, tuple([_one(each, index) for each in self._given])) for index in range(start, stop)]
+        rows = [(index, tuple([one_of(each, index) for each in self.given])) for index in range(start, stop)]
         forward, backward = self._single
         return [(forward, given, self, n) for n, given in rows], [(backward, given, self, n) for n, given in rows]
 
@@ -208,7 +208,7 @@ class RowKind:
         except Exception as error:
             self.state.impossible = impossible
             if self.coordinates is None and isinstance(error, AtLimit):
-                self.state.impossible += self.group().impossible(_part(self.rows, start, stop)).impossible
+                self.state.impossible += self.group().impossible(part_of(self.rows, start, stop)).impossible
                 return 0.0
             return weighed(self.steps(start, stop, False)[1])
         return found
@@ -219,7 +219,7 @@ class RowKind:
             self.trace.application(self.node(index))
             raise error
         code, _, slot, position = self.source
-        row = _one(self._at, index)
+        row = one_of(self._at, index)
         try:
             value = source_value(self.trace, Source(code, row, slot, position))
         except VentureError:
@@ -343,7 +343,7 @@ def _length(rows: Any) -> int:
     return rows.stop - rows.start if isinstance(rows, slice) else len(rows)
 
 
-def _one(each: Any, index: int) -> Any:
+def one_of(each: Any, index: int) -> Any:
     """What is given for one row, where all rows are given a slice, an array, a list, or one number."""
     if isinstance(each, slice):
         return each.start + index
@@ -352,7 +352,7 @@ def _one(each: Any, index: int) -> Any:
     return each[index] if isinstance(each, list) else int(each)
 
 
-def _part(each: Any, start: int, stop: int) -> Any:
+def part_of(each: Any, start: int, stop: int) -> Any:
     """What is given for some rows."""
     if isinstance(each, slice):
         return slice(each.start + start, each.start + stop)

@@ -219,7 +219,7 @@ def _linear(model: Model, block: tuple[int, ...]) -> LinearBlock | None:
 
 
 def _found(densities: Densities, density: BlockDensity, block: tuple[int, ...]) -> Scale:
-    """By gradients in free coordinates; the trace is left as it was."""
+    """By derivatives in free coordinates; the trace is left as it was."""
     model = density.model
 
     def evaluate(free: np.ndarray) -> tuple[float, np.ndarray] | None:
@@ -227,9 +227,13 @@ def _found(densities: Densities, density: BlockDensity, block: tuple[int, ...]) 
             found = densities.at(density, free)
         return None if found is None or found[0].impossible else (found[0].total, found[1])
 
+    def hessian(free: np.ndarray) -> np.ndarray | None:
+        with model.aside():
+            return None if densities.at(density, free) is None else density.hessian()
+
     with model.aside():
         start = density.present()
-        peak = mode_search.search(evaluate, start)
+        peak = mode_search.search(evaluate, start, hessian)
         if not peak.is_maximum:
             raise _no_mode(density, block, start, peak.at)
         made = Scale(peak.at, *mode_search.root_of(peak.curvature))

@@ -28,12 +28,12 @@ LOG_TWO = math.log(2.0)
 def shared(rows: Any, lifted: Flags, position: int) -> Any:
     """Derivatives row by row as they are given back: summed where the argument is uniform."""
     total = rows if lifted[position] or not any(lifted) else rows.sum(axis=0)
-    return total if np.ndim(total) else float(total)
+    return float(total) if isinstance(total, (float, np.ndarray)) and not np.ndim(total) else total
 
 
 def _arrays(lifted: Flags, dimensions: tuple[int, ...], given: tuple[Any, ...]) -> list[np.ndarray]:
     """As arrays of floats, each with the dimensions of one row and one more where it is lifted."""
-    arrays = [np.asarray(x) for x in given]
+    arrays = [x if hasattr(x, "dtype") else np.asarray(x) for x in given]
     for array, up, dimension in zip(arrays, lifted, dimensions, strict=True):
         if array.dtype.kind not in "fbiu" or array.ndim != dimension + up:
             raise RowByRow
@@ -87,13 +87,13 @@ def _multivariate_normal(lifted: Flags, wanted: Flags, value: Any, mean: Any, co
     return (
         shared(slope, lifted, 0) if wanted[0] else None,
         shared(-slope, lifted, 1) if wanted[1] else None,
-        _by_covariance(np.atleast_2d(slope), int(possible.sum()), factor) if wanted[2] else None,
+        _by_covariance(slope.reshape(-1, slope.shape[-1]), int(possible.sum()), factor) if wanted[2] else None,
     )
 
 
-def _by_covariance(slopes: np.ndarray, count: int, factor: Factor) -> np.ndarray:
+def _by_covariance(slopes: Any, count: int, factor: Factor) -> Any:
     precision = factor.whitening.T @ factor.whitening
-    return np.asarray(0.5 * (slopes.T @ slopes - count * precision))
+    return 0.5 * (slopes.T @ slopes - count * precision)
 
 
 def _on_simplex(points: np.ndarray) -> Any:
@@ -102,7 +102,7 @@ def _on_simplex(points: np.ndarray) -> Any:
 
 def _dirichlet(points: np.ndarray, alphas: np.ndarray) -> Derivatives:
     inside = _on_simplex(points)[..., None]
-    by_point = np.where(inside & (alphas != 1.0), (alphas - 1.0) / points, 0.0)
+    by_point = np.where(inside & ((alphas != 1.0) | (points > 0.0)), (alphas - 1.0) / points, 0.0)
     by_alphas = digamma(alphas.sum(axis=-1, keepdims=True)) - digamma(alphas) + np.log(points)
     return by_point, np.where(inside, by_alphas, 0.0)
 

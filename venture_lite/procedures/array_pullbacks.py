@@ -31,7 +31,7 @@ def single(pullback: Callable[..., Cotangents]) -> Pullback:
 
 
 def _array(items: Any) -> Any:
-    return np.asarray(items, dtype=np.float64)
+    return items if hasattr(items, "dtype") else np.asarray(items, dtype=np.float64)
 
 
 def dot(
@@ -89,10 +89,9 @@ def linear_logistic(
 def vector(
     lifted: tuple[bool, ...], wanted: tuple[bool, ...], cotangent: Any, result: Any, *entries: Any
 ) -> Cotangents:
-    shares = np.moveaxis(np.asarray(cotangent), -1, 0)
+    shares = _array(cotangent)
     return tuple(
-        gathered(shares[i] if shares.ndim > 1 else float(shares[i]), lifted, i, entry) if wanted[i] else None
-        for i, entry in enumerate(entries)
+        gathered(shares[..., i][()], lifted, i, entry) if wanted[i] else None for i, entry in enumerate(entries)
     )
 
 
@@ -128,13 +127,15 @@ def lookup(
         if any(lifted):
             raise RowByRow
         return (_at(len(collection), int(index), cotangent), None)
+    if collection.ndim == 1 and lifted[1] and not lifted[0]:
+        return (np.bincount(index.astype(np.int64), weights=cotangent, minlength=len(collection)), None)
+    if collection.ndim == 1 + lifted[0] and not lifted[1]:
+        return (_array(cotangent)[..., None] * (np.arange(collection.shape[-1]) == int(index)), None)
     share = np.zeros(collection.shape)
     if not lifted[1]:
         share[(slice(None), int(index)) if lifted[0] else int(index)] = cotangent
     elif lifted[0]:
         share[np.arange(len(index)), index.astype(np.int64)] = cotangent
-    elif collection.ndim == 1:
-        share += np.bincount(index.astype(np.int64), weights=cotangent, minlength=len(collection))
     else:
         np.add.at(share, index.astype(np.int64), cotangent)
     return (share, None)

@@ -25,7 +25,7 @@ class RowByRow(Exception):
 
 def numeric(argument: Any, lifted: bool) -> Any:
     """A lifted argument as an array of numbers, booleans as integers; a uniform one as it is, if it is numeric."""
-    if isinstance(argument, np.ndarray):
+    if hasattr(argument, "dtype"):
         if argument.dtype.kind == "f":
             return argument
         if argument.dtype.kind == "b":
@@ -44,7 +44,7 @@ def aligned(lifted: tuple[bool, ...], arguments: tuple[Any, ...]) -> list[Any]:
     In one row each argument must be a single number, or have the shape that all others that are not numbers have.
     """
     numbers = [numeric(argument, up) for argument, up in zip(arguments, lifted, strict=True)]
-    shapes = [x.shape[up:] if isinstance(x, np.ndarray) else () for x, up in zip(numbers, lifted, strict=True)]
+    shapes = [x.shape[up:] if hasattr(x, "shape") else () for x, up in zip(numbers, lifted, strict=True)]
     shape = max(shapes, key=len)
     if not shape:
         return numbers
@@ -84,7 +84,7 @@ def folded(operation: Callable[[Any, Any], Any]) -> Columns:
                 result = operation(result, number)
         if result.dtype.kind == "f" and np.isnan(result).any():
             raise RowByRow
-        return np.asarray(result)
+        return result  # type: ignore[no-any-return]
 
     return columns
 

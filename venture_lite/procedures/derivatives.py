@@ -140,8 +140,8 @@ def _share(node: Node, position: int, partial: Any) -> Any:
 
 
 @functools.cache
-def _compiled(density: Callable[..., Any], asked: tuple[bool, ...], columns: bool) -> Callable[..., tuple[Any, ...]]:
-    """`(*inputs) -> (log density, one derivative for each input asked for)`."""
+def slopes_of(density: Callable[..., Any], asked: tuple[bool, ...], columns: bool) -> Callable[..., tuple[Any, ...]]:
+    """`(*inputs) -> (log density, one derivative for each input asked for)`, over columns or of single numbers."""
     recording = Recording()
     result = recordable(density)(*map(recording.input, range(len(asked))))
     partials = _partials(result, asked)
@@ -160,15 +160,15 @@ def gradient_of(density: Callable[..., float], exists: tuple[bool, ...]) -> Grad
         if True in lifted:
             partials = of_columns(lifted, wanted, *inputs)[1:]
         else:
-            partials = _of_numbers(_compiled(density, asked, False), inputs, sum(asked))
+            partials = _of_numbers(slopes_of(density, asked, False), inputs, sum(asked))
         following = iter(partials)
         return tuple([next(following) if ask else None for ask in asked])
 
     def of_columns(lifted: tuple[bool, ...], wanted: tuple[bool, ...], *inputs: Any) -> list[Any]:
         asked = asked_of(wanted)
-        return _of_columns(_compiled(density, asked, True), lifted, asked, inputs)
+        return _of_columns(slopes_of(density, asked, True), lifted, asked, inputs)
 
-    return Gradient(exists, evaluate, lambda wanted: _compiled(density, asked_of(wanted), False), of_columns)
+    return Gradient(exists, evaluate, lambda wanted: slopes_of(density, asked_of(wanted), False), of_columns)
 
 
 def _of_numbers(function: Callable[..., Any], inputs: tuple[Any, ...], count: int) -> list[float]:

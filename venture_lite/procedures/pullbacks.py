@@ -34,7 +34,7 @@ def LOCALLY_CONSTANT(
 def gathered(contribution: Any, lifted: tuple[bool, ...], position: int, argument: Any) -> Any:
     """A contribution that has the shape of the whole result, summed over what shares the argument: the rows where it is
     uniform, the entries where it is one number among arrays."""
-    if not isinstance(contribution, np.ndarray):
+    if not getattr(contribution, "ndim", 0):
         return contribution
     up = lifted[position]
     first = int(any(lifted))
@@ -44,7 +44,7 @@ def gathered(contribution: Any, lifted: tuple[bool, ...], position: int, argumen
     if not axes:
         return contribution
     total = contribution.sum(axis=axes)
-    return total if np.ndim(total) else float(total)
+    return float(total) if isinstance(total, float) else total
 
 
 def accumulated(left: Any, right: Any) -> Any:
@@ -66,7 +66,7 @@ class ElementwisePullback:
     def __call__(
         self, lifted: tuple[bool, ...], wanted: tuple[bool, ...], cotangent: Any, result: Any, *arguments: Any
     ) -> Cotangents:
-        if not isinstance(cotangent, np.ndarray):
+        if not hasattr(cotangent, "dtype"):
             return self.of_numbers(wanted, cotangent, result, *arguments)
         inputs = aligned(lifted, arguments)
         with np.errstate(all="ignore"):
@@ -89,7 +89,7 @@ def elementwise(*slopes: Callable[..., Any]) -> ElementwisePullback:
         if cotangent.__class__ is Node:
             slope = recordable(slopes[position])
         else:
-            slope = (columns if isinstance(cotangent, np.ndarray) else slopes)[position]
+            slope = (columns if hasattr(cotangent, "dtype") else slopes)[position]
         return cotangent * slope(result, *arguments)
 
     return ElementwisePullback(contribution)
@@ -139,18 +139,18 @@ ATAN2 = elementwise(
 )
 
 
-def _by_base(result: float, base: float, exponent: float) -> float:
+def by_base(result: float, base: float, exponent: float) -> float:
     # of result / base only the limit is left where the base is 0
     at_zero = where(exponent == 1, 1.0, where(exponent > 1, 0.0, divide(1.0, 0.0)))
     away = where(base == 0, at_zero, exponent * divide(result, where(base == 0, 1.0, base)))
     return where(exponent == 0, 0.0, away)
 
 
-def _by_exponent(result: float, base: float, exponent: float) -> float:
+def by_exponent(result: float, base: float, exponent: float) -> float:
     return where(base == 0, 0.0, result * log(base))
 
 
-POWER = elementwise(_by_base, _by_exponent)
+POWER = elementwise(by_base, by_exponent)
 
 
 def extreme(

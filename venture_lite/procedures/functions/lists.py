@@ -114,17 +114,17 @@ def _noun(collection: Any) -> str:
 
 
 def _lookup_columns(lifted: tuple[bool, ...], collection: Any, index: Any, default: Any = None) -> np.ndarray:
-    if default is not None or not isinstance(collection, np.ndarray) or collection.dtype.kind not in "fbiu":
+    if default is not None or not hasattr(collection, "dtype") or collection.dtype.kind not in "fbiu":
         raise RowByRow
     if not lifted[1]:
         if collection.ndim < 2 or not INTEGER.contains(index) or not 0 <= index < collection.shape[1]:
             raise RowByRow
-        return np.asarray(collection[:, int(index)])
+        return collection[:, int(index)]  # type: ignore[no-any-return]
     size = collection.shape[1] if lifted[0] and collection.ndim > 1 else len(collection) if not lifted[0] else 0
     if not (INTEGER.contains_all(index) and index.size and index.min() >= 0 and index.max() < size):
         raise RowByRow
     where = index.astype(np.int64)
-    return np.asarray(collection[np.arange(len(where)), where] if lifted[0] else collection[where])
+    return collection[np.arange(len(where)), where] if lifted[0] else collection[where]  # type: ignore[no-any-return]
 
 
 def first(items: Any) -> Any:

@@ -33,15 +33,12 @@ def _refuse(name: str, entries: tuple[Any, ...]) -> np.ndarray:
     raise ArgumentError(f"{name} takes numbers, got {show(wrong)}")
 
 
-def _vector_columns(lifted: tuple[bool, ...], *entries: Any) -> np.ndarray:
+def _vector_columns(lifted: tuple[bool, ...], *entries: Any) -> Any:
     numbers = [numeric(entry, up) for entry, up in zip(entries, lifted, strict=True)]
-    if any(isinstance(number, np.ndarray) and number.ndim != 1 for number in numbers):
+    if any(np.ndim(number) != up for number, up in zip(numbers, lifted, strict=True)):
         raise RowByRow
-    rows = next(len(number) for number in numbers if isinstance(number, np.ndarray))
-    result = np.empty((rows, len(numbers)))
-    for position, number in enumerate(numbers):
-        result[:, position] = number
-    return result
+    none = np.zeros(next(len(number) for number, up in zip(numbers, lifted, strict=True) if up))
+    return np.stack([number + none for number in numbers], axis=1)
 
 
 def make_matrix(*rows: Any) -> np.ndarray:
@@ -124,18 +121,18 @@ def linear_logistic(weights: Any, inputs: Any) -> float:
     return logistic(product)
 
 
-def dot_columns(lifted: tuple[bool, ...], left: Any, right: Any) -> np.ndarray:
+def dot_columns(lifted: tuple[bool, ...], left: Any, right: Any) -> Any:
     """One number for each row, from vectors of one size."""
     left, right = _column(left, lifted[0]), _column(right, lifted[1])
     if left.shape[-1] != right.shape[-1]:
         raise RowByRow
     with np.errstate(all="ignore"):
         if lifted[0] and lifted[1]:
-            return np.asarray(np.einsum("nd,nd->n", left, right))
-        return np.asarray(left @ right if lifted[0] else right @ left)
+            return np.einsum("nd,nd->n", left, right)
+        return left @ right if lifted[0] else right @ left
 
 
-def _matmul_columns(lifted: tuple[bool, ...], left: Any, right: Any) -> np.ndarray:
+def _matmul_columns(lifted: tuple[bool, ...], left: Any, right: Any) -> Any:
     """One matrix times the vector of each row, or each row's times one: the scores of a softmax regression."""
     if lifted == (False, True) and np.ndim(left) == 2:
         matrix, rows = np.transpose(left), _column(right, True)
@@ -146,20 +143,20 @@ def _matmul_columns(lifted: tuple[bool, ...], left: Any, right: Any) -> np.ndarr
     if not isinstance(matrix, np.ndarray) or len(matrix) != rows.shape[1]:
         raise RowByRow
     with np.errstate(all="ignore"):
-        return np.asarray(rows @ matrix)
+        return rows @ matrix
 
 
-def _column(argument: Any, lifted: bool) -> np.ndarray:
+def _column(argument: Any, lifted: bool) -> Any:
     if isinstance(argument, tuple):
         argument = np.asarray(argument, dtype=np.float64) if _are_numbers(argument) else None
-    if not isinstance(argument, np.ndarray) or argument.dtype.kind not in "fbiu" or argument.ndim != 1 + lifted:
+    if not hasattr(argument, "dtype") or argument.dtype.kind not in "fbiu" or argument.ndim != 1 + lifted:
         raise RowByRow
     return argument
 
 
 def _linear_logistic_columns(lifted: tuple[bool, ...], weights: Any, inputs: Any) -> np.ndarray:
     with np.errstate(all="ignore"):
-        return np.asarray(logistic_array(dot_columns(lifted, weights, inputs)))
+        return logistic_array(dot_columns(lifted, weights, inputs))  # type: ignore[no-any-return]
 
 
 def total(items: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -319,14 +320,12 @@ def weights_met(text: str, kernel: str, deferred: bool, monkeypatch: pytest.Monk
     is_collapsed = "[predict" not in text
     picks = np.random.default_rng(9)
 
-    def of_list(weights: list[float], u: float, kind: str = "statistics") -> int:
+    def best_of(candidates: list[Weight], u: float, kind: str) -> int:
         assert kind == "trace" or deferred
         assert kind == "statistics" or not (deferred and is_collapsed)
+        weights = [weight.value() for weight in candidates]
         met.append(sorted(math.exp(weight - max(weights)) for weight in weights))
         return int(np.argmax(np.round(weights, 9)))
-
-    def of_weights(weights: list[Weight], u: float) -> int:
-        return of_list([weight.value() for weight in weights], u, "trace")
 
     def pick(self: Annealing) -> float:
         return picks.random()
@@ -342,8 +341,8 @@ def weights_met(text: str, kernel: str, deferred: bool, monkeypatch: pytest.Monk
     assign = Annealing._assign
     with monkeypatch.context() as patch:
         patch.setattr(Annealing, "_assign", and_move)
-        patch.setattr("venture_lite.kernels.deferred.draw_index", of_list)
-        patch.setattr("venture_lite.kernels.single_gibbs.draw_candidate", of_weights)
+        patch.setattr("venture_lite.kernels.deferred.draw_candidate", partial(best_of, kind="statistics"))
+        patch.setattr("venture_lite.kernels.single_gibbs.draw_candidate", partial(best_of, kind="trace"))
         patch.setattr(Annealing, "_draw", pick)
         if not deferred:
             patch.setattr(Deferred, "remove", lambda *_: False)

@@ -135,7 +135,7 @@ def stay_at_the_present_candidate(patch: Patch) -> None:
 
 
 def weigh_the_present_as_nothing(patch: Patch) -> None:
-    patch.setattr(Reassignment, "present", lambda self: Weight())
+    patch.setattr(Reassignment, "present", property(lambda self: Weight()))
 
 
 @pytest.mark.parametrize(

@@ -33,16 +33,7 @@ def draw_candidate(weights: list[Weight], u: float) -> int:
     """An index drawn in proportion to the weights, among those with the fewest impossible terms."""
     fewest = min(weight.impossible for weight in weights)
     best = max(weight.total for weight in weights if weight.impossible == fewest)
-    return _draw([math.exp(w.total - best) if w.impossible == fewest else 0.0 for w in weights], u)
-
-
-def draw_index(log_weights: list[float], u: float) -> int:
-    """An index drawn in proportion to weights of which at least one is above zero."""
-    best = max(log_weights)
-    return _draw([math.exp(weight - best) for weight in log_weights], u)
-
-
-def _draw(shares: list[float], u: float) -> int:
+    shares = [math.exp(w.total - best) if w.impossible == fewest else 0.0 for w in weights]
     target = u * math.fsum(shares)
     for index, share in enumerate(shares):
         target -= share

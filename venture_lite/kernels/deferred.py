@@ -12,21 +12,17 @@ Unplanned before anything is changed.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Hashable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from venture_lite.errors import InternalError, VentureError
-from venture_lite.interpreter.candidates import MOST_CANDIDATES, draw_index, support_of
-from venture_lite.interpreter.evidence import NO_EVIDENCE
-from venture_lite.interpreter.handler import KnownChoices
+from venture_lite.interpreter.candidates import MOST_CANDIDATES, draw_candidate, support_of
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.weights import density_of
-from venture_lite.kernels.applications import CandidateWeight, Components
 from venture_lite.kernels.follow import Follow, Shape
-from venture_lite.kernels.preview import Drawable, Unplanned, family_of
+from venture_lite.kernels.followers import Components, Weigher
+from venture_lite.kernels.preview import Drawable, Unplanned, recalled
 from venture_lite.kernels.reassign import plans_of
 from venture_lite.program.code import Code, Kind, Ref, SlotRef, sources
 from venture_lite.trace.borrowed import called_body
@@ -96,7 +92,7 @@ class Deferred:
         self._templates: dict[tuple[Code, ...], tuple[DatumShape, ...]] = {}
         self._entries: dict[int, MetDatum] = {}
         self._components = Components(plans, self._draws)
-        self._weigher = CandidateWeight(self._components, model)
+        self._weigher = Weigher(model, self._components)
         # site -> (distribution, its arguments) of the choices there, and their candidates where they stay the same
         self._distributions: dict[int, tuple[Any, tuple[Any, ...]]] = {}
         self._priors: dict[int, tuple[list[Any], list[float]]] = {}
@@ -132,11 +128,8 @@ class Deferred:
                 drawn.append(self._draw(assignment))
                 self._apply(assignment, drawn[-1], put_in=True)
         except BaseException:
-            for assignment, value in zip(entry.assignments, drawn, strict=False):
-                self._apply(assignment, value, put_in=False)
-            if before is not None:
-                for assignment, value in zip(entry.assignments, before, strict=True):
-                    self._apply(assignment, value, put_in=True)
+            self._apply_all(entry, drawn, put_in=False)
+            self._apply_all(entry, before, put_in=True)
             raise
         entry.now = tuple(drawn)
         return entry.now != before
@@ -148,17 +141,18 @@ class Deferred:
         weigher, rows = self._weigher, assignment.rows
         weights = []
         for value, term in zip(values, terms):  # noqa: B905
-            weigher.total = term
+            weight = weigher.begin()
+            weight.add(term)
+            weights.append(weight)
             try:
                 for follow, row in rows:
                     follow(weigher, row, value)
             finally:
                 weigher.take_back()
-            weights.append(weigher.total)
         self.rows += len(values) * len(rows)
-        if max(weights) == -math.inf:
+        if all(weight.impossible for weight in weights):
             raise Unplanned
-        return values[draw_index(weights, self.model.trace.rng.random())]
+        return values[draw_candidate(weights, self.model.trace.rng.random())]
 
     def _prior(self, site: int) -> tuple[list[Any], list[float]]:
         """The candidates and their log densities."""
@@ -182,8 +176,12 @@ class Deferred:
     def _take_out(self, entry: MetDatum) -> None:
         if entry.now is None:
             raise InternalError("a datum that is out was to be taken out")
-        for assignment, value in zip(entry.assignments, entry.now, strict=True):
-            self._apply(assignment, value, put_in=False)
+        self._apply_all(entry, entry.now, put_in=False)
+
+    def _apply_all(self, entry: MetDatum, values: Sequence[Any] | None, put_in: bool) -> None:
+        """Put in, or take out, what a datum's values lead to: the first ones', or none's where it is out."""
+        for assignment, value in zip(entry.assignments, values or (), strict=False):
+            self._apply(assignment, value, put_in)
 
     def _apply(self, assignment: Assignment, value: Any, put_in: bool) -> None:
         operator, arguments = self._distribution(assignment.site)
@@ -282,9 +280,7 @@ class Deferred:
             if entry.now is not None:
                 self._take_out(entry)
         for entry in entries:
-            if entry.in_trace is not None:
-                for assignment, value in zip(entry.assignments, entry.in_trace, strict=True):
-                    self._apply(assignment, value, put_in=True)
+            self._apply_all(entry, entry.in_trace, put_in=True)
             entry.now = entry.in_trace
         self._entries.clear()
         self._components.clear()
@@ -293,6 +289,7 @@ class Deferred:
 
     def settle(self) -> None:
         """Make the rows agree with the assignments."""
+        site_slot = self.model.trace.program.site_slot
         changed = {at: (entry, entry.now) for at, entry in self._entries.items() if entry.now != entry.in_trace}
         self.abandon()
         for datum, (_, now) in changed.items():
@@ -304,7 +301,11 @@ class Deferred:
                     self._move(assignment, value)
         for datum, (entry, now) in changed.items():
             if now is not None and entry.in_trace is None:
-                with self._given(entry.assignments, now):
+                given = {
+                    ((assignment.memo, assignment.key), site_slot[assignment.site]): value
+                    for assignment, value in zip(entry.assignments, now, strict=True)
+                }
+                with self.model.machine.handled_by(recalled(self.model.trace, given)):
                     self.data.add(datum)
 
     def _move(self, assignment: Assignment, value: Any) -> None:
@@ -314,19 +315,6 @@ class Deferred:
         plan = self._plans.plan(node_at(assignment.site, row), self._draws)
         if plan.old != value:
             plan.apply(value, plan.preview(value))
-
-    @contextmanager
-    def _given(self, assignments: tuple[Assignment, ...], values: tuple[Any, ...]) -> Iterator[None]:
-        """While a datum is evaluated, its choices take these values."""
-        trace = self.model.trace
-        given: dict[Any, Any] = {(a.memo, a.key): value for a, value in zip(assignments, values, strict=True)}
-
-        def value_of(node: int) -> Any:
-            family, _ = family_of(trace, node)
-            return given.get(family, NO_EVIDENCE)
-
-        with self.model.machine.handled_by(KnownChoices(trace, value_of)):
-            yield
 
 
 def _reads_row(code: Code, ref: Ref) -> bool:

@@ -84,25 +84,16 @@ def _readers(code: Code, source: StartSource) -> list[tuple[int, int]]:
     return code.readers.get(source, [])
 
 
-class ShapeWriter:
-    """Writes the functions of one shape of row."""
-
-    def __init__(
-        self, trace: Trace, code: Code, start: Start, reach: Dependents, kinds: dict[int, tuple[int, bool]]
-    ) -> None:
-        self.trace, self.code, self.start, self.reach, self.kinds = trace, code, start, reach, kinds
-
-    def shape(self) -> Shape:
-        """Raises Unplanned."""
-        weigh, emitter = self._function(moving=False)
-        move, _ = self._function(moving=True)
-        return Shape(weigh, move, tuple(emitter.made), tuple(emitter.calls), emitter.terms, emitter.goes_on)
-
-    def _function(self, moving: bool) -> tuple[Follow, _FollowText]:
-        emitter = _FollowText(self.trace, self.code, self.start, moving)
-        for slot, operators, arguments in self.reach.slots:
-            emitter.follow(slot, operators, arguments, *self.kinds.get(slot, (MEMO_EDGE, False)))
-        return emitter.written(), emitter
+def written_shape(
+    trace: Trace, code: Code, start: Start, reach: Dependents, kinds: dict[int, tuple[int, bool]]
+) -> Shape:
+    """One shape of row, with its functions. Raises Unplanned."""
+    texts = [_FollowText(trace, code, start, moving) for moving in (False, True)]
+    for text in texts:
+        for slot, operators, arguments in reach.slots:
+            text.follow(slot, operators, arguments, *kinds.get(slot, (MEMO_EDGE, False)))
+    weigh, move = (text.written() for text in texts)
+    return Shape(weigh, move, tuple(texts[0].made), tuple(texts[0].calls), texts[0].terms, texts[0].goes_on)
 
 
 class _FollowText(RowText):

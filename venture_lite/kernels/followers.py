@@ -1,4 +1,6 @@
-"""What the functions of a row's shape (`follow.py`) call while a value is followed through rows of the trace."""
+"""What the functions of a row's shape (`follow.py`) call while a value is followed through rows of the trace, or over
+statistics alone (`deferred.py`).
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.weights import OUTSIDE, Weight, density_of
-from venture_lite.kernels.preview import Drawable, Preview, Unplanned
+from venture_lite.kernels.preview import Added, Drawable, Preview, Unplanned
+from venture_lite.procedures.checks import completed
 from venture_lite.procedures.record import Random
 from venture_lite.trace.keys import memo_key
 from venture_lite.trace.runtime import Exchangeable, Memo
@@ -31,8 +34,13 @@ class Finder:
         self._forbidden: Collection[int] = ()
         # of the families that do not exist, if there are any
         self.preview: Preview | None = None
-        # procedures that something was added to, and how it is taken back
-        self._added: list[tuple[Exchangeable, Any]] = []
+        self.added: Added = []
+
+    def begin(self, forbidden: Collection[int] = ()) -> None:
+        """The next candidate, which may not lead to some families."""
+        self.preview = None
+        self._forbidden = forbidden
+        self._known = {} if forbidden else self._kept
 
     def call(self, site: int, row: int, operator: Any, *values: Any) -> Any:
         try:
@@ -54,36 +62,70 @@ class Finder:
                 self._known[operator, values] = result
             return result
         if self.preview is None:
-            self.preview = Preview(self._previews, self._draws, self._added)
+            self.preview = Preview(self._previews, self._draws, self.added)
         return self.preview.result(operator, key, values)
 
-    def absorb(self, node: int, operator: Any, value: Any, observed: bool, *arguments: Any) -> None:
+    def absorb(self, *_: Any) -> None:
         """Not weighed."""
 
-    def made(self, node: int, operator: Any, value: Any, observed: bool, *inputs: Any) -> None:
-        """Not weighed."""
-
-    def take_back(self) -> None:
-        for operator, token in reversed(self._added):
-            operator.restore(token)
-        self._added.clear()
+    made = absorb
 
 
-class Weigher(Finder):
-    """Weighs what absorbs a candidate."""
+class Components:
+    """Finds what memoized procedures give while no row changes, and puts applications in statistics or takes them
+    out."""
 
     def __init__(self, plans: Reassignments, draws: Drawable) -> None:
-        super().__init__(plans, draws)
-        self._power = plans.model.regenerator.power
+        self._plans = plans
+        self._draws = draws
+        self._results: dict[Any, Any] = {}
+        self._preview = Preview(plans.previews.apart(), draws)
+        self.added: Added = []
+        self.put_in = True
+        # changes of statistics
+        self._updates = 0
+
+    def clear(self) -> None:
+        self._plans.model.trace.statistics.updates += self._updates
+        self._updates = 0
+        self._results.clear()
+        self._preview = Preview(self._plans.previews.apart(), self._draws)
+
+    def call(self, site: int, row: int, operator: Any, *values: Any) -> Any:
+        key = (operator, *values)
+        try:
+            return self._results[key]
+        except KeyError:
+            found = self._results[key] = self._preview.found(operator, *values)
+            return found
+        except TypeError:
+            raise Unplanned from None
+
+    def absorb(self, *_: Any) -> None:
+        """What has no statistics stays as it is."""
+
+    def made(self, node: int, operator: Any, value: Any, observed: bool, *inputs: Any) -> None:
+        if self.put_in:
+            operator.state.add(value, *inputs)
+        else:
+            operator.state.remove(value, *inputs)
+        self._updates += 1
+
+
+class Weigher:
+    """Weighs what absorbs a candidate; what its calls give is found by another."""
+
+    def __init__(self, model: Model, found: Finder | Components) -> None:
+        self._trace = model.trace
+        self._regenerator = model.regenerator
+        self.call = found.call
+        self._added = found.added
         self._weight = Weight()
         # procedure -> application of it that a second one is to be weighed after
         self._met: dict[Exchangeable, tuple[Any, tuple[Any, ...]]] = {}
 
-    def begin(self, forbidden: Collection[int]) -> Weight:
-        """Of the next candidate, which may not lead to some families; grows."""
-        self.preview = None
-        self._forbidden = forbidden
-        self._known = {} if forbidden else self._kept
+    def begin(self) -> Weight:
+        """Of the next candidate; grows."""
         self._met.clear()
         self._weight = Weight()
         return self._weight
@@ -91,38 +133,57 @@ class Weigher(Finder):
     def absorb(self, node: int, operator: Any, value: Any, observed: bool, *arguments: Any) -> None:
         if not isinstance(operator, Random):
             raise Unplanned
-        if len(arguments) < len(operator.arguments):
-            arguments += tuple(argument.default for argument in operator.arguments[len(arguments) :])
-        self._count(density_of(self._trace, node, operator, arguments, value), observed)
+        self._count(density_of(self._trace, node, operator, completed(operator, arguments), value), observed)
 
     def made(self, node: int, operator: Any, value: Any, observed: bool, *inputs: Any) -> None:
-        if not isinstance(operator, Exchangeable):
+        if operator.__class__ is not Exchangeable:
             raise Unplanned
-        if operator in self._met:
-            earlier = self._met[operator]
+        met = self._met
+        if operator in met:
+            earlier = met[operator]
             self._added.append((operator, operator.state.add(earlier[0], *earlier[1])))
-        self._count(density_of(self._trace, node, operator, inputs, value), observed)
-        self._met[operator] = (value, inputs)
+        met[operator] = (value, inputs)
+        if inputs:
+            self._count(density_of(self._trace, node, operator, inputs, value), observed)
+            return
+        term = operator.state.log_predictive(value)
+        if not term < math.inf:
+            raise Unplanned
+        self._count(term, observed)
 
     def _count(self, term: float, observed: bool) -> None:
-        self._weight.add(term * self._power if observed else term, 1 if observed else OUTSIDE)
+        if term == -math.inf:
+            self._weight.impossible += 1 if observed else OUTSIDE
+        else:
+            self._weight.total += term * self._regenerator.power if observed else term
 
     def end(self) -> None:
         """All that absorbs was met."""
+
+    def take_back(self) -> None:
+        """Statistics are again as before the candidate."""
+        restore(self._added)
+
+
+def restore(changes: Added) -> None:
+    """Take statistics back to before the changes, which are forgotten."""
+    while changes:
+        operator, token = changes.pop()
+        operator.restore(token)
 
 
 class JointWeigher(Weigher):
     """Weighs the applications of each exchangeable procedure together, by the joint density of its statistics. Only
     for a likelihood that is not tempered."""
 
-    def __init__(self, plans: Reassignments, draws: Drawable) -> None:
-        super().__init__(plans, draws)
+    def __init__(self, model: Model, found: Finder | Components) -> None:
+        super().__init__(model, found)
         # procedure -> values that it would give
         self._together: dict[Exchangeable, list[Any]] = {}
 
-    def begin(self, forbidden: Collection[int]) -> Weight:
+    def begin(self) -> Weight:
         self._together.clear()
-        return super().begin(forbidden)
+        return super().begin()
 
     def made(self, node: int, operator: Any, value: Any, observed: bool, *inputs: Any) -> None:
         if operator.__class__ is not Exchangeable:
@@ -130,10 +191,7 @@ class JointWeigher(Weigher):
         # a joint density need not know that a value is impossible
         if inputs or operator.state.log_predictive(value) == -math.inf:
             raise Unplanned
-        try:
-            self._together[operator].append(value)
-        except KeyError:
-            self._together[operator] = [value]
+        self._together.setdefault(operator, []).append(value)
 
     def end(self) -> None:
         for operator, values in self._together.items():

@@ -8,17 +8,20 @@ so that the component, if it is chosen, is made of the same values. Any other bo
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from venture_lite.errors import InternalError, VentureError
+from venture_lite.interpreter.evidence import NO_EVIDENCE
+from venture_lite.interpreter.handler import KnownChoices
 from venture_lite.interpreter.readers import RowText
 from venture_lite.interpreter.references import Operations, References, Value
-from venture_lite.procedures.checks import check_arguments
+from venture_lite.procedures.checks import check_arguments, completed
 from venture_lite.procedures.record import Deterministic, Maker, Random
 from venture_lite.procedures.straight_line import Node
 from venture_lite.program.code import Code, Kind, Ref
+from venture_lite.trace.bindings import Derived
 from venture_lite.trace.keys import memo_key
 from venture_lite.trace.runtime import Exchangeable, Memo
 from venture_lite.trace.table import NONE
@@ -29,12 +32,36 @@ if TYPE_CHECKING:
 PreviewFamily = tuple[Memo, Hashable]
 """Which memoized family: whose, and its key."""
 
+Added = list[tuple[Exchangeable, Any]]
+"""Procedures whose statistics were changed, each with how that is taken back."""
+
+Key = TypeVar("Key")
+Made = TypeVar("Made")
+
 MOST_KEPT = 1000
 """Exchangeable procedures without applications that are kept, to stand for those of new components."""
 
 
 class Unplanned(Exception):
     """The transition is left to the interpreter."""
+
+
+class Planned(Derived[Key, Made | None]):
+    """What is made once for each key, and None where it cannot be planned."""
+
+    def __missing__(self, key: Key) -> Made | None:
+        try:
+            return super().__missing__(key)
+        except Unplanned:
+            self[key] = None
+            return None
+
+    def found(self, key: Key) -> Made:
+        """Raises Unplanned."""
+        found = self[key]
+        if found is None:
+            raise Unplanned
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,26 +83,17 @@ class Previews:
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
-        self._functions: dict[int, Callable[..., Any] | None] = {}
+        # index of a Code -> (preview, family, row of the environment, arguments ...) -> result of the body
+        self.functions: Planned[int, Callable[..., Any]] = Planned(
+            lambda index: _PreviewText(trace, trace.program.codes[index]).preview()
+        )
         self._makers: dict[Any, tuple[Any, Exchangeable]] = {}
-        trace.derived.append(self._functions)
+        trace.derived.append(self.functions)
 
     def apart(self) -> Previews:
         """With exchangeable procedures of its own, which may keep what is added to them."""
         found = copy.copy(self)
         found._makers = {}
-        return found
-
-    def function(self, code: Code) -> Callable[..., Any]:
-        """(preview, family, row of the environment, arguments ...) -> result of the body."""
-        if code.index not in self._functions:
-            try:
-                self._functions[code.index] = _PreviewText(self.trace, code).preview()
-            except Unplanned:
-                self._functions[code.index] = None
-        found = self._functions[code.index]
-        if found is None:
-            raise Unplanned
         return found
 
     def maker(self, record: Maker, number: int, arguments: tuple[Any, ...]) -> Exchangeable:
@@ -100,9 +118,7 @@ class Previews:
 class Preview:
     """The new families of one candidate: each is looked at once."""
 
-    def __init__(
-        self, previews: Previews, draws: Drawable, added: list[tuple[Exchangeable, Any]] | None = None
-    ) -> None:
+    def __init__(self, previews: Previews, draws: Drawable, added: Added | None = None) -> None:
         self._previews = previews
         self._trace = previews.trace
         self._draws = draws
@@ -122,7 +138,9 @@ class Preview:
         if family not in self._results:
             # while it is being looked at it has no result, so that one which needs itself is not looked at for ever
             self._results[family] = Unplanned
-            self._results[family] = self._previews.function(closure.code)(self, family, closure.row, *values)
+            self._results[family] = self._previews.functions.found(closure.code.index)(
+                self, family, closure.row, *values
+            )
         found = self._results[family]
         if found is Unplanned:
             raise Unplanned
@@ -159,8 +177,7 @@ class Preview:
 
     def draw(self, family: PreviewFamily, slot: int, record: Random, *values: Any) -> Any:
         self._draws.refuse(family[0].procedure.code, slot)
-        if len(values) < len(record.arguments):
-            values += tuple(argument.default for argument in record.arguments[len(values) :])
+        values = completed(record, values)
         try:
             if not self._trace.valid[record](*values):
                 raise Unplanned
@@ -175,12 +192,17 @@ class Preview:
         return self._previews.maker(record, self._made, values)
 
 
-def family_of(trace: Trace, node: int) -> tuple[PreviewFamily | None, int]:
-    """The memoized family in whose own text a node stands, if it does, and the node's slot."""
-    code, slot, row = trace.decode(node)
-    memos = trace.tables[code.index].memos
-    memo = None if memos is None else memos[row]
-    return (None if memo is None else (memo, trace.memo_key(code, row))), slot
+def recalled(trace: Trace, values: Mapping[tuple[PreviewFamily, int], Any]) -> KnownChoices:
+    """The handler by which choices in the text of memoized families take the values that are given by family and
+    slot."""
+
+    def value_of(node: int) -> Any:
+        code, slot, row = trace.decode(node)
+        memos = trace.tables[code.index].memos
+        memo = None if memos is None else memos[row]
+        return NO_EVIDENCE if memo is None else values.get(((memo, trace.memo_key(code, row)), slot), NO_EVIDENCE)
+
+    return KnownChoices(trace, value_of)
 
 
 class _PreviewText(RowText):

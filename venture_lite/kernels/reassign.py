@@ -11,20 +11,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from venture_lite.interpreter.application import simulate, simulate_anew
-from venture_lite.interpreter.evidence import NO_EVIDENCE
-from venture_lite.interpreter.handler import KnownChoices
 from venture_lite.interpreter.model import FixedValue, Model
 from venture_lite.interpreter.scaffold import WIDE, Builder
 from venture_lite.interpreter.weights import Weight, density_of
-from venture_lite.kernels.follow import MEMO_EDGE, Dependents, Shape, ShapeWriter, Start, reach_of
-from venture_lite.kernels.followers import Finder, JointWeigher, Mover, Weigher
-from venture_lite.kernels.preview import Drawable, Preview, Previews, Unplanned, family_of
+from venture_lite.kernels.follow import MEMO_EDGE, Dependents, Shape, Start, reach_of, written_shape
+from venture_lite.kernels.followers import Finder, JointWeigher, Mover, Weigher, restore
+from venture_lite.kernels.preview import Added, Drawable, Planned, Preview, Previews, Unplanned, recalled
 from venture_lite.program.code import Code, Global, GlobalRef, Kind
 from venture_lite.trace.runtime import Exchangeable
 from venture_lite.trace.table import RANDOM_EDGE, ROW_MASK
+
+ShapeKey = tuple[int, Start, tuple[tuple[int, tuple[int, bool]], ...]]
+"""Index of a Code, what has the value at the start, and of each slot that may apply it the kind of its edge and whether
+it is observed."""
 
 CHOOSING = (Kind.RANDOM, Kind.CALL, Kind.IF)
 """What can make a choice, or lead to one."""
@@ -57,8 +60,9 @@ class Reassignments:
     def __init__(self, model: Model) -> None:
         self.model = model
         self.previews = Previews(model.trace)
-        self._reaches: dict[tuple[int, Start], Dependents | None] = {}
-        self._shapes: dict[Any, Shape | None] = {}
+        codes = model.trace.program.codes
+        self._reaches: Planned[tuple[int, Start], Dependents] = Planned(lambda key: reach_of(codes[key[0]], key[1]))
+        self._shapes: Planned[ShapeKey, Shape] = Planned(self._written)
         # what memoized procedures gave, and as of which version of the trace
         self._results: dict[tuple[Any, tuple[Any, ...]], Any] = {}
         self._version = -1
@@ -85,9 +89,9 @@ class Reassignments:
 
     def shape(self, code: Code, start: Start, row: int) -> Shape:
         """Raises Unplanned."""
-        reach = self._reach(code, start)
+        reach = self._reaches.found((code.index, start))
         table = self.model.trace.tables[code.index]
-        kinds = []
+        kinds = {}
         for slot in reach.applied:
             kind, edges = RANDOM_EDGE, table.edges.get(slot)
             if edges is not None:
@@ -97,36 +101,19 @@ class Reassignments:
                     if memos is None or memos[kind & ROW_MASK] is None:
                         raise Unplanned
                     kind = MEMO_EDGE
-            kinds.append((kind, table.is_observed(slot, row)))
-        key = (code.index, start, *kinds)
-        if key not in self._shapes:
-            try:
-                kind_of = dict(zip(reach.applied, kinds, strict=True))
-                self._shapes[key] = ShapeWriter(self.model.trace, code, start, reach, kind_of).shape()
-            except Unplanned:
-                self._shapes[key] = None
-        found = self._shapes[key]
-        if found is None:
-            raise Unplanned
-        return found
+            kinds[slot] = kind, table.is_observed(slot, row)
+        return self._shapes.found((code.index, start, tuple(kinds.items())))
+
+    def _written(self, key: ShapeKey) -> Shape:
+        index, start, kinds = key
+        trace, reach = self.model.trace, self._reaches.found((index, start))
+        return written_shape(trace, trace.program.codes[index], start, reach, dict(kinds))
 
     def covers(self, part: FollowedRow) -> bool:
         """Whether all that is computed in a row is followed, so that its arguments are all that its cells are read
         for."""
-        followed = {slot for slot, _, _ in self._reach(part.code, part.start).slots}
+        followed = {slot for slot, _, _ in self._reaches.found((part.code.index, part.start)).slots}
         return followed.issuperset(step for step in part.code.steps if step not in part.start)
-
-    def _reach(self, code: Code, start: Start) -> Dependents:
-        key = (code.index, start)
-        if key not in self._reaches:
-            try:
-                self._reaches[key] = reach_of(code, start)
-            except Unplanned:
-                self._reaches[key] = None
-        found = self._reaches[key]
-        if found is None:
-            raise Unplanned
-        return found
 
 
 class Reassignment:
@@ -145,14 +132,8 @@ class Reassignment:
         self.operator, self.arguments = trace.application(node)
         self.old = trace.value(node)
         # procedures that something is taken out of, and how it goes back
-        self._tokens: list[Any] = []
-        self._weigher: Weigher | None = None
-        # families that go with the present value, and those of them that made choices, as packed rows
-        self._going: list[tuple[Code, int]] | None = None
-        # the weight of the present value, its own density left aside
-        self._present: Weight | None = None
+        self._tokens: Added = []
         self._is_checked = False
-        self._forgets: set[int] | None = None
         self.terms = sum(part.shape.terms for part in self.parts)
 
     def _enter_row(self, code: Code, start: Start, row: int, source: int) -> None:
@@ -239,18 +220,24 @@ class Reassignment:
         return found
 
     def __exit__(self, *_: object) -> None:
-        for operator, token in reversed(self._tokens):
-            operator.restore(token)
-        self._tokens.clear()
+        restore(self._tokens)
+
+    @cached_property
+    def _finder(self) -> Finder:
+        return Finder(self._plans, self.draws)
+
+    @cached_property
+    def _weigher(self) -> Weigher:
+        model = self._plans.model
+        together = self.terms > WIDE and model.regenerator.power == 1.0
+        return (JointWeigher if together else Weigher)(model, self._finder)
 
     def weigh(self, value: Any, counts: bool = True) -> tuple[Weight, Preview | None]:
         """Log weight of a candidate, with the families that it would bring about, if any; `counts` says whether its
         own density is part of it. Raises Unplanned."""
         weigher = self._weigher
-        if weigher is None:
-            together = self.terms > WIDE and self._plans.model.regenerator.power == 1.0
-            weigher = self._weigher = (JointWeigher if together else Weigher)(self._plans, self.draws)
-        weight = weigher.begin(() if value is self.old else self._forgotten())
+        self._finder.begin(() if value is self.old else self._forgotten)
+        weight = weigher.begin()
         if counts:
             weight.add(density_of(self._trace, self.node, self.operator, self.arguments, value))
         try:
@@ -258,7 +245,7 @@ class Reassignment:
             weigher.end()
         finally:
             weigher.take_back()
-        return weight, weigher.preview
+        return weight, self._finder.preview
 
     def simulate(self) -> Any:
         """A value from the choice's own distribution, whose arguments are checked once."""
@@ -268,20 +255,20 @@ class Reassignment:
         self._is_checked = True
         return value
 
+    @cached_property
     def present(self) -> Weight:
         """Log weight of the present value, its own density left aside. Raises Unplanned."""
-        if self._present is None:
-            self._present, _ = self.weigh(self.old, counts=False)
-        return self._present
+        weight, _ = self.weigh(self.old, counts=False)
+        return weight
 
     def preview(self, value: Any) -> Preview | None:
         """The families that a candidate would bring about, if any. Raises Unplanned."""
-        finder = Finder(self._plans, self.draws)
+        self._finder.begin()
         try:
-            self._follow(finder, value, moving=False)
+            self._follow(self._finder, value, moving=False)
         finally:
-            finder.take_back()
-        return finder.preview
+            restore(self._finder.added)
+        return self._finder.preview
 
     def _follow(self, follower: Any, value: Any, moving: bool) -> None:
         results: list[Any] = []
@@ -289,31 +276,23 @@ class Reassignment:
             x = value if part.source < 0 else results[part.source]
             results.append((part.shape.move if moving else part.shape.weigh)(follower, part.row, x))
 
+    @cached_property
     def _forgotten(self) -> set[int]:
         """Packed rows of the families that go with the present value and made choices: another value that led to them
         would find other ones."""
-        if self._forgets is None:
-            self._forgets = {
-                code.index << 32 | row
-                for code, row in self.dying()
-                if any(slot.kind in CHOOSING for slot in code.slots)
-            }
-        return self._forgets
+        made = ((code, row) for code, row in self.dying if any(slot.kind in CHOOSING for slot in code.slots))
+        return {code.index << 32 | row for code, row in made}
 
     def refuse_draws_that_go(self) -> None:
         """Raises Unplanned where a family goes with the present value whose choices may not be drawn along with it."""
-        for code, _ in self.dying():
+        for code, _ in self.dying:
             for slot in code.steps:
                 if code.slots[slot].kind in CHOOSING:
                     self.draws.refuse(code, slot)
 
+    @cached_property
     def dying(self) -> list[tuple[Code, int]]:
         """Families that only these rows keep alive, and those that only such families do."""
-        if self._going is None:
-            self._going = self._found_dying()
-        return self._going
-
-    def _found_dying(self) -> list[tuple[Code, int]]:
         builder = Builder(self._trace)
         calls = ((part.code.first_site + call) << 32 | part.row for part in self.parts for call in part.shape.calls)
         builder.scaffold.structural = dict.fromkeys(calls)
@@ -342,7 +321,7 @@ class Reassignment:
     def move(self, value: Any, preview: Preview | None) -> None:
         """Give the choice its new value, through the journal; what must be made is made as previewed."""
         trace, model = self._trace, self._plans.model
-        if preview is not None or self.dying():
+        if preview is not None or self.dying:
             self._interpreted(value, preview)
             return
         for operator, its_value, inputs in self._applications():
@@ -353,13 +332,7 @@ class Reassignment:
 
     def _interpreted(self, value: Any, preview: Preview | None) -> None:
         model, trace = self._plans.model, self._trace
-        drawn: dict[Any, Any] = {} if preview is None else dict(preview.drawn)
-
-        def as_previewed(node: int) -> Any:
-            family, slot = family_of(trace, node)
-            return drawn.get((family, slot), NO_EVIDENCE)
-
         scaffold = Builder(trace).build([self.node])
         model.regenerator.detach(scaffold, counts=False)
-        with model.machine.handled_by(KnownChoices(trace, as_previewed)):
+        with model.machine.handled_by(recalled(trace, {} if preview is None else preview.drawn)):
             model.regenerator.regenerate(scaffold, FixedValue(value))

@@ -54,10 +54,10 @@ class SingleMH:
         with plan:
             value = plan.simulate()
             if equal(value, plan.old):
-                if plan.dying():
+                if plan.dying:
                     # what went would be made anew
                     raise Unplanned
                 return plan, plan.old, Weight(), None
             new, preview = plan.weigh(value, counts=False)
-            old = plan.present()
+            old = plan.present
         return plan, value, new.minus(old), preview

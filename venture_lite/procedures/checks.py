@@ -19,11 +19,18 @@ def check_arguments(record: Procedure, args: tuple[Any, ...], span: Span | None 
     Raises ArgumentError that names the procedure, the argument and what was given.
     """
     check_count(record, len(args), span)
-    filled = args + tuple(argument.default for argument in record.arguments[len(args) :])
+    filled = completed(record, args)
     for position, value in enumerate(filled):
         if error := argument_error(record, position, value):
             raise error.at(span)
     return filled
+
+
+def completed(record: Procedure, values: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The arguments of a call, with defaults for those that it leaves out."""
+    if len(values) >= len(record.arguments):
+        return values
+    return values + tuple(argument.default for argument in record.arguments[len(values) :])
 
 
 def argument_error(record: Procedure, position: int, value: Any) -> ArgumentError | None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from venture_lite.errors import CallSite, InternalError, Span
-from venture_lite.procedures.checks import record_valid
+from venture_lite.procedures.checks import completed, record_valid
 from venture_lite.procedures.record import Random
 from venture_lite.program.code import VACANT, Code, Kind, Program, Ref, SlotRef
 from venture_lite.program.compiler import Analyzer, StandardNames
@@ -208,9 +208,7 @@ class Trace:
         if not isinstance(operator, (Random, Exchangeable)):
             raise InternalError("a choice whose operator is not random")
         arguments = values[1:]
-        if isinstance(operator, Random) and len(arguments) < len(operator.arguments):
-            arguments += tuple(argument.default for argument in operator.arguments[len(arguments) :])
-        return operator, arguments, value
+        return operator, completed(operator, arguments) if isinstance(operator, Random) else arguments, value
 
     def is_memoized(self, code: Code, row: int) -> bool:
         """Whether a row is a family of a memoized procedure."""

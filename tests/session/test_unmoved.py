@@ -320,6 +320,14 @@ def test_each_chain_is_judged_and_a_name_told_once() -> None:
     assert warned(PAIR + "[infer (repeat 5 (do (mh y all 1) (collect y)))]", Venture(seed=1, chains=3)) == [one("x")]
 
 
+def test_a_chain_of_branches_is_looked_through_once() -> None:
+    model = """
+    [assume z (mem (lambda (t) (if (= t 0) (flip) (if (z (- t 1)) (flip 0.8) (flip 0.3)))))]
+    for t in 1...60: [observe (normal (if (z t) 2 -2) 1) 1]
+    """
+    assert warned(model + "[infer (repeat 2 (do (mh default one 1) (collect (z 60))))]") == []
+
+
 def test_looking_leaves_the_draws_and_the_trace_as_they_are() -> None:
     def drawn(watched: bool) -> tuple[Any, Any]:
         v = Venture(seed=1)

@@ -89,6 +89,12 @@ def _followed(trace: Trace, nodes: Iterable[int], fresh: Container[int] = ()) ->
     names."""
     found: set[int] = set()
 
+    def is_drawn(branch: int) -> bool:
+        # by what branches that were taken depend on: to follow those not taken as well would take twice as long for
+        # each that lies behind another, and finds no unobserved choice where there is none on the way to it
+        ways = reached(deciding_nodes(trace, branch), lambda node: depends_on(trace, node))
+        return any(is_unobserved(trace, node) for node in islice(ways, MOST))
+
     def beyond(node: int) -> list[int]:
         code, slot, row = trace.decode(node)
         if trace.is_choice(code, slot, row):
@@ -96,8 +102,7 @@ def _followed(trace: Trace, nodes: Iterable[int], fresh: Container[int] = ()) ->
             return application_nodes(trace, node) if node in fresh else []
         if _is_maker(trace, node):
             found.add(node)
-        decided = code.slots[slot].branches and any(is_unobserved(trace, read) for read in decided_by(trace, node))
-        named = _named_on_other_ways(trace, code, slot, row) if decided else []
+        named = _named_on_other_ways(trace, code, slot, row) if code.slots[slot].branches and is_drawn(node) else []
         found.update(filter(trace.is_memo, named))
         return depends_on(trace, node) + named
 

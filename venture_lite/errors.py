@@ -16,7 +16,7 @@ import unicodedata
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
     from types import FrameType, TracebackType
@@ -143,7 +143,7 @@ class VentureError(Exception):
             self.passes = passes
             self.message += f" ({passes})"
 
-    def at(self, span: Span | None, chain: Iterable[CallSite] = ()) -> VentureError:
+    def at(self, span: Span | None, chain: Iterable[CallSite] = ()) -> Self:
         """This error, located if it was not yet."""
         if self.span is None:
             self.span = span

@@ -11,6 +11,7 @@ current.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 from venture_lite.blocks.distributions import name_of
@@ -26,15 +27,14 @@ from venture_lite.trace.trace import Trace
 from venture_lite.values import equal
 
 
+@dataclass(eq=False, slots=True)
 class _Decision:
-    """One choice of the block on the way to a candidate."""
+    """One choice on the way to a candidate."""
 
-    __slots__ = ("at", "support")
-
-    def __init__(self, support: list[Any]) -> None:
-        # the current state's value first, where the path so far is the current state's
-        self.support = support
-        self.at = 0
+    # the current state's value first, where the path so far is the current state's; of a choice that is none of the
+    # block's the value drawn
+    support: list[Any]
+    at: int = 0
 
 
 class Enumeration(Handler):
@@ -49,15 +49,13 @@ class Enumeration(Handler):
         self.in_block = in_block
         # address -> present value of every choice that the scaffold takes out
         self.current = current
-        # decisions, and the values drawn between them
-        self.tape: list[_Decision | tuple[Any]] = []
-        self.position = 0
-        # whether all decisions so far are the current state's
-        self.on_current = True
-        self.fresh_weight = Weight()
+        self.tape: list[_Decision] = []
+        self.restart()
 
     def restart(self) -> None:
+        """Begin at the root of the tree."""
         self.position = 0
+        # whether all decisions so far are the current state's
         self.on_current = True
         self.fresh_weight = Weight()
 
@@ -65,25 +63,20 @@ class Enumeration(Handler):
         """Go to the next candidate; False where all have been."""
         while self.tape:
             last = self.tape[-1]
-            if isinstance(last, _Decision) and last.at + 1 < len(last.support):
+            if last.at + 1 < len(last.support):
                 last.at += 1
                 return True
             self.tape.pop()
         return False
 
-    def path(self) -> list[Any]:
-        """The decisions and draws that lead to the candidate at hand, to be followed again."""
-        return [(entry.at, entry) if isinstance(entry, _Decision) else entry for entry in self.tape]
+    def path(self) -> list[tuple[_Decision, int]]:
+        """What leads to the candidate at hand, to be followed again."""
+        return [(decision, decision.at) for decision in self.tape]
 
-    def follow(self, path: list[Any]) -> None:
-        self.tape = []
-        for entry in path:
-            if len(entry) == 2:
-                at, decision = entry
-                decision.at = at
-                self.tape.append(decision)
-            else:
-                self.tape.append(entry)
+    def follow(self, path: list[tuple[_Decision, int]]) -> None:
+        for decision, at in path:
+            decision.at = at
+        self.tape = [decision for decision, _ in path]
         self.restart()
 
     # what regeneration calls: for principals, then for fresh choices
@@ -96,32 +89,29 @@ class Enumeration(Handler):
 
     def choose(self, node: int, operator: Any, arguments: tuple[Any, ...]) -> Any:
         """A fresh choice: decided on if it belongs to the block, else drawn, once for each path."""
-        where = self.model.trace.decode(node)
-        old = self.current.get(address(self.model.trace, node), NO_EVIDENCE) if self.on_current else NO_EVIDENCE
-        if self.in_block(*where):
+        trace = self.model.trace
+        old = self.current.get(address(trace, node), NO_EVIDENCE) if self.on_current else NO_EVIDENCE
+        if self.in_block(*trace.decode(node)):
             value = self._decide(operator, arguments, old, node)
-            self.fresh_weight.add(density_of(self.model.trace, node, operator, arguments, value))
+            self.fresh_weight.add(density_of(trace, node, operator, arguments, value))
             return value
-        if self.position < len(self.tape):
-            drawn = self.tape[self.position]
-            assert isinstance(drawn, tuple)
-            value = drawn[0]
-        else:
-            value = simulate(self.model.trace, node, operator, arguments) if old is NO_EVIDENCE else old
-            self.tape.append((value,))
-        self.position += 1
-        return value
+        if self.position == len(self.tape):
+            drawn = simulate(trace, node, operator, arguments) if old is NO_EVIDENCE else old
+            self.tape.append(_Decision([drawn]))
+        return self._next()
 
     def _decide(self, operator: Any, arguments: tuple[Any, ...], old: Any, node: int) -> Any:
         if self.position == len(self.tape):
             self.tape.append(_Decision(self._support(operator, arguments, old, node)))
-        decision = self.tape[self.position]
-        assert isinstance(decision, _Decision)
-        self.position += 1
-        value = decision.support[decision.at]
+        value = self._next()
         if self.on_current and (old is NO_EVIDENCE or not equal(value, old)):
             self.on_current = False
         return value
+
+    def _next(self) -> Any:
+        decision = self.tape[self.position]
+        self.position += 1
+        return decision.support[decision.at]
 
     def _support(self, operator: Any, arguments: tuple[Any, ...], old: Any, node: int) -> list[Any]:
         support = support_of(operator, arguments)
@@ -137,10 +127,5 @@ def too_many_candidates() -> KernelError:
 
 
 def refuse_support(model: Model, node: int, operator: Any) -> KernelError:
-    code, slot, row = model.trace.decode(node)
-    return KernelError(
-        f"gibbs enumerates finite supports; {name_of(operator)} has none",
-        code.slots[slot].span,
-        "mh, or mh with 'drift",
-        model.trace.call_chain(code, slot, row),
-    )
+    reason = f"gibbs enumerates finite supports; {name_of(operator)} has none"
+    return KernelError(reason, hint="mh, or mh with 'drift").at(*model.trace.place(*model.trace.decode(node)))

@@ -18,7 +18,6 @@ from venture_lite.interpreter.scaffold import Builder, Scaffold, absorbing_count
 from venture_lite.interpreter.selection import Selection
 from venture_lite.interpreter.weights import NEVER, Weight, density_of
 from venture_lite.kernels.compiled import drawing
-from venture_lite.trace.nodes import node_at
 from venture_lite.trace.runtime import Exchangeable
 from venture_lite.values import equal
 
@@ -44,19 +43,17 @@ class Gibbs(Drawing):
         weighed = absorbing_count(model.trace, scaffold)
         current, alone = self._present_weight(scaffold, at)
         self.weights = weights = []
-        paths: list[list[Any]] = []
-        more = True
-        while more:
+        paths: list[Any] = []
+        while not paths or enumeration.advance():
+            if len(paths) == MOST_CANDIDATES:
+                raise too_many_candidates()
             weight = self._weigh(scaffold, enumeration, alone, at)
             self.rows += weighed
             # the path on which every decision is the current state's: the state as it is, nothing drawn anew
             weights.append(current if enumeration.on_current else weight)
-            paths.append([] if enumeration.on_current else enumeration.path())
-            if len(weights) > MOST_CANDIDATES:
-                raise too_many_candidates()
-            more = enumeration.advance()
+            paths.append(None if enumeration.on_current else enumeration.path())
         chosen = draw_candidate(weights, model.trace.rng.random())
-        if not paths[chosen]:
+        if paths[chosen] is None:
             return False
         enumeration.follow(paths[chosen])
         self._regenerate(scaffold, enumeration)
@@ -121,15 +118,9 @@ class Gibbs(Drawing):
         trace, scope, key = self.model.trace, at.scope, at.key
         # a block's own key may be an array
         is_all = isinstance(key, str) and key == "all"
-        if scope == "default" and not is_all:
-            return lambda code, slot, row: False
-        if is_all:
-            if scope == "default":
-                return lambda code, slot, row: True
-            return lambda code, slot, row: any(name == scope for name, _ in trace.tags(code, slot, row))
-        return lambda code, slot, row: any(
-            name == scope and equal(block, key) for name, block in trace.tags(code, slot, row)
-        )
+        if scope == "default":
+            return lambda *where: is_all
+        return lambda *where: any(name == scope and (is_all or equal(block, key)) for name, block in trace.tags(*where))
 
     def refuse(self, nodes: list[int]) -> None:
         """Refuse a choice whose support cannot be enumerated."""
@@ -141,18 +132,10 @@ class Gibbs(Drawing):
     def _current(self, scaffold: Scaffold, at: Selection) -> dict[Any, Any]:
         """Present values of the choices in the brush, by address; needed where a candidate meets more than one
         decision."""
-        if not scaffold.structural:
+        if not scaffold.structural or (len(scaffold.principals) == 1 and at.scope == "default"):
             return {}
-        trace = self.model.trace
-        found: dict[Any, Any] = {}
-        if len(scaffold.principals) == 1 and at.scope == "default":
-            return found
-        for code, row in scaffold.brush:
-            for step in code.steps:
-                if trace.is_choice(code, step, row):
-                    node = node_at(code.first_site + step, row)
-                    found[address(trace, node)] = trace.value(node)
-        return found
+        trace, nodes = self.model.trace, self.model.regenerator.choices_that_go(scaffold)
+        return {address(trace, node): trace.value(node) for node in nodes}
 
 
 def _compile_gibbs(program: InferenceProgram, given: ActionForm) -> Part:

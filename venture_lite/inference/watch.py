@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import cache, cached_property
 from itertools import islice
 from typing import Any
 
@@ -28,11 +29,11 @@ from venture_lite.interpreter.ancestry import (
 )
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.scaffold import Builder, Scaffold, is_maker_application
-from venture_lite.interpreter.selection import Selector, in_range
+from venture_lite.interpreter.selection import Selection, Selector
 from venture_lite.procedures.record import Random
-from venture_lite.trace.nodes import node_at, row_of, site_of
-from venture_lite.trace.runtime import Exchangeable
-from venture_lite.trace.scopes import DefaultScope
+from venture_lite.program.code import Code
+from venture_lite.trace.nodes import node_at, site_of
+from venture_lite.trace.runtime import Exchangeable, Memo
 from venture_lite.trace.trace import Trace
 from venture_lite.values import equal, show
 
@@ -138,7 +139,7 @@ class Watch:
         """Judge the draws of a watch that is closed. The trace is as it was."""
         unmoved: dict[str, int] = {}
         held: dict[str, None] = {}
-        for uses, epoch, variables in self._windows():
+        for (epoch, *uses), variables in self._windows().items():
             for name, nodes in self._unmoved(uses, epoch, variables).items():
                 self._tell(name, nodes, unmoved, held)
         self._forget_forced()
@@ -148,15 +149,14 @@ class Watch:
         """Nothing is watched any more."""
         self.model.trace.default.births = None
 
-    def _windows(self) -> list[tuple[list[Use], int, list[WatchedVariable]]]:
-        """The variables that the same kernels and choices stand behind, together."""
-        found: dict[Any, tuple[list[Use], int, list[WatchedVariable]]] = {}
+    def _windows(self) -> dict[tuple[Any, ...], list[WatchedVariable]]:
+        """By epoch and kernels the variables that these stand behind."""
+        found: dict[tuple[Any, ...], list[WatchedVariable]] = {}
         for variable in self.variables.values():
             if variable.draws > 1:
-                ran = [use for use in self._uses.values() if self._counts(use, variable)]
-                key = (variable.epoch, *map(id, ran))
-                found.setdefault(key, (ran, variable.epoch, []))[2].append(variable)
-        return list(found.values())
+                ran = (use for use in self._uses.values() if self._counts(use, variable))
+                found.setdefault((variable.epoch, *ran), []).append(variable)
+        return found
 
     def _counts(self, use: Use, variable: WatchedVariable) -> bool:
         """Whether a kernel ran between the first draw of a variable and the last."""
@@ -167,26 +167,18 @@ class Watch:
 
     def _unmoved(self, uses: list[Use], epoch: int, variables: list[WatchedVariable]) -> dict[str, list[int]]:
         """By name the choices that nothing moved and that the variables rest on."""
-        trace = self.model.trace
-        left = _not_selected(self.model, uses)
-        unmoved = [node for node in left if self._births.get(node, -1) < epoch]
+        unmoved = [node for node in _not_selected(self.model, uses) if self._births.get(node, -1) < epoch]
         if not unmoved:
             return {}
-        rests = _Rests(self.model, frozenset(unmoved), self._sources(variables))
+        readings = [reading() for variable in variables for reading in variable.readings.values()]
+        sources = frozenset[int]().union(*(reading.nodes for reading in readings))
+        rests = _Rests(self.model, frozenset(unmoved), sources)
         found: dict[str, list[int]] = {}
-        for name, nodes in _by_name(trace, unmoved).items():
+        for name, nodes in _by_name(self.model.trace, unmoved).items():
             first = [node for node in nodes[:MOST] if rests.on(node)]
             if first:
                 found[name] = nodes if len(first) == MOST else first
         return found
-
-    def _sources(self, variables: list[WatchedVariable]) -> frozenset[int]:
-        """The choices that the variables are computed from."""
-        nodes: set[int] = set()
-        for variable in variables:
-            for reading in variable.readings.values():
-                nodes |= reading().nodes
-        return frozenset(nodes)
 
     def _tell(self, name: str, nodes: list[int], unmoved: dict[str, int], held: dict[str, None]) -> None:
         trace = self.model.trace
@@ -212,19 +204,16 @@ class Watch:
 def _not_selected(model: Model, uses: list[Use]) -> list[int]:
     """The unobserved choices that lie in no block that the kernels may select."""
     scopes = model.trace.scopes
-    everything = [use for use in uses if use.selector.kind not in ("key", "range")]
-    if any(use.scope == "default" for use in everything):
-        return []
-    chosen = [scopes[use.scope].array() for use in everything if use.scope in scopes]
+    chosen = [np.zeros(0, np.int64)]
     for use in uses:
-        found = scopes.get(use.scope)
-        if use.selector.kind in ("key", "range") and found is not None and not isinstance(found, DefaultScope):
-            keys = [use.selector.key]
-            if use.selector.kind == "range":
-                keys = [key for key in found.all_keys() if in_range(model, use.selector, key)]
-            chosen.extend(np.array(found.members(key), np.int64) for key in keys)
-    left = model.trace.default.array()
-    nodes: list[int] = (np.setdiff1d(left, np.concatenate(chosen)) if chosen else np.sort(left)).tolist()
+        if use.selector.kind not in ("key", "range"):
+            if use.scope == "default":
+                return []
+            if use.scope in scopes:
+                chosen.append(scopes[use.scope].array())
+        elif use.scope != "default":
+            chosen += [np.array(nodes, np.int64) for nodes in Selection(model, use.scope, use.selector).in_order()]
+    nodes: list[int] = np.setdiff1d(model.trace.default.array(), np.concatenate(chosen)).tolist()
     return nodes
 
 
@@ -235,11 +224,9 @@ def _by_name(trace: Trace, nodes: list[int]) -> dict[str, list[int]]:
         sites.setdefault(site_of(node), []).append(node)
     found: dict[str, list[int]] = {}
     for alike in sites.values():
-        if len(alike) > MOST:
-            found.setdefault(name_of_choice(trace, alike[0]), []).extend(alike)
-            continue
+        shared = name_of_choice(trace, alike[0]) if len(alike) > MOST else None
         for node in alike:
-            found.setdefault(name_of_choice(trace, node), []).append(node)
+            found.setdefault(shared or name_of_choice(trace, node), []).append(node)
     return found
 
 
@@ -249,14 +236,12 @@ def _is_certain(model: Model, node: int) -> bool:
         operator, arguments = model.trace.application(node)
         if not isinstance(operator, Random) or operator.support is None:
             return False
-        possible = 0
-        for value in operator.support(*arguments):
-            possible += operator.log_density(value, *arguments) > -np.inf
-            if possible > 1:
-                return False
+        possible = (
+            value for value in operator.support(*arguments) if operator.log_density(value, *arguments) > -np.inf
+        )
+        return len(list(islice(possible, 2))) < 2
     except (VentureError, ArithmeticError, ValueError):
         return False
-    return True
 
 
 class _Rests:
@@ -264,18 +249,14 @@ class _Rests:
     evidence with those."""
 
     def __init__(self, model: Model, unmoved: frozenset[int], sources: frozenset[int]) -> None:
+        self.model = model
         self.trace = model.trace
         self.unmoved = unmoved
         self.sources = sources
-        # choices and sites, whether their density depends on something that moved
-        self._touched: dict[int, bool] = {}
-        self._touched_sites: dict[int, bool] = {}
-        # memoized procedures, whether a key with which they are called depends on something that moved
-        self._selected: dict[int, bool] = {}
-        # makers one of whose draws moved
-        self._makers: set[int] | None = None
-        # what is read where something that moved may lead
-        self._elsewhere: frozenset[int] | None = None
+        # asked again and again
+        self._is_touched = cache(self._reads_touched)
+        self._is_site_touched = cache(self._has_touched_row)
+        self._is_called_by_touched = cache(self._has_touched_key)
 
     def on(self, node: int) -> bool:
         if not self.sources.isdisjoint((node, self._procedure(node))):
@@ -298,36 +279,34 @@ class _Rests:
 
     def _is_selected(self, node: int) -> bool:
         """Whether a choice lies in a memoized family that calls whose key moved may lead to."""
+        family = memoized_family(self.trace, node)
+        return family is not None and self._is_called_by_touched(family[0], self._memo(*family))
+
+    def _has_touched_key(self, code: Code, memo: Memo) -> bool:
+        """Whether a key with which a memoized procedure is called depends on something that moved."""
         trace = self.trace
-        family = memoized_family(trace, node)
-        if family is None:
-            return False
-        table = trace.tables[family[0].index]
-        assert table.memos is not None
-        memo = table.memos[family[1]]
-        found = self._selected.get(id(memo))
-        if found is None:
-            rows = [row for row in range(table.count) if table.memos[row] is memo][:ROWS]
-            users = [user for row in rows for user in trace.users.nodes(family[0], row)[:ROWS]]
-            found = self._selected[id(memo)] = any(
-                self._is_read_touched(read) for user in users[:ROWS] for read in read_by_density(trace, user)
-            )
+        rows = [row for row in range(trace.table(code).count) if self._memo(code, row) is memo][:ROWS]
+        users = [user for row in rows for user in trace.users.nodes(code, row)[:ROWS]]
+        return any(self._is_read_touched(read) for user in users[:ROWS] for read in read_by_density(trace, user))
+
+    def _memo(self, code: Code, row: int) -> Memo:
+        memos = self.trace.table(code).memos
+        assert memos is not None
+        found: Memo = memos[row]
         return found
 
     def _is_read_elsewhere(self, node: int) -> bool:
         """Whether a choice is read where something that moved may lead: in a branch that is not taken now, or in a
         procedure's body for another key."""
-        if self._elsewhere is None:
-            self._elsewhere = self._read_elsewhere()
         return bool(self._elsewhere) and not self._elsewhere.isdisjoint((node, self._procedure(node)))
 
     def _procedure(self, node: int) -> int:
         """The node of the memoized procedure in one of whose families a choice lies, or -1."""
         family = memoized_family(self.trace, node)
-        memos = None if family is None else self.trace.tables[family[0].index].memos
-        return -1 if family is None or memos is None else memos[family[1]].node
+        return -1 if family is None else self._memo(*family).node
 
-    def _read_elsewhere(self) -> frozenset[int]:
+    @cached_property
+    def _elsewhere(self) -> frozenset[int]:
         """What is read there, unmoved choices and procedures in whose families some lie."""
         found: set[int] = set()
         some = set(self.unmoved).union(map(self._procedure, islice(self.unmoved, MOST)))
@@ -358,57 +337,38 @@ class _Rests:
 
     def _moves_any(self, scaffold: Scaffold) -> bool:
         """Whether a choice that reads the principal moved, or depends on one that did."""
-        trace = self.trace
         return (
             any(self._moved(child) or self._is_touched(child) for child in scaffold.absorbing)
-            or any(self._is_site_touched(site) for site in scaffold.groups)
-            or any(self._is_maker_touched(maker) for maker in scaffold.makers)
-            or any(
-                trace.is_choice(code, step, row) and self._moved(node_at(code.first_site + step, row))
-                for code, row in scaffold.brush
-                for step in code.steps
-            )
+            or any(map(self._is_site_touched, scaffold.groups))
+            or any(maker in self._makers or self._is_touched(maker) for maker in scaffold.makers)
+            or any(map(self._moved, self.model.regenerator.choices_that_go(scaffold)))
         )
 
     def _moved(self, node: int) -> bool:
         return node not in self.unmoved and is_unobserved(self.trace, node)
 
-    def _is_touched(self, node: int) -> bool:
+    def _reads_touched(self, node: int) -> bool:
         """Whether a choice's density depends on one that moved, or its being there does, if it is observed."""
-        found = self._touched.get(node)
-        if found is None:
-            found = any(map(self._is_read_touched, read_by_density(self.trace, node))) or (
-                not is_unobserved(self.trace, node) and any(map(self._is_decided, ways_to(self.trace, node)))
-            )
-            self._touched[node] = found
-        return found
+        return any(map(self._is_read_touched, read_by_density(self.trace, node))) or (
+            not is_unobserved(self.trace, node) and any(map(self._is_decided, ways_to(self.trace, node)))
+        )
 
     def _is_decided(self, node: int) -> bool:
         """Whether something that moved decides which way an `if` or a call takes."""
         return any(map(self._is_read_touched, decided_by(self.trace, node)))
 
     def _is_read_touched(self, node: int) -> bool:
-        return self._moved(node) or node in self._makers_that_moved()
+        return self._moved(node) or node in self._makers
 
-    def _is_maker_touched(self, node: int) -> bool:
-        return node in self._makers_that_moved() or self._is_touched(node)
+    def _has_touched_row(self, site: int) -> bool:
+        table = self.trace.table(self.trace.program.site_code[site])
+        nodes = (node_at(site, row) for row in range(min(table.count, ROWS)) if table.live[row])
+        return any(self._moved(node) or self._is_touched(node) for node in nodes)
 
-    def _is_site_touched(self, site: int) -> bool:
-        found = self._touched_sites.get(site)
-        if found is None:
-            table = self.trace.tables[self.trace.program.site_code[site].index]
-            rows = [row for row in range(min(table.count, ROWS)) if table.live[row]]
-            found = any(self._moved(node_at(site, row)) or self._is_touched(node_at(site, row)) for row in rows)
-            self._touched_sites[site] = found
-        return found
-
-    def _makers_that_moved(self) -> set[int]:
-        if self._makers is None:
-            trace = self.trace
-            self._makers = set()
-            for node in trace.default.array().tolist():
-                if node not in self.unmoved and is_maker_application(trace, node):
-                    operator = trace.read(site_of(node), row_of(node))[0]
-                    assert isinstance(operator, Exchangeable)
-                    self._makers.add(operator.node)
-        return self._makers
+    @cached_property
+    def _makers(self) -> set[int]:
+        """Makers one of whose draws moved."""
+        trace = self.trace
+        moved = (node for node in trace.default.array().tolist() if node not in self.unmoved)
+        operators = (trace.application(node)[0] for node in moved if is_maker_application(trace, node))
+        return {operator.node for operator in operators if isinstance(operator, Exchangeable)}

@@ -92,11 +92,16 @@ def primitive(trace: Trace, code: Code, index: int, row: int) -> Any:
     values = trace.read(code.first_site + index, row)
     record, values = (values[0], values[1:]) if slot.kind is Kind.CALL else (slot.record, values)
     assert isinstance(record, Deterministic)
+    return applied(trace, record, values, code, index, row)
+
+
+def applied(trace: Trace, record: Deterministic, values: tuple[Any, ...], code: Code, index: int, row: int) -> Any:
+    """What a primitive gives at a slot. Raises the located error where it cannot be applied."""
     try:
         return record.scalar(*values)
     except Exception as error:
         try:
-            return apply_checked(record, values, slot.span)
+            return apply_checked(record, values, code.slots[index].span)
         except VentureError as located:
             raise located.at(*trace.place(code, index, row)) from error
 

@@ -10,20 +10,22 @@ in one column, those of the first strand first.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from venture_lite.errors import KernelError, VentureError
 from venture_lite.interpreter.application import simulate_anew
-from venture_lite.interpreter.explain import apply_checked
 from venture_lite.interpreter.readers import ColumnsText
-from venture_lite.interpreter.references import Operations, References, Value, row_given
-from venture_lite.interpreter.sources import computed_from
+from venture_lite.interpreter.references import NUMBERS, Operations, References, Value, row_given
+from venture_lite.interpreter.runs import operator_of, reads_of
+from venture_lite.interpreter.sources import applied
 from venture_lite.interpreter.strands import Bundle, StrandRows
 from venture_lite.interpreter.weights import count_if_impossible, density_of
 from venture_lite.procedures.columns import RowByRow
-from venture_lite.procedures.record import Columns, Deterministic, Random
+from venture_lite.procedures.record import Columns, Random
 from venture_lite.procedures.straight_line import Node
 from venture_lite.trace.runtime import Closure
 from venture_lite.trace.table import ROW_MASK, Column, NotColumnar
@@ -36,16 +38,13 @@ StepFunction = Callable[[Population, int], list[np.ndarray]]
 """(population, particles) -> log densities of what absorbs, each (particles,). Adds the step's nodes."""
 
 
-DTYPES: dict[type | None, Any] = {float: np.float64, int: np.int64, bool: np.bool_}
-
-
 def column_of(values: list[Any]) -> np.ndarray:
     """One node's values as an array: of numbers where all are of one kind, else of objects."""
     kinds = set(map(type, values))
     kind = kinds.pop() if len(kinds) == 1 else None
-    if kind in DTYPES:
+    if kind in NUMBERS:
         try:
-            return np.array(values, DTYPES[kind])
+            return np.array(values, kind)
         except OverflowError:
             pass
     elif kind is np.ndarray and len({value.shape for value in values}) == 1 and values[0].dtype == np.float64:
@@ -86,11 +85,8 @@ def _together(form: Columns | None, lifted: tuple[bool, ...], arguments: tuple[A
         return None
 
 
-class PopulationFailed:
-    """In place of a value that a particle could not have, and of all that is computed from it."""
-
-
-FAILED = PopulationFailed()
+FAILED = object()
+"""In place of a value that a particle could not have, and of all that is computed from it."""
 
 Failures = dict[int, VentureError]
 """Particle -> the first error on its way."""
@@ -100,11 +96,12 @@ class Unalike(Exception):
     """Strands that were to be written together differ in more than the rows of their nodes."""
 
 
+@dataclass(frozen=True, slots=True)
 class _Stays:
     """Values of the trace that no block changes, one for each strand, for all their particles."""
 
-    def __init__(self, column: Column, rows: np.ndarray) -> None:
-        self.column, self.rows = column, rows
+    column: Column
+    rows: np.ndarray
 
     def values(self) -> np.ndarray:
         """One for each strand."""
@@ -117,13 +114,17 @@ class _Stays:
         return np.repeat(self.values(), particles // len(self.rows), axis=0)
 
 
+@dataclass(frozen=True)
 class _Operation:
-    """A procedure whose arguments are columns, or differ for no particle. `nodes` has one for each strand."""
+    """A procedure whose arguments are columns, or differ for no particle."""
 
-    def __init__(self, trace: Trace, nodes: list[int], record: Any, lifted: tuple[bool, ...]) -> None:
-        self.trace, self.nodes, self.record, self.lifted = trace, nodes, record, lifted
-        # where a particle's errors are entered; the writer's
-        self.failures: Failures = {}
+    trace: Trace
+    # one for each strand
+    nodes: list[int]
+    record: Any
+    lifted: tuple[bool, ...]
+    # where a particle's errors are entered
+    failures: Failures
 
     def _row_by_row(
         self, particles: int, arguments: tuple[Any, ...], one: Callable[..., Any], instead: Any
@@ -152,10 +153,6 @@ class _Operation:
 class _Apply(_Operation):
     """A deterministic procedure."""
 
-    def __init__(self, trace: Trace, nodes: list[int], record: Deterministic, span: Any, lifted: tuple[bool, ...]):
-        super().__init__(trace, nodes, record, lifted)
-        self.span = span
-
     def __call__(self, particles: int, *arguments: Any) -> Any:
         if not any(self.lifted):
             return self._scalar(self.nodes[0], arguments)
@@ -168,21 +165,15 @@ class _Apply(_Operation):
         return column_of(values)
 
     def _scalar(self, node: int, arguments: tuple[Any, ...]) -> Any:
-        try:
-            return self.record.scalar(*arguments)
-        except Exception as error:
-            try:
-                return apply_checked(self.record, arguments, self.span)
-            except VentureError as located:
-                raise located.at(self.span, self.trace.call_chain(*self.trace.decode(node))) from error
+        return applied(self.trace, self.record, arguments, *self.trace.decode(node))
 
 
 class _Choice(_Operation):
     """A random choice."""
 
-    def __init__(self, trace: Trace, nodes: list[int], record: Random, lifted: tuple[bool, ...]):
-        super().__init__(trace, nodes, record, lifted)
-        self._values = _Stays(trace.column(nodes[0] >> 32), np.array([node & ROW_MASK for node in nodes]))
+    @cached_property
+    def _values(self) -> _Stays:
+        return _Stays(self.trace.column(self.nodes[0] >> 32), np.array([node & ROW_MASK for node in self.nodes]))
 
     def _fit(self, arguments: tuple[Any, ...]) -> bool:
         for argument, x, up in zip(self.record.arguments, arguments, self.lifted, strict=False):
@@ -195,22 +186,17 @@ class _Choice(_Operation):
 class _Draw(_Choice):
     """The choice is drawn for each particle; the first of each strand keeps the value that the trace has."""
 
-    def __init__(self, trace: Trace, nodes: list[int], record: Random, lifted: tuple[bool, ...]):
-        super().__init__(trace, nodes, record, lifted)
-        self.draw = record.simulate_columns
-
     def __call__(self, particles: int, *arguments: Any) -> np.ndarray:
         each = particles // len(self.nodes)
-        if self.draw is not None and self._fit(arguments):
+        if self.record.simulate_columns is not None and self._fit(arguments):
             kept = self._values.values()
             if kept.ndim == 1 and kept.dtype != object:
                 try:
-                    column = self.draw(self.trace.rng, particles, *arguments)
-                except RowByRow:
-                    pass
-                else:
+                    column: np.ndarray = self.record.simulate_columns(self.trace.rng, particles, *arguments)
                     column[::each] = kept
                     return column
+                except RowByRow:
+                    pass
 
         def draw(at: int, row: tuple[Any, ...]) -> Any:
             node = self._node(at, particles)
@@ -270,31 +256,33 @@ class Writer(ColumnsText):
 
     def draw(self, node: int) -> None:
         """Draw a principal from its distribution."""
-        record, texts, lifted = self._application(node)
-        operation = self._operation(_Draw(self.trace, self._likes(node), record, lifted))
-        self._set(node, f"{operation}(n, {', '.join(texts)})")
+        record, _, arguments = self._application(node)
+        self._set(node, self._called(_Draw, self._likes(node), record, arguments))
 
     def renew(self, node: int) -> None:
         """Compute a node from what it is computed from."""
-        value = self._computed(node)
+        record, row, values = self._application(node)
+        value = values[0] if record is None else self.operations.call(record, node >> 32, row, values)
         text = self.value(value)
         if self.is_lifted(value):
             self._set(node, text)
 
     def weigh(self, node: int) -> None:
         """Weigh a choice that stays as it is."""
-        record, texts, lifted = self._application(node)
-        if any(lifted):
-            operation = self._operation(_Weigh(self.trace, self._likes(node), record, lifted))
-            self.lines.append(f"w.append({operation}(n, {', '.join(texts)}))")
+        record, _, arguments = self._application(node)
+        text = self._called(_Weigh, self._likes(node), record, arguments)
+        if any(map(self.is_lifted, arguments)):
+            self.lines.append(f"w.append({text})")
             self.counts.append(count_if_impossible(self.trace, node))
 
     def step(self) -> StepFunction:
         return self.function("v, n", "w")
 
-    def _operation(self, operation: _Operation) -> str:
-        operation.failures = self.failures
-        return self._bind(operation)
+    def _called(self, kind: type[_Operation], nodes: list[int], record: Any, arguments: Sequence[Value]) -> str:
+        """The call of an operation, what it needs being printed."""
+        texts = list(map(self.value, arguments))
+        operation = kind(self.trace, nodes, record, tuple(map(self.is_lifted, arguments)), self.failures)
+        return f"{self._bind(operation)}(n, {', '.join(texts)})"
 
     def _bind(self, value: Any) -> str:
         return self.bound("k", len(self.namespace), value)
@@ -320,35 +308,19 @@ class Writer(ColumnsText):
             raise Unalike
         return first
 
-    def _operator(self, site: int, rows: StrandRows) -> Any:
-        return self._same(self.trace.read(site, node & ROW_MASK)[0] for node in _nodes(site, rows))
-
-    def _application(self, node: int) -> tuple[Random, list[str], tuple[bool, ...]]:
-        """The distribution of a choice, and how its arguments are read."""
-        trace = self.trace
-        code, slot, _ = trace.decode(node)
-        item = code.slots[slot]
-        row = self._row(self.bundle.rows[node])
-        found = [self._references.read(code, row, ref) for ref in item.arguments]
-        record: Any = item.record
-        if item.operator is not None:
-            record = self._same(trace.application(like)[0] for like in self._likes(node))
-            found.extend(self.operations.constant(a.default) for a in record.arguments[len(found) :])
-        return record, list(map(self.value, found)), tuple(map(self.is_lifted, found))
-
-    def _computed(self, node: int) -> Value:
-        trace = self.trace
-        code, slot, _ = trace.decode(node)
-        item = code.slots[slot]
-        likes = [source for like in self._likes(node) if (source := computed_from(trace, like)) is not None]
-        self._same((source.code, source.slot, source.position) for source in likes)
-        rows: StrandRows = likes[0].row if len(likes) == 1 else np.array([source.row for source in likes])
-        row = self._row(rows)
-        arguments = [self._references.read(likes[0].code, row, ref) for ref in likes[0].refs]
-        if not likes[0].is_applied:
-            return arguments[0]
-        record: Any = item.record if item.operator is None else self._operator(node >> 32, rows)
-        return self.operations.call(record, node >> 32, row, arguments)
+    def _application(self, node: int) -> tuple[Any, Value, list[Value]]:
+        """The procedure that gives a node its value, None where what is read is handed on; the row that reads; and what
+        it reads, defaults included."""
+        likes = self._likes(node)
+        reading = [reads_of(self.trace, like) for like in likes]
+        self._same((source.code, source.slot, source.position) for source in reading)
+        first = reading[0]
+        row = self._row(first.row if len(likes) == 1 else np.array([source.row for source in reading]))
+        values = [self._references.read(first.code, row, ref) for ref in first.refs]
+        record = self._same(operator_of(self.trace, like) for like in likes) if first.is_applied else None
+        if isinstance(record, Random):
+            values.extend(self.operations.constant(argument.default) for argument in record.arguments[len(values) :])
+        return record, row, values
 
     # ------------------------------------------------------------------------------------------- what is printed
 
@@ -382,11 +354,7 @@ class Writer(ColumnsText):
 
     def call(self, node: Node, number: int, arguments: Sequence[Value]) -> str:
         record, site, row = self.operations.calls[node.place]
-        code, slot, _ = self.trace.decode(site << 32)
-        nodes = _nodes(site, row_given(self.operations, row, self._rows))
-        lifted = tuple(map(self.is_lifted, arguments))
-        operation = self._operation(_Apply(self.trace, nodes, record, code.slots[slot].span, lifted))
-        return f"{operation}(n, {', '.join(map(self.name, arguments))})"
+        return self._called(_Apply, _nodes(site, row_given(self.operations, row, self._rows)), record, arguments)
 
     def text(self, node: Node) -> str:
         match node.operation, node.operands:

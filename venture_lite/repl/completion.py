@@ -47,11 +47,7 @@ def candidates(text: str, conversation: Conversation) -> list[Candidate]:
         return _of_entries(match["begun"], [found[0] for found in conversation.known().values()])
     if match := _COMMAND.match(text):
         begun = match["begun"]
-        return [
-            _candidate(begun, command.name, command.usage, command.summary)
-            for command in COMMANDS
-            if command.name.startswith(begun)
-        ]
+        return _starting(begun, ((command.name, command.usage, command.summary) for command in COMMANDS))
     if match := _FILE.match(text):
         return list(_paths(match["begun"]))
     begun = WORD.search(text)[0]  # type: ignore[index]
@@ -66,13 +62,13 @@ def _in_program(begun: str, before: str, conversation: Conversation) -> list[Can
     calls = open_calls(before)
     if calls and calls[-1].opener.text == "{":
         values = conversation.record.parameters.values
-        return [_candidate(begun, name, name, "parameter") for name in values if name.startswith(begun)]
+        return _starting(begun, ((name, name, "parameter") for name in values))
     known = conversation.known()
-    if len(calls) == 1 and calls[0].opener.text == "[" and _is_head(calls[0]):
+    if len(calls) == 1 and calls[0].opener.text == "[" and not calls[0].parts:
         return _of_entries(begun, [known[name][0] for name in DIRECTIVES])
     inferring = _is_inference(calls)
     words: list[Candidate] = []
-    if calls and not _is_head(calls[-1]) and calls[-1].head:
+    if calls and calls[-1].head:
         if calls[-1].head.lower() in REFERRING:
             labels = [entry for found in known.values() for entry in found if entry.kind in ("label", "assumed")]
             return _of_entries(begun, labels)
@@ -83,11 +79,7 @@ def _in_program(begun: str, before: str, conversation: Conversation) -> list[Can
     chosen = [entry for found in known.values() for entry in found[:1] if entry.kind.startswith(kinds)]
     # the session's own names first, the signs of arithmetic last
     chosen.sort(key=lambda entry: (entry.kind not in ("assumed", "defined"), not entry.name[0].isalpha(), entry.name))
-    return words + [candidate for candidate in _of_entries(begun, chosen) if not (words and not begun)]
-
-
-def _is_head(call: Call) -> bool:
-    return call.parts == 0
+    return words if words and not begun else words + _of_entries(begun, chosen)
 
 
 def _is_inference(calls: list[Call]) -> bool:
@@ -100,11 +92,8 @@ def _is_inference(calls: list[Call]) -> bool:
 def _is_scope(call: Call) -> bool:
     """Whether a scope's name stands at this place, whatever the way to write the action: never a variable."""
     action = ACTIONS.get(call.head or "")
-    return (
-        action is not None
-        and all(usage.strip("()").split()[1:2] == ["SCOPE"] for usage in action.usage)
-        and call.parts == 1
-    )
+    usages = action.usage if action is not None and call.parts == 1 else ()
+    return bool(usages) and all(usage.strip("()").split()[1:2] == ["SCOPE"] for usage in usages)
 
 
 def _arguments(begun: str, call: Call, scope_names: list[str], quoted: bool) -> list[Candidate]:
@@ -122,24 +111,19 @@ def _arguments(begun: str, call: Call, scope_names: list[str], quoted: bool) -> 
             found |= BLOCKS
         elif word.strip("[").startswith("'"):
             found[word.strip("[]")] = usage
+    if quoted:
+        found = {name: meta for name, meta in found.items() if name not in BLOCKS}
     sign = "'" if quoted else ""
-    return [
-        _candidate(begun, name.removeprefix(sign), name, meta)
-        for name, meta in found.items()
-        if name.removeprefix(sign).startswith(begun) and not (quoted and not name.startswith("'") and name in BLOCKS)
-    ]
+    return _starting(begun, ((name.removeprefix(sign), name, meta) for name, meta in found.items()))
 
 
 def _of_entries(begun: str, found: Iterable[NameEntry]) -> list[Candidate]:
-    return [
-        _candidate(begun, entry.name, entry.usage[0], entry.summary or entry.kind)
-        for entry in found
-        if entry.name.startswith(begun)
-    ]
+    return _starting(begun, ((entry.name, entry.usage[0], entry.summary or entry.kind) for entry in found))
 
 
-def _candidate(begun: str, text: str, shown: str, meta: str) -> Candidate:
-    return Candidate(text, len(begun), shown, meta)
+def _starting(begun: str, found: Iterable[tuple[str, str, str]]) -> list[Candidate]:
+    """Those of some texts, given with how they are shown and what is said of them, that go on from what is there."""
+    return [Candidate(text, len(begun), shown, meta) for text, shown, meta in found if text.startswith(begun)]
 
 
 def _paths(begun: str) -> Iterator[Candidate]:
@@ -158,9 +142,7 @@ def _paths(begun: str) -> Iterator[Candidate]:
 
 def _in_text(before: str) -> bool:
     """Whether the cursor stands in a string that is open, or in a comment."""
-    last = None
-    for token in tokens(before):
-        last = token
+    *_, last = (None, *tokens(before))
     if last is None or last.end < len(before):
         return False
     return last.kind == "comment" or (last.kind == "string" and (len(last.text) < 2 or not last.text.endswith('"')))

@@ -84,9 +84,6 @@ def tokens_of_line(line: str, state: State) -> tuple[tuple[LexerToken, ...], Sta
             continue
         kind, text = match.lastgroup or "", match[0]
         position = match.end()
-        if kind == "comment":
-            found.append(LexerToken(kind, text, match.start()))
-            continue
         kind, state = _in_place(kind, text, found, state, line, position)
         found.append(LexerToken(kind, text, match.start()))
     return tuple(found), state
@@ -131,25 +128,24 @@ def tokens(text: str) -> Iterator[LexerToken]:
         start += len(line) + 1
 
 
-def brackets(text: str) -> Iterator[LexerToken]:
-    """The brackets of a text, those in strings and comments left out."""
-    return (token for token in tokens(text) if token.kind in ("opener", "closer"))
+def pairs(text: str) -> dict[int, int | None]:
+    """Every bracket of a text, those in strings and comments left out, by its place: where its other half is."""
+    found: dict[int, int | None] = {}
+    waiting: list[LexerToken] = []
+    for token in tokens(text):
+        if token.kind == "opener":
+            found[token.start] = None
+            waiting.append(token)
+        elif token.kind == "closer":
+            found[token.start] = None
+            if waiting and CLOSER[(opener := waiting.pop()).text] == token.text:
+                found[opener.start], found[token.start] = token.start, opener.start
+    return found
 
 
 def matching(text: str, position: int) -> int | None:
     """Where the bracket at a position has its other half; None if it has none, or there is no bracket."""
-    open_at: list[LexerToken] = []
-    for token in brackets(text):
-        if token.kind == "opener":
-            open_at.append(token)
-            continue
-        opener = open_at.pop() if open_at else None
-        pairs = opener is not None and CLOSER[opener.text] == token.text
-        if position == token.start:
-            return opener.start if opener is not None and pairs else None
-        if opener is not None and position == opener.start:
-            return token.start if pairs else None
-    return None
+    return pairs(text).get(position)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,11 +173,10 @@ def open_calls(text: str) -> list[Call]:
             stack.append((token, []))
         elif stack and token.kind not in ("comment", "quote"):
             stack[-1][1].append(token)
-    return [Call(opener, _head(parts), len(parts)) for opener, parts in stack]
-
-
-def _head(parts: list[LexerToken]) -> str | None:
-    return parts[0].text if parts and parts[0].kind in ("head", "name", "label", "keyword") else None
+    heads = ("head", "name", "label", "keyword")
+    return [
+        Call(opener, parts[0].text if parts and parts[0].kind in heads else None, len(parts)) for opener, parts in stack
+    ]
 
 
 def indentation(text: str) -> int:

@@ -6,8 +6,10 @@ described here, and the tests hold these tables to the language.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from venture_lite.inference.actions import ACTIONS
@@ -75,24 +77,21 @@ class NameEntry:
 
 def entries(session: Venture | None = None) -> dict[str, list[NameEntry]]:
     """Every name with its meanings: the language's, and what a session has bound."""
-    found: dict[str, list[NameEntry]] = {}
-    for entry in [*_language(), *(_bound(session) if session is not None else ())]:
-        found.setdefault(entry.name, []).append(entry)
-    return found
+    found: defaultdict[str, list[NameEntry]] = defaultdict(list)
+    for entry in chain(_language(), _bound(session) if session is not None else ()):
+        found[entry.name].append(entry)
+    return dict(found)
 
 
-def _language() -> list[NameEntry]:
-    return [
-        *(NameEntry(name, "directive", (usage,), summary) for name, (usage, summary) in DIRECTIVES.items()),
-        *(NameEntry(name, "special form", (usage,), summary) for name, (usage, summary) in FORMS.items()),
-        *map(of_procedure, registry.PROCEDURES.values()),
-        *(_of_standard(name) for name in STANDARD_NAMES),
-        *(NameEntry(action.name, "inference action", action.usage, action.summary) for action in ACTIONS.values()),
-        *(
-            NameEntry(name, "block", (f"(mh SCOPE {name} T)",), f"{text[0].upper()}{text[1:]}.")
-            for name, text in BLOCKS.items()
-        ),
-    ]
+def _language() -> Iterator[NameEntry]:
+    for kind, table in (("directive", DIRECTIVES), ("special form", FORMS)):
+        yield from (NameEntry(name, kind, (usage,), summary) for name, (usage, summary) in table.items())
+    yield from map(of_procedure, registry.PROCEDURES.values())
+    yield from map(_of_standard, STANDARD_NAMES)
+    for action in ACTIONS.values():
+        yield NameEntry(action.name, "inference action", action.usage, action.summary)
+    for name, text in BLOCKS.items():
+        yield NameEntry(name, "block", (f"(mh SCOPE {name} T)",), f"{text[0].upper()}{text[1:]}.")
 
 
 def of_procedure(record: Procedure) -> NameEntry:
@@ -132,33 +131,27 @@ def _argument_line(argument: Argument) -> str:
 def _of_standard(name: str) -> NameEntry:
     """A procedure that the standard library defines in the language: its arguments, and its text."""
     expression: Expression = prelude()[name]
-    arguments = ""
+    words = [name]
     match expression:
         case Form((Name("lambda"), Form(items), *_)):
-            arguments = "".join(f" {item.span.text}" for item in items)
+            words += [item.span.text for item in items]
     text = expression.span.text.replace("\n", "\n  ")
-    return NameEntry(name, "procedure of the standard library", (f"({name}{arguments})",), "", (text,))
+    return NameEntry(name, "procedure of the standard library", (f"({' '.join(words)})",), "", (text,))
 
 
-def _bound(session: Venture) -> list[NameEntry]:
+def _bound(session: Venture) -> Iterator[NameEntry]:
     """What the session's assumes and defines have bound."""
-    found = []
     for directive in session.list_directives():
-        text = " ".join(directive["text"].split())
-        if directive["label"]:
-            found.append(NameEntry(directive["label"], "label", (f"[report {directive['label']}]",), text))
+        if label := directive["label"]:
+            yield NameEntry(label, "label", (f"[report {label}]",), " ".join(directive["text"].split()))
     analyzer = session.traces[0].trace.analyzer
     for name, target in analyzer.globals.items():
         if target.span is not None:
-            found.append(NameEntry(name, "assumed", (name,), " ".join(target.span.text.split())))
-    found += [
-        NameEntry(name, "defined", (name,), f"= {show(value)}, for inference")
-        for name, value in analyzer.defined.items()
-    ]
-    return found
+            yield NameEntry(name, "assumed", (name,), " ".join(target.span.text.split()))
+    for name, value in analyzer.defined.items():
+        yield NameEntry(name, "defined", (name,), f"= {show(value)}, for inference")
 
 
 def scopes(session: Venture) -> list[str]:
     """The names of the scopes that have choices now."""
-    found = session.traces[0].trace.scopes
-    return sorted(str(name) for name in found)
+    return sorted(map(str, session.traces[0].trace.scopes))

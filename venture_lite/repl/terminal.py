@@ -216,20 +216,14 @@ class _MatchingBracket(Processor):
 
     def apply_transformation(self, transformation_input: TransformationInput) -> Transformation:
         document = transformation_input.document
-        places = self._places(document)
-        row = transformation_input.lineno
-        marks = {
-            column: style
-            for place, style in places
-            for line, column in [document.translate_index_to_position(place)]
-            if line == row
-        }
-        if not marks or get_app().is_done:
+        places = [] if get_app().is_done else self._places(document)
+        if not places:
             return Transformation(transformation_input.fragments)
         fragments = explode_text_fragments(transformation_input.fragments)
-        for column, style in marks.items():
+        for place, style in places:
+            row, column = document.translate_index_to_position(place)
             at = transformation_input.source_to_display(column)
-            if at < len(fragments):
+            if row == transformation_input.lineno and at < len(fragments):
                 fragments[at] = (f"{fragments[at][0]} {style}", fragments[at][1])
         return Transformation(fragments)
 
@@ -238,13 +232,13 @@ class _MatchingBracket(Processor):
         text, cursor = document.text, document.cursor_position
         if len(text) > LONGEST_COLOURED:
             return []
-        for place in (cursor - 1, cursor):
-            if not 0 <= place < len(text) or text[place] not in "()[]{}":
-                continue
-            other = lexer.matching(text, place)
+        near = [place for place in (cursor - 1, cursor) if 0 <= place < len(text) and text[place] in "()[]{}"]
+        pairs = lexer.pairs(text) if near else {}
+        for place in near:
+            other = pairs.get(place)
             if other is not None:
                 return [(place, "class:bracket.matching"), (other, "class:bracket.matching")]
-            if text[place] in lexer.OPENER and any(token.start == place for token in lexer.brackets(text)):
+            if place in pairs and text[place] in lexer.OPENER:
                 return [(place, "class:bracket.alone")]
         return []
 

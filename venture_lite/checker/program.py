@@ -13,13 +13,14 @@ from venture_lite.checker.labels import Labels
 from venture_lite.checker.names import Names, tags_of
 from venture_lite.checker.parameters import NeededParameters
 from venture_lite.checker.unmoved import Unmoved
-from venture_lite.errors import EvidenceError, LimitError, Source, Span, VentureError
+from venture_lite.errors import EvidenceError, Source, Span, VentureError
 from venture_lite.language import syntax
 from venture_lite.language.recovery import parse_on
 from venture_lite.language.source_files import read_source, resolved, unquoted_outside
 from venture_lite.language.syntax import Directive, Expression
 from venture_lite.program.forms import refuse_as_name
 from venture_lite.program.label_uses import LabelUse, LabelUses
+from venture_lite.session.chains import nested_too_deeply
 from venture_lite.session.programs import only_rows, refused_in_loop
 
 
@@ -63,8 +64,7 @@ class ProgramCheck:
             with self.findings.told(directive.span):
                 self._dispatch(directive)
         except RecursionError:
-            hint = "give parts of it names by assume or define"
-            self.findings.error(LimitError("the expression is nested too deeply", hint=hint), directive.span)
+            self.findings.error(nested_too_deeply(), directive.span)
         self.names.scopes.update(name for name, _ in tags_of(directive))
         self.unmoved.enter(directive)
         if self.inference.in_loop or self.names.incomplete:

@@ -8,7 +8,7 @@ import io
 import itertools
 import json
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -51,6 +51,18 @@ def save(draws: Draws, path: str | PathLike[str]) -> None:
                     _save_netcdf(draws, beside)
     except OSError as error:
         raise VentureError(f"cannot write {path}: {error.strerror or error}") from error
+
+
+def save_parts(even: Draws, rest: Draws | None, path: Path, say: Callable[[str], None]) -> list[Path]:
+    """Write even chains, and beside them what is left of uneven ones; says and returns where they are."""
+    even.save(path)
+    say(f"draws written to {path}")
+    if not rest:
+        return [path]
+    beside = path.with_name(f"{path.stem}-rest{path.suffix}")
+    rest.save(beside)
+    say(f"the rest written to {beside}, chain by chain")
+    return [path, beside]
 
 
 def check_output(path: Path) -> None:

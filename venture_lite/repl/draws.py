@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from venture_lite.draws.files import save_parts
 from venture_lite.draws.presentation import counted, cut, table
 from venture_lite.errors import VentureError
 
@@ -58,13 +59,7 @@ def find(kept: list[Kept], number: str) -> Kept:
 
 def save(conversation: Conversation, item: Kept, path: Path) -> None:
     """Write a set by the file's suffix, and say so."""
-    even, rest = item.draws.evened()
-    even.save(path)
-    conversation.say(f"draws written to {path}")
-    if rest:
-        beside = path.with_name(f"{path.stem}-rest{path.suffix}")
-        rest.save(beside)
-        conversation.say(f"the rest written to {beside}, chain by chain")
+    save_parts(*item.draws.evened(), path, conversation.say)
     item.file = path
 
 

@@ -66,6 +66,10 @@ class Told:
         return not self.runs & (self.runs - 1) or any(model.trace.default.forced for model in models)
 
 
+def nested_too_deeply() -> LimitError:
+    return LimitError("the expression is nested too deeply", hint="give parts of it names by assume or define")
+
+
 class Chains:
     """Traces of one program, one for each chain. Mutable: they are made anew by `clear`."""
 
@@ -149,8 +153,7 @@ class Chains:
 
     def rollback(self) -> None:
         """Undo what the present directive has done."""
-        for model, mark in zip(self.models, self._marks, strict=True):
-            model.rollback(mark)
+        self.take_back(self._marks)
 
     @contextlib.contextmanager
     def guarded(self) -> Iterator[None]:
@@ -173,13 +176,10 @@ class Chains:
     def _undone_on_error(self) -> Iterator[None]:
         try:
             yield
-        except RecursionError:
+        except BaseException as error:
             self.rollback()
-            hint = "give parts of it names by assume or define"
-            raise LimitError("the expression is nested too deeply", hint=hint) from None
-        except MemoryError:
-            self.rollback()
-            raise LimitError("there is not enough memory for this", hint="use fewer or smaller values") from None
-        except BaseException:
-            self.rollback()
+            if isinstance(error, RecursionError):
+                raise nested_too_deeply() from None
+            if isinstance(error, MemoryError):
+                raise LimitError("there is not enough memory for this", hint="use fewer or smaller values") from None
             raise

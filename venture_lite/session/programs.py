@@ -117,8 +117,6 @@ def refused_in_loop(directive: Directive) -> VentureError | None:
         case syntax.Assume(span=span):
             hint = "assume a memoized procedure of the loop's variable: [assume x (mem (lambda (n) ...))]"
             return VentureError("assume cannot stand in a loop: names are never rebound", span, hint)
-        case syntax.Clear(span=span):
-            return VentureError("clear cannot stand in a loop", span)
-        case syntax.Load(span=span):
-            return VentureError("load cannot stand in a loop", span)
+        case syntax.Clear(span=span) | syntax.Load(span=span):
+            return VentureError(f"{directive.kind} cannot stand in a loop", span)
     return None

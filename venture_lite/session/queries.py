@@ -230,8 +230,7 @@ def _warn_impossible(model: Model, chain: int | None) -> None:
     where = f"{span.place()}: {span.text}" if span else code.name
     more = f" (and {len(impossible) - 1} more)" if len(impossible) > 1 else ""
     of_chain = f"chain {chain}: " if chain is not None else ""
-    text = f"{of_chain}the state has probability zero: {where} cannot be {to_python(value)}{more}"
-    warn(text)
+    warn(f"{of_chain}the state has probability zero: {where} cannot be {to_python(value)}{more}")
 
 
 class _BlasThreads:

@@ -84,7 +84,7 @@ def load_assume(chains: Chains, directive: syntax.Assume, given: Given, targets:
 
 def load_leaf(chains: Chains, live: Live, directive: syntax.Observe | syntax.Predict, given: Given) -> None:
     """One observe or predict, on its own or in one pass of a loop that runs pass by pass."""
-    variables = given.arrays() if given.passes else {}
+    variables = given.arrays()
     part = live.parts[0]
     if variables:
         part.passes = LivePasses(tuple(variables), tuple(variables.values()), 1)

@@ -255,8 +255,7 @@ class Runner:
         if self._to_come is None:
             for target in awaited:
                 hint = f"; {target.hint}" if target.hint else ""
-                text = f"{directive.name} refers to {target.name}, which nothing binds yet{hint}"
-                warn(text)
+                warn(f"{directive.name} refers to {target.name}, which nothing binds yet{hint}")
         _warn_of(self._label_uses.bind(directive.name, directive.expression))
         return value
 

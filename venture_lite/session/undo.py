@@ -23,18 +23,14 @@ class Undo:
         self._marks = chains.hold_back()
         self._settled = chains.settled
 
-    @property
-    def is_possible(self) -> bool:
-        return self._chains.settled == self._settled and self._chains.models == self._models
-
     def take_back(self) -> None:
         """Put everything back. Raises VentureError where an inference has moved the traces."""
-        if not self.is_possible:
+        chains = self._chains
+        if chains.settled != self._settled or chains.models != self._models:
             raise VentureError(
                 "an inference or [clear], and what was done before it, cannot be taken back",
                 hint="[forget LABEL] takes back a directive",
             )
-        chains = self._chains
         with chains.guarded():
             chains.take_back(self._marks)
             for restore in self._memories:

@@ -95,13 +95,13 @@ class Magic:
         shown = Shown(options.quiet)
         value: Any = None
 
+        def on_part(result: DirectiveResult) -> None:
+            shown.result(result, len(venture.traces))
+
         def on_value(result: DirectiveResult) -> None:
             nonlocal value
             value = result.value
-            shown.result(result, len(venture.traces))
-
-        def on_part(result: DirectiveResult) -> None:
-            shown.result(result, len(venture.traces))
+            on_part(result)
 
         try:
             venture = self._session(options)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TextIO
 
 from venture_lite.draws.draws import Draws
+from venture_lite.draws.files import save_parts
 from venture_lite.draws.presentation import counted
 from venture_lite.errors import VentureError
 from venture_lite.inference.progress import Display, Snapshot, is_watched
@@ -61,9 +62,9 @@ class Printer:
         draws = report.value if isinstance(report.value, Draws) else None
         if report.partial is not None and draws is not None:
             self._say(_partial(report, draws, self._chains))
-        file, rest, failure = self._save(draws, report.rest) if draws else (None, None, None)
+        files, failure = self._save(draws, report.rest) if draws else ([], None)
         picture = self._draw(draws) if draws is not None else None
-        self._show(report, file, rest, picture)
+        self._show(report, files, picture)
         if draws is not None:
             for warning in draws.summary().warnings:
                 self.warn(warning)
@@ -92,9 +93,10 @@ class Printer:
         self.finish()
         write_line(text, self._stream)
 
-    def _show(self, report: RunReport, file: Path | None, rest: Path | None, picture: Path | None) -> None:
+    def _show(self, report: RunReport, files: list[Path], picture: Path | None) -> None:
         """One directive's value on standard output."""
         if self._as_json:
+            file, rest, *_ = (*files, None, None)
             text = as_json(report, file, picture, rest)
         else:
             text = as_text(report, encoding=getattr(self._stream, "encoding", None))
@@ -116,46 +118,36 @@ class Printer:
         self._say(f"picture written to {path}")
         return path
 
-    def _save(self, draws: Draws, rest: Draws | None) -> tuple[Path | None, Path | None, VentureError | None]:
+    def _save(self, draws: Draws, rest: Draws | None) -> tuple[list[Path], VentureError | None]:
         """Write draws to `--out`, the second set to FILE-2 and so on, and what is left of uneven chains to FILE-rest.
 
         What cannot stand there is written to a folder for temporary files. An error is handed back: what the draws say
         can still be shown before it ends the program.
         """
         if self._out is None:
-            return None, None, None
+            return [], None
         self._draws_written += 1
         number = f"-{self._draws_written}" if self._draws_written > 1 else ""
         path = self._out.with_name(f"{self._out.stem}{number}{self._out.suffix}")
         try:
-            return *self._written(draws, rest, path), None
+            written = save_parts(draws, rest, path, self._say)
         except VentureError as error:
-            return *self._rescued(draws, rest, path.name), error
+            return self._rescued(draws, rest, path.name), error
+        self._written_to.update(written)
+        return written, None
 
-    def _written(self, draws: Draws, rest: Draws | None, path: Path) -> tuple[Path, Path | None]:
-        draws.save(path)
-        self._written_to.add(path)
-        self._say(f"draws written to {path}")
-        if rest is None:
-            return path, None
-        path_of_rest = path.with_name(f"{path.stem}-rest{path.suffix}")
-        rest.save(path_of_rest)
-        self._written_to.add(path_of_rest)
-        self._say(f"the rest written to {path_of_rest}, chain by chain")
-        return path, path_of_rest
-
-    def _rescued(self, draws: Draws, rest: Draws | None, name: str) -> tuple[Path | None, Path | None]:
+    def _rescued(self, draws: Draws, rest: Draws | None, name: str) -> list[Path]:
         """Draws that the disk of `--out` does not take, on that of temporary files if it does."""
         import tempfile
 
         with contextlib.suppress(OSError):
             folder = Path(tempfile.mkdtemp(prefix="venture-draws-"))
             try:
-                return self._written(draws, rest, folder / name)
+                return save_parts(draws, rest, folder / name, self._say)
             except VentureError:
                 # a folder with draws in it stays
                 folder.rmdir()
-        return None, None
+        return []
 
 
 def _partial(report: RunReport, draws: Draws, chains: int) -> str:

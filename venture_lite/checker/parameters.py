@@ -11,8 +11,8 @@ import numpy as np
 from venture_lite.checker.findings import Findings
 from venture_lite.checker.known import Certain, Computed, Known
 from venture_lite.errors import VentureError
-from venture_lite.language.syntax import Index, IndexArithmetic, IndexName, IndexOf, Loop, Parameter
-from venture_lite.program.parameters import constant_index, index_column, index_names
+from venture_lite.language.syntax import Index, Loop, Parameter
+from venture_lite.program.parameters import constant_index, index_column, index_names, names_in
 from venture_lite.session.chains import Given
 from venture_lite.session.live import LivePasses
 from venture_lite.session.rows import passes_of
@@ -73,19 +73,6 @@ class NeededParameters:
             return Computed()
 
     def _note(self, index: Index) -> None:
-        for name in _names(index):
+        for name in names_in(index):
             if name.name not in self.variables:
                 self.findings.needs(name.name, name.span)
-
-
-def _names(index: Index) -> Iterator[IndexName]:
-    """Every name in an index expression, with its place."""
-    match index:
-        case IndexName():
-            yield index
-        case IndexOf(base=base, positions=positions):
-            for part in (base, *positions):
-                yield from _names(part)
-        case IndexArithmetic(left=left, right=right):
-            yield from _names(left)
-            yield from _names(right)

@@ -16,7 +16,7 @@ from venture_lite.checker.unmoved import Unmoved
 from venture_lite.errors import EvidenceError, Source, Span, VentureError
 from venture_lite.language import syntax
 from venture_lite.language.recovery import parse_on
-from venture_lite.language.source_files import read_source, resolved, unquoted_outside
+from venture_lite.language.source_files import loading
 from venture_lite.language.syntax import Directive, Expression
 from venture_lite.program.forms import refuse_as_name
 from venture_lite.program.label_uses import LabelUse, LabelUses
@@ -177,13 +177,10 @@ class ProgramCheck:
     # ------------------------------------------------------------------------------------- other directives
 
     def _load(self, name: str, span: Span) -> None:
-        loader = self._running[-1]
-        path = loader.parent / name
-        if any(resolved(path) == resolved(running) for running in self._running):
-            raise VentureError(f"{path} loads itself", span)
+        loaded = loading(name, span, self._running)
         try:
-            with unquoted_outside(path, loader, span):
-                self.source(read_source(path, span, loader))
+            with loaded as source:
+                self.source(source)
         except VentureError:
             # what the file would have bound is not known
             self.names.incomplete = self.labels.uncertain = True

@@ -6,7 +6,8 @@ import codecs
 import contextlib
 import io
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from venture_lite.errors import Source, Span, VentureError
@@ -34,12 +35,25 @@ def lies_outside(path: Path, loader: Path | None) -> bool:
     return not resolved(path).is_relative_to(resolved(loader).parent)
 
 
+def loading(name: str, span: Span, running: Sequence[Path]) -> AbstractContextManager[Source]:
+    """The text of a file that the innermost of some running files loads, by its path from there.
+
+    Errors met in a file that a program loads from outside of its own folder say where they are, and nothing that
+    stands there: whoever runs a program of somebody else's may be able to read more files than that one.
+
+    Raises VentureError where the file is running already.
+    """
+    loader = running[-1] if running else None
+    path = (loader.parent if loader is not None else Path()) / name
+    if resolved(path) in map(resolved, running):
+        raise VentureError(f"{path} loads itself", span)
+    return _loading(path, loader, span)
+
+
 @contextlib.contextmanager
-def unquoted_outside(path: Path, loader: Path | None, span: Span) -> Iterator[None]:
-    """Errors met in a file that a program loads from outside of its own folder say where they are, and nothing that
-    stands there: whoever runs a program of somebody else's may be able to read more files than that one."""
+def _loading(path: Path, loader: Path | None, span: Span) -> Iterator[Source]:
     try:
-        yield
+        yield read_source(path, span, loader)
     except VentureError as error:
         if error.span is None or error.span.source is span.source or not lies_outside(path, loader):
             raise

@@ -116,16 +116,12 @@ class LabelUses:
         self._any = True
         return self._found([*earlier, expression], ())
 
-    def in_loop(self, loop: Loop, variables: tuple[str, ...] = ()) -> list[LabelUse]:
-        """What is found in the directives of a loop that only observes and predicts."""
-        inside = (*variables, loop.variable)
-        found: list[LabelUse] = []
-        for directive in loop.body:
-            if isinstance(directive, Loop):
-                found += self.in_loop(directive, inside)
-            elif isinstance(directive, (Observe, Predict)):
-                found += self.look(directive.expression, inside)
-        return found
+    def within(self, directive: Observe | Predict | Loop, variables: tuple[str, ...] = ()) -> list[LabelUse]:
+        """What is found in an observe or a predict, or in those of a loop."""
+        if not isinstance(directive, Loop):
+            return self.look(directive.expression, variables)
+        parts = [part for part in directive.body if isinstance(part, (Observe, Predict, Loop))]
+        return [use for part in parts for use in self.within(part, (*variables, directive.variable))]
 
     def look(self, expression: Expression, variables: Iterable[str] = ()) -> list[LabelUse]:
         """What is found in an expression of an observe or a predict, inside loops of these variables."""

@@ -6,7 +6,7 @@ of `X[n]` are one slice of X, copied once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 from numbers import Real
 from typing import Any
@@ -22,16 +22,22 @@ Passes = Mapping[str, np.ndarray]
 """Loop variable -> its value in each pass, int64 of one length."""
 
 
-def index_names(index: Index) -> frozenset[str]:
-    """Every name in an index expression."""
+def names_in(index: Index) -> Iterator[IndexName]:
+    """Every name in an index expression, with its place."""
     match index:
-        case IndexName(name=name):
-            return frozenset((name,))
+        case IndexName():
+            yield index
         case IndexOf(base=base, positions=positions):
-            return frozenset().union(index_names(base), *map(index_names, positions))
+            for part in (base, *positions):
+                yield from names_in(part)
         case IndexArithmetic(left=left, right=right):
-            return index_names(left) | index_names(right)
-    return frozenset()
+            yield from names_in(left)
+            yield from names_in(right)
+
+
+def index_names(index: Index) -> frozenset[str]:
+    """The same, without places."""
+    return frozenset(found.name for found in names_in(index))
 
 
 def constant_index(index: Index, parameters: Mapping[str, Any], passes: Mapping[str, int] | None = None) -> Any:

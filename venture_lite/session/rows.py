@@ -14,7 +14,7 @@ from venture_lite.interpreter.evidence import NO_EVIDENCE
 from venture_lite.interpreter.model import Model, Rows
 from venture_lite.language import syntax
 from venture_lite.language.collector import collector_paused
-from venture_lite.language.syntax import Expression, Literal, Parameter, Quote
+from venture_lite.language.syntax import Directive, Expression, Literal, Parameter, Quote
 from venture_lite.program.code import Code, Global
 from venture_lite.program.lift import Lifter, shape
 from venture_lite.program.parameters import constant_index, index_column
@@ -82,26 +82,16 @@ def load_assume(chains: Chains, directive: syntax.Assume, given: Given, targets:
     return made
 
 
-def load_leaf(chains: Chains, live: Live, directive: syntax.Observe | syntax.Predict, given: Given) -> None:
-    """One observe or predict, on its own or in one pass of a loop that runs pass by pass."""
-    variables = given.arrays()
-    part = live.parts[0]
-    if variables:
-        part.passes = LivePasses(tuple(variables), tuple(variables.values()), 1)
-    _load(chains, [part], [LoopLeaf(directive, variables, 1)], given)
-
-
-def load_loop(chains: Chains, live: Live, loop: syntax.Loop, given: Given) -> None:
-    """A loop that only observes and predicts: one directive, its rows loaded together."""
-    leaves: list[LoopLeaf] = []
-    _unroll(loop, given, given.arrays(), leaves)
+def load_rows(chains: Chains, live: Live, given: Given) -> None:
+    """An observe, a predict, or a loop that holds nothing else: its rows are loaded together."""
+    leaves = list(_leaves(live.directive, given, given.arrays()))
     # the directives of one loop share its passes: together they make its data
     passes: dict[int, LivePasses] = {}
     for leaf in leaves:
-        if id(leaf.variables) not in passes:
+        if leaf.variables and id(leaf.variables) not in passes:
             columns = [_compact(column) for column in leaf.variables.values()]
             passes[id(leaf.variables)] = LivePasses(tuple(leaf.variables), columns, leaf.count)
-        live.parts.append(LoopPart(leaf.directive.label, passes=passes[id(leaf.variables)]))
+        live.parts.append(LoopPart(leaf.directive.label, passes=passes.get(id(leaf.variables))))
     _load(chains, live.parts, leaves, given)
     # a part without a pass has no rows, and nothing to report or to forget
     live.parts[:] = [part for part in live.parts if part.rows]
@@ -110,7 +100,7 @@ def load_loop(chains: Chains, live: Live, loop: syntax.Loop, given: Given) -> No
 def _compact(column: np.ndarray) -> np.ndarray | range:
     """A run of whole numbers kept as what it is."""
     size = len(column)
-    if size and int(column[-1]) - int(column[0]) == size - 1 and bool((np.diff(column) == 1).all()):
+    if size > 1 and int(column[-1]) - int(column[0]) == size - 1 and bool((np.diff(column) == 1).all()):
         return range(int(column[0]), int(column[-1]) + 1)
     return column
 
@@ -140,14 +130,14 @@ def passes_of(loop: syntax.Loop, given: Given, outer: Variables) -> dict[str, np
     return inner
 
 
-def _unroll(loop: syntax.Loop, given: Given, outer: Variables, leaves: list[LoopLeaf]) -> None:
-    """The leaves of a loop, with all passes of the loops around them."""
-    inner = passes_of(loop, given, outer)
-    for directive in loop.body:
-        if isinstance(directive, syntax.Loop):
-            _unroll(directive, given, inner, leaves)
-        elif isinstance(directive, (syntax.Observe, syntax.Predict)):
-            leaves.append(LoopLeaf(directive, inner, len(inner[loop.variable])))
+def _leaves(directive: Directive, given: Given, variables: Variables) -> Iterator[LoopLeaf]:
+    """The observes and predicts of a directive, with all passes of the loops around them."""
+    if isinstance(directive, syntax.Loop):
+        inner = passes_of(directive, given, variables)
+        for part in directive.body:
+            yield from _leaves(part, given, inner)
+    elif isinstance(directive, (syntax.Observe, syntax.Predict)):
+        yield LoopLeaf(directive, variables, len(next(iter(variables.values()))) if variables else 1)
 
 
 @dataclass(frozen=True, slots=True)

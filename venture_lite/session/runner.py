@@ -14,7 +14,7 @@ from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.weights import log_density
 from venture_lite.language import syntax
 from venture_lite.language.parse import parse_program
-from venture_lite.language.source_files import read_source, resolved, unquoted_outside
+from venture_lite.language.source_files import loading, resolved
 from venture_lite.language.syntax import Directive, flattened
 from venture_lite.program.compiler import inlinable
 from venture_lite.program.label_uses import LabelUse, LabelUses
@@ -132,7 +132,7 @@ class Runner:
             case syntax.Assume():
                 return self._assume(directive, given)
             case syntax.Observe() | syntax.Predict():
-                return self._leaf(directive, given)
+                return self._rows(directive, given)
             case syntax.Loop():
                 return self._loop(directive, given)
             case syntax.Infer():
@@ -198,19 +198,13 @@ class Runner:
         return value
 
     def _load(self, name: str, span: Span, given: Given) -> list[Any]:
-        loader = self._running[-1] if self._running else None
-        path = (loader.parent if loader is not None else Path()) / name
-        if any(resolved(path) == resolved(running) for running in self._running):
-            raise VentureError(f"{path} loads itself", span)
         values: list[Any] = []
-        with unquoted_outside(path, loader, span):
-            source = read_source(path, span, loader)
-            self._each(
-                source,
-                parse_program(source),
-                given.parameters,
-                lambda directive, inner: values.append(self._part(directive, inner)),
-            )
+
+        def run(directive: Directive, inner: Given) -> None:
+            values.append(self._part(directive, inner))
+
+        with loading(name, span, self._running) as source:
+            self._each(source, parse_program(source), given.parameters, run)
         return values
 
     def _part(self, directive: Directive, given: Given) -> Any:
@@ -259,30 +253,24 @@ class Runner:
         _warn_of(self._label_uses.bind(directive.name, directive.expression))
         return value
 
-    def _leaf(self, directive: syntax.Observe | syntax.Predict, given: Given) -> Any:
-        self.directory.refuse_taken([directive.label], directive.span, given.run)
-        live = Live(self.directory.next_id, directive, [LoopPart(directive.label)], given.run)
+    def _rows(self, directive: syntax.Observe | syntax.Predict | syntax.Loop, given: Given) -> Any:
+        """An observe or a predict, or a loop that holds nothing else."""
+        self.directory.refuse_taken([part.label for part in flattened([directive])], directive.span, given.run)
+        live = Live(self.directory.next_id, directive, [], given.run)
         with self.directory.naming_the_first():
-            rows.load_leaf(self.chains, live, directive, given)
-        if isinstance(directive, syntax.Predict):
-            value = self.directory.value(live)
-        else:
+            rows.load_rows(self.chains, live, given)
+        if isinstance(directive, syntax.Observe):
             models = zip(self.chains.models, live.parts[0].rows, strict=True)
             value = self.chains.joined([_density(model, made) for model, made in models])
+        else:
+            value = self.directory.value(live)
         self.directory.enter(live)
-        _warn_of(self._label_uses.look(directive.expression, given.passes))
+        _warn_of(self._label_uses.within(directive, tuple(given.passes)))
         return value
 
     def _loop(self, loop: syntax.Loop, given: Given) -> Any:
         if only_rows(loop):
-            self.directory.refuse_taken([item.label for item in flattened([loop])], loop.span, given.run)
-            live = Live(self.directory.next_id, loop, [], given.run)
-            with self.directory.naming_the_first():
-                rows.load_loop(self.chains, live, loop, given)
-            value = self.directory.value(live)
-            self.directory.enter(live)
-            _warn_of(self._label_uses.in_loop(loop, tuple(given.passes)))
-            return value
+            return self._rows(loop, given)
         if error := next(filter(None, map(refused_in_loop, flattened(loop.body))), None):
             raise error
         inside = given.in_loop(self.chains.models)

@@ -41,6 +41,7 @@ class Drift:
     def __init__(self, rng: np.random.Generator, sigma: float) -> None:
         self.normal = rng.standard_normal
         self.sigma = sigma
+        self.preconditioner: Preconditioner | None = None
         self.key: Hashable | None = ("drift", sigma)
         # old arguments of the choices whose support depends on them
         self._bounds: dict[int, tuple[Any, ...]] = {}
@@ -101,7 +102,7 @@ class PreconditionedDrift(Drift):
 
     def __init__(self, rng: np.random.Generator, sigma: float, preconditioner: Preconditioner) -> None:
         super().__init__(rng, sigma)
-        self.preconditioner = preconditioner
+        self.preconditioner: Preconditioner = preconditioner
         # the steps depend on what the preconditioner has learned
         self.key = None
         # node -> its part of this transition's step
@@ -126,15 +127,16 @@ class PreconditionedDrift(Drift):
 
 
 class Walk(BlockKernel):
-    """Transitions of one action by a Gaussian random walk."""
+    """Transitions of one action by a Gaussian random walk, which `moves` makes; with a preconditioner a block is first
+    moved to where its scale holds."""
 
     starts_inside = True
 
-    def __init__(self, model: Model, proposal: Drift) -> None:
+    def __init__(self, model: Model, proposal: Drift, moves: BlockKernel) -> None:
         super().__init__(model)
-        self._moves = kernel(model, Move(proposal, Metropolis(model)))
-        self._preconditioner = proposal.preconditioner if isinstance(proposal, PreconditionedDrift) else None
-        self.refuses_blocks = self._preconditioner is not None
+        self._moves = moves
+        self._preconditioner = proposal.preconditioner
+        self.refuses_blocks = self._preconditioner is not None or moves.refuses_blocks
 
     @property
     def rows(self) -> int:
@@ -142,7 +144,10 @@ class Walk(BlockKernel):
         return self._moves.rows + spent
 
     def details(self) -> dict[str, float]:
-        return {} if self._preconditioner is None else self._preconditioner.details()
+        found = dict(self._moves.details())
+        for name, count in (self._preconditioner.details() if self._preconditioner is not None else {}).items():
+            found[name] = found.get(name, 0.0) + count
+        return found
 
     def begin(self, nodes: list[int]) -> None:
         if self._preconditioner is not None:
@@ -153,6 +158,7 @@ class Walk(BlockKernel):
             self._preconditioner.refuse(nodes)
         else:
             refuse_discrete("'drift", "gibbs, or mh without 'drift")(self.model, nodes)
+        self._moves.refuse(nodes)
 
     def course(self, nodes: list[int], at: Selection) -> Course:
         self.refuse(nodes)
@@ -164,14 +170,17 @@ class Walk(BlockKernel):
         return self._moves.step(nodes, at)
 
 
-def preconditioned(program: InferenceProgram, sigma: float) -> PreconditionedDrift:
-    """The walk of `'drift SIGMA 'precondition`."""
+def drift(program: InferenceProgram, given: ActionForm) -> Drift:
+    """The walk of `'drift SIGMA ['precondition]`."""
+    sigma, rng = given.positive("SIGMA", "the drift's SIGMA"), program.model.trace.rng
+    if "precondition" not in given:
+        return Drift(rng, sigma)
     # imported here, as below: only who asks for a way of proposing pays for it
     from venture_lite.blocks.gradients import Densities
     from venture_lite.blocks.precondition import Preconditioner
 
     densities = Densities(program.model, "'precondition", program.warn)
-    return PreconditionedDrift(program.model.trace.rng, sigma, Preconditioner(densities, program.draws))
+    return PreconditionedDrift(rng, sigma, Preconditioner(densities, program.draws))
 
 
 def own_proposal(program: InferenceProgram, proposal: Expression) -> OwnProposal:
@@ -186,9 +195,9 @@ def own_proposal(program: InferenceProgram, proposal: Expression) -> OwnProposal
 def _compile_mh(program: InferenceProgram, given: ActionForm) -> Part:
     model = program.model
     if "drift" in given:
-        sigma = given.positive("SIGMA", "the drift's SIGMA")
-        walk = preconditioned(program, sigma) if "precondition" in given else Drift(model.trace.rng, sigma)
-        return given.kernel(f"a walk of sd {show(sigma)}{scaled(given)}", Walk(model, walk))
+        walk = drift(program, given)
+        moves = kernel(model, Move(walk, Metropolis(model)))
+        return given.kernel(f"a walk of sd {show(walk.sigma)}{scaled(given)}", Walk(model, walk, moves))
     if "PROPOSAL" in given:
         engine = own_proposal(program, given["PROPOSAL"])
         return given.kernel(f"proposals by {engine.density.text}", engine)

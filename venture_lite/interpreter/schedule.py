@@ -75,10 +75,6 @@ class Schedule:
             self.due[node] = min(self._step_of[node], latest) if node in self._step_of else last
             stack.pop()
 
-    def earliest(self, node: int) -> int:
-        """The first step whose choices a node reads, other than through choices; its own if none."""
-        return min((self.value_from(parent) for parent in self.parents[node]), default=self.due[node])
-
     def value_from(self, node: int) -> int:
         """The first step whose choices a node's value depends on, other than through choices."""
         found = self.due[node]

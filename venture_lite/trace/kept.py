@@ -3,12 +3,13 @@
 A kept thing is found by its key, usually the block and what it was made from, and it is valid while the stamp that it
 was kept with is the present one. What only centres or scales has the `edition` for a stamp, which changes with the
 program and its data; what must be exact for the target looks itself, at every use, what it read. A thing in the middle
-of whose change an error came is dropped by the engine that changed it.
+of whose change an error came is dropped.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
 from typing import Any, Protocol, TypeVar
 
 Owner = TypeVar("Owner")
@@ -57,8 +58,14 @@ class Kept:
         found: Made = self._lasting[kind]
         return found
 
-    def drop(self, key: Hashable) -> None:
-        self._kept.pop(key, None)
+    @contextmanager
+    def changing(self, key: Hashable) -> Iterator[None]:
+        """Within the block the set-up of this key changes: an error may leave it in the middle, and drops it."""
+        try:
+            yield
+        except BaseException:
+            self._kept.pop(key, None)
+            raise
 
     def extended(self) -> None:
         """A directive was added."""

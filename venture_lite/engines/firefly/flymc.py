@@ -260,14 +260,11 @@ class FireflyMonteCarlo(BlockKernel):
         firefly, step = self.prepare(nodes)
         is_adapting = step.adapting > 0
         try:
-            firefly.refresh()
-            self._settle(firefly, tuple(nodes))
-            firefly.resample(self.settings)
-            moved = self.move(firefly, step)
-        except BaseException:
-            # it may be in the middle of a change
-            self.model.kept.drop(self._key(tuple(nodes)))
-            raise
+            with self.model.kept.changing(self._key(tuple(nodes))):
+                firefly.refresh()
+                self._settle(firefly, tuple(nodes))
+                firefly.resample(self.settings)
+                moved = self.move(firefly, step)
         finally:
             self._count(firefly, is_adapting)
         if self.adapting:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from venture_lite.engines.pgibbs.particle_future import readers
 from venture_lite.engines.pgibbs.particle_steps import DEAD
 from venture_lite.engines.pgibbs.resampling import draw_ancestors, draw_particles, effective, shares
 from venture_lite.interpreter.impossible import rejects
@@ -30,9 +31,6 @@ from venture_lite.kernels.population import (
     value_at,
 )
 from venture_lite.trace.nodes import node_at, site_of
-
-NEVER = 1 << 60
-"""Earlier than no step."""
 
 Weights = tuple[np.ndarray, np.ndarray]
 """Numbers of impossible terms and sums of the others, each (strands, particles)."""
@@ -90,7 +88,8 @@ class BundleSweep:
         # particles of the step under way that met an error
         self._failures: Failures = {}
         self._functions = [self._step(at) for at in range(len(bundle.steps))]
-        self._later = self._later_terms() if ancestor else []
+        # for each step: what is due then or later and reads, other than through a choice, what came before
+        self._later = readers(schedule, bundle.steps)[1] if ancestor else []
         self._futures = [self._future(at) for at in range(1, len(bundle.steps))] if ancestor else []
         # of all strands: steps of a sweep, draws of an ancestor, terms weighed for these and in a sweep
         self.steps = bundle.count * len(bundle.steps)
@@ -211,20 +210,6 @@ class BundleSweep:
         return impossible.reshape(shape), total.reshape(shape)
 
     # -------------------------------------------------------------------------------------- ancestor sampling
-
-    def _later_terms(self) -> list[list[int]]:
-        """For each step: what is due then or later and reads, other than through a choice, what came before."""
-        schedule = self.schedule
-        principals = schedule.scaffold.principals
-        # the earliest step that a node's value depends on, the choices of later steps being given
-        earliest: dict[int, int] = {}
-        found: list[list[int]] = [[] for _ in self.bundle.steps]
-        for node, due in self._due.items():
-            first = min((earliest[parent] for parent in schedule.parents[node]), default=NEVER)
-            earliest[node] = due if node in principals else first
-            for at in range(first + 1, due + 1):
-                found[at].append(node)
-        return found
 
     def _ancestor(self, at: int, population: Population, weights: Weights) -> np.ndarray:
         """The retained particles' ancestors, in proportion to their weight and to the density of what was retained."""

@@ -11,16 +11,37 @@ value outside a support would have, and is no ancestor.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 from venture_lite.engines.pgibbs.particle_steps import DEAD, Particle, Steps, Take
 from venture_lite.interpreter.addresses import address
 from venture_lite.interpreter.impossible import REJECTING
+from venture_lite.interpreter.schedule import BlockNodes, Schedule
 from venture_lite.interpreter.weights import Weight, density_of
 
 NEVER = 1 << 60
 """Earlier than no step."""
+
+
+def readers(
+    schedule: Schedule, steps: Sequence[BlockNodes], brush_reads: Sequence[int] = ()
+) -> tuple[dict[int, int], list[list[int]]]:
+    """The first step whose choices a node's value depends on, the choices of later steps being given; and of each
+    step: what is due then or later and reads, other than through a choice, what came before. `brush_reads`: of each
+    step the first one that its brush reads."""
+    scaffold = schedule.scaffold
+    origin: dict[int, int] = {}
+    reading: list[list[int]] = [[] for _ in steps]
+    for due, step in enumerate(steps):
+        for node in (*step.order, *step.absorbing):
+            first = min((origin[parent] for parent in schedule.parents[node]), default=NEVER)
+            if node in scaffold.structural:
+                first = min(first, brush_reads[due])
+            origin[node] = due if node in scaffold.principals else first
+            for at in range(first + 1, due + 1):
+                reading[at].append(node)
+    return origin, reading
 
 
 class _Unlike(Exception):
@@ -43,26 +64,20 @@ class Future:
         self._expected: set[Hashable] | None = None
         # the retained particles of all steps
         self._path: list[Particle] = []
-        # of each step: the first step that its brush reads
-        self._brush_reads: list[int] = []
-        self._play_retained()
-        # the first step whose choices a node's value depends on, the choices of later steps being given
-        self._origin: dict[int, int] = {}
-        # of each step: what is due then or later and reads what came before
-        self._reading: list[list[int]] = [[] for _ in self.schedule.steps]
-        self._find_readers()
+        self._origin, self._reading = readers(self.schedule, self.schedule.steps, self._play_retained())
 
-    def _play_retained(self) -> None:
-        steps = self.steps
-        recalled: list[int] = []
+    def _play_retained(self) -> list[int]:
+        """Go the retained path; of each step: the first step that its brush reads."""
+        steps, found = self.steps, []
+        steps.recalled = recalled = list[int]()
         parent: Particle | None = None
-        steps.recalled = recalled
         for _ in self.schedule.steps:
             recalled.clear()
             parent = steps.child(parent, self.kept_value)
             self._path.append(parent)
-            self._brush_reads.append(min(map(self.schedule.value_from, recalled), default=NEVER))
+            found.append(min(map(self.schedule.value_from, recalled), default=NEVER))
         steps.recalled = None
+        return found
 
     def _kept(self, node: int, operator: Any, arguments: tuple[Any, ...]) -> Any:
         """The retained value of a choice. Raises _Unlike where the retained one has no such choice there."""
@@ -72,18 +87,6 @@ class Future:
                 raise _Unlike
             self._asked.add(place)
         return self.kept_value(node, operator, arguments)
-
-    def _find_readers(self) -> None:
-        schedule, origin = self.schedule, self._origin
-        scaffold = schedule.scaffold
-        for due, step in enumerate(schedule.steps):
-            for node in (*step.order, *step.absorbing):
-                first = min((origin[parent] for parent in schedule.parents[node]), default=NEVER)
-                if node in scaffold.structural:
-                    first = min(first, self._brush_reads[due])
-                origin[node] = due if node in scaffold.principals else first
-                for at in range(first + 1, due + 1):
-                    self._reading[at].append(node)
 
     def weights(self, population: list[Particle], at: int) -> list[Weight | None]:
         """Of each particle, the retained one first: the weight of what is retained from a step on after its history, as

@@ -188,13 +188,8 @@ class Steps(Handler):
         if self._in_place:
             self.model.trace.journal.rollback(self._in_place[0][1])
             self._in_place.clear()
-        path: list[Particle] = []
-        at: Particle | None = particle
-        while at is not None:
-            path.append(at)
-            at = at.parent
-        for later in reversed(path):
-            self._play(later)
+        for depth in range(particle.depth + 1):
+            self._play(particle.ancestor(depth))
 
     def _play(self, particle: Particle) -> None:
         """A step once more, as it was drawn."""

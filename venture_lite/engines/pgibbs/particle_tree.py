@@ -43,8 +43,6 @@ class TreeSweep:
         self.fitting = 1.0
         # steps of the past that had to be played again for a step of one particle, on average
         self.played = 0.0
-        # values of the retained state: of principals by node, of the brush by address
-        self._retained: dict[Any, Any] = {}
 
     @property
     def rows(self) -> int:
@@ -55,7 +53,7 @@ class TreeSweep:
         """One sweep: whether the state changed, the fraction of blocks that did, the mean effective share."""
         model = self.model
         with model.transaction() as change:
-            self._remember()
+            self._retained = self._kept_values()
             with self.steps.detached():
                 population, retained, spread = self._particles()
                 share = shares_of([particle.weight for particle in population])
@@ -69,18 +67,17 @@ class TreeSweep:
                 change.keep()
         return moved > 0, moved / len(retained), spread / len(retained)
 
-    def _remember(self) -> None:
+    def _kept_values(self) -> dict[Any, Any]:
+        """Values of the present state: of principals by node, of the brush by address."""
         trace, scaffold = self.model.trace, self.schedule.scaffold
-        for node in scaffold.principals:
-            self._retained[node] = trace.value(node)
-        for node in self.model.regenerator.choices_that_go(scaffold):
-            if not trace.is_observed(node):
-                self._retained[address(trace, node)] = trace.value(node)
+        brush = (node for node in self.model.regenerator.choices_that_go(scaffold) if not trace.is_observed(node))
+        return {node: trace.value(node) for node in scaffold.principals} | {
+            address(trace, node): trace.value(node) for node in brush
+        }
 
     def _kept_value(self, node: int, operator: Any, arguments: tuple[Any, ...]) -> Any:
-        if node in self.schedule.scaffold.principals:
-            return self._retained[node]
-        return self._retained[address(self.model.trace, node)]
+        is_principal = node in self.schedule.scaffold.principals
+        return self._retained[node if is_principal else address(self.model.trace, node)]
 
     def _particles(self) -> tuple[list[Particle], list[Particle], float]:
         """(the population at the last step, the retained particle at every step, sum of effective shares)."""

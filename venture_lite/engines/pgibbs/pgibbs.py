@@ -10,8 +10,6 @@ may change structure is done particle by particle, in `particle_tree.py`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from venture_lite.engines.pgibbs.particle_columns import ColumnSweep
 from venture_lite.engines.pgibbs.particle_tree import TreeSweep
 from venture_lite.errors import ArgumentError
@@ -24,17 +22,8 @@ from venture_lite.interpreter.schedule import Schedule
 from venture_lite.interpreter.selection import Selection
 from venture_lite.interpreter.tally import Tally
 
-
-@dataclass(slots=True)
-class SweepCounts:
-    """What the sweeps of one action came to."""
-
-    sweeps: int = 0
-    moved: float = 0.0
-    effective: float = 0.0
-    later_terms: float = 0.0
-    fitting: float = 0.0
-    played: float = 0.0
+PLAYED = "mean steps played again for a particle's"
+"""Of a kernel's statistics, where there were any."""
 
 
 class ParticleGibbs:
@@ -45,7 +34,9 @@ class ParticleGibbs:
         self.particles = particles
         self.ancestor = ancestor
         self.rows = 0
-        self._counts = SweepCounts()
+        # sweeps, and sums over them by name
+        self._sweeps = 0
+        self._sums: dict[str, float] = {}
         # the sweep over columns, as of a state of the trace's structure
         self._columns: tuple[tuple[int, int], ColumnSweep] | None = None
         # what a sweep would be, as of a state of the trace's structure
@@ -98,29 +89,20 @@ class ParticleGibbs:
                 sweep = TreeSweep(self.model, schedule, self.particles, self.ancestor)
         changed, moved, effective = sweep.run()
         self.rows += sweep.rows
-        counts = self._counts
-        counts.sweeps += 1
-        counts.moved += moved
-        counts.effective += effective
-        counts.later_terms += sweep.later_terms
-        counts.fitting += sweep.fitting
-        counts.played += sweep.played
+        self._sweeps += 1
+        found = {
+            "mean fraction of blocks moved": moved,
+            "mean effective fraction of particles": effective,
+            PLAYED: sweep.played,
+        }
+        if self.ancestor:
+            found["mean later terms weighed for an ancestor"] = sweep.later_terms
+            found["mean fraction of particles that may be an ancestor"] = sweep.fitting
+        self._sums = {name: self._sums.get(name, 0.0) + value for name, value in found.items()}
         return changed
 
     def details(self) -> dict[str, float]:
-        counts = self._counts
-        if not counts.sweeps:
-            return {}
-        found = {
-            "mean fraction of blocks moved": counts.moved / counts.sweeps,
-            "mean effective fraction of particles": counts.effective / counts.sweeps,
-        }
-        if counts.played:
-            found["mean steps played again for a particle's"] = counts.played / counts.sweeps
-        if self.ancestor:
-            found["mean later terms weighed for an ancestor"] = counts.later_terms / counts.sweeps
-            found["mean fraction of particles that may be an ancestor"] = counts.fitting / counts.sweeps
-        return found
+        return {name: total / self._sweeps for name, total in self._sums.items() if total or name != PLAYED}
 
 
 def _compile_pgibbs(program: InferenceProgram, given: ActionForm) -> Part:

@@ -25,8 +25,7 @@ class DecisionRecord:
         self.largest_p_value = 0.0
         # samples whose skewness and kurtosis were looked at
         self.shapes = 0
-        self.skewness = 0.0
-        self.kurtosis = 0.0
+        self.shape = np.zeros(2)
         # exact decisions made beside, the rows that they read, and how many differ
         self.audited = 0
         self.rows_compared = 0
@@ -49,11 +48,10 @@ class DecisionRecord:
         self.largest_p_value = max(self.largest_p_value, decision.p_value)
         if decision.shape is not None:
             self.shapes += 1
-            self.skewness += abs(decision.shape[0])
-            self.kurtosis += abs(decision.shape[1])
+            self.shape += np.abs(decision.shape)
 
     def is_skewed(self) -> bool:
-        return self.shapes >= ENOUGH and max(self.skewness, self.kurtosis) > SKEWED * self.shapes
+        return self.shapes >= ENOUGH and bool(self.shape.max() > SKEWED * self.shapes)
 
     def compare(self, decision: Decision, truth: Decision) -> None:
         self.audited += 1
@@ -70,8 +68,8 @@ class DecisionRecord:
             "largest p-value": self.largest_p_value,
         }
         if self.shapes:
-            found["skewness of a minibatch's mean"] = self.skewness / self.shapes
-            found["kurtosis of a minibatch's mean"] = self.kurtosis / self.shapes
+            skewness, kurtosis = (self.shape / self.shapes).tolist()
+            found |= {"skewness of a minibatch's mean": skewness, "kurtosis of a minibatch's mean": kurtosis}
         if self.audited:
             low, high = interval(self.differ, self.audited)
             found |= {"decisions compared": self.audited, "rows read to compare": self.rows_compared}

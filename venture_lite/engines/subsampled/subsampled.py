@@ -14,10 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from venture_lite.blocks.distributions import refuse_discrete
 from venture_lite.blocks.linear_block import LinearBlock
 from venture_lite.blocks.sections import Inputs, NoBorder, Sections
-from venture_lite.engines.mh import Drift, PreconditionedDrift, preconditioned, scaled
+from venture_lite.engines.mh import Drift, Walk, drift, scaled
 from venture_lite.engines.subsampled.control_variates import Expansion
 from venture_lite.engines.subsampled.decision_record import DecisionRecord
 from venture_lite.engines.subsampled.reach import Reach
@@ -54,6 +53,11 @@ class SubsampledSettings:
     # the fraction of transitions on which the exact decision is made as well
     audit: float = 0.0
 
+    @property
+    def is_exact(self) -> bool:
+        """Whether every decision reads every row, as `mh` does."""
+        return not self.tolerance and not self.proxy
+
 
 @dataclass(frozen=True, slots=True)
 class Read:
@@ -77,16 +81,6 @@ class Read:
         return owned + (0 if self.expansion is None else self.expansion.bytes_used())
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """What one action keeps of one block."""
-
-    read: Read
-    # the kinds that the test draws from: all but those that an expansion knows exactly
-    tested: list[int]
-    test: SequentialTest
-
-
 class Subsampled(BlockKernel):
     """Transitions of one `subsampled_mh` action."""
 
@@ -100,7 +94,6 @@ class Subsampled(BlockKernel):
         warn: Callable[[str], None] = lambda text: None,
     ) -> None:
         super().__init__(model)
-        self.starts_inside = isinstance(proposal, Drift)
         self.proposal = proposal
         self.settings = settings
         self.warn = warn
@@ -116,55 +109,33 @@ class Subsampled(BlockKernel):
     @property
     def rows(self) -> int:
         """Evaluations of rows, those of the exact decisions that an audit makes aside."""
-        walk = self.proposal
-        spent = walk.preconditioner.densities.rows if isinstance(walk, PreconditionedDrift) else 0
-        return self._decided + self._expanded + self._exact.rows + spent
+        return self._decided + self._expanded + self._exact.rows
 
     def details(self) -> dict[str, float]:
         found = self.record.details()
         if self._expanded:
             found["rows of expansions"] = self._expanded
-        scales = self.proposal.preconditioner.details() if isinstance(self.proposal, PreconditionedDrift) else {}
-        return found | dict(self._counts + Counter(scales))
-
-    def begin(self, nodes: list[int]) -> None:
-        if isinstance(self.proposal, PreconditionedDrift):
-            self.proposal.preconditioner.begin(nodes)
+        return found | self._counts
 
     def refuse(self, nodes: list[int]) -> None:
-        if isinstance(self.proposal, Drift):
-            refuse_discrete("'drift", "mh or gibbs")(self.model, nodes)
-        if isinstance(self.proposal, PreconditionedDrift):
-            self.proposal.preconditioner.refuse(nodes)
-        if self.settings.tolerance or self.settings.proxy:
+        if not self.settings.is_exact:
             self.prepare(nodes)
 
     def course(self, nodes: list[int], at: Selection) -> Course:
-        if isinstance(self.proposal, Drift):
-            refuse_discrete("'drift", "mh or gibbs")(self.model, nodes)
-        if not self.settings.tolerance and not self.settings.proxy:
+        """Nothing is expanded, which takes time."""
+        sections = None if self.settings.is_exact else self._sections(nodes)
+        if sections is None:
             return self._exact.course(nodes, at)
-        try:
-            return Course(f"by minibatches of its {Sections.of(self.model, nodes).count:,} rows")
-        except NoBorder:
-            code, _, row = self.model.trace.decode(nodes[0])
-            if not readers_come_and_go(self.model.trace, code, row):
-                raise
-            return self._exact.course(nodes, at)
+        return Course(f"by minibatches of its {sections.count:,} rows")
 
     def step(self, nodes: list[int], at: Selection) -> bool:
-        if isinstance(self.proposal, PreconditionedDrift):
-            self.proposal.preconditioner.settle(nodes)
-        if not self.settings.tolerance and not self.settings.proxy:
-            return self._exact.step(nodes, at)
-        model = self.model
-        prepared = self.prepare(nodes)
+        prepared = None if self.settings.is_exact else self.prepare(nodes)
         if prepared is None:
             return self._exact.step(nodes, at)
         read = prepared.read
         try:
-            with model.transaction() as change:
-                decision = Transition(self, prepared).decide()
+            with self.model.transaction() as change:
+                decision = prepared.decide()
                 if decision.above:
                     read.sections.stand_at_new()
                     change.keep()
@@ -176,11 +147,8 @@ class Subsampled(BlockKernel):
         self.record.add(decision, read.sections.count)
         if read.expansion is not None:
             before = read.expansion.rows
-            try:
+            with self.model.kept.changing(self._key(nodes)):
                 read.expansion.watch(decision.rows, self.settings.batch)
-            except BaseException:
-                model.kept.drop(self._key(nodes))
-                raise
             self._expanded += read.expansion.rows - before
         if self.record.is_skewed():
             self.warn("subsampled_mh: the means of minibatches are far from normal; larger ones make the test safer")
@@ -197,36 +165,21 @@ class Subsampled(BlockKernel):
         found = self._prepared.get(block)
         if found is not None and found.read.sections.is_valid() and found.read.are_as_they_were():
             return found
-        try:
+        with self.model.kept.changing(self._key(block)):
             read = self._read(block)
-        except BaseException:
-            # it may be in the middle of a change
-            self.model.kept.drop(self._key(block))
-            raise
         if read is None:
             return None
         if found is None or found.read is not read:
-            found = self._prepared[block] = self._prepare(read)
+            found = self._prepared[block] = Prepared(self, read)
         return found
-
-    def _prepare(self, read: Read) -> Prepared:
-        settings, trace = self.settings, self.model.trace
-        tested = list(range(len(read.sections.kinds))) if read.expansion is None else read.expansion.inexact
-        samplers = samplers_of(trace, read.sections, tested)
-        test = SequentialTest(samplers, settings.batch, settings.tolerance, trace.rng, settings.proxy)
-        return Prepared(read, tested, test)
 
     def _read(self, block: tuple[int, ...]) -> Read | None:
         """What is kept of a block's rows, brought up to date."""
         kept: Read | None = self.model.kept.find(self._key(block))
         if kept is None or not kept.sections.is_valid():
-            try:
-                sections = Sections.of(self.model, block)
-            except NoBorder:
-                code, _, row = self.model.trace.decode(block[0])
-                if readers_come_and_go(self.model.trace, code, row):
-                    return None
-                raise
+            sections = self._sections(block)
+            if sections is None:
+                return None
         elif kept.are_as_they_were():
             self._count_kept(kept.expansion, block)
             return kept
@@ -235,6 +188,16 @@ class Subsampled(BlockKernel):
         made = self._made(sections, block, kept)
         self.model.kept.keep(self._key(block), made)
         return made
+
+    def _sections(self, block: Sequence[int]) -> Sections | None:
+        """None where too few others read the block now and inference may make them more."""
+        try:
+            return Sections.of(self.model, block)
+        except NoBorder:
+            code, _, row = self.model.trace.decode(block[0])
+            if not readers_come_and_go(self.model.trace, code, row):
+                raise
+            return None
 
     def _count_kept(self, expansion: Expansion | None, block: tuple[int, ...]) -> None:
         """Where an action meets an expansion for the first time."""
@@ -269,9 +232,8 @@ def samplers_of(trace: Trace, sections: Sections, kinds: Sequence[int]) -> list[
     """For each of some kinds what draws positions among its sections; where all rows of a table are sections, by their
     random order, which stays with the table."""
     found: list[AnySampler] = []
-    whole = set(sections.sites)
     for kind in (sections.kinds[at] for at in kinds):
-        if kind.group.site not in whole:
+        if kind.group.site not in sections.sites:
             found.append(LooseSampler(kind.count))
             continue
         sampler = order_of(trace.table(kind.group.code), trace.rng).sampler(kind.group.site)
@@ -281,29 +243,30 @@ def samplers_of(trace: Trace, sections: Sections, kinds: Sequence[int]) -> list[
     return found
 
 
-class Transition:
-    """One proposal and its decision."""
+class Prepared:
+    """What one action keeps of one block, and one proposal after the other with its decision."""
 
-    def __init__(self, engine: Subsampled, prepared: Prepared) -> None:
+    def __init__(self, engine: Subsampled, read: Read) -> None:
         self.engine = engine
-        self.sections = prepared.read.sections
-        self.tested = prepared.tested
-        self.test = prepared.test
-        self.expansion = prepared.read.expansion
-        self.linear = prepared.read.linear
-        self.reach = prepared.read.reach
+        self.read = read
+        settings, trace = engine.settings, engine.model.trace
+        # the kinds that the test draws from: all but those that an expansion knows exactly
+        self.tested = list(range(len(read.sections.kinds))) if read.expansion is None else read.expansion.inexact
+        samplers = samplers_of(trace, read.sections, self.tested)
+        self.test = SequentialTest(samplers, settings.batch, settings.tolerance, trace.rng, settings.proxy)
 
     def decide(self) -> Decision:
         """Propose, draw u, and read rows until the decision is sure. The trace is left at either value."""
-        engine, sections, expansion = self.engine, self.sections, self.expansion
-        old = self.linear.present() if self.linear is not None else np.empty(0)
-        ratio, weight = sections.propose(engine.proposal)
+        engine, expansion, linear = self.engine, self.read.expansion, self.read.linear
+        old = new = linear.present() if linear is not None else np.empty(0)
+        ratio, weight = self.read.sections.propose(engine.proposal)
         u = engine.model.trace.rng.random()
         if weight.impossible:
             return self._by_all(u, ratio, weight)
         threshold = (math.log(u) if u else -math.inf) - ratio - weight.total
         terms: RowTerms = self._differences
-        new = self.linear.present() if self.linear is not None else old
+        if linear is not None:
+            new = linear.present()
         if expansion is not None:
             total = expansion.total(old, new)
             if not self.tested or not engine.settings.tolerance:
@@ -329,8 +292,9 @@ class Transition:
             return self._by_all(u, ratio, weight)
 
     def _differences(self, kind: int, positions: np.ndarray) -> np.ndarray:
+        sections = self.read.sections
         try:
-            new, old = self.sections.differences(self.sections.kinds[self.tested[kind]], positions)
+            new, old = sections.differences(sections.kinds[self.tested[kind]], positions)
         except REJECTING:
             raise NotFinite from None
         with np.errstate(invalid="ignore"):
@@ -341,25 +305,21 @@ class Transition:
         of it; an expansion that is exact decides alone."""
         if not passed or not self.tested:
             return Decision(passed, 0, 0.0)
-        change = self.sections.change_of_all()
-        change.total -= total
-        accepted = accepts(self.engine.model.trace.rng.random(), change)
-        return Decision(accepted, self.sections.count, 0.0)
+        return self._by_all(self.engine.model.trace.rng.random(), -total, Weight())
 
     def _by_all(self, u: float, ratio: float, weight: Weight) -> Decision:
         """Decided by every row, impossible ones counted."""
-        change = self.sections.change_of_all()
+        change = self.read.sections.change_of_all()
         change.plus(weight)
         change.total += ratio
-        return Decision(accepts(u, change), self.sections.count, 0.0)
+        return Decision(accepts(u, change), self.read.sections.count, 0.0)
 
     def _largest(self, old: np.ndarray, new: np.ndarray) -> float | None:
         """A bound on the distance between any two terms, where the stopping rule asks for one."""
-        if self.reach is None:
-            return None
-        if self.expansion is None:
-            return self.reach.of_differences(old, new)
-        return self.reach.of_residuals(old, new, self.expansion.center)
+        reach, expansion = self.read.reach, self.read.expansion
+        if reach is None or expansion is None:
+            return None if reach is None else reach.of_differences(old, new)
+        return reach.of_residuals(old, new, expansion.center)
 
 
 def _finite(change: np.ndarray) -> np.ndarray:
@@ -383,15 +343,14 @@ def _engine(program: InferenceProgram, given: ActionForm, always_audited: bool) 
     if "audit" in given:
         audit = given.probability("F", "the audited fraction F")
     model = program.model
-    proposal: Proposal = Resimulation(model)
-    if "drift" in given:
-        sigma = given.positive("SIGMA", "the drift's SIGMA")
-        is_scaled = "precondition" in given
-        proposal = preconditioned(program, sigma) if is_scaled else Drift(model.trace.rng, sigma)
+    proposal = drift(program, given) if "drift" in given else Resimulation(model)
     settings = SubsampledSettings(batch, float(tolerance), "proxy" in given, "bernstein" in given, audit)
     engine = Subsampled(model, proposal, settings, program.warn)
-    proposed = f"a walk of sd {show(proposal.sigma)}" if isinstance(proposal, Drift) else "proposals from the prior"
-    return engine, given.kernel(f"{proposed}{scaled(given)}, decided from minibatches of {batch}", engine)
+    decided = f"decided from minibatches of {batch}"
+    if isinstance(proposal, Drift):
+        words = f"a walk of sd {show(proposal.sigma)}{scaled(given)}, {decided}"
+        return engine, given.kernel(words, Walk(model, proposal, engine))
+    return engine, given.kernel(f"proposals from the prior, {decided}", engine)
 
 
 def _compile_subsampled_mh(program: InferenceProgram, given: ActionForm) -> Part:

@@ -64,35 +64,27 @@ __all__ = [
 ]
 
 _HOMES = {
-    "venture_lite.checker": ("check", "check_file"),
-    "venture_lite.draws.draws": ("Draws", "KernelStatistics"),
-    "venture_lite.errors": (
-        "ArgumentError",
-        "EvidenceError",
-        "KernelError",
-        "LimitError",
-        "NameUnknown",
-        "ParameterError",
-        "ParseError",
-        "VentureError",
-        "VentureWarning",
-    ),
-    "venture_lite.shell.notebook": ("load_ipython_extension", "unload_ipython_extension"),
-    "venture_lite.procedures.registered.makers": ("ExchangeableState",),
-    "venture_lite.session": ("Venture",),
-    "venture_lite.draws.summary": ("Summary",),
-    "venture_lite.values": ("Symbol",),
+    "Draws": "venture_lite.draws.draws",
+    "ExchangeableState": "venture_lite.procedures.registered.makers",
+    "KernelStatistics": "venture_lite.draws.draws",
+    "Summary": "venture_lite.draws.summary",
+    "Symbol": "venture_lite.values",
+    "Venture": "venture_lite.session",
+    "check": "venture_lite.checker",
+    "check_file": "venture_lite.checker",
+    "load_ipython_extension": "venture_lite.shell.notebook",
+    "unload_ipython_extension": "venture_lite.shell.notebook",
 }
+"""Where what is public stands, errors aside."""
 
 
 def __getattr__(name: str) -> Any:
     """What is public, imported when it is first asked for."""
-    home = next((module for module, names in _HOMES.items() if name in names), None)
-    if home is None:
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     import importlib
 
-    return getattr(importlib.import_module(home), name)
+    return getattr(importlib.import_module(_HOMES.get(name, "venture_lite.errors")), name)
 
 
 def __dir__() -> list[str]:

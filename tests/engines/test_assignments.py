@@ -14,7 +14,7 @@ from venture_lite.audit.invariants import check
 from venture_lite.engines.anneal.anneal import Annealing
 from venture_lite.interpreter.weights import Weight
 from venture_lite.kernels.deferred import Deferred
-from venture_lite.kernels.single_gibbs import SingleGibbs
+from venture_lite.kernels.single_choices import SingleGibbs
 
 CRP = """
 [assume alpha (tag 'h 0 (gamma 2 1))]
@@ -342,7 +342,7 @@ def weights_met(text: str, kernel: str, deferred: bool, monkeypatch: pytest.Monk
     with monkeypatch.context() as patch:
         patch.setattr(Annealing, "_assign", and_move)
         patch.setattr("venture_lite.kernels.deferred.draw_candidate", partial(best_of, kind="statistics"))
-        patch.setattr("venture_lite.kernels.single_gibbs.draw_candidate", partial(best_of, kind="trace"))
+        patch.setattr("venture_lite.kernels.single_choices.draw_candidate", partial(best_of, kind="trace"))
         patch.setattr(Annealing, "_draw", pick)
         if not deferred:
             patch.setattr(Deferred, "remove", lambda *_: False)

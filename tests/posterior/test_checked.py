@@ -18,7 +18,7 @@ from venture_lite.interpreter import scaffold, weights
 from venture_lite.interpreter.kernel import Metropolis, Move, Resimulation
 from venture_lite.interpreter.shape import Binding
 from venture_lite.interpreter.weights import Weight
-from venture_lite.kernels import formed, lower, single_gibbs
+from venture_lite.kernels import formed, lower, single_choices
 from venture_lite.kernels.checked import Checked
 from venture_lite.kernels.compiled import kernel
 from venture_lite.kernels.lower import Lowering
@@ -130,8 +130,8 @@ def leave_old_values(patch: Patch) -> None:
 
 
 def stay_at_the_present_candidate(patch: Patch) -> None:
-    original = single_gibbs.draw_candidate
-    patch.setattr(single_gibbs, "draw_candidate", lambda weights, u: original(weights, u) and 0)
+    original = single_choices.draw_candidate
+    patch.setattr(single_choices, "draw_candidate", lambda weights, u: original(weights, u) and 0)
 
 
 def weigh_the_present_as_nothing(patch: Patch) -> None:

@@ -180,7 +180,7 @@ def _named_by_text(body: Code, row: int) -> list[Place]:
     while todo:
         part, height = todo.pop()
         todo.extend((inner, height + 1) for inner in part.inner)
-        for ref in (part.result, *(ref for item in part.slots for ref in (item.operator, *item.arguments))):
+        for ref in (part.result, *(ref for item in part.slots for ref in item.refs)):
             match ref:
                 case GlobalRef():
                     found.append((body.parent, row, ref))

@@ -20,9 +20,7 @@ def explain(trace: Trace, site: int, row: int, error: Exception) -> Exception:
     """A located VentureError for an error met while the arguments of a slot were read."""
     code = trace.program.site_code[site]
     index = trace.program.site_slot[site]
-    slot = code.slots[index]
-    refs = slot.arguments if slot.operator is None else (slot.operator, *slot.arguments)
-    return explain_refs(trace, code, refs, index, row, error)
+    return explain_refs(trace, code, code.slots[index].refs, index, row, error)
 
 
 def explain_refs(trace: Trace, code: Code, refs: tuple[Ref, ...], index: int, row: int, error: Exception) -> Exception:

@@ -361,6 +361,10 @@ class KeptWeights:
         found.family[0] = users.family
         return found
 
+    def all_users(self, users: UserGroup) -> Weight:
+        """The weight of the users of one family."""
+        return self.users(users).weigh(users.rows.array())
+
     def all_rows(self, site: int) -> Weight:
         """The weight of all live rows of a site."""
         group = self.group(site)

@@ -17,9 +17,7 @@ from venture_lite.kernels.checked import Checked, Witness
 from venture_lite.kernels.formed import UNBEGUN, BlockForm, Resumed, forms_of
 from venture_lite.kernels.lower import NoForm, lower
 from venture_lite.kernels.python import Left
-from venture_lite.kernels.single_choices import MOST_MISSES
-from venture_lite.kernels.single_gibbs import SingleGibbs
-from venture_lite.kernels.single_mh import SingleMH
+from venture_lite.kernels.single_choices import MOST_MISSES, SingleGibbs, SingleMH
 from venture_lite.trace.scopes import SEVERAL
 
 FORMED = "compiled"

@@ -214,8 +214,7 @@ class Deferred:
             raise Unplanned
         code, slot, _ = trace.decode(block[0])
         item = code.slots[slot]
-        refs = item.arguments if item.operator is None else (item.operator, *item.arguments)
-        if code.kind != "lambda" or code.result_slot != slot or any(map(_reads_row, [code] * len(refs), refs)):
+        if code.kind != "lambda" or code.result_slot != slot or any(_reads_row(code, ref) for ref in item.refs):
             raise Unplanned
         own, *others = self._plans.plan(block[0], self._draws).parts
         if own.shape.terms or own.shape.calls:

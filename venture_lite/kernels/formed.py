@@ -7,7 +7,7 @@ What it leaves goes to the interpreter with the value that was proposed, so that
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -15,8 +15,8 @@ from typing import Any
 from venture_lite.interpreter.kernel import Metropolis, Move
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.regenerate import Formulated, Proposal
-from venture_lite.interpreter.scaffold import UserGroup
 from venture_lite.interpreter.shape import Binding, NoShape, Shape
+from venture_lite.interpreter.weights import Weight
 from venture_lite.kernels.form import Form
 from venture_lite.kernels.lower import NoForm, lower, rows_of
 from venture_lite.kernels.python import Left, Printed, printed
@@ -50,47 +50,29 @@ class Formed:
     def bound(self, binding: Binding) -> BlockForm:
         """The form of a block whose nodes stand in the shape's places."""
         rows = [node & ROW_MASK for node in binding.nodes]
-        model, sites = self.model, self.shape.groups
-        groups = [rows_of(model.trace, site) for site in sites]
+        weights, sites = self.model.weights, self.shape.groups
+        groups = [rows_of(self.model.trace, site) for site in sites]
         wide = sum(map(len, groups)) + sum(users.rows.count for users in binding.users)
-        given = (_Sites(model, sites), _Users(model, binding.users)) if self.form.wide else groups
-        return BlockForm(self, rows, given, wide)
+        if not self.form.wide:
+            return BlockForm(self, rows, groups, wide)
+        all_rows = [partial(weights.all_rows, site) for site in sites]
+        of_users = [partial(weights.all_users, users) for users in binding.users]
+        return BlockForm(self, rows, (partial(_summed, all_rows), partial(_summed, of_users)), wide)
 
 
 class Impossible(Exception):
     """Rows that are weighed by columns hold an impossible one."""
 
 
-class _Sites:
-    """Weighs all rows of some sites, in the state that stands."""
-
-    def __init__(self, model: Model, sites: Sequence[int]) -> None:
-        self._weigh, self._sites = model.weights.all_rows, sites
-
-    def __call__(self) -> float:
-        total = 0.0
-        for site in self._sites:
-            weight = self._weigh(site)
-            if weight.impossible:
-                raise Impossible
-            total += weight.total
-        return total
-
-
-class _Users:
-    """Weighs the users of some families, in the state that stands."""
-
-    def __init__(self, model: Model, users: Sequence[UserGroup]) -> None:
-        self._weights, self._users = model.weights, users
-
-    def __call__(self) -> float:
-        total = 0.0
-        for group in self._users:
-            weight = self._weights.users(group).weigh(group.rows.array())
-            if weight.impossible:
-                raise Impossible
-            total += weight.total
-        return total
+def _summed(weighs: Sequence[Callable[[], Weight]]) -> float:
+    """What rows weigh by columns, in the state that stands. Raises Impossible."""
+    total = 0.0
+    for weigh in weighs:
+        weight = weigh()
+        if weight.impossible:
+            raise Impossible
+        total += weight.total
+    return total
 
 
 class BlockForm:

@@ -8,7 +8,7 @@ it then.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -122,10 +122,22 @@ class Lowering:
             self._new[node], ratio = found
             return Propose(self._demands(record, arguments), self._new[node], ratio)
         self._prepares = True
-        called = self._operations.object(_Proposes(self._proposal, site, record))
+        called = self._operations.object(self._proposing(site << 32, record))
         pair = self._operations.record("fresh", len(self._operations.nodes), called, row, old, *arguments)
         self._new[node], ratio = (self._operations.record("part", pair, part) for part in (0, 1))
         return Propose((), self._new[node], ratio)
+
+    def _proposing(self, first: int, record: Random) -> Callable[..., tuple[Any, float]]:
+        """The proposal as a function of a principal's row, its old value and its arguments."""
+        proposal = self._proposal
+
+        def propose(row: int, old: Any, *arguments: Any) -> tuple[Any, float]:
+            try:
+                return proposal.propose(first | row, record, arguments, old)
+            except Exception as error:
+                raise Failed(error) from error
+
+        return propose
 
     def _side(self, state: References, wide: bool) -> Side:
         """What principals weigh, where they count, and what absorbs, as of the present or the proposed state."""
@@ -168,8 +180,12 @@ class Lowering:
     def _density(self, site: int, row: Value, record: Random, arguments: list[Value], value: Value) -> Value:
         if record.definition is not None:
             return recordable(record.definition)(value, *arguments)
-        called = self._operations.object(_Weighed(self._trace, site, record))
-        return self._operations.record("call", called, row, value, *arguments)
+        trace = self._trace
+
+        def weigh(row: int, value: Any, *arguments: Any) -> float:
+            return density_of(trace, site << 32 | row, record, arguments, value)
+
+        return self._operations.record("call", self._operations.object(weigh), row, value, *arguments)
 
     def _demands(self, record: Random, arguments: list[Value]) -> tuple[Demand, ...]:
         """What must be tested of arguments that are computed, where a density is recorded; a constant was tested when
@@ -258,26 +274,3 @@ class Lowering:
             column = self._trace.column(node >> 32)
             if not isinstance(column, BorrowedColumn):
                 yield Store(self._place_of[node], self._operations.column(column), value)
-
-
-class _Proposes:
-    """A proposal as a function of a principal's row, its old value and its arguments."""
-
-    def __init__(self, proposal: Proposal, site: int, record: Random) -> None:
-        self._proposal, self._site, self._record = proposal, site << 32, record
-
-    def __call__(self, row: int, old: Any, *arguments: Any) -> tuple[Any, float]:
-        try:
-            return self._proposal.propose(self._site | row, self._record, arguments, old)
-        except Exception as error:
-            raise Failed(error) from error
-
-
-class _Weighed:
-    """The density of a distribution that has no definition over numbers, as a function of a choice's row."""
-
-    def __init__(self, trace: Trace, site: int, record: Random) -> None:
-        self._trace, self._site, self._record = trace, site << 32, record
-
-    def __call__(self, row: int, value: Any, *arguments: Any) -> float:
-        return density_of(self._trace, self._site | row, self._record, arguments, value)

@@ -121,6 +121,11 @@ class Slot:
     inlined: tuple[CallSite, ...] = ()
     stored: bool = False
 
+    @property
+    def refs(self) -> tuple[Ref, ...]:
+        """What it is applied to; before that, where it is a value, what is applied."""
+        return self.arguments if self.operator is None else (self.operator, *self.arguments)
+
 
 @dataclass(slots=True, eq=False, repr=False)
 class Code:
@@ -288,6 +293,5 @@ def sources(code: Code, ref: Ref) -> list[Ref]:
                 if slot.stored:
                     found[SlotRef(level, index)] = None
                 else:
-                    inner = slot.arguments if slot.operator is None else (slot.operator, *slot.arguments)
-                    todo.extend((level, argument) for argument in inner)
+                    todo.extend((level, argument) for argument in slot.refs)
     return list(found)

@@ -225,8 +225,7 @@ def tree_of(code: Code) -> list[Code]:
 def _store_what_lambdas_read(code: Code) -> None:
     """A deterministic slot that the rows of an inner lambda read would be computed anew for each of them: store it."""
     for slot in code.slots:
-        refs = [*slot.arguments, *(region.block for region in slot.regions)]
-        for ref in refs if slot.operator is None else [slot.operator, *refs]:
+        for ref in (*slot.refs, *(region.block for region in slot.regions)):
             _mark(code, ref)
     _mark(code, code.result)
 

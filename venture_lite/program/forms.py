@@ -35,12 +35,18 @@ def _wrong(form: Form, usage: str) -> ArgumentError:
     return ArgumentError(f"{name} is written {usage}", form.span)
 
 
+def _parts(form: Form, usage: str) -> tuple[Expression, ...]:
+    """The parts of a form that has one for each word of its usage."""
+    if len(form.items) != len(usage.split()):
+        raise _wrong(form, usage)
+    return form.items[1:]
+
+
 # ------------------------------------------------------------------------------------------------- procedures
 
 
 def compile_lambda(compiler: Compiler, form: Form, scope: LexicalScope) -> Ref:
-    slot = Slot(Kind.LAMBDA, form.span)
-    ref = compiler.add(scope, slot)
+    ref = compiler.add(scope, slot := Slot(Kind.LAMBDA, form.span))
     slot.body = lambda_code(compiler, form, scope, "lambda")
     return ref
 
@@ -65,9 +71,7 @@ def lambda_code(compiler: Compiler, form: Form, scope: LexicalScope, name: str) 
 
 
 def mem_part(form: Form) -> Expression:
-    if len(form.items) != 2:
-        raise _wrong(form, "(mem procedure)")
-    return form.items[1]
+    return _parts(form, "(mem procedure)")[0]
 
 
 def compile_mem(compiler: Compiler, form: Form, scope: LexicalScope) -> Ref:
@@ -123,11 +127,9 @@ SELECT = Deterministic(
 )
 
 
-def if_parts(form: Form) -> tuple[Expression, Expression, Expression]:
-    match form.items:
-        case (_, predicate, consequent, alternative):
-            return predicate, consequent, alternative
-    raise _wrong(form, "(if predicate consequent alternative)")
+def if_parts(form: Form) -> tuple[Expression, ...]:
+    """Predicate, consequent and alternative."""
+    return _parts(form, "(if predicate consequent alternative)")
 
 
 def compile_if(compiler: Compiler, form: Form, scope: LexicalScope) -> Ref:
@@ -269,8 +271,7 @@ def compile_letrec(compiler: Compiler, form: Form, scope: LexicalScope) -> Ref:
         text = procedure_text(value)
         if text is None:
             continue
-        slot = Slot(Kind.LAMBDA, text.span)
-        ref: Ref = compiler.add(scope, slot)
+        ref: Ref = compiler.add(scope, slot := Slot(Kind.LAMBDA, text.span))
         waiting.append((slot, text, name.name))
         if text is not value:
             ref = compiler.add(scope, Slot(Kind.MEM, value.span, operator=ref, stored=True))
@@ -298,9 +299,7 @@ def procedure_text(value: Expression) -> Form | None:
 
 def quoted(form: Form) -> Any:
     """The value of a quoted datum."""
-    if len(form.items) != 2:
-        raise _wrong(form, "(quote datum)")
-    return _datum(form.items[1])
+    return _datum(*_parts(form, "(quote datum)"))
 
 
 def compile_quote(compiler: Compiler, form: Form, scope: LexicalScope) -> Ref:
@@ -318,11 +317,9 @@ def _datum(item: Expression) -> Any:
     raise ArgumentError("a parameter cannot be quoted", item.span)
 
 
-def scope_include_parts(form: Form) -> tuple[Expression, Expression, Expression]:
-    match form.items:
-        case (_, scope, block, expression):
-            return scope, block, expression
-    raise _wrong(form, "(scope_include scope block expression)")
+def scope_include_parts(form: Form) -> tuple[Expression, ...]:
+    """The scope, the block's key and the expression."""
+    return _parts(form, "(scope_include scope block expression)")
 
 
 def compile_scope_include(compiler: Compiler, form: Form, scope: LexicalScope) -> Ref:

@@ -198,10 +198,9 @@ def series_array(series: Any) -> np.ndarray:
         missing = np.asarray(series.isna())
         if missing.any() and getattr(series.dtype, "kind", "O") in "iuf":
             return np.asarray(series.to_numpy(dtype=np.float64, na_value=np.nan))
-        array = np.asarray(series.to_numpy())
     else:
-        array = np.asarray(series.to_numpy())
         missing = np.asarray(series.is_null().to_numpy())
+    array = np.asarray(series.to_numpy())
     if array.dtype.kind == "O" and missing.any():
         array = array.copy()
         array[missing] = None

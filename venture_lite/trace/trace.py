@@ -147,9 +147,7 @@ class Trace:
     def _reader(self, site: int) -> Reader:
         """The function that reads a slot's operator (if it has one) and arguments."""
         code = self.program.site_code[site]
-        slot = code.slots[self.program.site_slot[site]]
-        refs = slot.arguments if slot.operator is None else (slot.operator, *slot.arguments)
-        return self.reader(self, code, refs)
+        return self.reader(self, code, code.slots[self.program.site_slot[site]].refs)
 
     def read(self, site: int, row: int) -> tuple[Any, ...]:
         """A slot's operator (if it has one) and arguments; an error in a fused slot is located."""

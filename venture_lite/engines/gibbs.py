@@ -7,9 +7,7 @@ from typing import Any
 
 from venture_lite.engines.enumeration import Enumeration, refuse_support, too_many_candidates
 from venture_lite.errors import VentureError
-from venture_lite.inference.given import ActionForm
-from venture_lite.inference.program import Action, InferenceProgram
-from venture_lite.inference.tree import Part
+from venture_lite.inference.program import Action
 from venture_lite.interpreter.addresses import address
 from venture_lite.interpreter.candidates import MOST_CANDIDATES, draw_candidate, support_of
 from venture_lite.interpreter.impossible import rejects
@@ -138,12 +136,8 @@ class Gibbs(Drawing):
         return {address(trace, node): trace.value(node) for node in nodes}
 
 
-def _compile_gibbs(program: InferenceProgram, given: ActionForm) -> Part:
-    return given.kernel("exact draws, by enumeration", drawing(program.model, Gibbs))
-
-
 GIBBS = Action(
     "gibbs", ("(gibbs SCOPE BLOCK T)",),
     "T exact draws of a block from its conditional distribution, by enumerating the block's joint support.",
-    _compile_gibbs,
+    lambda program, given: given.kernel("exact draws, by enumeration", drawing(program.model, Gibbs)),
 )  # fmt: skip

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -53,23 +54,6 @@ class Leapfrogs:
         return self.count if self.fixed or self.count == 1 else int(rng.integers(1, 2 * self.count))
 
 
-class PathEnd:
-    """Where the last path of a program's actions ended."""
-
-    def __init__(self) -> None:
-        # the block, the version of the trace that the path left, and the state
-        self._last: tuple[tuple[int, ...], int, PathPoint] | None = None
-
-    def put(self, nodes: list[int], version: int, point: PathPoint) -> None:
-        self._last = tuple(nodes), version, point
-
-    def at(self, nodes: list[int], version: int) -> PathPoint | None:
-        """The state of a block in a version of the trace, if the last path ended there."""
-        if self._last is None or self._last[:2] != (tuple(nodes), version):
-            return None
-        return self._last[2]
-
-
 class Hamiltonian(BlockKernel):
     """Transitions of one action: paths of `leapfrogs` steps of length `step`."""
 
@@ -82,7 +66,7 @@ class Hamiltonian(BlockKernel):
         step: float,
         leapfrogs: Leapfrogs,
         preconditioner: Preconditioner | None,
-        end: PathEnd,
+        shared: dict[Any, Any],
     ) -> None:
         super().__init__(model)
         self.densities = densities
@@ -94,7 +78,8 @@ class Hamiltonian(BlockKernel):
         self._acceptance = 0.0
         # squared changes of the log density over paths, one path's divided by its block's coordinates
         self._changes = 0.0
-        self._end = end
+        # where the last path of a program's actions ended: the block, the version of the trace that it left, the state
+        self._shared = shared
 
     @property
     def rows(self) -> int:
@@ -135,13 +120,14 @@ class Hamiltonian(BlockKernel):
             end = self._moved(density, start, root, change)
             if end is not None:
                 change.keep()
-        self._end.put(nodes, model.trace.journal.version, end or start)
+        self._shared[PathPoint] = tuple(nodes), model.trace.journal.version, end or start
         return end is not None
 
     def _start(self, nodes: list[int], density: BlockDensity) -> PathPoint:
         """Where the block stands: known where a path, also one of another action, has ended there."""
-        known = self._end.at(nodes, self.model.trace.journal.version)
-        return known or PathPoint(*self.densities.here(density))
+        block, version, point = self._shared.get(PathPoint, ((), -1, None))
+        is_there = block == tuple(nodes) and version == self.model.trace.journal.version
+        return point if is_there else PathPoint(*self.densities.here(density))
 
     def _moved(
         self, density: BlockDensity, start: PathPoint, root: np.ndarray | None, change: Transaction
@@ -196,23 +182,22 @@ def _pulled(root: np.ndarray | None, gradient: np.ndarray) -> np.ndarray:
     return gradient if root is None else root.T @ gradient
 
 
-def compile_paths(program: InferenceProgram, given: ActionForm, name: str, leapfrogs: Leapfrogs) -> Part:
-    """The kernel of an action of that name whose transitions are paths, steps of STEP long."""
-    densities = Densities(program.model, name, program.warn)
+def compile_paths(program: InferenceProgram, given: ActionForm, leapfrogs: Leapfrogs) -> Part:
+    """The kernel of an action whose transitions are paths, steps of STEP long."""
+    densities = Densities(program.model, given.action, program.warn)
     preconditioner = Preconditioner(densities, program.draws) if "precondition" in given else None
-    end = program.shared.setdefault(PathEnd, PathEnd())
     size = given.positive("STEP")
     most = leapfrogs.count if leapfrogs.fixed else 2 * leapfrogs.count - 1
     steps = "a step" if most == 1 else f"{'' if leapfrogs.fixed else '1 to '}{most} steps"
     move = f"paths of {steps} of {show(size)} along the gradient{scaled(given)}"
-    return given.kernel(move, Hamiltonian(program.model, densities, size, leapfrogs, preconditioner, end))
+    return given.kernel(move, Hamiltonian(program.model, densities, size, leapfrogs, preconditioner, program.shared))
 
 
 def _compile_hmc(program: InferenceProgram, given: ActionForm) -> Part:
     leapfrogs = given.count("LEAPFROGS")
     if not leapfrogs:
         raise ArgumentError("LEAPFROGS must be 1 or more", given["LEAPFROGS"].span)
-    return compile_paths(program, given, "hmc", Leapfrogs(leapfrogs, "fixed" in given))
+    return compile_paths(program, given, Leapfrogs(leapfrogs, "fixed" in given))
 
 
 HMC = Action(

@@ -11,9 +11,7 @@ from collections.abc import Callable
 
 from venture_lite.blocks.weight_bounds import refuse_unbounded_evidence, weight_bound
 from venture_lite.errors import InternalError, VentureError
-from venture_lite.inference.given import ActionForm
-from venture_lite.inference.program import Action, InferenceProgram
-from venture_lite.inference.tree import Part
+from venture_lite.inference.program import Action
 from venture_lite.interpreter.impossible import rejects
 from venture_lite.interpreter.kernel import BlockKernel, Resimulation
 from venture_lite.interpreter.model import Model
@@ -89,12 +87,11 @@ class Rejection(BlockKernel):
         weight_bound(self.model, Builder(self.model.trace).build(nodes))
 
 
-def _compile_rejection(program: InferenceProgram, given: ActionForm) -> Part:
-    return given.kernel("exact draws, by rejection from the prior", Rejection(program.model, program.warn))
-
-
 REJECTION = Action(
     "rejection", ("(rejection SCOPE BLOCK T)",),
     "T exact draws of a block from its conditional distribution: from the prior until one is kept, which takes as many "
-    "tries as the data are improbable.", _compile_rejection,
+    "tries as the data are improbable.",
+    lambda program, given: given.kernel(
+        "exact draws, by rejection from the prior", Rejection(program.model, program.warn)
+    ),
 )  # fmt: skip

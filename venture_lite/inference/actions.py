@@ -7,8 +7,8 @@ engines that it uses; who only asks which names there are pays for none.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator, Mapping, MutableMapping
-from typing import TYPE_CHECKING, cast
+from collections import UserDict
+from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
     from venture_lite.inference.program import Action
@@ -37,34 +37,16 @@ _HOMES = {
 """The module of each action, in the order of the manual."""
 
 
-class Actions(MutableMapping[str, "Action"]):
-    """Records by name; the names are known without an import, a record asked for imports its engine."""
-
-    def __init__(self, homes: Mapping[str, str]) -> None:
-        # for each name its record or, until that is asked for, the module where it stands
-        self._known: dict[str, Action | str] = dict(homes)
+class Actions(UserDict[str, Any]):
+    """Records by name; the names are known without an import, a record asked for imports its engine. `data` has for
+    each name its record or, until that is asked for, the module where it stands."""
 
     def __getitem__(self, name: str) -> Action:
-        known = self._known[name]
+        known: Action | str = self.data[name]
         if isinstance(known, str):
             module = importlib.import_module(f"venture_lite.{known}")
-            known = self._known[name] = cast("Action", getattr(module, name.upper()))
+            known = self.data[name] = cast("Action", getattr(module, name.upper()))
         return known
-
-    def __setitem__(self, name: str, action: Action) -> None:
-        self._known[name] = action
-
-    def __delitem__(self, name: str) -> None:
-        del self._known[name]
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._known
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._known)
-
-    def __len__(self) -> int:
-        return len(self._known)
 
 
 ACTIONS = Actions(_HOMES)

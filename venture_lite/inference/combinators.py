@@ -8,10 +8,6 @@ from venture_lite.inference.program import Action, InferenceProgram
 from venture_lite.inference.tree import Do, Mixture, Part, Repeat
 
 
-def _compile_do(program: InferenceProgram, given: ActionForm) -> Part:
-    return Do(parts=given.kernels())
-
-
 def _compile_repeat(program: InferenceProgram, given: ActionForm) -> Part:
     return Repeat("repeat", given.count("T"), program, parts=given.kernels())
 
@@ -33,7 +29,9 @@ def _compile_mixture(program: InferenceProgram, given: ActionForm) -> Part:
     return Mixture(given.count("T"), weights, program, parts=kernels)
 
 
-DO = Action("do", ("(do [KERNEL ...])",), "Runs the kernels one after the other.", _compile_do)
+DO = Action(
+    "do", ("(do [KERNEL ...])",), "Runs the kernels one after the other.", lambda _, given: Do(parts=given.kernels())
+)
 REPEAT = Action("repeat", ("(repeat T KERNEL ...)",), "Runs the kernels, in order, T times.", _compile_repeat)
 CYCLE = Action("cycle", ("(cycle (KERNEL ...) T)",), "Runs the kernels, in order, T times.", _compile_cycle)
 MIXTURE = Action(

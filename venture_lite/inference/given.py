@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ from venture_lite.interpreter.kernel import Kernel
 from venture_lite.interpreter.selection import Selection, Selector
 from venture_lite.language.syntax import Expression, Form, Literal, Name, Quote
 from venture_lite.program.forms import scope_name
-from venture_lite.values import Symbol
+from venture_lite.values import Symbol, show
 
 if TYPE_CHECKING:
     from venture_lite.inference.program import InferenceProgram
@@ -62,13 +63,25 @@ class ActionForm:
         return self.matched.all(role)
 
     def count(self, role: str, least: int = 0, hint: str | None = None) -> int:
-        return self.program.count(self[role], role, least, hint)
+        def fits(number: float) -> bool:
+            return math.isfinite(number) and number == int(number) and number >= least
+
+        return int(self.number(role, f"a whole number, {least} or more", fits, None, hint))
 
     def positive(self, role: str, what: str | None = None) -> float:
-        return self.program.positive(self[role], what or role)
+        return float(self.number(role, "a positive number", lambda number: 0 < number < math.inf, what))
 
-    def probability(self, role: str, what: str | None = None) -> float:
-        return self.program.probability(self[role], what or role)
+    def between(self, role: str, low: float, high: float, what: str | None = None) -> float:
+        return float(self.number(role, f"between {low} and {high}", lambda number: low <= number <= high, what))
+
+    def number(
+        self, role: str, kind: str, fits: Callable[[float], bool], what: str | None = None, hint: str | None = None
+    ) -> float:
+        """A number of a kind, which says what it must be."""
+        value = self.value(role)
+        if not isinstance(value, (int, float)) or not fits(value):
+            raise ArgumentError(f"{what or role} must be {kind}, got {show(value)}", self[role].span, hint)
+        return value
 
     def value(self, role: str) -> Any:
         return self.program.value(self[role])

@@ -3,6 +3,8 @@ picture, `print` shows values."""
 
 from __future__ import annotations
 
+from functools import partial
+
 from venture_lite.inference.given import ActionForm, label_of
 from venture_lite.inference.program import Action, InferenceProgram
 from venture_lite.inference.tree import Add, Keep, Part, Print
@@ -21,19 +23,13 @@ def _kept(program: InferenceProgram, given: ActionForm, items: list[Expression],
     """Draws every variable and adds it; the program's watch knows when."""
     samplers, watched = [], []
     for name, expression in map(_named, items):
-        watched.append(program.watch.variable(name, program.reading(expression), program.place(expression)))
+        # expressions apart from one another, and the passes of each
+        key = id(expression), *program.passes.values()
+        watched.append(program.watch.variable(name, partial(program.reader, expression), key))
         samplers.append((name, program.sampler(expression)))
         program.collected.setdefault(name, []).append(expression)
     names = tuple(name for name, _ in samplers)
     return Keep(given.action, names, tuple(samplers), add, program.watch, tuple(watched))
-
-
-def _compile_collect(program: InferenceProgram, given: ActionForm) -> Part:
-    return _kept(program, given, given.all("EXPR"), program.draws.add_together)
-
-
-def _compile_labelled(program: InferenceProgram, given: ActionForm) -> Part:
-    return _kept(program, given, [given.form], program.draws.add_together)
 
 
 def _compile_print(program: InferenceProgram, given: ActionForm) -> Part:
@@ -41,20 +37,18 @@ def _compile_print(program: InferenceProgram, given: ActionForm) -> Part:
     return Print(tuple(name for name, _ in samplers), samplers)
 
 
-def _compile_plot(program: InferenceProgram, given: ActionForm) -> Part:
-    return _kept(program, given, given.all("EXPR"), program.draws.add_plotted)
-
-
 COLLECT = Action(
-    "collect", ("(collect [EXPR ...])",), "Adds one draw of each expression to the result.", _compile_collect
-)
+    "collect", ("(collect [EXPR ...])",), "Adds one draw of each expression to the result.",
+    lambda program, given: _kept(program, given, given.all("EXPR"), program.draws.add_together),
+)  # fmt: skip
 LABELLED = Action(
     "labelled", ("(labelled EXPR NAME)",), "Adds one draw of the expression to the result, under a name of its own.",
-    _compile_labelled,
+    lambda program, given: _kept(program, given, [given.form], program.draws.add_together),
 )  # fmt: skip
 PRINT = Action("print", ("(print [EXPR ...])",), "Prints the present value of each expression.", _compile_print)
 PLOT = Action(
     "plot", ("(plot EXPR ...)",),
     "Keeps one draw of each expression for a plot at the end of the program: a histogram and a trace of numbers, bars "
-    "of what has few values.", _compile_plot,
+    "of what has few values.",
+    lambda program, given: _kept(program, given, given.all("EXPR"), program.draws.add_plotted),
 )  # fmt: skip

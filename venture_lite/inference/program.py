@@ -6,10 +6,8 @@ procedures. An action is recognised by its name; `actions.py` holds them all.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from venture_lite.draws.draws import DrawsBuilder, KernelStatistics
@@ -83,17 +81,19 @@ class InferenceProgram:
         progress: Progress | None = None,
         warned: set[str] | None = None,
         data: Callable[[], Data] | None = None,
-        reader: Callable[[Expression], Sources] | None = None,
+        reader: Callable[[Expression], Sources] = lambda item: NOTHING_READ,
         watch: Watch | None = None,
     ) -> None:
         self.actions = ACTIONS
         self.model = model
         self.defined = defined
         self.parameters = parameters
-        self.passes = passes
+        self.passes = passes or {}
+        # what names stand for here
+        self.names = {**defined, **self.passes}
         # compiles an expression into a function that evaluates it as `sample` does
         self.sampler = sampler
-        # finds what an expression reads; None where nobody will ask
+        # finds what an expression reads
         self.reader = reader
         # what is known of the draws and of the kernels that ran between them
         self.watch = watch or Watch(model)
@@ -102,8 +102,8 @@ class InferenceProgram:
         self.data = data
         # whether kernels of an annealing are being compiled: data will be out while they run
         self.annealing = False
-        # what the engines of this program have in common, by its class
-        self.shared: dict[type, Any] = {}
+        # what the engines of this program have in common
+        self.shared: dict[Any, Any] = {}
         self.draws = DrawsBuilder()
         # the expressions of each variable
         self.collected: dict[str, list[Expression]] = {}
@@ -113,7 +113,7 @@ class InferenceProgram:
 
     def run(self, expression: Expression) -> Any:
         """Run the program; the value of an expression that is no action, else None."""
-        if isinstance(expression, Form) and self.is_action(expression):
+        if self.is_action(expression):
             self.compile(expression).run()
             return None
         return self.value(expression)
@@ -131,19 +131,14 @@ class InferenceProgram:
             case Parameter(index=index):
                 return constant_index(index, self.parameters, self.passes)
             case Name(name=name, span=span):
-                if self.passes is not None and name in self.passes:
-                    return self.passes[name]
-                if name in self.defined:
-                    return self.defined[name]
-                known = [*self.defined, *(self.passes or ())]
-                hint = (
-                    nearest(name, known) or "inference expressions know numbers, parameters and what [define ...] binds"
-                )
-                raise NameUnknown(f"unknown name {name}", span, hint)
+                if name in self.names:
+                    return self.names[name]
+                known_here = "inference expressions know numbers, parameters and what [define ...] binds"
+                raise NameUnknown(f"unknown name {name}", span, nearest(name, self.names) or known_here)
             case Form(items=(Name(name="if"), predicate, consequent, alternative)):
                 return self.value(consequent if truth(self.value(predicate)) else alternative)
             case Form(items=(Name(name="lambda"), Form(), _, *_)):
-                return InferenceLambda(closed(item, {**self.defined, **(self.passes or {})}, self._constant))
+                return InferenceLambda(closed(item, self.names, self._constant))
             case Form(items=(Name(name="lambda"), *_)):
                 raise ArgumentError("lambda is written (lambda (parameter ...) body)", item.span)
             case Form(items=(Name(name=head, span=span), *rest)):
@@ -168,52 +163,20 @@ class InferenceProgram:
     def _constant(self, item: Parameter) -> Expression:
         return Quote(constant_index(item.index, self.parameters, self.passes), item.span)
 
-    def count(self, item: Expression, what: str, least: int = 0, hint: str | None = None) -> int:
-        value = self.value(item)
-        if not isinstance(value, (int, float)) or not math.isfinite(value) or value != int(value) or value < least:
-            raise ArgumentError(f"{what} must be a whole number, {least} or more, got {show(value)}", item.span, hint)
-        return int(value)
-
-    def positive(self, item: Expression, what: str) -> float:
-        value = self.value(item)
-        if not isinstance(value, (int, float)) or not 0 < value < math.inf:
-            raise ArgumentError(f"{what} must be a positive number, got {show(value)}", item.span)
-        return float(value)
-
-    def probability(self, item: Expression, what: str) -> float:
-        value = self.value(item)
-        if not isinstance(value, (int, float)) or not 0 <= value <= 1:
-            raise ArgumentError(f"{what} must be between 0 and 1, got {show(value)}", item.span)
-        return float(value)
-
-    def reading(self, item: Expression) -> Callable[[], Sources]:
-        """Finds, when it is called, what an expression that is collected reads."""
-        reader = self.reader
-        return (lambda: NOTHING_READ) if reader is None else partial(reader, item)
-
     def could_move(self) -> frozenset[str]:
         """The variables that never changed though they depend on a choice that is neither observed nor forced."""
-        reader, forced = self.reader, self.model.trace.default.forced
-        found: set[str] = set()
+        trace, found = self.model.trace, set()
         for name, values in self.draws.values.items():
-            if reader is not None and len(values) > 1 and _are_equal(values):
-                sources = [reader(item) for item in self.collected[name]]
-                if not any(read.draws for read in sources) and any(
-                    is_unobserved(self.model.trace, node) and node not in forced
-                    for read in sources
-                    for node in read.nodes
-                ):
+            if len(values) > 1 and _are_equal(values):
+                sources = list(map(self.reader, self.collected[name]))
+                nodes = (node for read in sources for node in read.nodes if node not in trace.default.forced)
+                if not any(read.draws for read in sources) and any(is_unobserved(trace, node) for node in nodes):
                     found.add(name)
         return frozenset(found)
 
-    def place(self, item: Expression) -> Any:
-        """Tells an expression apart from others, and its passes from each other."""
-        return id(item), tuple((self.passes or {}).values())
-
     def procedure(self, item: Expression, what: str) -> Expression:
         """An expression for the model to evaluate, refused where it certainly denotes no procedure."""
-        known = {**self.defined, **(self.passes or {})}
-        if isinstance(item, Form) or (isinstance(item, Name) and item.name not in known):
+        if isinstance(item, Form) or (isinstance(item, Name) and item.name not in self.names):
             return item
         value = self.value(item)
         if not isinstance(value, InferenceLambda):
@@ -222,25 +185,23 @@ class InferenceProgram:
 
     def is_action(self, item: Expression) -> bool:
         """Whether an expression is a form of an action."""
-        return (
-            isinstance(item, Form)
-            and bool(item.items)
-            and isinstance(item.items[0], Name)
-            and item.items[0].name in self.actions
-        )
+        match item:
+            case Form(items=(Name(name=name), *_)):
+                return name in self.actions
+        return False
 
     # ------------------------------------------------------------------------------------------------ actions
 
     def compile(self, item: Expression) -> Part:
         """What runs an action; its arguments are checked now."""
-        if not isinstance(item, Form) or not item.items or not isinstance(item.items[0], Name):
-            raise ArgumentError("an inference action is written (action argument ...)", item.span)
-        head = item.items[0]
-        action = self.actions.get(head.name)
-        if action is None:
-            hint = suggestion(head.name, [*self.actions, *EXAMPLES], EXAMPLES)
-            raise NameUnknown(f"unknown inference action {head.name}", head.span, hint)
-        return action.compile(self, ActionForm(self, item, action.read(item)))
+        match item:
+            case Form(items=(Name(name=name, span=span), *_)):
+                if name not in self.actions:
+                    hint = suggestion(name, [*self.actions, *EXAMPLES], EXAMPLES)
+                    raise NameUnknown(f"unknown inference action {name}", span, hint)
+                action: Action = self.actions[name]
+                return action.compile(self, ActionForm(self, item, action.read(item)))
+        raise ArgumentError("an inference action is written (action argument ...)", item.span)
 
     def warn(self, text: str) -> None:
         """Say something once."""
@@ -250,15 +211,13 @@ class InferenceProgram:
 
     def selector(self, item: Expression) -> Selector:
         match item:
-            case Name(name=name) if name in ("one", "all", "each", "ordered"):
-                return Selector(name)
-            case Quote(value=Symbol(name=name)) if name in ("one", "all", "each", "ordered"):
+            case Name(name=name) | Quote(value=Symbol(name=name)) if name in ("one", "all", "each", "ordered"):
                 return Selector(name)
             case Form(items=(Name(name="ordered_range"), low, high)):
                 return Selector("range", None, self.value(low), self.value(high))
             case Form(items=(Name(name="ordered_range"), *_)):
                 raise ArgumentError("a range of blocks is written (ordered_range LO HI)", item.span)
-            case Name(name=name) if name not in self.defined and not (self.passes and name in self.passes):
+            case Name(name=name) if name not in self.names:
                 return Selector("key", Symbol(name))
         return Selector("key", self.value(item))
 
@@ -267,11 +226,9 @@ class InferenceProgram:
         place = given.span.place()
         tally = Tally(kernel, given.span.text, self.progress, lambda text: self.warn(f"{place}: {text}"))
         self.tallies.append(tally)
-        use = self.watch.use(selection.scope, selection.selector)
         scope, selector = selection.scope, selection.selector
-        return KernelPart(
-            given.action, scope, selector, times, move, given.span, kernel, selection, tally, use, self.watch
-        )
+        use = self.watch.use(scope, selector)
+        return KernelPart(given.action, scope, selector, times, move, given.span, kernel, selection, tally, use)
 
 
 def no_value(action: str) -> ArgumentError:

@@ -44,8 +44,8 @@ class ReplayedProcedure:
     def __init__(self, program: InferenceProgram, item: Expression) -> None:
         self.model = program.model
         self.span = item.span
-        passes = program.passes or {}
-        names = {name: value for name, value in program.defined.items() if name not in passes}
+        passes = program.passes
+        names = {name: value for name, value in program.names.items() if name not in passes}
         lifted = Lifter(tuple(passes), program.parameters, lift_literals=False).lift(closed(item, names))
         self._expression = lifted.expression
         self._fixed = tuple(

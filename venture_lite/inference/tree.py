@@ -39,6 +39,11 @@ class Part(ABC):
     def run(self) -> None:
         """Run it once. After an error or Ctrl-C the traces are as the last whole transition left them."""
 
+    def run_parts(self) -> None:
+        """Run what it runs, one after the other."""
+        for part in self.parts:
+            part.run()
+
     def walk(self, depth: int = 0) -> Iterator[tuple[int, Part]]:
         """It and the parts inside it, each with its depth."""
         yield depth, self
@@ -65,8 +70,7 @@ class Do(Part):
         return "do"
 
     def run(self) -> None:
-        for part in self.parts:
-            part.run()
+        self.run_parts()
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,11 +87,7 @@ class Repeat(Part):
         return f"{self.action} {often(self.times)}"
 
     def run(self) -> None:
-        _repeat(self.program, self.action, self.times, self._run_all)
-
-    def _run_all(self) -> None:
-        for part in self.parts:
-            part.run()
+        _repeat(self.program, self.action, self.times, self.run_parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +198,6 @@ class KernelPart(Part):
     selection: Selection = field(repr=False, compare=False)
     tally: Tally = field(repr=False, compare=False)
     use: Use = field(repr=False, compare=False)
-    watch: Watch = field(repr=False, compare=False)
 
     @property
     def heading(self) -> str:
@@ -211,7 +210,7 @@ class KernelPart(Part):
                 kernel.look(self.selection)
             start = time.perf_counter()
             if self.times:
-                self.use.ran(self.watch.now)
+                self.use.ran()
             try:
                 kernel.run(self.selection, self.times, tally)
             finally:
@@ -240,6 +239,5 @@ class Reported(Part):
         return self.action
 
     def run(self) -> None:
-        for part in self.parts:
-            part.run()
+        self.run_parts()
         self.tell()

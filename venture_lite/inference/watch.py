@@ -51,15 +51,16 @@ READINGS = 1000
 class Use:
     """What the kernels of one scope and selector may select, and when they ran: counts of collects, -1 for never."""
 
+    watch: Watch
     scope: Any
     selector: Selector
     first: int = -1
     last: int = -1
 
-    def ran(self, now: int) -> None:
+    def ran(self) -> None:
+        self.last = self.watch.now
         if self.first < 0:
-            self.first = now
-        self.last = now
+            self.first = self.last
 
 
 @dataclass(slots=True, eq=False)
@@ -114,7 +115,7 @@ class Watch:
             hash(key)
         except TypeError:
             key = len(self._uses)
-        return self._uses.setdefault(key, Use(scope, selector))
+        return self._uses.setdefault(key, Use(self, scope, selector))
 
     def variable(self, name: str, reading: Callable[[], Sources], key: Any) -> WatchedVariable:
         """The entry of a name that a collect adds draws to; `key` tells its expressions and passes apart."""

@@ -332,7 +332,7 @@ def _is_at_mode(given: ActionForm) -> bool:
 
 
 def _fraction(given: ActionForm, role: str) -> float:
-    value = given.probability(role)
+    value = given.between(role, 0, 1)
     if not value:
         raise ArgumentError(f"{role} must be above 0", given[role].span)
     return value

@@ -21,7 +21,7 @@ from venture_lite.engines.subsampled.control_variates import Expansion
 from venture_lite.engines.subsampled.decision_record import DecisionRecord
 from venture_lite.engines.subsampled.reach import Reach
 from venture_lite.engines.subsampled.sequential_test import Decision, NotFinite, RowTerms, SequentialTest, exact
-from venture_lite.errors import ArgumentError, VentureError
+from venture_lite.errors import VentureError
 from venture_lite.inference.given import ActionForm
 from venture_lite.inference.program import Action, InferenceProgram
 from venture_lite.inference.tree import Part, Reported
@@ -336,15 +336,13 @@ def accepts(u: float, weight: Weight) -> bool:
 
 
 def _engine(program: InferenceProgram, given: ActionForm, always_audited: bool) -> tuple[Subsampled, Part]:
-    batch, tolerance = given.count("NBATCH", least=2), given.value("EPS")
-    if not isinstance(tolerance, (int, float)) or not 0 <= tolerance <= 0.5:
-        raise ArgumentError(f"EPS must be between 0 and 0.5, got {tolerance}", given["EPS"].span)
+    batch, tolerance = given.count("NBATCH", least=2), given.between("EPS", 0, 0.5)
     audit = 1.0 if always_audited else 0.0
     if "audit" in given:
-        audit = given.probability("F", "the audited fraction F")
+        audit = given.between("F", 0, 1, "the audited fraction F")
     model = program.model
     proposal = drift(program, given) if "drift" in given else Resimulation(model)
-    settings = SubsampledSettings(batch, float(tolerance), "proxy" in given, "bernstein" in given, audit)
+    settings = SubsampledSettings(batch, tolerance, "proxy" in given, "bernstein" in given, audit)
     engine = Subsampled(model, proposal, settings, program.warn)
     decided = f"decided from minibatches of {batch}"
     if isinstance(proposal, Drift):

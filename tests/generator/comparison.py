@@ -243,9 +243,8 @@ def standard_errors(one: Sequence[float], other: Sequence[float]) -> float:
 
 def columns(venture: Venture) -> list[list[list[int]]]:
     """The blocks that particles carry side by side, as strands of one shape; none where they move on the trace."""
-    from venture_lite.interpreter.schedule import Schedule
+    from venture_lite.interpreter.schedule import Schedule, alike, strands_of
     from venture_lite.interpreter.selection import Selection, Selector
-    from venture_lite.interpreter.strands import alike, strands_of
 
     (model,) = venture.traces
     blocks = Selection(model, "default", Selector("ordered")).in_order()

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from venture_lite import Venture
+from venture_lite.audit import invariants
 from venture_lite.audit.invariants import check
 from venture_lite.errors import InternalError
-from venture_lite.interpreter import placement
 from venture_lite.interpreter.addresses import address, block_order
 from venture_lite.interpreter.selection import Selection, Selector
 
@@ -75,7 +75,7 @@ def test_the_checker_finds_choices_that_share_a_place(monkeypatch: pytest.Monkey
     venture = Venture(seed=1)
     venture.execute(FORMS["makers in makers"])
     (model,) = venture.traces
-    monkeypatch.setattr(placement, "address", lambda trace, node: address(trace, node)[:2])
+    monkeypatch.setattr(invariants, "address", lambda trace, node: address(trace, node)[:2])
     with pytest.raises(InternalError, match="have one address"):
         check(model)
 

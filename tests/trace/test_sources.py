@@ -143,11 +143,9 @@ ASKS = re.compile(r"\bKind\.(ARGUMENT|CALL|IF|MEM)\b|\.edges\[|\busers\.nodes\("
 OTHERS = {
     "interpreter/steps.py": "evaluates each kind, and makes the edges",
     "interpreter/machine.py": "evaluates",
-    "interpreter/regenerate.py": "takes edges away and lets families go",
     "interpreter/scaffold.py": "goes the other way: from a value to what reads it",
-    "interpreter/withdrawal.py": "goes down to the families that rows make",
+    "interpreter/withdrawal.py": "goes down to the families that rows make, and evaluates rows of one shape",
     "interpreter/constants.py": "goes down to the families that a family calls",
-    "interpreter/plain_rows.py": "evaluates rows of one shape",
     "interpreter/evidence.py": "asks the text of a branch that is not taken",
     "interpreter/ancestry.py": "asks the text of a branch that is not taken",
     "interpreter/frozen.py": "makes a Code",

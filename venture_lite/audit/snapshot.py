@@ -99,7 +99,7 @@ class _Snapshot:
         }
 
     def _row(self, table: Table, row: int) -> dict[str, Any]:
-        memo = table.memos[row] if table.memos is not None else None
+        memo = table.memo_of(row)
         return {
             "values": {s: self._cell(c.view[row]) for s, c in enumerate(table.columns) if c is not None},
             "environment": table.environment.view[row] if table.environment is not None else None,

@@ -17,7 +17,7 @@ from venture_lite.blocks.passes import printed
 from venture_lite.blocks.tape import Tape, carries_derivatives
 from venture_lite.errors import KernelError, VentureError
 from venture_lite.interpreter.application import admitted
-from venture_lite.interpreter.explain import explain_refs
+from venture_lite.interpreter.explain import explain
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.runs import Run
 from venture_lite.interpreter.sources import Source, source_value
@@ -162,7 +162,7 @@ class RowKind:
     def group(self) -> Group:
         if self.code.slots[self.slot].kind is not Kind.RANDOM or self.operator.log_density_columns is None:
             raise RowByRow
-        return self.state.model.weights.group(self.site)
+        return self.state.model.weights.groups[self.site]
 
     # -------------------------------------------------------------------------------------------------- running
 
@@ -225,7 +225,7 @@ class RowKind:
         except VentureError:
             raise
         except Exception as cause:
-            raise explain_refs(self.trace, code, self.source.refs, slot, row, cause) from cause
+            raise explain(self.trace, code, self.source.refs, slot, row, cause) from cause
         self.trace.put(self.node(index), value)
 
     def judged(self, index: int, error: Exception | None) -> float:

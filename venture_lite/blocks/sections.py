@@ -81,7 +81,7 @@ class Sections:
         for site in shape.groups:
             table = trace.tables[trace.program.site_code[site].index]
             rows = table.rows()
-            self.kinds.append(SectionKind(model.weights.group(site), None if isinstance(rows, slice) else rows))
+            self.kinds.append(SectionKind(model.weights.groups[site], None if isinstance(rows, slice) else rows))
         narrow: dict[int, list[int]] = {}
         for node in single:
             narrow.setdefault(site_of(node), []).append(row_of(node))
@@ -89,7 +89,7 @@ class Sections:
             code, slot, _ = trace.decode(node_at(site, 0))
             if code.slots[slot].kind is not Kind.RANDOM:
                 raise KernelError("a choice whose distribution the text does not name depends on the block")
-            self.kinds.append(SectionKind(model.weights.group(site), np.array(found)))
+            self.kinds.append(SectionKind(model.weights.groups[site], np.array(found)))
         for users in binding.users:
             self.kinds.append(SectionKind(model.weights.users(users), users.rows.array(), users.family))
         self.count = sum(kind.count for kind in self.kinds)

@@ -85,7 +85,7 @@ class ReplayedProcedure:
         code, restructured = self._code(len(values)), journal.restructured
         try:
             with model.aside(), model.machine.handled_by(Chosen(model.trace, choose)):
-                return model.read_result(code, model.apply(code, (*self._fixed, *values)))
+                return model.trace.result(code, model.apply(code, (*self._fixed, *values)))
         finally:
             # rows that came and went again are no reason to prepare transitions anew
             journal.restructured = restructured

@@ -91,11 +91,9 @@ def _segments(trace: Trace, code: Code, slot: int, row: int) -> Address:
         table = trace.tables[code.index]
         parts.append(code.index)
         if code.kind == "branch":
-            assert code.parent is not None
-            assert table.environment is not None
-            code, slot, row = code.parent, code.if_slot, table.environment.view[row]
+            code, slot, row = trace.decode(trace.if_of(code, row))
             continue
-        memo = table.memos[row] if table.memos is not None else None
+        memo = table.memo_of(row)
         if memo is None and code.kind == "lambda":
             code, slot, row = trace.decode(table.user.view[row])
             continue

@@ -19,7 +19,6 @@ from venture_lite.interpreter.sources import (
     application_nodes,
     deciding_nodes,
     depends_on,
-    environment_of,
     nodes_read,
     reached,
 )
@@ -160,7 +159,7 @@ def _named_on_other_ways(trace: Trace, code: Code, slot: int, row: int) -> list[
             case GlobalRef(target=target) if target.code is not None:
                 todo.append((target.code, target.row, target.code.result))
             case SlotRef(depth=depth, slot=slot):
-                code, row = environment_of(trace, code, row, depth)
+                code, row = trace.environment(code, row, depth)
                 made = code.slots[slot]
                 if made.stored:
                     nodes.append((code.first_site + slot) << 32 | row)
@@ -247,7 +246,7 @@ def _around(trace: Trace, code: Code, row: int) -> tuple[Code, int]:
     if not trace.is_memoized(code, row) and (caller := trace.caller(code, row)) is not None:
         around, _, at = trace.decode(caller)
         return around, at
-    return environment_of(trace, code, row, 1)
+    return trace.environment(code, row)
 
 
 def name_of_choice(trace: Trace, node: int) -> str:

@@ -8,7 +8,8 @@ it.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from venture_lite.interpreter.addresses import procedures_in
@@ -54,7 +55,8 @@ class Constants:
     def stays(self, code: Code, row: int) -> bool:
         """Whether a family that loses its last user stays."""
         table = self.trace.tables[code.index]
-        if table.memos is None or (memo := table.memos[row]) is None:
+        memo = table.memo_of(row)
+        if memo is None:
             return False
         constant = table.constant.get(row)
         if constant is None:
@@ -79,7 +81,7 @@ class Constants:
         for memo, row in self.fresh:
             code = memo.procedure.code
             table = self.trace.tables[code.index]
-            if not table.live[row] or table.memos is None or table.memos[row] is not memo:
+            if not table.live[row] or table.memo_of(row) is not memo:
                 # taken back before
                 continue
             constant = is_constant(self.trace, code, row)
@@ -105,12 +107,11 @@ class Constants:
         for memo in self.crowded:
             code = memo.procedure.code
             table = self.trace.tables[code.index]
-            memos = table.memos or []
             while len(memo.unused) > MOST_KEPT:
                 row = next(iter(memo.unused))
                 del memo.unused[row]
                 # a row that is used again, or another family's by now, is only struck from the list
-                if table.live[row] and memos[row] is memo and not self.trace.users.count(code, row):
+                if table.live[row] and table.memo_of(row) is memo and not self.trace.users.count(code, row):
                     found.append((code, row))
         self.crowded.clear()
         return found
@@ -135,33 +136,32 @@ def is_constant(trace: Trace, code: Code, row: int) -> bool:
 
     A key that holds a procedure does not count: the procedure may go while the key stays.
     """
-    families = _families_below(trace, code, row)
-    if families is None:
-        return False
-    nodes = [node for family in families for node in nodes_read(trace, *family, _refs(family[0]))]
-    return not any(_is_random(trace, node) for node in _computed_from(trace, nodes, families))
+    families: set[Family] = set()
+    for family in reached([(code, row)], partial(_families_called, trace)):
+        makes_choices = not {RANDOM_EDGE, MAKER_EDGE}.isdisjoint(_edges(trace, family))
+        if makes_choices or not may_be_constant(family[0]) or _is_found_by_procedures(trace, family):
+            return False
+        families.add(family)
+
+    def outside(found: Iterable[int]) -> list[int]:
+        return [node for node in found if trace.decode(node)[::2] not in families]
+
+    read = [node for family in families for node in nodes_read(trace, *family, _refs(family[0]))]
+    return not any(
+        _is_random(trace, node) for node in reached(outside(read), lambda at: outside(depends_on(trace, at)))
+    )
 
 
-def _families_below(trace: Trace, code: Code, row: int) -> set[Family] | None:
-    """The family with those that its calls and branches lead to; None where one of them makes a choice."""
-    found = {(code, row)}
-    todo = [(code, row)]
-    while todo:
-        code, row = todo.pop()
-        table = trace.tables[code.index]
-        if trace.is_memoized(code, row) and procedures_in(trace.memo_key(code, row)):
-            return None
-        if not may_be_constant(code):
-            return None
-        for step in code.steps:
-            packed = table.edges[step].view[row] if step in table.edges else -1
-            if packed in (RANDOM_EDGE, MAKER_EDGE):
-                return None
-            family = (trace.program.codes[packed >> 32], packed & ROW_MASK)
-            if packed >= 0 and family not in found:
-                found.add(family)
-                todo.append(family)
-    return found
+def _edges(trace: Trace, family: Family) -> list[int]:
+    return [edges.view[family[1]] for edges in trace.tables[family[0].index].edges.values()]
+
+
+def _families_called(trace: Trace, family: Family) -> list[Family]:
+    return [(trace.program.codes[edge >> 32], edge & ROW_MASK) for edge in _edges(trace, family) if edge >= 0]
+
+
+def _is_found_by_procedures(trace: Trace, family: Family) -> bool:
+    return trace.is_memoized(*family) and bool(procedures_in(trace.memo_key(*family)))
 
 
 def _refs(code: Code) -> list[Ref | None]:
@@ -169,20 +169,6 @@ def _refs(code: Code) -> list[Ref | None]:
     stored = [slot for slot in code.slots if slot.stored]
     read = [ref for slot in stored for ref in (slot.operator, *slot.arguments, *(key.block for key in slot.regions))]
     return [*read, code.result]
-
-
-def _computed_from(trace: Trace, nodes: list[int], families: set[Family]) -> Iterator[int]:
-    """Nodes outside some families, and what their values depend on out there."""
-
-    def outside(found: list[int]) -> list[int]:
-        return [node for node in found if _family(trace, node) not in families]
-
-    return reached(outside(nodes), lambda node: outside(depends_on(trace, node)))
-
-
-def _family(trace: Trace, node: int) -> Family:
-    code, _, row = trace.decode(node)
-    return code, row
 
 
 def _is_random(trace: Trace, node: int) -> bool:

@@ -16,14 +16,8 @@ if TYPE_CHECKING:
     from venture_lite.trace.trace import Trace
 
 
-def explain(trace: Trace, site: int, row: int, error: Exception) -> Exception:
-    """A located VentureError for an error met while the arguments of a slot were read."""
-    code = trace.program.site_code[site]
-    index = trace.program.site_slot[site]
-    return explain_refs(trace, code, code.slots[index].refs, index, row, error)
-
-
-def explain_refs(trace: Trace, code: Code, refs: tuple[Ref, ...], index: int, row: int, error: Exception) -> Exception:
+def explain(trace: Trace, code: Code, refs: tuple[Ref, ...], index: int, row: int, error: Exception) -> Exception:
+    """A located VentureError for an error met while references were read that a slot, or a row's result (-1), reads."""
     operations = Operations()
     references = References(trace, operations)
     try:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from venture_lite.errors import VentureError
+from venture_lite.interpreter.addresses import procedures_in
 from venture_lite.interpreter.model import Model, Rows
 from venture_lite.interpreter.scaffold import going
 from venture_lite.program.code import Code, Kind, Slot
@@ -23,7 +24,7 @@ def freeze_rows(model: Model, made: Rows, positions: Sequence[int]) -> Rows:
 
     Raises VentureError, with nothing changed yet, for a procedure and where a choice that would go is observed.
     """
-    values = {position: model.read_result(made.code, int(made.rows[position])) for position in positions}
+    values = {position: model.trace.result(made.code, int(made.rows[position])) for position in positions}
     for position in model.polled(values):
         _refuse_procedure(made.code, values[position])
         _refuse_observed(model, made, position)
@@ -52,18 +53,12 @@ def _code_of_a_value(frozen: Code) -> Code:
 
 
 def _refuse_procedure(code: Code, value: Any) -> None:
-    if _has_procedure(value):
+    if any(isinstance(held, (Closure, Memo, Exchangeable)) for held in procedures_in(value)):
         raise VentureError(
             "a procedure of the program cannot be frozen: what it draws belongs to its calls",
             code.span,
             "freeze a value that it gives",
         )
-
-
-def _has_procedure(value: Any) -> bool:
-    if isinstance(value, tuple):
-        return any(map(_has_procedure, value))
-    return isinstance(value, (Closure, Memo, Exchangeable))
 
 
 def _refuse_observed(model: Model, made: Rows, position: int) -> None:

@@ -1,4 +1,4 @@
-"""What evaluation asks: which nodes wait, what value a choice takes, whether to stop.
+"""What evaluation asks: which nodes wait, what value a choice takes.
 
 The machine has one handler at a time, put in place by `with machine.handled_by(handler)`; whatever ends the block, the
 one before is there again, so that nothing has to be reset. What a handler has no answer to, it may ask the one before.
@@ -51,11 +51,6 @@ class Handler:
     def recall(self, node: int) -> bool:
         """Put the value of a node that waits in place, if it is known already; whether it was."""
         return False
-
-    def poll(self) -> None:
-        """Asked between steps now and then: raises to stop."""
-        if self.before is not None:
-            self.before.poll()
 
 
 class KnownChoices(Handler):

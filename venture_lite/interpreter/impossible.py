@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from venture_lite.errors import ImpossibleState, KernelError, Undrawable, VentureError
@@ -44,17 +45,15 @@ def first_outside(model: Model, nodes: Sequence[int]) -> int | None:
     return next((node for node in nodes if log_density(model.trace, node) == -math.inf), None)
 
 
+@dataclass(frozen=True, slots=True)
 class Standing:
     """What stands in a state that is made: principals with their new values, and what absorbs."""
 
-    def __init__(
-        self, trace: Trace, single: Iterable[int], sites: Iterable[int], users: Iterable[UserGroup] = ()
-    ) -> None:
-        self.trace = trace
-        self.single = list(single)
-        # sites all of whose rows absorb, and the users of families
-        self.sites = list(sites)
-        self.users = list(users)
+    trace: Trace
+    single: Collection[int]
+    # sites all of whose rows absorb, and the users of families
+    sites: Collection[int]
+    users: Collection[UserGroup] = ()
 
     def __iter__(self) -> Iterator[int]:
         yield from self.single

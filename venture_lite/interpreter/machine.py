@@ -9,12 +9,12 @@ says.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from venture_lite.errors import LimitError, VentureError
 from venture_lite.interpreter.evidence import NO_EVIDENCE, Carrier, deterministic_evidence
-from venture_lite.interpreter.explain import explain_refs
 from venture_lite.interpreter.handler import Handler
 from venture_lite.interpreter.sources import nodes_read
 from venture_lite.program.code import Code, GlobalRef, Kind, Ref, Slot, SlotRef, sources
@@ -23,28 +23,26 @@ from venture_lite.trace.table import NONE, ROW_MASK
 from venture_lite.trace.trace import Trace
 
 
+@dataclass(slots=True, eq=False)
 class Frame:
-    """One row being evaluated, or one existing node being renewed (`renews`)."""
+    """One row being evaluated, or one existing node being renewed (`renews`). Mutable: it moves from step to step."""
 
-    __slots__ = ("code", "evidence", "position", "renews", "row", "steps")
-
-    def __init__(self, code: Code, row: int, steps: Any, evidence: Any = NO_EVIDENCE, renews: int = NONE) -> None:
-        self.code = code
-        self.row = row
-        self.steps = steps
-        self.position = 0
-        # the value that the row's result must take
-        self.evidence = evidence
-        # the pending node, or NONE for a new row
-        self.renews = renews
+    code: Code
+    row: int
+    steps: Sequence[int]
+    # the value that the row's result must take
+    evidence: Any = NO_EVIDENCE
+    # the pending node, or NONE for a new row
+    renews: int = NONE
+    position: int = 0
 
 
+@dataclass(frozen=True, slots=True)
 class Limits:
     """What stops a program that would never end."""
 
-    def __init__(self, nested_calls: int = 400_000, memory_mb: float | None = None) -> None:
-        self.nested_calls = nested_calls
-        self.memory_mb = memory_mb
+    nested_calls: int = 400_000
+    memory_mb: float | None = None
 
 
 Step = Callable[["Machine", Frame, int, Slot], None]
@@ -54,8 +52,12 @@ Step = Callable[["Machine", Frame, int, Slot], None]
 class Machine:
     """Evaluates on behalf of one trace. Mutates the trace through its operations, and its own stack."""
 
-    def __init__(self, trace: Trace, steps: Mapping[Kind, Step], limits: Limits | None = None) -> None:
+    def __init__(
+        self, trace: Trace, steps: Mapping[Kind, Step], poll: Callable[[], None], limits: Limits | None = None
+    ) -> None:
         self.trace = trace
+        # asked between steps now and then: raises to stop
+        self.poll = poll
         self.steps = steps
         self.limits = limits or Limits()
         self.stack: list[Frame] = []
@@ -114,7 +116,7 @@ class Machine:
 
     def _tick(self) -> None:
         self._ticks = self.poll_every
-        self.handler.poll()
+        self.poll()
         self.refuse_excess()
 
     def refuse_excess(self) -> None:
@@ -226,35 +228,25 @@ class Machine:
         if code.kind == "directive":
             return
         if code.kind == "branch":
-            assert code.parent is not None
-            table = trace.tables[code.index]
-            assert table.environment is not None
-            user = (code.parent.first_site + code.if_slot, table.environment.view[row])
+            user = trace.if_of(code, row)
         else:
-            packed = trace.tables[code.index].user.view[row]
+            user = trace.tables[code.index].user.view[row]
             self.unfinished.discard((code.index, row))
-            if packed == NONE:
+            if user == NONE:
                 return
-            user = (packed >> 32, packed & ROW_MASK)
+        site, user_row = user >> 32, user & ROW_MASK
         below = self.stack[-1] if self.stack else None
-        fresh = (
-            below is not None
-            and below.renews == NONE
-            and below.row == user[1]
-            and below.code is self.trace.program.site_code[user[0]]
-        )
-        self.copy_result(code, row, *user, fresh=fresh)
+        is_evaluated = below is not None and below.renews == NONE and below.row == user_row
+        fresh = is_evaluated and below.code is trace.program.site_code[site]  # type: ignore[union-attr]
+        self.copy_result(code, row, site, user_row, fresh)
 
     def copy_result(self, code: Code, row: int, site: int, user_row: int, fresh: bool = False) -> None:
         """Give the user of a family its result; the cells of a fresh row need no journal."""
-        try:
-            value = self.trace.result(code, row)
-        except Exception as error:
-            raise explain_refs(self.trace, code, (code.result,), -1, row, error) from error
+        value, column = self.trace.result(code, row), self.trace.column(site)
         if fresh:
-            self.trace.column(site).fill(user_row, value)
+            column.fill(user_row, value)
         else:
-            self.trace.journal.put(self.trace.column(site), user_row, value)
+            self.trace.journal.put(column, user_row, value)
 
 
 def refuse_excess_memory(limit_mb: float) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,15 +13,14 @@ from venture_lite.errors import EvidenceError, ImpossibleState, InternalError, O
 from venture_lite.interpreter.ancestry import refuse_random_keys
 from venture_lite.interpreter.constants import Constants
 from venture_lite.interpreter.evidence import NO_EVIDENCE, evidence_path, refuse_impossible
-from venture_lite.interpreter.explain import explain, explain_refs
-from venture_lite.interpreter.handler import Handler
+from venture_lite.interpreter.explain import explain
 from venture_lite.interpreter.machine import Limits, Machine
 from venture_lite.interpreter.readers import reader
 from venture_lite.interpreter.regenerate import Regenerator
 from venture_lite.interpreter.scaffold import Builder, going
 from venture_lite.interpreter.steps import STEPS, fill
 from venture_lite.interpreter.transaction import Transaction
-from venture_lite.interpreter.weights import Group, KeptWeights, Weight, log_density
+from venture_lite.interpreter.weights import KeptWeights, Weight, log_density
 from venture_lite.program.code import Code, Global, Kind
 from venture_lite.trace.kept import Kept
 from venture_lite.trace.table import Table
@@ -43,8 +42,8 @@ class Rows:
     # observations have evidence
     observed: bool
     bound: Global | None = None
-    # nodes on which evidence was put outside the rows, by pass
-    elsewhere: dict[int, list[int]] = field(default_factory=dict)
+    # whether evidence was put on nodes outside the rows
+    elsewhere: bool = False
 
 
 POLL_EVERY = 1024
@@ -55,30 +54,19 @@ LONG_LOAD = 1000
 """From this many rows on, statistics are saved once for a load and not at every step."""
 
 
+@dataclass(slots=True)
 class FixedValue:
     """A proposal that puts one given value in place."""
 
-    def __init__(self, value: Any, counts: bool = True) -> None:
-        self.value = value
-        # false where the value was drawn from the choice's own distribution
-        self.counts = counts
+    value: Any
+    # false where the value was drawn from the choice's own distribution
+    counts: bool = True
 
     def prepare(self, trace: Trace, principals: Iterable[int]) -> None:
         """Nothing depends on the old state."""
 
     def propose(self, node: int, operator: Any, arguments: tuple[Any, ...], old: Any) -> tuple[Any, float]:
         return self.value, 0.0
-
-
-class Stoppable(Handler):
-    """Evaluation on behalf of a model, which can be stopped."""
-
-    def __init__(self, model: Model) -> None:
-        super().__init__(model.trace)
-        self.model = model
-
-    def poll(self) -> None:
-        self.model.poll()
 
 
 WAYS = ("compiled", "interpreted", "checked")
@@ -101,8 +89,7 @@ class Model:
         self.trace.constants = Constants(self.trace)
         if library is not None:
             library.model = self
-        self.machine = Machine(self.trace, STEPS, limits)
-        self.machine.handler = Stoppable(self)
+        self.machine = Machine(self.trace, STEPS, self.poll, limits)
         self.weights = KeptWeights(self.trace)
         self.regenerator = Regenerator(self.trace, self.machine, self.weights)
 
@@ -248,7 +235,7 @@ class Model:
         """Evaluate one of the rows of a directive."""
         wanted = NO_EVIDENCE if evidence is NO_EVIDENCE else _plain(evidence[position])
         try:
-            self._load_row(made.code, int(made.rows[position]), wanted, made, position)
+            self._load_row(made, int(made.rows[position]), wanted)
         except VentureError as error:
             error.position = position
             if isinstance(error, ImpossibleState) and evidence is not NO_EVIDENCE and made.code.span is not None:
@@ -258,7 +245,7 @@ class Model:
     def sample(self, code: Code, values: tuple[Any, ...] = ()) -> Any:
         """Evaluate a Code against the trace with these arguments, and keep nothing."""
         with self.aside():
-            return self.read_result(code, self.apply(code, values))
+            return self.trace.result(code, self.apply(code, values))
 
     def apply(self, code: Code, values: tuple[Any, ...]) -> int:
         """Evaluate a new row of a Code with these arguments; returns the row."""
@@ -269,33 +256,26 @@ class Model:
         self.machine.evaluate(code, row)
         return row
 
-    def read_result(self, code: Code, row: int) -> Any:
-        """The present value of a directive's row."""
-        try:
-            return self.trace.result(code, row)
-        except Exception as error:
-            raise explain_refs(self.trace, code, (code.result,), -1, row, error) from error
-
-    def _load_row(self, code: Code, row: int, evidence: Any, made: Rows, position: int) -> None:
-        trace, machine = self.trace, self.machine
+    def _load_row(self, made: Rows, row: int, evidence: Any) -> None:
+        trace, code = self.trace, made.code
         trace.table(code).awake(row)
         trace.table(code).set_context(row, 0)
         if made.bound is not None:
             # the name is bound before its value is there, so that a procedure can call itself
             trace.bindings.bind(made.bound, code, row)
-        machine.evaluate(code, row, evidence)
+        self.machine.evaluate(code, row, evidence)
         weight = Weight()
         self.regenerator.weigh_constrained(weight)
         if evidence is not NO_EVIDENCE:
-            self._settle_evidence(code, row, made, position, weight)
+            self._settle_evidence(made, row, weight)
 
-    def _settle_evidence(self, code: Code, row: int, made: Rows, position: int, weight: Weight) -> None:
+    def _settle_evidence(self, made: Rows, row: int, weight: Weight) -> None:
         """Constrain the choices, made earlier, that the evidence leads to; refuse what no parameter could explain."""
-        waiting = list(self.machine.to_constrain)
+        code, waiting = made.code, list(self.machine.to_constrain)
         self.machine.to_constrain.clear()
         for node, value, path in waiting:
             weight.plus(self.constrain(node, value, path, code.span))
-            made.elsewhere[position] = path
+            made.elsewhere = True
         if weight.impossible or waiting:
             refuse_impossible(self.trace, code, row)
         if weight.impossible > 0:
@@ -313,14 +293,12 @@ class Model:
         Raises ObservedAlready at `span`, the place that asks for it.
         """
         trace = self.trace
-        code, slot, row = trace.decode(node)
-        if trace.tables[code.index].is_observed(slot, row):
+        if trace.is_observed(node):
             raise ObservedAlready(self, node, span)
         change = self.put_value(node, value)
-        trace.unregister(code, slot, row)
+        trace.unregister(*trace.decode(node))
         for step in path:
-            at, index, inner = trace.decode(step)
-            trace.set_observed(at, index, inner, True)
+            trace.set_observed(*trace.decode(step), True)
         return change
 
     def put_value(self, node: int, value: Any) -> Weight:
@@ -346,25 +324,26 @@ class Model:
         flags.extend(bytes(len(table.live) - len(flags)))
         flags[first : first + count] = b"\x01" * count
         site = code.first_site + code.result_slot
-        group = self.weights.group(site)
+        group = self.weights.groups[site]
         try:
             weight = group.weigh(slice(first, first + count))
-        except VentureError as error:
-            error.position = _first_refused(group, first, count)
+        except VentureError:
+            self._one_by_one(first, count, lambda row: group.weigh(slice(row, row + 1)))
             raise
         if weight.impossible:
             self.note_impossible(code.span)
-            self._find_impossible(code, first, count)
+            self._one_by_one(first, count, lambda row: refuse_impossible(trace, code, row))
         if first == 0 and table.dead == 0:
             self.weights.keep(site, weight)
         return Rows(code, range(first, first + count), True)
 
-    def _find_impossible(self, code: Code, first: int, count: int) -> None:
-        for row in self.polled(range(first, first + count)):
+    def _one_by_one(self, first: int, count: int, refuse: Callable[[int], object]) -> None:
+        """Look at rows that were loaded together; an error says which of them met it."""
+        for position in self.polled(range(count)):
             try:
-                refuse_impossible(self.trace, code, row)
+                refuse(first + position)
             except VentureError as error:
-                error.position = row - first
+                error.position = position
                 raise
 
     def evidence_node(self, code: Code, row: int) -> int:
@@ -376,19 +355,17 @@ class Model:
     def remove_row(self, made: Rows, position: int) -> None:
         """Undo one row of a directive."""
         if made.observed:
-            self._unconstrain(made.code, int(made.rows[position]), made, position)
+            self._unconstrain(made.code, int(made.rows[position]))
         self.regenerator.detach(going(self.trace, (made.code, int(made.rows[position]))), counts=False)
         if made.bound is not None:
             self.trace.bindings.unbind(made.bound)
 
-    def _unconstrain(self, code: Code, row: int, made: Rows, position: int) -> None:
+    def _unconstrain(self, code: Code, row: int) -> None:
         """Evidence goes; a choice that is still used elsewhere stays with its value, back in its scopes."""
         trace = self.trace
-        node = self.evidence_node(code, row)
-        for step in evidence_path(trace, code, row):
-            at, index, inner = trace.decode(step)
+        for node in evidence_path(trace, code, row):
+            at, index, inner = trace.decode(node)
             trace.set_observed(at, index, inner, False)
-        at, index, inner = trace.decode(node)
         # rows that were loaded together have no place for their positions in scopes
         trace.tables[at.index].reserve_cells()
         refuse_random_keys(trace, at, index, inner)
@@ -399,37 +376,18 @@ class Model:
     def force(self, code: Code, row: int, value: Any) -> None:
         """Set the choice that a row's result is, without constraining it."""
         node = self.evidence_node(code, row)
-        at, slot, inner = self.trace.decode(node)
-        if self.trace.tables[at.index].is_observed(slot, inner):
+        if self.trace.is_observed(node):
             raise EvidenceError("an observed choice cannot be forced", code.span)
         if self.put_value(node, value).impossible > 0:
             self.note_impossible(None)
         if log_density(self.trace, node) == -np.inf:
+            at, slot, _ = self.trace.decode(node)
             raise EvidenceError(f"{show(value)} has probability zero here", at.slots[slot].span)
-        self.trace.journal.note(_put_forced, self.trace.default.forced, node, self.trace.default.forced.get(node))
-        self.trace.default.forced[node] = value
+        self.trace.journal.set_item(self.trace.default.forced, node, value)
 
     def log_score(self) -> Weight:
         """Log joint density of all live choices."""
         return self.weights.log_score()
-
-
-def _put_forced(forced: dict[int, Any], node: int, before: Any) -> None:
-    """Undo of an entry of what is forced; no value of the language is None."""
-    if before is None:
-        forced.pop(node, None)
-    else:
-        forced[node] = before
-
-
-def _first_refused(group: Group, first: int, count: int) -> int | None:
-    """Which of the rows that were loaded together cannot be weighed."""
-    for row in range(first, first + count):
-        try:
-            group.weigh(slice(row, row + 1))
-        except VentureError:
-            return row - first
-    return None
 
 
 def _alike(value: Any, present: Any) -> Any:

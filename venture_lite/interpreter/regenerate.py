@@ -28,7 +28,7 @@ from venture_lite.procedures.record import Random
 from venture_lite.program.code import Code, Kind
 from venture_lite.trace.keys import KeyIndex
 from venture_lite.trace.runtime import Exchangeable
-from venture_lite.trace.table import MAKER_EDGE, ROW_MASK
+from venture_lite.trace.table import MAKER_EDGE, RANDOM_EDGE, ROW_MASK
 from venture_lite.trace.trace import Trace
 
 
@@ -95,7 +95,7 @@ class Regenerator:
             code, slot, _ = trace.decode(next(iter(scaffold.makers)))
             raise KernelError("single draws are tempered, not the joint density of these", code.slots[slot].span)
         for node in scaffold.absorbing:
-            self._release_absorbing(node, weight)
+            self._absorb(node, weight, enters=False)
         for site in scaffold.groups:
             self._weigh_group(site, weight)
         if scaffold.edges or scaffold.brush:
@@ -113,13 +113,12 @@ class Regenerator:
         trace = self.trace
         free = []
         for node in self.choices_that_go(scaffold):
-            code, slot, row = trace.decode(node)
-            if trace.tables[code.index].is_observed(slot, row):
-                self._release_absorbing(node, weight)
+            if trace.is_observed(node):
+                self._absorb(node, weight, enters=False)
             else:
-                free.append((node, code, slot, row))
-        for node, code, slot, row in free:
-            trace.unregister(code, slot, row)
+                free.append(node)
+        for node in free:
+            trace.unregister(*trace.decode(node))
             self._take_out(node)
         self._release(scaffold)
 
@@ -133,8 +132,7 @@ class Regenerator:
         trace = self.trace
         found: list[int] = []
         for node in scaffold.structural:
-            code, slot, row = trace.decode(node)
-            if code.slots[slot].kind is Kind.CALL and trace.is_choice(code, slot, row):
+            if trace.edge(node) in (RANDOM_EDGE, MAKER_EDGE):
                 found.append(node)
         for code, row in scaffold.brush:
             for step in code.steps:
@@ -143,38 +141,20 @@ class Regenerator:
         found.reverse()
         return found
 
-    def _release_absorbing(self, node: int, weight: Weight) -> None:
-        """Weigh a choice whose value stays; an application leaves the statistics of its maker before."""
-        trace = self.trace
-        operator, arguments, value = trace.choice(node)
-        if isinstance(operator, Exchangeable):
-            trace.statistics.unincorporate(operator, value, arguments)
-        self._weigh(node, density_of(trace, node, operator, arguments, value), weight)
-
     def _take_out(self, node: int) -> None:
         """Remove an application from the statistics of its maker."""
         trace = self.trace
-        code, slot, row = trace.decode(node)
-        if code.slots[slot].kind is Kind.CALL and trace.tables[code.index].edges[slot].view[row] == MAKER_EDGE:
-            operator, *inputs = trace.read(node >> 32, row)
+        if trace.edge(node) == MAKER_EDGE:
+            operator, *inputs = trace.read(node >> 32, node & ROW_MASK)
             trace.statistics.unincorporate(operator, trace.value(node), tuple(inputs))
 
     def _release(self, scaffold: Scaffold) -> None:
         """Let go of families: users leave memoized ones, and what nobody uses any more dies."""
         trace = self.trace
         for node in scaffold.edges:
-            code, slot, row = trace.decode(node)
-            edges = trace.tables[code.index].edges
-            if slot not in edges:
-                continue
-            packed = edges[slot].view[row]
-            if packed < 0:
-                continue
-            inner = trace.program.codes[packed >> 32]
-            if inner.kind == "lambda":
-                memos = trace.tables[inner.index].memos
-                if memos is not None and memos[packed & ROW_MASK] is not None:
-                    trace.users.remove(inner, packed & ROW_MASK, node >> 32, row)
+            packed = trace.edge(node)
+            if packed >= 0 and trace.tables[packed >> 32].memo_of(packed & ROW_MASK) is not None:
+                trace.users.remove(trace.program.codes[packed >> 32], packed & ROW_MASK, node >> 32, node & ROW_MASK)
         for code, row in reversed(scaffold.brush):
             self._kill(code, row)
 
@@ -184,8 +164,10 @@ class Regenerator:
         for step in code.steps:
             if code.slots[step].kind is Kind.MAKER:
                 trace.statistics.drop(table.columns[step].view[row])  # type: ignore[union-attr]
-        if table.memos is not None and table.memos[row] is not None:
-            memo, key = table.memos[row], trace.memo_key(code, row)
+        memo = table.memo_of(row)
+        if memo is not None:
+            assert table.memos is not None
+            key = trace.memo_key(code, row)
             memo.entries.remove(key)
             trace.journal.note(KeyIndex.add, memo.entries, key, row)
             trace.journal.note(table.memos.__setitem__, row, memo)
@@ -196,8 +178,7 @@ class Regenerator:
             bag = table.children[environment]
             bag.remove(row, trace.journal)
             if not bag.count:
-                del table.children[environment]
-                trace.journal.note(table.children.__setitem__, environment, bag)
+                trace.journal.del_item(table.children, environment)
         trace.journal.kill(table, row)
 
     # ---------------------------------------------------------------------------------------------- regenerate
@@ -247,30 +228,29 @@ class Regenerator:
             self._absorb(node, weight)
         constrained.clear()
 
-    def _absorb(self, node: int, weight: Weight) -> None:
-        """Weigh a choice whose value stays; an application enters the statistics of its maker."""
+    def _absorb(self, node: int, weight: Weight, enters: bool = True) -> None:
+        """Weigh a choice whose value stays, tempered where it is observed. An application enters the statistics of its
+        maker after that; or leaves them before."""
         trace = self.trace
         operator, arguments, value = trace.choice(node)
+        if not enters and isinstance(operator, Exchangeable):
+            trace.statistics.unincorporate(operator, value, arguments)
         term = density_of(trace, node, operator, arguments, value)
-        self._weigh(node, term, weight)
-        if isinstance(operator, Exchangeable):
-            take_in(trace, node, operator, value, arguments, term)
-
-    def _weigh(self, node: int, term: float, weight: Weight) -> None:
-        """Count a choice that stays, tempered where it is observed."""
         if term == -math.inf:
-            weight.impossible += count_if_impossible(self.trace, node)
-        elif self.power == 1.0 or not self.trace.is_observed(node):
+            weight.impossible += count_if_impossible(trace, node)
+        elif self.power == 1.0 or not trace.is_observed(node):
             weight.total += term
         else:
             weight.total += term * self.power
+        if enters and isinstance(operator, Exchangeable):
+            take_in(trace, node, operator, value, arguments, term)
 
     def _weigh_group(self, site: int, weight: Weight) -> None:
         if self.power == 1.0:
             weight.plus(self.kept.all_rows(site))
             return
         for node in self.trace.nodes_of(site):
-            self._weigh(node, log_density(self.trace, node), weight)
+            self._absorb(node, weight)
 
 
 class Regeneration(Handler):

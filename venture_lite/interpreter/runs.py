@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from venture_lite.interpreter.sources import ALL, Source, computed_from, parents_of
+from venture_lite.interpreter.sources import ALL, Source, computed_from, parents_first, parents_of
 from venture_lite.program.code import Ref
 from venture_lite.trace.borrowed import BorrowedColumn
 from venture_lite.trace.nodes import node_at, row_of, site_of
@@ -103,19 +103,13 @@ def lent(trace: Trace, node: int) -> int:
 def _levels(trace: Trace, nodes: Iterable[int]) -> Iterable[tuple[int, int]]:
     """Each node with the number of nodes on the longest way to it, parents first."""
     waiting = dict.fromkeys(nodes)
-    found: dict[int, int] = {}
-    for first in list(waiting):
-        stack = [first]
-        while stack:
-            node = stack[-1]
-            if node in found:
-                stack.pop()
-                continue
-            parents = [parent for read in parents_of(trace, node) if (parent := lent(trace, read)) in waiting]
-            missing = [parent for parent in parents if parent not in found]
-            if missing:
-                stack.extend(missing)
-            else:
-                found[node] = 1 + max((found[parent] for parent in parents), default=-1)
-                stack.pop()
-    return found.items()
+    parents: dict[int, list[int]] = {}
+    levels: dict[int, int] = {}
+
+    def read(node: int) -> Iterable[int]:
+        parents[node] = [parent for read in parents_of(trace, node) if (parent := lent(trace, read)) in waiting]
+        return reversed(parents[node])
+
+    for node in parents_first(waiting, read, levels):
+        levels[node] = 1 + max((levels[parent] for parent in parents[node]), default=-1)
+    return levels.items()

@@ -8,7 +8,7 @@ whatever its width.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from venture_lite.errors import KernelError
@@ -146,10 +146,7 @@ class Builder:
                 for reader_code, reader, role in bound.readers:
                     self._all_rows_read(reader_code, reader, role)
         elif code.kind == "branch":
-            assert code.parent is not None
-            environment = self.trace.tables[code.index].environment
-            assert environment is not None
-            node = (code.parent.first_site + code.if_slot) << 32 | environment.view[row]
+            node = self.trace.if_of(code, row)
             if self.route is not None:
                 self.route.append((self._from, "environment", [node]))
             self._renew(node)
@@ -241,9 +238,7 @@ class Builder:
                 if node not in self.scaffold.makers:
                     self.scaffold.makers[node] = None
                     self.scaffold.pending[node] = None
-            case Kind.MEM:
-                self._restructure(node, code, slot, row)
-            case Kind.IF:
+            case Kind.MEM | Kind.IF:
                 self._restructure(node, code, slot, row)
             case Kind.CALL:
                 self._call_reads(node, code, slot, row, role)
@@ -261,8 +256,7 @@ class Builder:
             self._renew(node)
         elif packed >= 0:
             inner = self.trace.program.codes[packed >> 32]
-            memos = self.trace.tables[inner.index].memos
-            if memos is not None and memos[packed & ROW_MASK] is not None:
+            if self.trace.is_memoized(inner, packed & ROW_MASK):
                 self._restructure(node, code, slot, row)
             else:
                 self._renew((inner.first_site + role) << 32 | packed & ROW_MASK)
@@ -334,10 +328,12 @@ class Builder:
         for node in [node for node in scaffold.absorbing if node >> 32 in scaffold.groups]:
             del scaffold.absorbing[node]
         for site in {node >> 32 for node in scaffold.principals if node >> 32 in scaffold.groups}:
-            del scaffold.groups[site]
-            for node in self.trace.nodes_of(site):
-                if node not in scaffold.principals:
-                    scaffold.absorbing[node] = None
+            self._take_apart(site, lambda node: node not in scaffold.principals)
+
+    def _take_apart(self, site: int, absorbs: Callable[[int], bool]) -> None:
+        """Rows of a group absorb one by one, those that do."""
+        del self.scaffold.groups[site]
+        self.scaffold.absorbing.update(dict.fromkeys(filter(absorbs, self.trace.nodes_of(site))))
 
     def _leave_brush_out(self) -> None:
         """Nodes in the brush go as a whole; they are no longer principal, renewed or absorbing."""
@@ -347,18 +343,11 @@ class Builder:
             for site in range(code.first_site, code.first_site + len(code.slots)):
                 for nodes in parts:
                     nodes.pop(site << 32 | row, None)
-        if scaffold.groups:
-            self._leave_brush_out_of_groups()
-
-    def _leave_brush_out_of_groups(self) -> None:
-        scaffold = self.scaffold
-        gone = {code for code, _ in scaffold.brush}
-        for site in [site for site in scaffold.groups if self.trace.program.site_code[site] in gone]:
-            del scaffold.groups[site]
-            code = self.trace.program.site_code[site]
-            for node in self.trace.nodes_of(site):
-                if (code, node & ROW_MASK) not in scaffold.brush:
-                    scaffold.absorbing[node] = None
+        if not scaffold.groups:
+            return
+        gone, site_code = {code for code, _ in scaffold.brush}, self.trace.program.site_code
+        for site in [site for site in scaffold.groups if site_code[site] in gone]:
+            self._take_apart(site, lambda node: (site_code[node >> 32], node & ROW_MASK) not in scaffold.brush)
 
 
 def absorbing_count(trace: Trace, scaffold: Scaffold) -> int:

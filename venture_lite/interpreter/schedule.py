@@ -4,17 +4,24 @@ A node is due at the step of the last block that it depends on: a choice that re
 The schedule follows from what stays while the blocks move, never from the values that they have now: of a node whose
 edge may change only its operator, its predicate or its key is looked at, not the family that it leads to. So every
 state that the blocks can take has the same schedule, without which conditional sequential Monte Carlo is not exact.
+
+Choices that nothing connects, given what stays, belong to different *strands*: the series of a panel, say, even where
+a block holds one state of each. Given the rest they are independent, so that each strand may be drawn on its own.
+Strands that differ in nothing but the rows of their nodes form a *bundle*, which is evaluated in one call, as a group
+of rows is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from venture_lite.errors import InternalError
+import numpy as np
+
 from venture_lite.interpreter.scaffold import Builder, Scaffold, is_distribution, is_maker_application
-from venture_lite.interpreter.sources import application_nodes, parents_of
+from venture_lite.interpreter.sources import application_nodes, parents_first, parents_of, reached
 from venture_lite.trace.runtime import Exchangeable
+from venture_lite.trace.table import ROW_MASK
 from venture_lite.trace.trace import Trace
 
 
@@ -43,10 +50,8 @@ class Schedule:
         absorbing = absorbing_rows(trace, self.scaffold)
         self._moved = {*principals, *self.scaffold.pending}
         self.steps = [BlockNodes() for _ in own]
-        for at, block in enumerate(own):
-            for node in block:
-                if node in principals:
-                    self._settle(node, at)
+        for node, at in self._step_of.items():
+            self._settle(node, at)
         for node in (*self.scaffold.pending, *absorbing):
             self._settle(node, len(own))
         for node, at in self.due.items():
@@ -55,40 +60,19 @@ class Schedule:
 
     def _settle(self, first: int, latest: int) -> None:
         """Find when a node is due, after all that it needs; a choice of a later block that it needs comes with it."""
-        stack = [first]
-        while stack:
-            node = stack[-1]
-            if node in self.due:
-                stack.pop()
-                continue
-            parents = self.parents.get(node)
-            if parents is None:
-                found = _parents_of(self.trace, node, self.scaffold)
-                parents = self.parents[node] = [p for p in dict.fromkeys(found) if p in self._moved and p != node]
-                waiting = [parent for parent in parents if parent not in self.due]
-                if waiting:
-                    stack.extend(reversed(waiting))
-                    continue
-            if any(parent not in self.due for parent in parents):
-                raise InternalError("a value is needed to compute itself")
-            last = max((self.due[parent] for parent in parents), default=0)
+        for node in parents_first([first], self._read_by, self.due):
+            last = max((self.due[parent] for parent in self.parents[node]), default=0)
             self.due[node] = min(self._step_of[node], latest) if node in self._step_of else last
-            stack.pop()
+
+    def _read_by(self, node: int) -> list[int]:
+        found = _parents_of(self.trace, node, self.scaffold)
+        self.parents[node] = [parent for parent in dict.fromkeys(found) if parent in self._moved and parent != node]
+        return self.parents[node]
 
     def value_from(self, node: int) -> int:
         """The first step whose choices a node's value depends on, other than through choices."""
-        found = self.due[node]
-        seen: set[int] = set()
-        todo = [node]
-        while todo:
-            at = todo.pop()
-            if at in seen:
-                continue
-            seen.add(at)
-            found = min(found, self.due[at])
-            if at not in self.scaffold.principals:
-                todo.extend(self.parents[at])
-        return found
+        principals = self.scaffold.principals
+        return min(self.due[at] for at in reached([node], lambda at: () if at in principals else self.parents[at]))
 
     def moves(self, node: int) -> bool:
         """Whether a node is regenerated; otherwise it absorbs."""
@@ -126,3 +110,88 @@ def _parents_of(trace: Trace, node: int, scaffold: Scaffold) -> list[int]:
         assert isinstance(operator, Exchangeable)
         found.append(operator.node)
     return found
+
+
+# ------------------------------------------------------------------------------------------------------ strands
+
+
+StrandRows = int | np.ndarray
+"""The row of a node, or of the like nodes of several strands: (strands,)."""
+
+
+@dataclass(slots=True)
+class Strand:
+    """Choices that depend on each other and on no others."""
+
+    # what of it is due at each block, parents before their readers
+    steps: list[BlockNodes] = field(default_factory=list)
+
+    def nodes(self) -> list[int]:
+        return [node for step in self.steps for node in (*step.order, *step.absorbing)]
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """Strands that are alike, written as the first of them."""
+
+    steps: list[BlockNodes]
+    count: int
+    # for each node of the first strand: its row, or the rows of all its likes
+    rows: dict[int, StrandRows]
+
+    @classmethod
+    def of(cls, strands: list[Strand]) -> Bundle:
+        first = strands[0]
+        if len(strands) == 1:
+            return cls(first.steps, 1, {node: node & ROW_MASK for node in first.nodes()})
+        like = zip(*(strand.nodes() for strand in strands), strict=True)
+        rows: dict[int, StrandRows] = {nodes[0]: np.array([node & ROW_MASK for node in nodes]) for nodes in like}
+        return cls(first.steps, len(strands), rows)
+
+
+def strands_of(schedule: Schedule) -> list[Strand]:
+    """The strands, in the order of their first blocks."""
+    root = _connected(schedule)
+    found: dict[int, Strand] = {}
+    for step in schedule.steps:
+        own: dict[int, BlockNodes] = {}
+        for node in step.order:
+            own.setdefault(root[node], BlockNodes()).order.append(node)
+        for node in step.absorbing:
+            own.setdefault(root[node], BlockNodes()).absorbing.append(node)
+        for name, part in own.items():
+            found.setdefault(name, Strand()).steps.append(part)
+    return list(found.values())
+
+
+def alike(schedule: Schedule, strands: Iterable[Strand]) -> list[list[Strand]]:
+    """Strands of the same sites that read each other in the same way, together."""
+    groups: dict[tuple[object, ...], list[Strand]] = {}
+    for strand in strands:
+        groups.setdefault(_kind(schedule, strand), []).append(strand)
+    return list(groups.values())
+
+
+def _kind(schedule: Schedule, strand: Strand) -> tuple[object, ...]:
+    """The site of each node, whether it is principal and which it reads; how many are due at each step."""
+    number = {node: place for place, node in enumerate(strand.nodes())}
+    principals = schedule.scaffold.principals
+    reads = (tuple(number[parent] for parent in schedule.parents[node]) for node in number)
+    sites = tuple((node >> 32, node in principals, read) for node, read in zip(number, reads, strict=True))
+    return sites, tuple((len(step.order), len(step.absorbing)) for step in strand.steps)
+
+
+def _connected(schedule: Schedule) -> dict[int, int]:
+    """For each node one that stands for its strand: union and find, with paths halved."""
+    above: dict[int, int] = {node: node for node in schedule.due}
+
+    def find(node: int) -> int:
+        while above[node] != node:
+            above[node] = above[above[node]]
+            node = above[node]
+        return node
+
+    for node, parents in schedule.parents.items():
+        for parent in parents:
+            above[find(node)] = find(parent)
+    return {node: find(node) for node in above}

@@ -60,20 +60,21 @@ def one_of_each_kind(model: Model, nodes: list[int]) -> list[int]:
     return found
 
 
+@dataclass(slots=True, eq=False)
 class Selection:
     """The blocks of one scope that a kernel moves. Mutable: it stands at the block that is being moved."""
 
-    __slots__ = ("is_drawn", "key", "model", "scope", "selector")
+    model: Model
+    # the scope's name
+    scope: Any
+    selector: Selector
+    # the key of the block at hand; "all" for the whole scope
+    key: Any = None
 
-    def __init__(self, model: Model, scope: Any, selector: Selector, key: Any = None) -> None:
-        self.model = model
-        # the scope's name
-        self.scope = scope
-        self.selector = selector
-        # whether the block at hand was drawn from all that there are
-        self.is_drawn = selector.kind == "one"
-        # the key of the block at hand; "all" for the whole scope
-        self.key = key
+    @property
+    def is_drawn(self) -> bool:
+        """Whether the block at hand was drawn from all that there are."""
+        return self.selector.kind == "one"
 
     def found(self) -> DefaultScope | Scope | None:
         """The scope, if any choice ever was in it."""
@@ -81,7 +82,7 @@ class Selection:
 
     def block_count(self) -> int:
         """How many blocks there are now."""
-        found = self.model.trace.scopes.get(self.scope)
+        found = self.found()
         return found.block_count() if found is not None else 0
 
     def members_now(self) -> list[int]:
@@ -134,7 +135,7 @@ class Selection:
 
     def missing(self) -> str | None:
         """What there is to say where no block exists that could be moved."""
-        found, selector = self.model.trace.scopes.get(self.scope), self.selector
+        found, selector = self.found(), self.selector
         if found is None or not found.block_count():
             return f"the scope {self.scope} is empty, nothing is moved"
         if selector.kind not in ("key", "range"):
@@ -165,16 +166,11 @@ class Selection:
         """The choices of the block that is moved next; for `one` it is drawn."""
         trace, selector = self.model.trace, self.selector
         found = trace.scopes[self.scope]
-        match selector.kind:
-            case "one":
-                node, self.key = found.drawing(trace.rng)()
-                return found.members(self.key) if node == SEVERAL else [node]
-            case "all":
-                self.key = "all"
-                return found.everything()
-            case _:
-                self.key = selector.key
-        return found.members(self.key)
+        if selector.kind == "one":
+            node, self.key = found.drawing(trace.rng)()
+            return found.members(self.key) if node == SEVERAL else [node]
+        self.key = "all" if selector.kind == "all" else selector.key
+        return found.everything() if selector.kind == "all" else found.members(self.key)
 
     def sweep(self) -> Iterator[list[int]]:
         """Every block in the order of its key, on to the next that exists now.

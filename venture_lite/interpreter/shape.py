@@ -9,14 +9,14 @@ from its principal give its binding, without a walk over readers.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from venture_lite.errors import Span
 from venture_lite.interpreter.scaffold import Builder, Scaffold, UserGroup, is_distribution, is_maker_application
-from venture_lite.interpreter.sources import parents_of
+from venture_lite.interpreter.sources import Circular, parents_first, parents_of
 from venture_lite.program.code import Program
 from venture_lite.trace.trace import Trace
 
@@ -60,14 +60,12 @@ class Shape:
     # places
     absorbing: tuple[int, ...]
     # whether evidence fixes the values of `order`
-    fixed: tuple[bool, ...] = ()
+    fixed: tuple[bool, ...]
     # sites all of whose rows absorb, and (site, slot of the call) of what absorbs as user of one family
-    groups: tuple[int, ...] = ()
-    users: tuple[tuple[int, int], ...] = ()
+    groups: tuple[int, ...]
+    users: tuple[tuple[int, int], ...]
     # how places are found from the first one; None where some hop depends on more than sites
-    hops: tuple[Hop, ...] | None = None
-    # for each place those that it reads, where strands are compared
-    reads: tuple[tuple[int, ...], ...] = ()
+    hops: tuple[Hop, ...] | None
 
     def touched(self, program: Program) -> list[tuple[str, int]]:
         """What moves, what is renewed and what absorbs, with the text of each and how often."""
@@ -110,7 +108,8 @@ def shape_of(trace: Trace, block: Sequence[int]) -> tuple[Shape, Binding] | NoSh
         return found
     order = _order(trace, scaffold)
     if order is None:
-        return _no_shape(trace, TOO_MANY_ROWS, scaffold.pending)
+        first = next(iter(scaffold.pending), None)
+        return NoShape(TOO_MANY_ROWS, None if first is None else _text(trace, first))
     is_found = len(block) == 1 and not scaffold.groups and not scaffold.users
     places = dict.fromkeys(scaffold.principals)
     for _, _, nodes in (builder.route or ()) if is_found else ():
@@ -126,7 +125,7 @@ def shape_of(trace: Trace, block: Sequence[int]) -> tuple[Shape, Binding] | NoSh
         tuple(number[node] for node in scaffold.principals),
         tuple(number[node] for node in order),
         tuple(number[node] for node in scaffold.absorbing),
-        tuple(_is_fixed(trace, node) for node in order),
+        tuple(map(trace.is_observed, order)),
         tuple(scaffold.groups),
         tuple((group.site, group.call) for group in scaffold.users),
         hops,
@@ -135,50 +134,33 @@ def shape_of(trace: Trace, block: Sequence[int]) -> tuple[Shape, Binding] | NoSh
 
 
 def _refusal(trace: Trace, scaffold: Scaffold) -> NoShape | None:
-    if scaffold.structural:
-        return _no_shape(trace, STRUCTURE_CHANGES, scaffold.structural)
-    if scaffold.makers:
-        return _no_shape(trace, PARAMETERS_CHANGE, scaffold.makers)
-    inputs = [node for node in scaffold.absorbing if is_maker_application(trace, node)]
-    if inputs:
-        return _no_shape(trace, INPUTS_CHANGE, inputs)
-    together = [node for node in scaffold.principals if not is_distribution(trace, node)]
-    if together:
-        return _no_shape(trace, DRAWN_TOGETHER, together)
-    return _no_shape(trace, TOO_MANY_ROWS, scaffold.pending) if len(scaffold.pending) > LONGEST else None
+    causes: tuple[tuple[str, Iterable[int]], ...] = (
+        (STRUCTURE_CHANGES, scaffold.structural),
+        (PARAMETERS_CHANGE, scaffold.makers),
+        (INPUTS_CHANGE, (node for node in scaffold.absorbing if is_maker_application(trace, node))),
+        (DRAWN_TOGETHER, (node for node in scaffold.principals if not is_distribution(trace, node))),
+        (TOO_MANY_ROWS, scaffold.pending if len(scaffold.pending) > LONGEST else ()),
+    )
+    found = ((reason, node) for reason, nodes in causes for node in nodes)
+    return next((NoShape(reason, _text(trace, node)) for reason, node in found), None)
 
 
-def _no_shape(trace: Trace, reason: str, nodes: Any) -> NoShape:
-    node = next(iter(nodes), None)
-    if node is None:
-        return NoShape(reason, None)
+def _text(trace: Trace, node: int) -> Span | None:
     code, slot, _ = trace.decode(node)
-    return NoShape(reason, code.slots[slot].span)
-
-
-def _is_fixed(trace: Trace, node: int) -> bool:
-    code, slot, row = trace.decode(node)
-    return trace.tables[code.index].is_observed(slot, row)
+    return code.slots[slot].span
 
 
 def _order(trace: Trace, scaffold: Scaffold) -> list[int] | None:
     """Principals and renewed nodes, parents first, in the order in which the machine would renew them."""
     waiting = {**scaffold.principals, **scaffold.pending}
-    order: list[int] = []
-    for first in list(waiting):
-        stack = [first]
-        while stack:
-            node = stack[-1]
-            if node not in waiting:
-                stack.pop()
-                continue
-            needed = [parent for parent in parents_of(trace, node) if parent in waiting and parent != node]
-            if not needed:
-                order.append(node)
-                del waiting[node]
-                stack.pop()
-            elif needed[0] in stack or len(stack) > LONGEST:
-                return None
-            else:
-                stack.append(needed[0])
-    return order
+    order: dict[int, None] = {}
+
+    def needed(node: int) -> Iterator[int]:
+        return (parent for parent in parents_of(trace, node) if parent in waiting and parent != node)
+
+    try:
+        for node in parents_first(waiting, needed, order, LONGEST):
+            order[node] = None
+    except Circular:
+        return None
+    return list(order)

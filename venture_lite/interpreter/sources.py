@@ -7,10 +7,11 @@ orders of renewal and what depends on what are walks over sources.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+import math
+from collections.abc import Callable, Container, Hashable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from venture_lite.errors import VentureError
+from venture_lite.errors import InternalError, VentureError
 from venture_lite.interpreter.explain import apply_checked
 from venture_lite.procedures.record import Deterministic
 from venture_lite.program.code import Code, GlobalRef, Kind, Ref, SlotRef, origin, sources
@@ -19,11 +20,17 @@ from venture_lite.trace.table import ROW_MASK
 if TYPE_CHECKING:
     from venture_lite.trace.trace import Trace
 
+Found = TypeVar("Found", bound=Hashable)
+
 RESULT = -1
 """In `Source.slot`: what is read is the row's result."""
 
 ALL = -1
 """In `Source.position`: all that the slot is applied to."""
+
+
+class Circular(InternalError):
+    """Nodes have no order in which each finds its parents done."""
 
 
 class Source(NamedTuple):
@@ -116,19 +123,9 @@ def nodes_read(trace: Trace, code: Code, row: int, refs: Iterable[Ref | None]) -
                     node = trace.result_node(target.code, target.row)
                     found += [node] if node >= 0 else nodes_read(trace, target.code, target.row, (target.code.result,))
                 case SlotRef(depth=depth, slot=slot):
-                    around, at = environment_of(trace, code, row, depth)
+                    around, at = trace.environment(code, row, depth)
                     found.append((around.first_site + slot) << 32 | at)
     return found
-
-
-def environment_of(trace: Trace, code: Code, row: int, depth: int) -> tuple[Code, int]:
-    """The row some environments up from a row."""
-    for _ in range(depth):
-        environment = trace.tables[code.index].environment
-        assert environment is not None
-        assert code.parent is not None
-        code, row = code.parent, environment.view[row]
-    return code, row
 
 
 def named_node(trace: Trace, code: Code, row: int) -> int:
@@ -177,16 +174,38 @@ def parents_of(trace: Trace, node: int) -> list[int]:
 # ------------------------------------------------------------------------------------------------- the walk upward
 
 
-def reached(nodes: Iterable[int], beyond: Callable[[int], Iterable[int]]) -> Iterator[int]:
-    """Nodes, and whatever lies `beyond` them, each once."""
+def reached(nodes: Iterable[Found], beyond: Callable[[Found], Iterable[Found]]) -> Iterator[Found]:
+    """Nodes, or families, and whatever lies `beyond` them, each once."""
     todo = list(nodes)
-    seen: set[int] = set()
+    seen: set[Found] = set()
     while todo:
         node = todo.pop()
         if node not in seen:
             seen.add(node)
             yield node
             todo.extend(beyond(node))
+
+
+def parents_first(
+    nodes: Iterable[int], parents: Callable[[int], Iterable[int]], done: Container[int], deepest: float = math.inf
+) -> Iterator[int]:
+    """Nodes with all that they need, each after its `parents`, as evaluation comes to them. The caller enters each
+    among those that are `done`, at which nothing begins.
+
+    Raises Circular where a node needs itself, or more than `deepest` wait for one another.
+    """
+    for first in nodes:
+        path = {} if first in done else {first: iter(parents(first))}
+        while path:
+            node = next(reversed(path))
+            parent = next((parent for parent in path[node] if parent not in done), None)
+            if parent is None:
+                del path[node]
+                yield node
+            elif parent in path or len(path) > deepest:
+                raise Circular("a value is needed to compute itself")
+            else:
+                path[parent] = iter(parents(parent))
 
 
 def depends_on(trace: Trace, node: int, keys_are_fixed: bool = True) -> list[int]:

@@ -60,8 +60,6 @@ def _choice(machine: Machine, frame: Frame, index: int, operator: Any, values: t
         return
     if evidence is not NO_EVIDENCE:
         machine.store(frame, index, evidence)
-        if frame.renews == NONE:
-            trace.set_observed(code, index, row, True)
         machine.handler.constrained.append(node)
         return
     value = machine.handler.choose(node, operator, values)
@@ -74,9 +72,12 @@ def _choice(machine: Machine, frame: Frame, index: int, operator: Any, values: t
 
 
 def _evidence(machine: Machine, frame: Frame, index: int) -> Any:
-    """What the slot's value is constrained to."""
+    """What the slot's value is constrained to; a new row's is marked so."""
     if frame.renews == NONE:
-        return frame.evidence if index == frame.code.result_slot else NO_EVIDENCE
+        if index != frame.code.result_slot or frame.evidence is NO_EVIDENCE:
+            return NO_EVIDENCE
+        machine.trace.set_observed(frame.code, index, frame.row, True)
+        return frame.evidence
     table = machine.trace.tables[frame.code.index]
     if table.is_observed(index, frame.row):
         return table.columns[index].view[frame.row]  # type: ignore[union-attr]
@@ -128,7 +129,6 @@ def _do_if(machine: Machine, frame: Frame, index: int, slot: Slot) -> None:
         raise error.at(*trace.place(code, index, row)) from None
     evidence = _evidence(machine, frame, index)
     if evidence is not NO_EVIDENCE and frame.renews == NONE:
-        trace.set_observed(code, index, row, True)
         machine.carrier.refuse_alternatives(code, index, row)
     inner = _family(machine, taken, row, NONE, _inner_context(machine, code, index, row), ())
     _set_edge(machine, frame, edge, taken.index << 32 | inner)
@@ -176,8 +176,8 @@ def _family(machine: Machine, code: Code, environment: int, user: int, context: 
         bag = table.children.get(environment)
         if bag is None:
             positions = table.child_position
-            bag = table.children[environment] = Bag(lambda item: (positions, item))
-            trace.journal.note(table.children.pop, environment)
+            bag = Bag(lambda item: (positions, item))
+            trace.journal.set_item(table.children, environment, bag)
         bag.add(row, trace.journal)
     return row
 
@@ -232,8 +232,6 @@ def _call_closure(
     body = _body(trace, operator, frame, index, len(values))
     node = (code.first_site + index) << 32 | row
     evidence = _evidence(machine, frame, index)
-    if evidence is not NO_EVIDENCE and frame.renews == NONE:
-        trace.set_observed(code, index, row, True)
     inner = _family(machine, body, operator.row, node, _inner_context(machine, code, index, row), values)
     _set_edge(machine, frame, trace.tables[code.index].edges[index], body.index << 32 | inner)
     machine.push(Frame(body, inner, body.steps, evidence))
@@ -245,8 +243,6 @@ def _call_memo(machine: Machine, frame: Frame, index: int, slot: Slot, operator:
     edge = trace.tables[code.index].edges[index]
     evidence = _evidence(machine, frame, index)
     if evidence is not NO_EVIDENCE:
-        if frame.renews == NONE:
-            trace.set_observed(code, index, row, True)
         machine.carrier.refuse_moving(code, index, row)
         refuse_random_way(trace, code, row)
     body = _body(trace, operator.procedure, frame, index, len(values))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from venture_lite.draws.draws import KernelStatistics
@@ -24,45 +26,31 @@ class Progress(Protocol):
         """The innermost task is over."""
 
 
+@dataclass(slots=True, eq=False)
 class Tally:
     """What the transitions of one kernel of a program came to, added up over its runs. Mutable."""
 
-    __slots__ = (
-        "accepted",
-        "kernel",
-        "longest_refusal",
-        "progress",
-        "refusal",
-        "seconds",
-        "text",
-        "transitions",
-        "warn",
-    )
+    kernel: Kernel
+    # as the program has it
+    text: str
+    progress: Progress
+    # says something once, with the kernel's place
+    warn: Callable[[str], None]
+    transitions: int = 0
+    accepted: int = 0
+    # transitions since the last one that was accepted, and the most that there were between two
+    refusal: int = 0
+    longest_refusal: int = 0
+    seconds: float = 0.0
 
-    def __init__(self, kernel: Kernel, text: str, progress: Progress, warn: Callable[[str], None]) -> None:
-        self.kernel = kernel
-        # as the program has it
-        self.text = text
-        self.progress = progress
-        # says something once, with the kernel's place
-        self.warn = warn
-        self.transitions = 0
-        self.accepted = 0
-        # transitions since the last one that was accepted, and the most that there were between two
-        self.refusal = 0
-        self.longest_refusal = 0
-        self.seconds = 0.0
-
-    def task(self, total: int) -> Tally:
+    @contextmanager
+    def task(self, total: int) -> Iterator[None]:
         """`with tally.task(times)`: progress is told how many there are to come, and at the end that it is over."""
         self.progress.begin(self.text, total)
-        return self
-
-    def __enter__(self) -> None:
-        """The task has begun."""
-
-    def __exit__(self, *_: object) -> None:
-        self.progress.end()
+        try:
+            yield
+        finally:
+            self.progress.end()
 
     def count(self, accepted: bool) -> None:
         """One more transition."""

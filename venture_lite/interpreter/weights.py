@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -45,14 +46,12 @@ OUTSIDE = 1 << 31
 ALL = -1
 
 
+@dataclass(slots=True, eq=False)
 class Weight:
     """A log weight; mutable, added to term by term."""
 
-    __slots__ = ("impossible", "total")
-
-    def __init__(self, impossible: int = 0, total: float = 0.0) -> None:
-        self.impossible = impossible
-        self.total = total
+    impossible: int = 0
+    total: float = 0.0
 
     def add(self, term: float, count: int = OUTSIDE) -> None:
         """A term, which where it is impossible counts `count`."""
@@ -82,9 +81,6 @@ class Weight:
     def value(self) -> float:
         """As one number: -inf where a term is impossible."""
         return -math.inf if self.impossible else self.total
-
-    def __repr__(self) -> str:
-        return f"Weight({self.impossible}, {self.total})"
 
 
 NEVER = 1 << 62
@@ -129,22 +125,6 @@ class AtLimit(Exception):
 
 class Group:
     """The absorbing choices of one site: their summed log density over any group of rows."""
-
-    __slots__ = (
-        "_columns",
-        "_plain",
-        "_read",
-        "_within",
-        "checked",
-        "code",
-        "family",
-        "lifted",
-        "record",
-        "site",
-        "slot",
-        "trace",
-        "values",
-    )
 
     def __init__(self, trace: Trace, site: int, call: int = -1) -> None:
         self.trace = trace
@@ -352,9 +332,6 @@ class KeptWeights:
         self._kept: dict[int, list[tuple[tuple[int, ...], Weight]]] = {}
         trace.derived.extend((self.groups, self._by_call, self._kept))
 
-    def group(self, site: int) -> Group:
-        return self.groups[site]
-
     def users(self, users: UserGroup) -> Group:
         """The group of a site for the users of one family, until it is asked for those of another."""
         found = self._by_call[users.site, users.call]
@@ -367,7 +344,7 @@ class KeptWeights:
 
     def all_rows(self, site: int) -> Weight:
         """The weight of all live rows of a site."""
-        group = self.group(site)
+        group = self.groups[site]
         stamp = group.stamp()
         kept = self._kept.get(site, ())
         if kept and kept[0][0] == stamp:
@@ -381,7 +358,7 @@ class KeptWeights:
 
     def keep(self, site: int, weight: Weight) -> None:
         """A weight that was computed at what is now the current state."""
-        self._kept[site] = [(self.group(site).stamp(), weight), *self._kept.get(site, ())[:1]]
+        self._kept[site] = [(self.groups[site].stamp(), weight), *self._kept.get(site, ())[:1]]
 
     def log_score(self) -> Weight:
         """Log joint density of all live choices."""

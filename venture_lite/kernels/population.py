@@ -21,8 +21,8 @@ from venture_lite.interpreter.application import simulate_anew
 from venture_lite.interpreter.readers import ColumnsText
 from venture_lite.interpreter.references import NUMBERS, Operations, References, Value, row_given
 from venture_lite.interpreter.runs import operator_of, reads_of
+from venture_lite.interpreter.schedule import Bundle, StrandRows
 from venture_lite.interpreter.sources import applied
-from venture_lite.interpreter.strands import Bundle, StrandRows
 from venture_lite.interpreter.weights import count_if_impossible, density_of
 from venture_lite.procedures.columns import RowByRow
 from venture_lite.procedures.record import Columns, Random

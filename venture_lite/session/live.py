@@ -236,7 +236,7 @@ class Directory:
         chains = zip(self.chains.models, part.rows, strict=True)
         return [
             [
-                to_python(model.read_result(rows.code, int(rows.rows[position])))
+                to_python(model.trace.result(rows.code, int(rows.rows[position])))
                 for position in model.polled(part.left())
             ]
             for model, rows in chains

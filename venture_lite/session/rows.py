@@ -76,7 +76,7 @@ def load_assume(chains: Chains, directive: syntax.Assume, given: Given, targets:
         shared, columns = lowered(model, directive.expression, given, None, name=directive.name)
         with told_at(shared, directive.expression):
             rows = model.load(shared.code, columns, 1, NO_EVIDENCE, target)
-            if model.read_result(shared.code, int(rows.rows[0])) is None:
+            if model.trace.result(shared.code, int(rows.rows[0])) is None:
                 raise VentureError(f"{directive.name} is used before it has a value", directive.span)
         made.append(rows)
     return made
@@ -196,7 +196,7 @@ def _read_predictions(model: Model, rows: Rows) -> None:
         return
     for position in model.polled(range(len(rows.rows))):
         try:
-            model.read_result(rows.code, int(rows.rows[position]))
+            model.trace.result(rows.code, int(rows.rows[position]))
         except VentureError as error:
             error.position = position
             raise

@@ -92,8 +92,8 @@ class Users:
     def add(self, site: int, row: int, journal: Journal) -> None:
         bag = self.by_site.get(site)
         if bag is None:
-            bag = self.by_site[site] = Bag(self.locate(site))
-            journal.note(self.by_site.pop, site)
+            bag = Bag(self.locate(site))
+            journal.set_item(self.by_site, site, bag)
         bag.add(row, journal)
         self._change(1)
         journal.note(Users._change, self, -1)

@@ -28,7 +28,10 @@ class BorrowedColumn(Column):
         # the column in which the memoized body keeps its result, and that result's site
         self.lender = lender
         self.site = site
-        self.view = _View(self)
+        self.view = self
+
+    def __getitem__(self, row: int) -> Any:
+        return self.lender.view[self.edges.view[row] & ROW_MASK]
 
     # Both change by stamps that no change before had, and go back in the order in which they came.
     @property
@@ -58,19 +61,6 @@ class BorrowedColumn(Column):
 
     def bytes_used(self) -> int:
         return 0
-
-
-class _View:
-    """What `column.view` is for other columns."""
-
-    __slots__ = ("column",)
-
-    def __init__(self, column: BorrowedColumn) -> None:
-        self.column = column
-
-    def __getitem__(self, row: int) -> Any:
-        column = self.column
-        return column.lender.view[column.edges.view[row] & ROW_MASK]
 
 
 def memoized_body(code: Code, index: int) -> Code | None:

@@ -38,6 +38,14 @@ class Journal:
         self.entries.extend(entry)
         self.entries.append(len(entry))
 
+    def set_item(self, table: dict[Any, Any], key: Any, value: Any) -> None:
+        """Enter a value into a dictionary."""
+        self.note(*((dict.__setitem__, table, key, table[key]) if key in table else (dict.pop, table, key)))
+        table[key] = value
+
+    def del_item(self, table: dict[Any, Any], key: Any) -> None:
+        self.note(dict.__setitem__, table, key, table.pop(key))
+
     def undos(self, mark: int) -> Iterator[Any]:
         """The functions that undo what was entered since the mark, the latest first."""
         at = len(self.entries)

@@ -48,13 +48,8 @@ class KeyIndex:
 
     def get(self, key: Hashable) -> int | None:
         """The key's integer, or None."""
-        slots, mask, key_at = self._slots, self._mask, self._key_at
-        at = _spread(hash(key)) & mask
-        while (entry := slots[at]) != EMPTY:
-            if entry >= 0 and key_at(entry) == key:
-                return entry
-            at = 5 * at + 1 & mask
-        return None
+        at = self._find(key)
+        return self._slots[at] if at >= 0 else None
 
     def __getitem__(self, key: Hashable) -> int:
         return self._slots[self._place(key)]

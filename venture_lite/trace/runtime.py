@@ -42,16 +42,14 @@ class Memo:
         return "<memoized procedure>"
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Exchangeable:
-    """What a maker returns: an exchangeable procedure with the statistics of its applications."""
+    """What a maker returns: an exchangeable procedure with the statistics of its applications. Mutable."""
 
-    __slots__ = ("node", "record", "state")
-
-    def __init__(self, record: Maker, state: MakerState, node: int) -> None:
-        self.record = record
-        self.state = state
-        # the maker's own node
-        self.node = node
+    record: Maker
+    state: MakerState
+    # the maker's own node
+    node: int
 
     def put_state(self, state: MakerState) -> None:
         self.state = state

@@ -51,7 +51,7 @@ class DefaultScope:
     def remove(self, node: int, journal: Journal) -> None:
         self.bag.remove(node, journal)
         if self.forced and node in self.forced:
-            journal.note(dict.__setitem__, self.forced, node, self.forced.pop(node))
+            journal.del_item(self.forced, node)
 
     def everything(self) -> list[int]:
         """Every choice, in order; kept until the scope changes."""
@@ -202,8 +202,7 @@ class Scope:
     def everything(self) -> list[int]:
         """Every choice, in order; kept until the scope changes."""
         if self._everything is None:
-            crowds = [node for members in self.crowds.values() for node in members]
-            self._everything = sorted([*(node for node in self.blocks if node != SEVERAL), *crowds])
+            self._everything = sorted(self.array().tolist())
         return self._everything
 
     def array(self) -> np.ndarray:

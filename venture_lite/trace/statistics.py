@@ -46,9 +46,7 @@ class Statistics:
         procedure.state.set_arguments(arguments)
 
     def enter(self, procedure: Exchangeable) -> None:
-        self.makers[procedure.node] = procedure
-        self.journal.note(self.makers.pop, procedure.node)
+        self.journal.set_item(self.makers, procedure.node, procedure)
 
     def drop(self, procedure: Exchangeable) -> None:
-        del self.makers[procedure.node]
-        self.journal.note(self.makers.__setitem__, procedure.node, procedure)
+        self.journal.del_item(self.makers, procedure.node)

@@ -25,6 +25,8 @@ STAMPS = itertools.count(1)
 """Every change of a column takes the next stamp, so that equal stamps mean equal contents."""
 
 _DTYPE: dict[type, Any] = {float: np.float64, int: np.int64, bool: np.bool_}
+_KINDS = {"f": float, "i": int, "b": bool}
+"""By the kind of a dtype."""
 
 NONE = -1
 """No row, no node."""
@@ -94,21 +96,20 @@ class Column:
         self._gathered = (0, 0)
         self._narrow: tuple[int, np.ndarray] | None = None
 
+    def _hold(self, kind: type, array: np.ndarray, changes: bool = False) -> None:
+        """Keep the values in an array from here on; of a matrix, whether its rows will be written over."""
+        self.kind, self.array = kind, array
+        self.view = memory(array) if kind in _DTYPE else _Copies(array) if changes else array
+        Column.reshaped += 1
+
     def reserve(self, capacity: int) -> None:
         """Room for rows below `capacity`."""
-        if self.kind in _DTYPE:
+        if self.array is not None:
             if len(self.array) < capacity:
-                grown = np.zeros(max(capacity, 8), self.array.dtype)
+                dtype = np.float64 if self.kind is np.ndarray else self.array.dtype
+                grown = np.zeros((max(capacity, 8), *self.array.shape[1:]), dtype)
                 grown[: len(self.array)] = self.array
-                self.array = grown
-                self.view = memory(grown)
-                Column.reshaped += 1
-        elif self.kind is np.ndarray:
-            if len(self.array) < capacity:
-                grown = np.zeros((capacity, *self.array.shape[1:]))
-                grown[: len(self.array)] = self.array
-                self.array, self.view = grown, _Copies(grown) if self._changes() else grown
-                Column.reshaped += 1
+                self._hold(self.kind, grown, self._changes())  # type: ignore[arg-type]
         elif len(self.view) < capacity:
             self.view.extend([None] * (capacity - len(self.view)))
             if capacity > WIDE and self.kind is object:
@@ -130,15 +131,12 @@ class Column:
         for row, value in enumerate(self.view):
             if value is not None:
                 array[row] = value
-        self.kind, self.array, self.view = np.ndarray, array, _Copies(array)
-        Column.reshaped += 1
+        self._hold(np.ndarray, array, changes=True)
 
     def own(self) -> None:
         """Make the rows of a matrix writable: who read one of the data before keeps what was read."""
         if self.kind is np.ndarray and not self._changes():
-            self.array = self.array.copy()
-            self.view = _Copies(self.array)
-            Column.reshaped += 1
+            self._hold(np.ndarray, self.array.copy(), changes=True)
 
     def put(self, row: int, value: Any) -> None:
         """Store a value; the column takes on a wider type where it must."""
@@ -146,8 +144,7 @@ class Column:
             try:
                 self.view[row] = value
             except ValueError:  # an integer beyond 64 bits
-                self._to_objects(len(self.view))
-                self.view[row] = value
+                self._put_other(row, value)
         elif self.kind is object:
             self.view[row] = value
         elif self.kind is np.ndarray and isinstance(value, np.ndarray) and value.shape == self.array.shape[1:]:
@@ -173,66 +170,40 @@ class Column:
             self._become(kind)
         elif self.kind is float and kind is int and abs(value) <= 2**53:
             value = float(value)
-        elif self.kind is int and kind is float and not isinstance(value, bool):
-            self._ints_to_floats()
+        elif self.kind is int and kind is float and not (np.abs(self.array) > 2**53).any():
+            self._hold(float, self.array.astype(np.float64))
         else:
-            self._to_objects(len(self.view) if self.kind in _DTYPE or self.kind is None else len(self.array))
+            self._to_objects()
         try:
             self.view[row] = value
         except (ValueError, TypeError):
-            self._to_objects(len(self.view))
+            self._to_objects()
             self.view[row] = value
 
     def _become(self, kind: type) -> None:
-        self.kind = kind
-        self.array = np.zeros(len(self.view), _DTYPE[kind])
-        self.view = memory(self.array)
-        Column.reshaped += 1
+        self._hold(kind, np.zeros(len(self.view), _DTYPE[kind]))
 
-    def _ints_to_floats(self) -> None:
-        if len(self.array) and (np.abs(self.array) > 2**53).any():
-            self._to_objects(len(self.array))
-            return
-        self.kind = float
-        self.array = self.array.astype(np.float64)
-        self.view = memory(self.array)
+    def _to_objects(self) -> None:
+        self.kind, self.array, self.view = object, None, list(self.view)
         Column.reshaped += 1
-
-    def _to_objects(self, capacity: int) -> None:
-        values = list(self.view)
-        self.view = values + [None] * (capacity - len(values))
-        Column.reshaped += 1
-        self.kind = object
-        self.array = None
 
     def adopt(self, first: int, values: np.ndarray | list[Any]) -> None:
         """Store values of rows `first`, `first + 1`, ... at once. An array that fills an empty column is taken over."""
-        count = len(values)
         self.stamp = next(STAMPS)
-        if isinstance(values, np.ndarray) and first == 0 and self.kind is None:
-            self.array = values
-            if values.ndim > 1:
-                self.kind, self.view = np.ndarray, values
-                Column.reshaped += 1
-            else:
-                self.kind = {"f": float, "i": int, "b": bool}[values.dtype.kind]
-                self.view = memory(values)
-                Column.reshaped += 1
+        kind: type | None = None
+        if isinstance(values, np.ndarray):
+            kind = _KINDS.get(values.dtype.kind) if values.ndim == 1 else np.ndarray
+            if first == 0 and self.kind is None and kind is not None:
+                self._hold(kind, values)
+                return
+        self.reserve(first + len(values))
+        if self.kind is None and kind in _DTYPE:
+            self._become(kind)
+        if isinstance(values, np.ndarray) and self.kind is kind and values.shape[1:] == self.array.shape[1:]:
+            self.array[first : first + len(values)] = values
             return
-        self.reserve(first + count)
-        wanted = {"f": float, "i": int, "b": bool}.get(values.dtype.kind) if isinstance(values, np.ndarray) else None
-        if wanted is not None and values.ndim == 1 and self.kind is None:  # type: ignore[union-attr]
-            self._become(wanted)
-        if self.kind is wanted and wanted is not None and values.ndim == 1:  # type: ignore[union-attr]
-            self.array[first : first + count] = values
-            return
-        if self.kind is np.ndarray and isinstance(values, np.ndarray) and values.shape[1:] == self.array.shape[1:]:
-            self.array[first : first + count] = values
-            return
-        for offset, value in enumerate(
-            values.tolist() if isinstance(values, np.ndarray) and values.ndim == 1 else values
-        ):
-            self.put(first + offset, value)
+        for row, value in enumerate(values.tolist() if kind in _DTYPE else values, first):  # type: ignore[union-attr]
+            self.put(row, value)
 
     def gather(self, rows: Any) -> np.ndarray:
         """The values of a group of rows (a slice or an index array) along the first axis.
@@ -307,30 +278,6 @@ def narrowest(numbers: np.ndarray) -> np.ndarray:
 
 class Table:
     """The rows of one Code."""
-
-    __slots__ = (
-        "capacity",
-        "child_position",
-        "children",
-        "code",
-        "columns",
-        "constant",
-        "context",
-        "count",
-        "dead",
-        "edges",
-        "environment",
-        "free",
-        "live",
-        "memos",
-        "observed",
-        "order",
-        "positions",
-        "shape_stamp",
-        "user",
-        "users",
-        "withheld",
-    )
 
     def __init__(self, code: Code) -> None:
         self.code = code
@@ -492,6 +439,10 @@ class Table:
         if self.dead == 0:
             return range(self.count)
         return np.flatnonzero(np.frombuffer(self.live, np.uint8, self.count)).tolist()
+
+    def memo_of(self, row: int) -> Any:
+        """The memo that a row belongs to, None where it is no family of a memoized procedure."""
+        return None if self.memos is None else self.memos[row]
 
     def set_observed(self, slot: int, row: int, flag: bool) -> None:
         flags = self.observed.get(slot)

@@ -64,9 +64,9 @@ class Trace:
         self.users = UserLists(self.tables, self.program, self.journal)
         self.statistics = Statistics(self.journal)
         # The interpreter knows what references mean, and sets these: how they are read, what was wrong with those that
-        # could not be (site, row, error), and which families stay without users.
+        # could not be (of a slot, or -1, of a row), and which families stay without users.
         self.reader: Callable[[Trace, Code, tuple[Ref, ...]], Reader]
-        self.explain: Callable[[Trace, int, int, Exception], Exception]
+        self.explain: Callable[[Trace, Code, tuple[Ref, ...], int, int, Exception], Exception]
         self.constants: Constants
         # what stands in the place of the tables of Codes that were let go of
         self._vacant = Table(VACANT)
@@ -142,7 +142,10 @@ class Trace:
         """The value of a row's body."""
         if code.result_slot >= 0:
             return self.tables[code.index].columns[code.result_slot].view[row]  # type: ignore[union-attr]
-        return self._result_readers[code](row)[0]
+        try:
+            return self._result_readers[code](row)[0]
+        except Exception as error:
+            raise self.explain(self, code, (code.result,), -1, row, error) from error
 
     def _reader(self, site: int) -> Reader:
         """The function that reads a slot's operator (if it has one) and arguments."""
@@ -154,7 +157,11 @@ class Trace:
         try:
             return self.readers[site](row)
         except Exception as error:
-            raise self.explain(self, site, row, error) from error
+            raise self._explained(site, row, error) from error
+
+    def _explained(self, site: int, row: int, error: Exception) -> Exception:
+        code, slot = self.program.site_code[site], self.program.site_slot[site]
+        return self.explain(self, code, code.slots[slot].refs, slot, row, error)
 
     def serial_of(self, record: Any) -> int:
         """A number of a procedure of the language: those that were registered under one name have different ones."""
@@ -198,7 +205,7 @@ class Trace:
         try:
             values = self.readers[site](row)
         except Exception as error:
-            raise self.explain(self, site, row, error) from error
+            raise self._explained(site, row, error) from error
         value = self._columns[site].view[row]
         if slot.kind is Kind.RANDOM:
             return slot.record, values, value  # type: ignore[return-value]
@@ -210,8 +217,7 @@ class Trace:
 
     def is_memoized(self, code: Code, row: int) -> bool:
         """Whether a row is a family of a memoized procedure."""
-        memos = self.tables[code.index].memos
-        return memos is not None and memos[row] is not None
+        return self.tables[code.index].memo_of(row) is not None
 
     def is_memo(self, node: int) -> bool:
         """Whether a node makes a memoized procedure."""
@@ -219,7 +225,8 @@ class Trace:
         return code.slots[slot].kind is Kind.MEM
 
     def tags(self, code: Code, slot: int, row: int) -> list[tuple[Any, Any]]:
-        """(scope, block key) of a choice, one a tagged scope; where tags of a scope nest, the innermost counts."""
+        """(scope, block key) of a choice, one a tagged scope; where tags of a scope nest, the innermost counts. Every
+        choice is in `default` by itself, and a tag of that name says nothing."""
         found: dict[Any, Any] = {}
         regions = code.slots[slot].regions
         if regions:
@@ -230,6 +237,7 @@ class Trace:
         while context:
             context, scope, key = self.contexts[context]
             found.setdefault(scope, key)
+        found.pop("default", None)
         return list(found.items())
 
     def block_keys(self, code: Code, slot: int, row: int) -> tuple[Any, ...]:
@@ -260,11 +268,9 @@ class Trace:
         self.default.add(node, self.journal)
         if code.slots[slot].regions or self.tables[code.index].context is not None:
             for name, key in self.tags(code, slot, row):
-                if name == "default":
-                    continue
-                scope = self.scopes.get(name)
-                if scope is None:
-                    scope = self.scopes[name] = Scope()
+                if name not in self.scopes:
+                    self.scopes[name] = Scope()
+                scope = self.scopes[name]
                 assert isinstance(scope, Scope)
                 scope.add(key, node, self.journal)
 
@@ -274,8 +280,8 @@ class Trace:
         if code.slots[slot].regions or self.tables[code.index].context is not None:
             for name, key in self.tags(code, slot, row):
                 scope = self.scopes[name]
-                if isinstance(scope, Scope):
-                    scope.remove(key, node, self.journal)
+                assert isinstance(scope, Scope)
+                scope.remove(key, node, self.journal)
 
     def is_observed(self, node: int) -> bool:
         """Whether evidence fixes the node's value."""
@@ -320,14 +326,25 @@ class Trace:
         """Equal stamps mean that rows, edges and readers are the same."""
         return self.program.version, self.journal.structure
 
+    def environment(self, code: Code, row: int, depth: int = 1) -> tuple[Code, int]:
+        """The row some environments up from a row."""
+        for _ in range(depth):
+            environment = self.tables[code.index].environment
+            assert environment is not None
+            assert code.parent is not None
+            code, row = code.parent, environment.view[row]
+        return code, row
+
+    def if_of(self, code: Code, row: int) -> int:
+        """The node of the `if` that a branch's row belongs to."""
+        around, at = self.environment(code, row)
+        return (around.first_site + code.if_slot) << 32 | at
+
     def caller(self, code: Code, row: int) -> int | None:
         """The node of the call or `if` that a row belongs to, of a memoized family the first of its calls; None for a
         directive's row, and where nobody calls."""
         if code.kind == "branch":
-            assert code.parent is not None
-            environment = self.tables[code.index].environment
-            assert environment is not None
-            return (code.parent.first_site + code.if_slot) << 32 | int(environment.view[row])
+            return self.if_of(code, row)
         users = self.users.nodes(code, row)
         return users[0] if users else None
 

@@ -37,19 +37,17 @@ class UserLists:
             self._journal.put(table.user, row, site << 32 | user_row)
             return
         if first != MANY:
-            table.users[row] = (first, site << 32 | user_row)
-            self._journal.note(dict.pop, table.users, row)
+            self._journal.set_item(table.users, row, (first, site << 32 | user_row))
             self._journal.put(table.user, row, MANY)
             return
         users = table.users[row]
         if isinstance(users, tuple):
-            self._journal.note(dict.__setitem__, table.users, row, users)
             if len(users) < FEW:
-                table.users[row] = (*users, site << 32 | user_row)
+                self._journal.set_item(table.users, row, (*users, site << 32 | user_row))
                 return
-            bag = table.users[row] = Users(self._locate)
+            self._journal.set_item(table.users, row, Users(self._locate))
             for node in users:
-                bag.add(node >> 32, node & ROW_MASK, self._journal)
+                table.users[row].add(node >> 32, node & ROW_MASK, self._journal)
         table.users[row].add(site, user_row, self._journal)
 
     def remove(self, code: Code, row: int, site: int, user_row: int) -> None:
@@ -61,15 +59,12 @@ class UserLists:
         users = table.users[row]
         if isinstance(users, tuple):
             left = tuple(node for node in users if node != site << 32 | user_row)
-            table.users[row] = left
-            count = len(left)
+            self._journal.set_item(table.users, row, left)
         else:
             users.remove(site, user_row, self._journal)
-            count = users.count
-        if isinstance(users, tuple) or not count:
-            self._journal.note(dict.__setitem__, table.users, row, users)
-        if not count:
-            del table.users[row]
+            left = users
+        if not left:
+            self._journal.del_item(table.users, row)
             self._journal.put(table.user, row, NONE)
 
     def _locate(self, site: int) -> Any:

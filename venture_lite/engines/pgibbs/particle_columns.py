@@ -18,8 +18,7 @@ from venture_lite.engines.pgibbs.particle_steps import DEAD
 from venture_lite.engines.pgibbs.resampling import draw_ancestors, draw_particles, effective, shares
 from venture_lite.interpreter.impossible import rejects
 from venture_lite.interpreter.model import Model
-from venture_lite.interpreter.schedule import Schedule
-from venture_lite.interpreter.strands import Bundle, alike, strands_of
+from venture_lite.interpreter.schedule import Bundle, Schedule, alike, strands_of
 from venture_lite.kernels.population import (
     FAILED,
     Failures,

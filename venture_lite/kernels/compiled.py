@@ -14,7 +14,7 @@ from venture_lite.interpreter.selection import Selection
 from venture_lite.interpreter.shape import NoShape, shape_of
 from venture_lite.interpreter.tally import Tally
 from venture_lite.kernels.checked import Checked, Witness
-from venture_lite.kernels.formed import UNBEGUN, BlockForm, Resumed, forms_of
+from venture_lite.kernels.formed import UNBEGUN, BlockForm, Looked, Resumed, forms_of
 from venture_lite.kernels.lower import NoForm, lower
 from venture_lite.kernels.python import Left
 from venture_lite.kernels.single_choices import MOST_MISSES, SingleGibbs, SingleMH
@@ -62,6 +62,8 @@ class Compiled(BlockKernel):
         # for blocks of one choice whose move changes structure, where its proposal is its own distribution
         self._single = SingleMH(self.model, move.decide) if isinstance(move.proposal, Resimulation) else None
         self._forms = forms_of(self.model, move)
+        # by site what looks at its blocks came to, where neither forms nor plans are near: the interpreter is
+        self._passed: dict[int, Looked | None] = {}
         # absorbing choices weighed by forms
         self._weighed = 0
 
@@ -79,6 +81,11 @@ class Compiled(BlockKernel):
                     tally.progress.advance(tally.transitions - before)
                     continue
                 for nodes in selection.blocks(times, tally, done):
+                    looked = self._passed.get(nodes[0] >> 32)
+                    if looked is not None and looked.skip:
+                        looked.skip -= 1
+                        tally.count(self._interpreted.step(nodes, selection))
+                        continue
                     tally.count(self.step(nodes, selection))
                     if self._forms.blocks and self._forms.ready():
                         break
@@ -122,6 +129,8 @@ class Compiled(BlockKernel):
             return self._left(found, nodes, at) if isinstance(found, Left) else found
         if not form and single is not None and (moved := single.step(nodes[0], at)) is not None:
             return moved
+        if form or single is None:
+            self._passed[nodes[0] >> 32] = self._forms.passed_over(nodes[0] >> 32)
         return self._interpreted.step(nodes, at)
 
     def course(self, nodes: list[int], at: Selection) -> Course:

@@ -256,6 +256,10 @@ class Forms:
             self._walked.append((looked, form))
         return form
 
+    def passed_over(self, site: int) -> Looked | None:
+        """What looks at the blocks of a site came to, where no hops lead to a form before the next look."""
+        return None if site in self._shapes.by_site else self._looked.get(site)
+
     def _put(self, block: Block, form: BlockForm) -> BlockForm:
         if len(self.blocks) < MOST_BLOCKS:
             self.blocks[block] = form

@@ -14,6 +14,7 @@ from venture_lite.checker.names import Names
 from venture_lite.checker.parameters import NeededParameters
 from venture_lite.errors import ArgumentError, Span, VentureError
 from venture_lite.language.syntax import Expression, Form, Literal, Name, Parameter, Quote
+from venture_lite.procedures import registry
 from venture_lite.program import forms
 from venture_lite.program.compiler import unknown_name
 from venture_lite.session.standard import NAMES as STANDARD_NAMES
@@ -90,8 +91,8 @@ class Expressions:
             return names.globals[name]
         elif name in names.registered:
             return None
-        elif record := known.primitive(name):
-            return record
+        elif record := registry.PROCEDURES.get(name):
+            return Primitive(record)
         elif name in STANDARD_NAMES:
             return _standard(name)
         elif scope.in_procedure and name in names.coming:

@@ -8,7 +8,6 @@ from typing import Any
 
 from venture_lite.errors import ArgumentError, Span, VentureError
 from venture_lite.interpreter.evidence import never_possible
-from venture_lite.procedures import registry
 from venture_lite.procedures.checks import application_of, argument_error, check_arguments, check_count, refused_memo
 from venture_lite.procedures.functions import arithmetic, comparison, elementary
 from venture_lite.procedures.record import Deterministic, Maker, Procedure, Random
@@ -152,8 +151,3 @@ def refuse_memo(operator: Known, span: Span) -> None:
             raise ArgumentError(f"mem takes a procedure of the program, got {show(value)}", span)
         case RandomValue(record=record):
             raise ArgumentError(f"mem takes a procedure of the program, not a draw from {record.name}", span)
-
-
-def primitive(name: str) -> Primitive | None:
-    record = registry.PROCEDURES.get(name)
-    return None if record is None else Primitive(record)

@@ -58,8 +58,7 @@ class Conversation:
     number: int = 0
     failures: int = 0
     ended: bool = False
-    _session: Venture | None = None
-    _record: SessionRecord | None = None
+    _loaded: tuple[Venture, SessionRecord] | None = None
     _loading: threading.Lock = field(default_factory=threading.Lock)
     _known: tuple[int, dict[str, list[NameEntry]]] | None = None
     # files that `:save` wrote
@@ -76,13 +75,14 @@ class Conversation:
 
     # ------------------------------------------------------------------------------------------------ beginning
 
-    def load(self) -> None:
-        """Import the language and make the empty model; a second call does nothing."""
+    def load(self) -> tuple[Venture, SessionRecord]:
+        """Import the language and make the empty model with its record; a second call gives what the first has made."""
         with self._loading:
-            if self._session is None:
-                self._load()
+            if self._loaded is None:
+                self._loaded = self._load()
+            return self._loaded
 
-    def _load(self) -> None:
+    def _load(self) -> tuple[Venture, SessionRecord]:
         from venture_lite.inference import progress
         from venture_lite.language.parse import parse_program
         from venture_lite.repl.record import RecordedParameters, SessionRecord
@@ -108,40 +108,34 @@ class Conversation:
             parameters.set_all({name: options.parameters[name] for name in names}, kind, text)
         if "N" in options.parameters and "N" not in parameters.values:
             parameters.set_json("N", options.parameters["N"])
-        self._record = SessionRecord(parameters)
-        self._session = session
+        return session, SessionRecord(parameters)
 
     @property
     def is_loaded(self) -> bool:
         """Whether the language is there without waiting."""
-        return self._session is not None
+        return self._loaded is not None
 
     @property
     def session(self) -> Venture:
-        self.load()
-        assert self._session is not None
-        return self._session
+        return self.load()[0]
 
     @property
     def record(self) -> SessionRecord:
-        self.load()
-        assert self._record is not None
-        return self._record
+        return self.load()[1]
 
     def known(self) -> dict[str, list[NameEntry]]:
         """Every name with its meanings; found once for each entry, for it is asked for at every key."""
         from venture_lite.repl.names import entries
 
-        session = self.session
         if self._known is None or self._known[0] != self.number:
-            self._known = self.number, entries(session)
+            self._known = self.number, entries(self.session)
         return self._known[1]
 
     def restart(self, seed: int) -> None:
         """An empty model with another seed; the parameters stay."""
         parameters = self.record.parameters
         self.settings = replace(self.settings, seed=seed, values=(), data=())
-        self._load()
+        self._loaded = self._load()
         self.undoing = None
         parameters.forget_uses()
         self.record.parameters = parameters
@@ -150,14 +144,10 @@ class Conversation:
 
     def is_complete(self, text: str) -> bool:
         """Whether an entry waits for no more lines."""
-        from venture_lite.repl import commands
-
-        if commands.is_command(text):
-            return True
-        self.load()
         from venture_lite.language.parse import is_complete
+        from venture_lite.repl.commands import is_command
 
-        return is_complete(text)
+        return is_command(text) or is_complete(text)
 
     def enter(self, text: str) -> None:
         """Run one entry and show what it gave. Whatever fails in it, the session goes on."""
@@ -214,11 +204,6 @@ class Conversation:
         columns = shutil.get_terminal_size((TERMINAL_WIDTH, 24)).columns
         return max(40, min(columns, 120)) if self.settings.interactive else TERMINAL_WIDTH
 
-    def needs_plain(self) -> bool:
-        from venture_lite.draws.plots import needs_plain
-
-        return needs_plain(sys.stdout.encoding)
-
     def print(self, text: str) -> None:
         """To standard output; what the output cannot show is escaped."""
         self._write(text, sys.stdout)
@@ -231,7 +216,7 @@ class Conversation:
         """The table of draws, of chains that differ in length what is even."""
         from venture_lite.repl.reply import of_draws
 
-        for line in of_draws(draws.evened()[0], self.width(), self.needs_plain()):
+        for line in of_draws(draws.evened()[0], self.width(), sys.stdout.encoding):
             self.print(line)
 
     def _write(self, text: str, stream: TextIO) -> None:

@@ -48,7 +48,7 @@ class RecordedParameters:
         self.values: dict[str, Any] = {}
         self._present: dict[str, _Given] = {}
         # by the saved file's name: what recorded directives use
-        self._used: dict[str, _Given] = {}
+        self.used: dict[str, _Given] = {}
 
     def set(self, name: str, value: Any, option: str, text: str) -> None:
         """`option` and `text` as on a command line: "-p" with JSON, or "-d" with a path."""
@@ -58,7 +58,7 @@ class RecordedParameters:
             return
         saved = before.saved if before is not None else name
         number = 2
-        while saved in self._used or (saved != name and saved in self.values):
+        while saved in self.used or (saved != name and saved in self.values):
             saved, number = f"{name}_{number}", number + 1
         self._present[name] = _Given(saved, option, text)
 
@@ -82,7 +82,7 @@ class RecordedParameters:
                 loops.add(token.text)
             given = self._present.get(token.text) if token.kind == "parameter" and token.text not in loops else None
             if given is not None:
-                self._used[given.saved] = given
+                self.used[given.saved] = given
                 parts += [text[end : token.start], given.saved]
                 end = token.end
             previous = token.text.lower() if token.kind == "keyword" else ""
@@ -90,20 +90,11 @@ class RecordedParameters:
 
     def arguments(self) -> list[str]:
         """The options of `venture run` that give the values in use."""
-        return [word for given in self._used.values() for word in (given.option, f"{given.saved}={given.text}")]
-
-    def memory(self) -> Callable[[], None]:
-        """A function that puts back which values recorded directives use."""
-        used = dict(self._used)
-
-        def restore() -> None:
-            self._used = used
-
-        return restore
+        return [word for given in self.used.values() for word in (given.option, f"{given.saved}={given.text}")]
 
     def forget_uses(self) -> None:
         """After `clear` nothing that is recorded uses a value."""
-        self._used.clear()
+        self.used.clear()
         self._present = {name: replace(given, saved=name) for name, given in self._present.items()}
 
 
@@ -138,11 +129,10 @@ class SessionRecord:
 
     def memory(self) -> Callable[[], None]:
         """A function that puts back what is recorded now."""
-        steps, inexact, restore_uses = list(self.steps), self.inexact, self.parameters.memory()
+        before = list(self.steps), self.inexact, dict(self.parameters.used)
 
         def restore() -> None:
-            self.steps, self.inexact = steps, inexact
-            restore_uses()
+            self.steps, self.inexact, self.parameters.used = before
 
         return restore
 

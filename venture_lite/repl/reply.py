@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from venture_lite.draws.draws import Draws
@@ -14,7 +15,7 @@ from venture_lite.shell.report import RunReport, as_text, named_value
 DONE = {"forget": "forgotten", "freeze": "frozen", "clear": "cleared"}
 
 
-def reply(report: RunReport, directive: Directive, alone: bool, width: int, plain: bool) -> Iterator[str]:
+def reply(report: RunReport, directive: Directive, alone: bool, width: int, encoding: str) -> Iterator[str]:
     """The lines that answer one directive.
 
     `alone`: the directive is all that was entered, and its value needs no name.
@@ -23,13 +24,13 @@ def reply(report: RunReport, directive: Directive, alone: bool, width: int, plai
     if isinstance(value, Draws):
         if report.passes:
             yield f"{report.name()}:"
-        yield from of_draws(value, width, plain)
+        yield from of_draws(value, width, encoding)
         return
     match report.kind:
         case "assume" | "define" if isinstance(directive, (syntax.Assume, syntax.Define)):
-            yield _named(directive.name, report, width)
+            yield named_value(replace(report, label=directive.name), width)
         case "observe":
-            yield _named("log density", report, width)
+            yield named_value(replace(report, label="log density"), width)
         case "loop" if value is not None:
             yield counted(value, "pass", "passes")
         case "load":
@@ -43,13 +44,8 @@ def reply(report: RunReport, directive: Directive, alone: bool, width: int, plai
             yield present(value, width) if bare else named_value(report, width)
 
 
-def _named(name: str, report: RunReport, width: int) -> str:
-    return named_value(RunReport(report.kind, name, None, report.value, None, report.by_chain, report.passes), width)
-
-
-def of_draws(draws: Draws, width: int, plain: bool) -> Iterator[str]:
+def of_draws(draws: Draws, width: int, encoding: str) -> Iterator[str]:
     """The table of the summary, the plots, what the kernels did, and what to beware of."""
-    encoding = "ascii" if plain else "utf-8"
     text = as_text(RunReport("infer", None, None, draws, None), width, encoding, at_prompt=True)
     if text:
         yield text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -111,7 +112,7 @@ class _Run:
         """What a person wants to see of a directive; `alone`: its text stands right above."""
         conversation = self.conversation
         report = RunReport.of(result, conversation.settings.chains)
-        for line in reply(report, result.directive, alone, conversation.width(), conversation.needs_plain()):
+        for line in reply(report, result.directive, alone, conversation.width(), sys.stdout.encoding):
             conversation.print(line)
         if isinstance(result.value, Draws):
             self._keep(result)

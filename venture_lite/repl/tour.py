@@ -60,7 +60,7 @@ def _answers() -> dict[str, list[str]]:
             source = Source("<tour>", text)
 
             def answered(result: DirectiveResult, lines: list[str] = lines) -> None:
-                for answer in reply(RunReport.of(result), result.directive, True, 80, True):
+                for answer in reply(RunReport.of(result), result.directive, True, 80, "ascii"):
                     lines.extend(answer.split("\n"))
 
             session.run_source(source, PARAMETERS, answered, as_samples(parse_program(source), ()))

@@ -94,19 +94,6 @@ Message = RunReport | Heard | Piece | ChainFailed | Stopped
 RunChain = Callable[[Listener, Callable[[Callable[[], "DrawsBuilder | None"]], None]], None]
 
 
-def unfinished(error: BaseException) -> RunReport | None:
-    """The draws that an inference had collected when an error or a signal ended it."""
-    result = getattr(error, "unfinished", None)
-    if result is None:
-        return None
-    report = RunReport.of(result)
-    return report if has_draws(report.value) else None
-
-
-def has_draws(value: Any) -> bool:
-    return isinstance(value, Draws) and (bool(value) or value.plotted is not None)
-
-
 def work(run_chain: RunChain, messages: Connection) -> None:
     """Run a chain in this process, which exists for it; its parent started it with all signals waiting."""
     if hasattr(os, "setpgrp"):
@@ -122,9 +109,9 @@ def work(run_chain: RunChain, messages: Connection) -> None:
             unblock()
             run_chain(sender, sender.look_at)
         except KeyboardInterrupt as interrupt:
-            ending = Stopped(stop.number or signal.SIGINT, unfinished(interrupt))
+            ending = Stopped(stop.number or signal.SIGINT, RunReport.unfinished(interrupt))
         except Exception as error:
-            ending = ChainFailed(told(error), unfinished(error))
+            ending = ChainFailed(told(error), RunReport.unfinished(error))
         with stop.instead(lambda: None):
             sender.finish(ending)
 

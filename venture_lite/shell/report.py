@@ -89,6 +89,18 @@ class RunReport:
             return first
         return replace(first, value=values, by_chain=True)
 
+    @classmethod
+    def unfinished(cls, error: BaseException) -> RunReport | None:
+        """The draws that an inference had collected when an error or a signal ended it."""
+        result: DirectiveResult | None = getattr(error, "unfinished", None)
+        report = cls.of(result) if result is not None else None
+        return report if report is not None and report.has_draws else None
+
+    @property
+    def has_draws(self) -> bool:
+        """Whether there are draws, or what was plotted of them."""
+        return isinstance(self.value, Draws) and (bool(self.value) or self.value.plotted is not None)
+
     def name(self) -> str:
         """What the value is called: the label or the expression, in a loop after the pass."""
         name = self.label or self.expression or self.kind.replace("_", " ")

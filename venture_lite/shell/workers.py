@@ -19,6 +19,7 @@ import signal
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from multiprocessing.connection import Connection, wait
@@ -31,17 +32,7 @@ from venture_lite.errors import Source, VentureError
 from venture_lite.inference.progress import Silent, Tracker
 from venture_lite.inference.signals import Stop, blocked
 from venture_lite.program.supplied import Parameters
-from venture_lite.shell.chain_process import (
-    ChainFailed,
-    Heard,
-    Listener,
-    Message,
-    Piece,
-    Stopped,
-    has_draws,
-    unfinished,
-    work,
-)
+from venture_lite.shell.chain_process import ChainFailed, Heard, Listener, Message, Piece, Stopped, work
 from venture_lite.shell.report import RunReport, warnings_to
 
 if TYPE_CHECKING:
@@ -93,9 +84,9 @@ def run(job: Job, listener: Listener, stop: Stop) -> None:
         # here, since a signal breaks off what is imported later
         import venture_lite.session  # noqa: F401
     try:
-        run_chain(job, 0, _Undisturbed(listener, stop))
+        run_chain(job, 0, listener, reporting=stop.held)
     except BaseException as error:
-        report = unfinished(error)
+        report = RunReport.unfinished(error)
         if report is not None:
             why = INTERRUPTED if isinstance(error, KeyboardInterrupt) else "ended with an error"
             with stop.instead(lambda: None), _warning_of_failure(listener):
@@ -108,12 +99,15 @@ def run_chain(
     chain: int,
     listener: Listener,
     look_at: Callable[[Callable[[], DrawsBuilder | None]], None] | None = None,
+    reporting: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext,
 ) -> None:
-    """One chain of the job, in this process; `look_at` is told where the draws under way are found."""
+    """One chain of the job, in this process; `look_at` is told where the draws under way are found, and each report is
+    made in a context."""
     from venture_lite.session import Venture
 
     def told(result: Any) -> None:
-        listener.report(RunReport.of(result))
+        with reporting():
+            listener.report(RunReport.of(result))
 
     with warnings_to(listener.warn), contextlib.redirect_stdout(_Lines(listener.printed)):
         model = Venture(
@@ -143,21 +137,6 @@ def _warning_of_failure(listener: Listener) -> Iterator[None]:
         yield
     except (VentureError, OSError) as error:
         listener.warn(str(error))
-
-
-class _Undisturbed:
-    """Passes on what a program gives; no signal ends the writing of what is done."""
-
-    def __init__(self, listener: Listener, stop: Stop) -> None:
-        self._stop = stop
-        self._listener = listener
-        self.warn = listener.warn
-        self.printed = listener.printed
-        self.progressed = listener.progressed
-
-    def report(self, report: RunReport) -> None:
-        with self._stop.held():
-            self._listener.report(report)
 
 
 class _Lines(io.TextIOBase):
@@ -414,7 +393,7 @@ class _Workers:
         told = [worker.reports.popleft() for worker in self._workers if worker.reports]
         is_whole = len(told) == len(self._workers)
         self._told += 1
-        if draws_only and not any(report is not None and has_draws(report.value) for report in reports):
+        if draws_only and not any(report is not None and report.has_draws for report in reports):
             return
         merged = RunReport.merge(reports)
         if not is_whole and isinstance(merged.value, Draws):

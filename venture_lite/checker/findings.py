@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from venture_lite.draws.presentation import listed
 from venture_lite.errors import Span, VentureError
 
 
@@ -63,18 +64,15 @@ class Checked:
         lines = [str(diagnostic) for diagnostic in self.diagnostics]
         if self.parameters:
             lines.append("parameters that the program needs:")
-            lines.extend(f"  {name} ({_places(spans)})" for name, spans in self.parameters.items())
+            lines.extend(
+                f"  {name} ({listed([span.place() for span in spans], 3)})" for name, spans in self.parameters.items()
+            )
         totals = [_counted(self.count(severity), severity) for severity in ("error", "warning")]
         return "\n".join([*lines, ", ".join(totals)])
 
 
 def _counted(count: int, noun: str) -> str:
     return f"{count or 'no'} {noun}{'' if count == 1 else 's'}"
-
-
-def _places(spans: tuple[Span, ...], shown: int = 3) -> str:
-    listed = ", ".join(span.place() for span in spans[:shown])
-    return listed + (f" and {len(spans) - shown} more" if len(spans) > shown else "")
 
 
 @dataclass(slots=True)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from venture_lite.draws.summary import coordinates, name_in_chain
+from venture_lite.draws.summary import coordinates
 from venture_lite.draws.whole_files import replacing
 from venture_lite.errors import VentureError
 
@@ -118,7 +118,7 @@ def _arrays(draws: Draws) -> Iterator[tuple[str, np.ndarray]]:
         if values.ndim == 1:
             for number, chain in zip(draws.numbers, draws.by_chain(name), strict=True):
                 if len(chain):
-                    yield name_in_chain(name, number), _plain(chain)
+                    yield f"{name} (chain {number})", _plain(chain)
         else:
             yield name, values if values.dtype != object else np.stack([_plain(chain) for chain in values])
 

@@ -53,6 +53,11 @@ def counted(count: int, noun: str, nouns: str | None = None) -> str:
     return f"{count:,} {noun if count == 1 else nouns or noun + 's'}"
 
 
+def listed(texts: Sequence[str], shown: int) -> str:
+    """The first of some texts, and how many more there are."""
+    return ", ".join(texts[:shown]) + (f" and {len(texts) - shown} more" if len(texts) > shown else "")
+
+
 def cut(text: str, width: int) -> str:
     """The text, or as much of its start as fits, with an ellipsis."""
     return text if len(text) <= width else text[: max(0, width - 3)] + "..."

@@ -13,7 +13,7 @@ import numpy as np
 
 from venture_lite.draws import diagnostics
 from venture_lite.draws.kernel_summary import KernelRow, kernel_lines, kernel_rows, kernel_warnings
-from venture_lite.draws.presentation import cut, table
+from venture_lite.draws.presentation import cut, listed, table
 
 if TYPE_CHECKING:
     from venture_lite.draws.draws import Draws
@@ -186,11 +186,6 @@ def coordinates(name: str, shape: tuple[int, ...]) -> Iterator[tuple[str, tuple[
         yield (f"{name}[{', '.join(map(str, index))}]" if index else name), index
 
 
-def name_in_chain(name: str, number: int) -> str:
-    """What a variable is called of which chain by chain is told."""
-    return f"{name} (chain {number})"
-
-
 def _rows_of(name: str, values: np.ndarray) -> Iterator[SummaryRow]:
     for label, index in coordinates(name, values.shape[2:]):
         place: Any = (slice(None), slice(None), *index)
@@ -282,9 +277,8 @@ def _rough_spread(rows: tuple[SummaryRow, ...]) -> Iterator[str]:
         yield f"the effective size of the sd is less than half of the mean's for {_named(rough)} (for one {sizes})"
 
 
-def _named(rows: list[SummaryRow], shown: int = 4) -> str:
-    names = [row.name for row in rows]
-    return ", ".join(names[:shown]) + (f" and {len(names) - shown} more" if len(names) > shown else "")
+def _named(rows: list[SummaryRow]) -> str:
+    return listed([row.name for row in rows], 4)
 
 
 def _cell(field: str, value: float, form: str) -> str:

@@ -10,9 +10,11 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO
+
+from prompt_toolkit.history import History
 
 VARIABLE = "VENTURE_HISTORY"
 """Environment variable with another place for the file; empty, nothing is kept."""
@@ -33,12 +35,19 @@ def default_path() -> Path | None:
     return folder / "venture_lite" / "history"
 
 
-class HistoryFile:
-    """The file of entries. `problem` says why it cannot be used, once that is known."""
+class HistoryFile(History):
+    """The file of entries, for prompt_toolkit. `problem` says why it cannot be used, once that is known."""
 
     def __init__(self, path: Path | None) -> None:
+        super().__init__()
         self.path = path
         self.problem: str | None = None
+
+    def load_history_strings(self) -> Iterable[str]:
+        return reversed(self.read())
+
+    def store_string(self, string: str) -> None:
+        self.append(string)
 
     def read(self) -> list[str]:
         """The latest entries, oldest first."""

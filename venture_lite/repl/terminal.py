@@ -18,7 +18,6 @@ from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion, get_common_complete_suffix
 from prompt_toolkit.document import Document
 from prompt_toolkit.formatted_text import StyleAndTextTuples
-from prompt_toolkit.history import History
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.layout.processors import Processor, Transformation, TransformationInput
 from prompt_toolkit.layout.utils import explode_text_fragments
@@ -89,7 +88,7 @@ def _leave(prompt: PromptSession[str]) -> None:
 def _prompt(conversation: Conversation, file: HistoryFile) -> PromptSession[str]:
     return PromptSession(
         multiline=True,
-        history=_History(file),
+        history=file,
         lexer=_Colours(),
         completer=_Completions(conversation),
         complete_while_typing=False,
@@ -168,20 +167,6 @@ def _complete(buffer: Buffer) -> None:
         buffer.insert_text(common)
     elif len(found) > 1:
         buffer.start_completion()
-
-
-class _History(History):
-    """Entries of earlier sessions, and of this one."""
-
-    def __init__(self, file: HistoryFile) -> None:
-        super().__init__()
-        self.file = file
-
-    def load_history_strings(self) -> Iterable[str]:
-        return reversed(self.file.read())
-
-    def store_string(self, string: str) -> None:
-        self.file.append(string)
 
 
 # ------------------------------------------------------------------------------------------------------ what is seen

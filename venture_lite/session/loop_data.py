@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import numpy as np
 from venture_lite.errors import Span, VentureError
 from venture_lite.interpreter.withdrawal import Places, put_back, requested, withdraw
 from venture_lite.program.code import Code
-from venture_lite.session.live import Directory, Live, LivePasses, LoopPart
+from venture_lite.session.live import Directory, LivePasses, LoopPart
 
 
 @dataclass(slots=True)
@@ -36,9 +37,7 @@ class LoopData:
         self.model = directory.chains.models[chain]
         self._chain = chain
         self._groups = [group for group in _groups(directory) if group.positions]
-        self._starts = [0]
-        for group in self._groups:
-            self._starts.append(self._starts[-1] + len(group.positions))
+        self._starts = list(accumulate((len(group.positions) for group in self._groups), initial=0))
         # datum that is out -> what each of its rows observed
         self._observed: dict[int, list[Any]] = {}
 
@@ -90,7 +89,8 @@ def _groups(directory: Directory) -> list[_Group]:
         for part in live.parts:
             if part.passes is None:
                 continue
-            key = id(part.passes) if live.is_loop else _pass_of(live, part.passes)
+            at = (int(column[0]) for column in part.passes.variables)
+            key = id(part.passes) if live.is_loop else (id(live.run), part.passes.names, *at)
             group = groups.setdefault(key, _Group(part.passes, live.span, []))
             if not live.is_loop and (key, live.span) in written:
                 raise _repeated(group, 0)
@@ -101,10 +101,6 @@ def _groups(directory: Directory) -> list[_Group]:
         group.positions = _left(group.passes, observing)
         _refuse_repeated(group)
     return list(groups.values())
-
-
-def _pass_of(live: Live, passes: LivePasses) -> tuple[Any, ...]:
-    return (id(live.run), passes.names, *(int(column[0]) for column in passes.variables))
 
 
 def _left(passes: LivePasses, observing: list[LoopPart]) -> Sequence[int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain, count
 from typing import Any
 
 import numpy as np
@@ -76,8 +77,5 @@ def _named_parts(live: Live) -> Iterator[tuple[str, LoopPart]]:
 
 
 def _unused(name: str, taken: dict[str, Any]) -> str:
-    candidate, count = name, 1
-    while candidate in taken:
-        count += 1
-        candidate = f"{name}_{count}"
-    return candidate
+    candidates = chain([name], (f"{name}_{number}" for number in count(2)))
+    return next(candidate for candidate in candidates if candidate not in taken)

@@ -111,14 +111,10 @@ def read_options(values: Sequence[str], data: Sequence[str], limit: int | None =
         ParameterError: a file that cannot be read.
     """
     given = [(f"-p {text}", dict([parse_parameter(text)])) for text in values]
-    left_out: dict[str, str] = {}
-    rows: dict[str, int] = {}
-    for text in data:
-        file = load_data(text, limit)
-        given.append((f"-d {text}", file.values))
-        left_out.update(file.left_out)
-        if file.rows is not None:
-            rows[text] = file.rows
+    files = [(text, load_data(text, limit)) for text in data]
+    given += [(f"-d {text}", file.values) for text, file in files]
+    left_out = {name: note for _, file in files for name, note in file.left_out.items()}
+    rows = {text: file.rows for text, file in files if file.rows is not None}
     parameters: dict[str, Any] = {}
     for option, found in given:
         for name, value in found.items():

@@ -160,14 +160,9 @@ def directive_table(directives: Sequence[Mapping[str, Any]], width: int = WIDTH)
     """What is in force, a line for each directive; a long one is cut."""
     if not directives:
         return "no directives"
-    lines = [
-        (str(entry["id"]), entry["label"] or "", entry["directive"], " ".join(str(entry["text"]).split()))
-        for entry in directives
-    ]
-    header = ("id", "label", "directive", "text")
-    if not any(label for _, label, _, _ in lines):
-        lines, header = [(number, kind, text) for number, _, kind, text in lines], ("id", "directive", "text")  # type: ignore[misc, assignment]
-    return "\n".join(cut(line, width) for line in table(header, lines, right=lambda column: column == 0).split("\n"))
+    fields = [field for field in ("id", "label", "directive", "text") if any(entry[field] for entry in directives)]
+    lines = [[" ".join(str(entry[field] or "").split()) for field in fields] for entry in directives]
+    return "\n".join(cut(line, width) for line in table(fields, lines, right=lambda column: column == 0).split("\n"))
 
 
 def as_json(report: RunReport, file: Path | None, picture: Path | None = None, rest: Path | None = None) -> str | None:
@@ -184,11 +179,8 @@ def as_json(report: RunReport, file: Path | None, picture: Path | None = None, r
         head["passes"] = dict(report.passes)
     if isinstance(report.value, Draws):
         summary = report.value.summary()
-        body: dict[str, Any] = {
-            "summary": summary.as_dict(),
-            "warnings": list(summary.warnings),
-            "file": str(file) if file else None,
-        }
+        body: dict[str, Any] = {"summary": summary.as_dict(), "warnings": list(summary.warnings)}
+        body["file"] = str(file) if file else None
         if report.partial is not None:
             body |= {"partial": report.partial, "chains": list(report.value.numbers)}
         if report.rest is not None:

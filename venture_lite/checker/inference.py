@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from math import inf
 
 from venture_lite.checker.expressions import CheckedScope, Expressions
@@ -119,35 +119,30 @@ class Inference:
 
     def action(self, item: Expression) -> None:
         """An action, and all inside it."""
-        match item:
-            case Form(items=(Name(name=name), *arguments)) if name in ACTIONS:
-                pass
-            case Form(items=(Name(name=name) as head, *_)):
-                hint = suggestion(name, [*ACTIONS, *EXAMPLES], EXAMPLES)
-                self._tell(NameUnknown(f"unknown inference action {name}", hint=hint), head)
-                return
-            case _:
-                self._tell(ArgumentError("an inference action is written (action argument ...)"), item)
-                return
         try:
-            found = ACTIONS[name].read(item)
+            form, action = ACTIONS.of(item)
+        except VentureError as error:
+            self._tell(error, item)
+            return
+        try:
+            found = action.read(form)
         except ArgumentError as error:
             self._tell(error, item)
-            self._inner_actions(arguments)
+            self._inner_actions(form.items[1:])
             return
         for role, argument in found.arguments:
             if role in ROLES:
                 ROLES[role](self, argument)
         self._block_of_default(dict(found.arguments))
 
-    def _inner_actions(self, arguments: list[Expression]) -> None:
+    def _inner_actions(self, arguments: Iterable[Expression]) -> None:
         """Of an action that is written wrong: what stands in it may be wrong too."""
         for argument in arguments:
             match argument:
                 case Form(items=(Name(name=name), *_)) if name in ACTIONS:
                     self.action(argument)
                 case Form(items=items):
-                    self._inner_actions(list(items))
+                    self._inner_actions(items)
 
     def scope(self, item: Expression) -> None:
         """A scope's name, which some `scope_include` must make."""

@@ -38,7 +38,7 @@ class Choice:
 
     form: Form
     # scope -> key of the block, UNKNOWN where it is no constant
-    tags: tuple[tuple[Any, Any], ...]
+    tags: dict[Any, Any]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -122,7 +122,8 @@ class Unmoved:
                 rests |= any(made.name in self._factor(other) for other in moved)
             if rests:
                 for choice in _left(made, kernels):
-                    if (title := _title(made, choice)) not in self._given:
+                    title = made.name or cut(" ".join(choice.form.span.text.split()), WIDTH)
+                    if title not in self._given:
                         counts[title] += not made.memoized
         self._given |= counts.keys()
         return [unmoved_line(name, count) for name, count in counts.items()]
@@ -181,7 +182,7 @@ class Unmoved:
                 case Form(items=(head, *rest)):
                     todo.extend((part, tags, local) for part in rest)
                     if isinstance(head, Name) and head.name not in local and self._draws(head.name):
-                        yield Choice(item, tuple(tags.items()))
+                        yield Choice(item, tags)
 
     def _draws(self, name: str) -> bool:
         """Whether a call of a name makes a choice of its own."""
@@ -214,17 +215,14 @@ class Unmoved:
         todo = list(_named(item))
         while todo:
             name = todo.pop()
-            made = self._made.get(name)
-            if made is None:
+            if name not in self._made:
                 self._awaited.add(name)
-                continue
-            if name in seen:
-                continue
-            seen.add(name)
-            if made.choices or self._is_maker(name):
-                found.add(name)
-            if not made.choices:
-                todo.extend(_named(made.expression))
+            elif name not in seen:
+                seen.add(name)
+                if self._made[name].choices or self._is_maker(name):
+                    found.add(name)
+                if not self._made[name].choices:
+                    todo.extend(_named(self._made[name].expression))
         return found
 
     def _values(self, item: Expression) -> set[str]:
@@ -271,7 +269,7 @@ def _let_parts(pairs: Iterable[Expression], body: Iterable[Expression]) -> tuple
     return names, [*(value for _, *values in bound for value in values), *body]
 
 
-def _constant(item: Expression) -> Any:
+def _constant(item: Expression | None) -> Any:
     match item:
         case Literal(value=value) | Quote(value=value) if isinstance(value, (int, float, str, Symbol)):
             return value
@@ -280,10 +278,8 @@ def _constant(item: Expression) -> Any:
 
 def _is_selected(choice: Choice, kernels: Iterable[tuple[Any, Any]]) -> bool:
     """Whether a kernel may move a choice."""
-    tags = dict(choice.tags)
-    return any(
-        scope in tags and (key is UNKNOWN or tags[scope] is UNKNOWN or tags[scope] == key) for scope, key in kernels
-    )
+    found = ((choice.tags[scope], key) for scope, key in kernels if scope in choice.tags)
+    return any(UNKNOWN in (own, key) or own == key for own, key in found)
 
 
 def _left(made: ModelDirective, kernels: list[tuple[Any, Any]]) -> list[Choice]:
@@ -323,9 +319,9 @@ def _scope(item: Expression) -> Any:
 
 def _key(item: Expression | None) -> Any:
     match item:
-        case Name(name=name) | Quote(value=Symbol(name=name)) if name in SELECTORS:
+        case Quote(value=Symbol(name=name)) if name in SELECTORS:
             return UNKNOWN
-    return UNKNOWN if item is None else _constant(item)
+    return _constant(item)
 
 
 def _collected(item: Expression, repeated: bool) -> Iterator[Expression]:
@@ -363,7 +359,3 @@ def _unlabelled(item: Expression) -> Expression:
         case Form(items=(Name(name="labelled"), expression, *_)):
             return expression
     return item
-
-
-def _title(made: ModelDirective, choice: Choice) -> str:
-    return made.name or cut(" ".join(choice.form.span.text.split()), WIDTH)

@@ -35,6 +35,14 @@ METROPOLIS = frozenset({"mh", "hmc", "mala", "flymc", "subsampled_mh", "subsampl
 """The actions that accept or refuse proposals; of the others a transition that changes nothing may be a draw."""
 
 
+GENTLER = {
+    "flymc": "a smaller step, or 'adapt BURN",
+    "pgibbs": "more particles, or 'ancestor",
+    "gibbs": "its value is certain given the others, or they must move together with it, as one block",
+}
+"""What moves a block where an action does not, whatever its arguments are."""
+
+
 @dataclass(frozen=True, slots=True)
 class KernelRow:
     """One kernel as the program has it, with what it did in each chain."""
@@ -129,11 +137,8 @@ def _stood_still(one: KernelStatistics) -> bool:
 
 def _stands_still(row: KernelRow, one: KernelStatistics, share: float) -> bool:
     """Whether all is accepted because hardly anything is proposed."""
-    if "mean move in sds" in one.details:
-        return (
-            one.details["mean acceptance probability"] > MOST_ACCEPTED
-            and one.details["mean move in sds"] < SMALLEST_MOVE
-        )
+    if (move := one.details.get("mean move in sds")) is not None:
+        return move < SMALLEST_MOVE and one.details["mean acceptance probability"] > MOST_ACCEPTED
     walks = row.action in METROPOLIS and ("'drift" in row.kernel or "(quote drift)" in row.kernel)
     return walks and one.transitions >= ENOUGH_OF_A_WALK and share > MOST_ACCEPTED
 
@@ -173,17 +178,8 @@ def _advice(row: KernelRow, wrong: str) -> str:
 
 def _gentler(row: KernelRow, scaled: str) -> str:
     """What moves a block where a kernel does not."""
-    match row.action:
-        case "hmc" | "mala":
-            return f"a smaller STEP{scaled}"
-        case "flymc":
-            return "a smaller step, or 'adapt BURN"
-        case "mh" | "subsampled_mh" | "subsampled_mh_report" if "'drift" in row.kernel:
-            return f"a smaller SIGMA{scaled}"
-        case "mh" | "subsampled_mh" | "subsampled_mh_report":
-            return "'drift, gibbs, or smaller blocks"
-        case "pgibbs":
-            return "more particles, or 'ancestor"
-        case "gibbs":
-            return "its value is certain given the others, or they must move together with it, as one block"
-    return "its value is certain given the others, or another kernel must move it"
+    if row.action in ("hmc", "mala"):
+        return f"a smaller STEP{scaled}"
+    if row.action in ("mh", "subsampled_mh", "subsampled_mh_report"):
+        return f"a smaller SIGMA{scaled}" if "'drift" in row.kernel else "'drift, gibbs, or smaller blocks"
+    return GENTLER.get(row.action, "its value is certain given the others, or another kernel must move it")

@@ -10,6 +10,11 @@ import importlib
 from collections import UserDict
 from typing import TYPE_CHECKING, Any, cast
 
+from venture_lite.errors import ArgumentError, NameUnknown
+from venture_lite.language.directives import EXAMPLES
+from venture_lite.language.suggestions import suggestion
+from venture_lite.language.syntax import Expression, Form, Name
+
 if TYPE_CHECKING:
     from venture_lite.inference.program import Action
 
@@ -47,6 +52,16 @@ class Actions(UserDict[str, Any]):
             module = importlib.import_module(f"venture_lite.{known}")
             known = self.data[name] = cast("Action", getattr(module, name.upper()))
         return known
+
+    def of(self, item: Expression) -> tuple[Form, Action]:
+        """A form, and the action that it names. Raises NameUnknown for another name, ArgumentError for no form."""
+        match item:
+            case Form(items=(Name(name=name), *_)) if name in self:
+                return item, self[name]
+            case Form(items=(Name(name=name, span=span), *_)):
+                hint = suggestion(name, [*self, *EXAMPLES], EXAMPLES)
+                raise NameUnknown(f"unknown inference action {name}", span, hint)
+        raise ArgumentError("an inference action is written (action argument ...)", item.span)
 
 
 ACTIONS = Actions(_HOMES)

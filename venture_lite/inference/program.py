@@ -194,14 +194,8 @@ class InferenceProgram:
 
     def compile(self, item: Expression) -> Part:
         """What runs an action; its arguments are checked now."""
-        match item:
-            case Form(items=(Name(name=name, span=span), *_)):
-                if name not in self.actions:
-                    hint = suggestion(name, [*self.actions, *EXAMPLES], EXAMPLES)
-                    raise NameUnknown(f"unknown inference action {name}", span, hint)
-                action: Action = self.actions[name]
-                return action.compile(self, ActionForm(self, item, action.read(item)))
-        raise ArgumentError("an inference action is written (action argument ...)", item.span)
+        form, action = self.actions.of(item)
+        return action.compile(self, ActionForm(self, form, action.read(form)))
 
     def warn(self, text: str) -> None:
         """Say something once."""

@@ -24,12 +24,7 @@ from venture_lite.session import queries, rows
 from venture_lite.session.chains import Chains, Given
 from venture_lite.session.live import Directory, Live, LoopPart
 from venture_lite.session.origin import Origins
-from venture_lite.session.programs import (
-    DirectiveResult,
-    assumed_names,
-    only_rows,
-    refused_in_loop,
-)
+from venture_lite.session.programs import DirectiveResult, assumed_names, only_rows, refused_in_loop
 from venture_lite.trace.runtime import Exchangeable
 from venture_lite.values import to_python
 

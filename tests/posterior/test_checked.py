@@ -19,7 +19,7 @@ from venture_lite.interpreter.kernel import Metropolis, Move, Resimulation
 from venture_lite.interpreter.shape import Binding
 from venture_lite.interpreter.weights import Weight
 from venture_lite.kernels import formed, lower, single_choices
-from venture_lite.kernels.checked import Checked
+from venture_lite.kernels.checked import CheckedKernel
 from venture_lite.kernels.compiled import kernel
 from venture_lite.kernels.lower import Lowering
 from venture_lite.kernels.reassign import Reassignment
@@ -105,7 +105,7 @@ def test_weights_may_differ_by_the_rounding_of_their_terms() -> None:
     """A billionth of the sum of the magnitudes of some twenty terms, though these may cancel; no more."""
     model = run(MANY, "(mh default one 1)", 1).traces[0]
     checked = kernel(model, Move(Resimulation(model), Metropolis(model)))
-    assert isinstance(checked, Checked)
+    assert isinstance(checked, CheckedKernel)
     nodes = model.trace.default.everything()[:1]
     assert checked._agree(Weight(0, 0.0), Weight(0, 5e-9), nodes)
     assert not checked._agree(Weight(0, 0.0), Weight(0, 1e-6), nodes)
@@ -121,7 +121,7 @@ def forget_what_absorbs(patch: Patch) -> None:
 
 
 def forget_groups(patch: Patch) -> None:
-    patch.setattr(formed._Sites, "__call__", lambda self: 0.0)
+    patch.setattr(formed, "_summed", lambda weighs: 0.0)
 
 
 def leave_old_values(patch: Patch) -> None:

@@ -62,7 +62,7 @@ class Outcome:
     generator: Any = None
 
 
-class Checked(Drawing):
+class CheckedKernel(Drawing):
     """A kernel with fast ways, each of whose transitions the interpreter makes first; `name` is for messages. Where
     both decide by one witness, their weights are what it saw, else those of a drawing's candidates."""
 

@@ -13,7 +13,7 @@ from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.selection import Selection
 from venture_lite.interpreter.shape import NoShape, shape_of
 from venture_lite.interpreter.tally import Tally
-from venture_lite.kernels.checked import Checked, Witness
+from venture_lite.kernels.checked import CheckedKernel, Witness
 from venture_lite.kernels.formed import UNBEGUN, BlockForm, Looked, Resumed, forms_of
 from venture_lite.kernels.lower import NoForm, lower
 from venture_lite.kernels.python import Left
@@ -34,7 +34,7 @@ def kernel(model: Model, move: Move) -> BlockKernel:
     witness = Witness(move.decide)
     move = replace(move, decide=witness)
     name = type(move.proposal).__name__
-    return Checked(Compiled(Interpreted(model, move)), Interpreted(model, move), name, witness)
+    return CheckedKernel(Compiled(Interpreted(model, move)), Interpreted(model, move), name, witness)
 
 
 def drawing(model: Model, kind: Callable[[Model], Drawing]) -> Drawing:
@@ -44,7 +44,7 @@ def drawing(model: Model, kind: Callable[[Model], Drawing]) -> Drawing:
     if model.kernels == "compiled":
         return CompiledDrawing(kind(model))
     interpreted = kind(model)
-    return Checked(CompiledDrawing(kind(model)), interpreted, type(interpreted).__name__, None)
+    return CheckedKernel(CompiledDrawing(kind(model)), interpreted, type(interpreted).__name__, None)
 
 
 POLL_EVERY = 64

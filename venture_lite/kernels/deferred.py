@@ -20,7 +20,7 @@ from venture_lite.errors import InternalError, VentureError
 from venture_lite.interpreter.candidates import MOST_CANDIDATES, draw_candidate, support_of
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.weights import density_of
-from venture_lite.kernels.follow import Follow, Shape
+from venture_lite.kernels.follow import Follow, RowShape
 from venture_lite.kernels.followers import Components, Weigher
 from venture_lite.kernels.preview import Drawable, Unplanned, recalled
 from venture_lite.kernels.reassign import plans_of
@@ -43,7 +43,7 @@ class DatumShape:
     # (place among the datum's rows, slot) of the calls that name it
     named: tuple[tuple[int, int], ...]
     # (place, slots that have the value, how it is followed through that row)
-    rows: tuple[tuple[int, tuple[int, ...], Shape], ...]
+    rows: tuple[tuple[int, tuple[int, ...], RowShape], ...]
 
 
 @dataclass(slots=True)
@@ -221,7 +221,7 @@ class Deferred:
             raise Unplanned
         places = {found: place for place, found in enumerate(rows)}
         named: list[tuple[int, int]] = []
-        followed: list[tuple[int, tuple[int, ...], Shape]] = []
+        followed: list[tuple[int, tuple[int, ...], RowShape]] = []
         for part in others:
             place = places.get((part.code, part.row))
             if place is None or part.source != 0 or not self._plans.covers(part):

@@ -1,8 +1,9 @@
 """Following a value through one row: generated functions for what depends on some of its slots.
 
-The text says which slots depend on others (`Reach`); what the row's calls lead to decides what that means (`Shape`).
-For each shape two functions are written that keep the slots that move in variables and read all else from the tables:
-one asks what a value leads to and has what absorbs weighed, the other redirects edges and makes the value stay.
+The text says which slots depend on others (`Dependents`); what the row's calls lead to decides what that means
+(`RowShape`). For each shape two functions are written that keep the slots that move in variables and read all else from
+the tables: one asks what a value leads to and has what absorbs weighed, the other redirects edges and makes the value
+stay.
 """
 
 from __future__ import annotations
@@ -11,11 +12,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from venture_lite.interpreter.readers import RowText
-from venture_lite.interpreter.references import Operations, References, Value
-from venture_lite.kernels.preview import Unplanned
+from venture_lite.interpreter.references import Value
+from venture_lite.kernels.preview import BodyText, Unplanned
 from venture_lite.procedures.record import Deterministic
-from venture_lite.program.code import KEY, OPERATOR, RESULT, Code, Global, Kind, Ref, origin
+from venture_lite.program.code import KEY, OPERATOR, RESULT, Code, Global, Kind, origin
 from venture_lite.trace.table import MAKER_EDGE, RANDOM_EDGE
 from venture_lite.trace.trace import Trace
 
@@ -41,7 +41,7 @@ class Dependents:
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class RowShape:
     """How a value is followed through a row of one kind."""
 
     weigh: Follow
@@ -86,27 +86,23 @@ def _readers(code: Code, source: StartSource) -> list[tuple[int, int]]:
 
 def written_shape(
     trace: Trace, code: Code, start: Start, reach: Dependents, kinds: dict[int, tuple[int, bool]]
-) -> Shape:
+) -> RowShape:
     """One shape of row, with its functions. Raises Unplanned."""
     texts = [_FollowText(trace, code, start, moving) for moving in (False, True)]
     for text in texts:
         for slot, operators, arguments in reach.slots:
             text.follow(slot, operators, arguments, *kinds.get(slot, (MEMO_EDGE, False)))
     weigh, move = (text.written() for text in texts)
-    return Shape(weigh, move, tuple(texts[0].made), tuple(texts[0].calls), texts[0].terms, texts[0].goes_on)
+    return RowShape(weigh, move, tuple(texts[0].made), tuple(texts[0].calls), texts[0].terms, texts[0].goes_on)
 
 
-class _FollowText(RowText):
+class _FollowText(BodyText):
     """Keeps what depends on the value in variables, and reads all else from the tables."""
 
     def __init__(self, trace: Trace, code: Code, start: Start, moving: bool) -> None:
-        super().__init__(Operations())
-        self.trace = trace
-        self.code = code
+        super().__init__(trace, code)
         self.moving = moving
         self.moved: set[StartSource] = set(start)
-        self._row = self.operations.record("row", "r0")
-        self._references = References(trace, self.operations, self._known)
         origins = [origin(name) for name in start if isinstance(name, Global)]
         self._named = {trace.result_node(*place) for place in origins if place is not None}
         self.made: list[int] = []
@@ -119,15 +115,11 @@ class _FollowText(RowText):
                 if moving:
                     self._store(slot)
 
-    def _known(self, site: int, row: Value) -> Value:
+    def known(self, site: int, row: Value) -> Value:
         """The variable in which a slot that moves is kept."""
         if row.__class__ is int:
             return self.operations.record("name", "x") if site << 32 | row in self._named else None
-        slot = site - self.code.first_site
-        return self.operations.record("name", f"s{slot}") if row is self._row and slot in self.moved else None
-
-    def _read(self, ref: Ref) -> str:
-        return self.value(self._references.read(self.code, self._row, ref))
+        return super().known(site, row) if site - self.code.first_site in self.moved else None
 
     def follow(
         self,
@@ -144,7 +136,7 @@ class _FollowText(RowText):
         item = self.code.slots[slot]
         if item.kind is Kind.DETERMINISTIC:
             assert isinstance(item.record, Deterministic)
-            arguments_read = ", ".join(map(self._read, item.arguments))
+            arguments_read = ", ".join(map(self.read, item.arguments))
             self.lines.append(f"s{slot} = {self.bound('f', slot, item.record.scalar)}({arguments_read})")
             self.moved.add(slot)
             if self.moving:
@@ -158,7 +150,7 @@ class _FollowText(RowText):
             self.calls.append(slot)
             self.moved.add(slot)
             assert item.operator is not None
-            called = f"{self.code.first_site + slot}, r0, {self._read(item.operator)}{self._texts(item.arguments)}"
+            called = f"{self.code.first_site + slot}, r0, {self.read(item.operator)}{self.following(item.arguments)}"
             self.lines.append(f"s{slot} = p.call({called})")
         else:
             raise Unplanned
@@ -166,9 +158,9 @@ class _FollowText(RowText):
     def _term(self, slot: int, record: Any, kind: int, observed: bool) -> None:
         item, site = self.code.slots[slot], self.code.first_site + slot
         self.terms += 1
-        operator = self.bound("k", slot, record) if record is not None else self._read(item.operator)  # type: ignore[arg-type]
-        value = self.value(self.operations.load(self.trace.column(site), self._row))
-        arguments = self._texts(item.arguments)
+        operator = self.bound("k", slot, record) if record is not None else self.read(item.operator)  # type: ignore[arg-type]
+        value = self.value(self.operations.load(self.trace.column(site), self.own))
+        arguments = self.following(item.arguments)
         if kind == MAKER_EDGE:
             self.made.append(slot)
             self.lines.append(f"p.made({site << 32} | r0, {operator}, {value}, {observed}{arguments})")
@@ -179,16 +171,13 @@ class _FollowText(RowText):
         column = self.trace.tables[self.code.index].columns[slot]
         self.lines.append(f"p.store({self.bound('w', slot, column)}, r0, s{slot})")
 
-    def _texts(self, refs: tuple[Ref, ...]) -> str:
-        return "".join(f", {self._read(ref)}" for ref in refs)
-
     def written(self) -> Follow:
         result = "None"
         read = {slot for slot, readers in self.code.readers.items() if any(role == RESULT for _, role in readers)}
         if self.moved & (read | {self.code.result_slot}):
             self.goes_on = True
             if self.code.kind != "directive":
-                result = self._read(self.code.result)
+                result = self.read(self.code.result)
             elif self.code.result_slot in self.moved:
                 result = f"s{self.code.result_slot}"
         return self.function("p, r0, x", result)

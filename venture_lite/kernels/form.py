@@ -46,7 +46,7 @@ class Demand:
 
 
 @dataclass(frozen=True, slots=True)
-class Loop:
+class RowLoop:
     """A sum over rows, each in turn the value `each`; what must be tested in each row, and its log density."""
 
     each: Node
@@ -59,7 +59,7 @@ class Side:
     """What is weighed of one state: single log densities, added up in order, and sums over rows."""
 
     terms: tuple[Value, ...]
-    loops: tuple[Loop, ...]
+    loops: tuple[RowLoop, ...]
     # what arguments of the single densities must pass; none in the state that stands
     demands: tuple[Demand, ...] = ()
 
@@ -75,7 +75,7 @@ class Propose:
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class TransitionForm:
     """A transition of Metropolis and Hastings that keeps all structure."""
 
     # parents first

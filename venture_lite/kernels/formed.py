@@ -17,7 +17,7 @@ from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.regenerate import Formulated, Proposal
 from venture_lite.interpreter.shape import Binding, NoShape, Shape
 from venture_lite.interpreter.weights import Weight
-from venture_lite.kernels.form import Form
+from venture_lite.kernels.form import TransitionForm
 from venture_lite.kernels.lower import NoForm, lower, rows_of
 from venture_lite.kernels.python import Left, Printed, printed
 from venture_lite.kernels.shapes import Shapes
@@ -31,7 +31,7 @@ class Formed:
 
     __slots__ = ("_views", "form", "model", "move", "printed", "shape", "terms")
 
-    def __init__(self, model: Model, move: Move, shape: Shape, form: Form) -> None:
+    def __init__(self, model: Model, move: Move, shape: Shape, form: TransitionForm) -> None:
         self.model, self.move, self.shape, self.form = model, move, shape, form
         self.printed: Printed = printed(form, model.trace.rng, len(shape.sites), move)
         self._views = [(column, column.view) for column in form.columns]

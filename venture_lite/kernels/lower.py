@@ -17,7 +17,7 @@ from venture_lite.interpreter.regenerate import Formulated, Proposal
 from venture_lite.interpreter.shape import Binding, Shape
 from venture_lite.interpreter.sources import computed_from
 from venture_lite.interpreter.weights import density_of
-from venture_lite.kernels.form import Demand, Failed, Form, Loop, Propose, Side, Store, Value
+from venture_lite.kernels.form import Demand, Failed, Propose, RowLoop, Side, Store, TransitionForm, Value
 from venture_lite.procedures.domains import ANY
 from venture_lite.procedures.record import Deterministic, Random
 from venture_lite.procedures.simulation import RecordingGenerator
@@ -47,7 +47,7 @@ def rows_of(trace: Trace, site: int) -> list[int]:
     return list(range(rows.stop)) if isinstance(rows, slice) else list(rows.tolist())
 
 
-def lower(trace: Trace, proposal: Proposal, shape: Shape, binding: Binding) -> Form:
+def lower(trace: Trace, proposal: Proposal, shape: Shape, binding: Binding) -> TransitionForm:
     """The form of a transition. Raises NoForm."""
     if len(shape.sites) > MOST_PLACES:
         raise NoForm("the block and what reads it are too many")
@@ -94,7 +94,7 @@ class Lowering:
         # whether the proposal is called, and has to look at the old state before
         self._prepares = False
 
-    def form(self, wide: bool) -> Form:
+    def form(self, wide: bool) -> TransitionForm:
         proposals = []
         for place in self._shape.order:
             if place in self._shape.principals:
@@ -103,10 +103,11 @@ class Lowering:
                 self._new[self._nodes[place]] = self._renewed(self._nodes[place])
         old, new = self._side(self._present, wide), self._side(self._proposed, wide)
         stores = tuple(self._stores())
-        if any(node.operation in ("closure", "unbound") for node in self._operations.nodes.values()):
+        nodes, objects = self._operations.nodes, self._operations.objects
+        if any(node.operation in ("closure", "unbound") for node in nodes.values()):
             raise NoForm("it reads a procedure or a name without a value")
-        columns, objects = tuple(self._operations.columns), tuple(self._operations.objects)
-        return Form(tuple(proposals), old, new, stores, wide, self._prepares, tuple(self._alike), columns, objects)
+        alike, columns = tuple(self._alike), tuple(self._operations.columns)
+        return TransitionForm(tuple(proposals), old, new, stores, wide, self._prepares, alike, columns, tuple(objects))
 
     def _propose(self, node: int) -> Propose:
         """A principal's new value: recorded where the proposal is arithmetic on numbers, else what it gives."""
@@ -155,7 +156,7 @@ class Lowering:
         loops = tuple(self._loop(number, site, state) for number, site in enumerate(sites))
         return Side(tuple(terms), loops, tuple(demands.values()) if state is self._proposed else ())
 
-    def _loop(self, number: int, site: int, state: References) -> Loop:
+    def _loop(self, number: int, site: int, state: References) -> RowLoop:
         """All rows of a site; what is new is read there by its name alone, and means the same in each."""
         each, rows = self._operations.record("each", number), rows_of(self._trace, site)
         code = self._trace.program.site_code[site]
@@ -165,7 +166,7 @@ class Lowering:
         self._rows[each.place], self._row[each.place] = (number, rows), rows[0]
         record, arguments = self._application(site << 32 | rows[0], each, state)
         demands = self._changing(record, arguments) if state is self._proposed else ()
-        return Loop(each, demands, self._density(site, each, record, arguments, self._known({}, site, each)))
+        return RowLoop(each, demands, self._density(site, each, record, arguments, self._known({}, site, each)))
 
     # ----------------------------------------------------------------------------------------- distributions
 

@@ -8,7 +8,7 @@ so that the component, if it is chosen, is made of the same values. Any other bo
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -205,23 +205,35 @@ def recalled(trace: Trace, values: Mapping[tuple[PreviewFamily, int], Any]) -> K
     return KnownChoices(trace, value_of)
 
 
-class _PreviewText(RowText):
-    """Prints a body that keeps its slots in variables. The row of its environment, r1, exists, its own does not."""
+class BodyText(RowText):
+    """Prints a row of a body, some of whose slots stand in variables."""
 
     def __init__(self, trace: Trace, code: Code) -> None:
         super().__init__(Operations())
-        self._code = code
-        self._row = self.operations.record("row", "r0")
-        self._references = References(trace, self.operations, self._known)
+        self.trace, self.code = trace, code
+        self.own = self.operations.record("row", "r0")
+        self._references = References(trace, self.operations, self.known)
+
+    def known(self, site: int, row: Value) -> Value:
+        """What a stored slot is read as; None where it is loaded."""
+        return self.operations.record("name", f"s{site - self.code.first_site}") if row is self.own else None
+
+    def read(self, ref: Ref) -> str:
+        return self.value(self._references.read(self.code, self.own, ref))
+
+    def following(self, refs: Iterable[Ref]) -> str:
+        """What follows another argument of a call."""
+        return "".join(f", {self.read(ref)}" for ref in refs)
+
+
+class _PreviewText(BodyText):
+    """Prints a body that keeps its slots in variables. The row of its environment, r1, exists, its own does not."""
+
+    def __init__(self, trace: Trace, code: Code) -> None:
+        super().__init__(trace, code)
         environment = trace.tables[code.index].environment
         if environment is not None:
-            self.names[self.operations.environment(environment, self._row).place] = "r1"
-
-    def _known(self, site: int, row: Value) -> Value:
-        return self.operations.record("name", f"s{site - self._code.first_site}") if row is self._row else None
-
-    def _read(self, ref: Ref) -> str:
-        return self.value(self._references.read(self._code, self._row, ref))
+            self.names[self.operations.environment(environment, self.own).place] = "r1"
 
     def text(self, node: Node) -> str:
         if node.operation == "row":
@@ -229,21 +241,21 @@ class _PreviewText(RowText):
         return super().text(node)
 
     def preview(self) -> Callable[..., Any]:
-        for index in self._code.steps:
+        for index in self.code.steps:
             self.lines.append(f"s{index} = {self._step(index)}")
-        result = self._read(self._code.result)
-        return self.function("p, f, r1" + "".join(f", s{index}" for index in range(self._code.arity)), result)
+        result = self.read(self.code.result)
+        return self.function("p, f, r1" + "".join(f", s{index}" for index in range(self.code.arity)), result)
 
     def _step(self, index: int) -> str:
-        slot = self._code.slots[index]
-        arguments = "".join(f", {self._read(ref)}" for ref in slot.arguments)
+        slot = self.code.slots[index]
+        arguments = self.following(slot.arguments)
         match slot.kind:
             case Kind.RANDOM:
                 return f"p.draw(f, {index}, {self.bound('k', index, slot.record)}{arguments})"
             case Kind.MAKER:
                 return f"p.make({self.bound('k', index, slot.record)}{arguments})"
             case Kind.CALL if slot.operator is not None:
-                return f"p.call(f, {index}, {self._read(slot.operator)}{arguments})"
+                return f"p.call(f, {index}, {self.read(slot.operator)}{arguments})"
             case Kind.DETERMINISTIC if isinstance(slot.record, Deterministic):
                 return f"{self.bound('k', index, slot.record.scalar)}({arguments[2:]})"
             case Kind.IF | Kind.MEM:

@@ -16,7 +16,7 @@ import numpy as np
 from venture_lite.interpreter.kernel import Metropolis, Move
 from venture_lite.interpreter.references import NUMBERS
 from venture_lite.interpreter.weights import Weight
-from venture_lite.kernels.form import Demand, Failed, Form, Loop, Side, Store, Value
+from venture_lite.kernels.form import Demand, Failed, RowLoop, Side, Store, TransitionForm, Value
 from venture_lite.procedures.straight_line import SCALAR_NAMES, Node, depending, needed, text_of
 from venture_lite.trace.table import STAMPS
 
@@ -80,7 +80,7 @@ class _Printer:
             self._loop(loop, number, names[-1], indent, left)
         return names
 
-    def _loop(self, loop: Loop, number: int, name: str, indent: str, left: str) -> None:
+    def _loop(self, loop: RowLoop, number: int, name: str, indent: str, left: str) -> None:
         values = [*(demand.value for demand in loop.demands), loop.term]
         # what differs between the rows of the loop
         inside = frozenset(depending(values, lambda node: node is loop.each))
@@ -124,7 +124,7 @@ def _text(node: Node) -> str:
     return text_of(node, _name, columns=False)
 
 
-def printed(form: Form, rng: np.random.Generator, places: int, move: Move) -> Printed:
+def printed(form: TransitionForm, rng: np.random.Generator, places: int, move: Move) -> Printed:
     """The functions of a form, bound to its columns as they stand; they hold until a column changes its kind or size.
 
     `places` is the number of the shape's places.
@@ -148,13 +148,13 @@ def printed(form: Form, rng: np.random.Generator, places: int, move: Move) -> Pr
     return Printed(namespace["weigh"], namespace["step"])
 
 
-def _parameters(form: Form, places: int) -> str:
+def _parameters(form: TransitionForm, places: int) -> str:
     rows = [f"r{place}" for place in range(places)]
     groups = [f"g{number}" for number in range(len(form.new.loops))]
     return ", ".join([*rows, *groups, *(("sites", "users") if form.wide else ())])
 
 
-def _weigh(form: Form, places: int) -> list[str]:
+def _weigh(form: TransitionForm, places: int) -> list[str]:
     printer = _Printer()
     sums = printer.side(form.old, "    ", "()")
     returned = _minus([*sums, "users()"] if form.wide else sums)
@@ -167,7 +167,7 @@ def _minus(sums: Sequence[str]) -> str:
     return " - ".join(["0.0", *others, terms])
 
 
-def _step(form: Form, places: int, move: Move) -> list[str]:
+def _step(form: TransitionForm, places: int, move: Move) -> list[str]:
     """A transition. What fails leaves it with what was drawn by then."""
     printer = _Printer()
     lines = printer.lines
@@ -188,11 +188,11 @@ def _step(form: Form, places: int, move: Move) -> list[str]:
     values = [(store, printer.value(store.value, "        ")) for store in form.stores]
     lines += [line for store, value in values for line in _kind_is(form, store, value, left)]
     lines.append(f"    except Exception: return Left({left})")
-    lines += _Written(form, values, left).lines(sums, ratios, _decided(move), move.looks)
+    lines += _ending(form, move, _changes(form, values), sums, ratios, left)
     return [f"def step({_parameters(form, places)}, minus):", *lines]
 
 
-def _kind_is(form: Form, store: Store, value: str, left: str) -> list[str]:
+def _kind_is(form: TransitionForm, store: Store, value: str, left: str) -> list[str]:
     """That a column of numbers takes a value of its own kind; of 64 bits, if it is an integer."""
     kind = form.columns[store.column].kind
     if kind not in NUMBERS:
@@ -202,57 +202,57 @@ def _kind_is(form: Form, store: Store, value: str, left: str) -> list[str]:
     return [f"        if {test}: return Left({left})"]
 
 
-class _Place:
+def _cell(store: Store) -> str:
     """Where a value stands."""
+    return f"c{store.column}[r{store.place}]"
 
-    def __init__(self, form: Form, store: Store) -> None:
-        self._column, self._row = store.column, f"r{store.place}"
+
+def _put(form: TransitionForm, store: Store, value: str) -> str:
+    if form.columns[store.column].kind is np.ndarray:
         # the rows of a matrix may be those of the data, which nobody writes over
-        self._is_matrix = form.columns[store.column].kind is np.ndarray
-
-    def read(self) -> str:
-        return f"c{self._column}[{self._row}]"
-
-    def put(self, value: str) -> str:
-        return f"column{self._column}.put({self._row}, {value})" if self._is_matrix else f"{self.read()} = {value}"
+        return f"column{store.column}.put(r{store.place}, {value})"
+    return f"{_cell(store)} = {value}"
 
 
-class _Written:
+Changes = tuple[list[str], list[str], list[str]]
+"""The lines that save what stands, write the new values, and take that back."""
+
+
+def _changes(form: TransitionForm, values: Sequence[tuple[Store, str]]) -> Changes:
+    stamps = [f"column{number}.stamp" for number in dict.fromkeys(store.column for store in form.stores)]
+    save = [f"s{at} = {_cell(store)}" for at, (store, _) in enumerate(values)]
+    save += [f"k{at} = {stamp}" for at, stamp in enumerate(stamps)]
+    put = [_put(form, store, value) for store, value in values] + [f"{stamp} = stamp()" for stamp in stamps]
+    back = [_put(form, store, f"s{at}") for at, (store, _) in enumerate(values)]
+    back += [f"{stamp} = k{at}" for at, stamp in enumerate(stamps)]
+    return save, put, back
+
+
+def _ending(
+    form: TransitionForm, move: Move, changes: Changes, sums: Sequence[str], ratios: Sequence[str], left: str
+) -> list[str]:
     """The end of a step: the decision, and what is written. Before rows are weighed by columns it must be."""
-
-    def __init__(self, form: Form, values: Sequence[tuple[Store, str]], left: str) -> None:
-        self.form = form
-        self.left = left
-        places = [(_Place(form, store), value) for store, value in values]
-        stamps = [f"column{number}.stamp" for number in dict.fromkeys(store.column for store in form.stores)]
-        self.save = [f"s{at} = {place.read()}" for at, (place, _) in enumerate(places)]
-        self.save += [f"k{at} = {stamp}" for at, stamp in enumerate(stamps)]
-        self.put = [place.put(value) for place, value in places] + [f"{stamp} = stamp()" for stamp in stamps]
-        self.back = [place.put(f"s{at}") for at, (place, _) in enumerate(places)]
-        self.back += [f"{stamp} = k{at}" for at, stamp in enumerate(stamps)]
-
-    def lines(self, sums: Sequence[str], ratios: Sequence[str], decided: Sequence[str], looks: bool) -> list[str]:
-        """`decided` ends in the line after which the transition is accepted."""
-        terms, *others = sums
-        if not (self.form.wide or looks):
-            total = " + ".join(["minus", *ratios, terms, *others])
-            test = [f"    if total - total != 0.0: return Left({self.left})"]
-            return [
-                *(f"    total = {total}", *test, *decided, *_indented(self.put, 2)),
-                *(f"        return {_minus(sums)}", "    return None"),
-            ]
-        weighed = ["after, using = sites(), users()"] if self.form.wide else []
-        minus, more = ("minus - before", ["after", "using"]) if self.form.wide else ("minus", [])
-        total = " + ".join([minus, *ratios, *others, terms, *more])
-        failed = [*_indented(self.back, 2), f"        return Left({self.left})"]
+    save, put, back = changes
+    terms, *others = sums
+    if not (form.wide or move.looks):
+        total = " + ".join(["minus", *ratios, terms, *others])
+        test = [f"    if total - total != 0.0: return Left({left})"]
         return [
-            *_indented(self.save, 1),
-            *("    try:", *_indented([*self.put, *weighed], 2), "    except Exception:", *failed),
-            *(f"    total = {total}", "    if total - total != 0.0:", *failed),
-            *("    try:", *_indented(decided, 1), f"            return {_minus([*sums, *more[1:]])}"),
-            *("    except BaseException:", *_indented(self.back, 2), "        raise"),
-            *(*_indented(self.back, 1), "    return None"),
+            *(f"    total = {total}", *test, *_decided(move), *_indented(put, 2)),
+            *(f"        return {_minus(sums)}", "    return None"),
         ]
+    weighed = ["after, using = sites(), users()"] if form.wide else []
+    minus, more = ("minus - before", ["after", "using"]) if form.wide else ("minus", [])
+    total = " + ".join([minus, *ratios, *others, terms, *more])
+    failed = [*_indented(back, 2), f"        return Left({left})"]
+    return [
+        *_indented(save, 1),
+        *("    try:", *_indented([*put, *weighed], 2), "    except Exception:", *failed),
+        *(f"    total = {total}", "    if total - total != 0.0:", *failed),
+        *("    try:", *_indented(_decided(move), 1), f"            return {_minus([*sums, *more[1:]])}"),
+        *("    except BaseException:", *_indented(back, 2), "        raise"),
+        *(*_indented(back, 1), "    return None"),
+    ]
 
 
 def _indented(lines: Sequence[str], levels: int) -> list[str]:
@@ -260,6 +260,7 @@ def _indented(lines: Sequence[str], levels: int) -> list[str]:
 
 
 def _decided(move: Move) -> list[str]:
+    """The decision, of which the last line begins what is done where the transition is accepted."""
     if isinstance(move.decide, Metropolis):
         return ["    u = random()", "    if total >= 0.0 or u < exp(total):"]
     return ["    if decide(Weight(0, total)):"]

@@ -18,7 +18,7 @@ from venture_lite.interpreter.application import simulate, simulate_anew
 from venture_lite.interpreter.model import FixedValue, Model
 from venture_lite.interpreter.scaffold import WIDE, Builder
 from venture_lite.interpreter.weights import Weight, density_of
-from venture_lite.kernels.follow import MEMO_EDGE, Dependents, Shape, Start, reach_of, written_shape
+from venture_lite.kernels.follow import MEMO_EDGE, Dependents, RowShape, Start, reach_of, written_shape
 from venture_lite.kernels.followers import Finder, JointWeigher, Mover, Weigher, restore
 from venture_lite.kernels.preview import Added, Drawable, Planned, Preview, Previews, Unplanned, recalled
 from venture_lite.program.code import Code, Global, GlobalRef, Kind
@@ -44,7 +44,7 @@ class FollowedRow:
     row: int
     # slots that have the value, or the name that it has
     start: Start
-    shape: Shape
+    shape: RowShape
     # index of the part whose result the value is; -1 for the choice's own
     source: int
 
@@ -62,7 +62,7 @@ class Reassignments:
         self.previews = Previews(model.trace)
         codes = model.trace.program.codes
         self._reaches: Planned[tuple[int, Start], Dependents] = Planned(lambda key: reach_of(codes[key[0]], key[1]))
-        self._shapes: Planned[ShapeKey, Shape] = Planned(self._written)
+        self._shapes: Planned[ShapeKey, RowShape] = Planned(self._written)
         # what memoized procedures gave, and as of which version of the trace
         self._results: dict[tuple[Any, tuple[Any, ...]], Any] = {}
         self._version = -1
@@ -87,7 +87,7 @@ class Reassignments:
             self._version = -1 if journal.entries else journal.version
         return self._results
 
-    def shape(self, code: Code, start: Start, row: int) -> Shape:
+    def shape(self, code: Code, start: Start, row: int) -> RowShape:
         """Raises Unplanned."""
         reach = self._reaches.found((code.index, start))
         table = self.model.trace.tables[code.index]
@@ -104,7 +104,7 @@ class Reassignments:
             kinds[slot] = kind, table.is_observed(slot, row)
         return self._shapes.found((code.index, start, tuple(kinds.items())))
 
-    def _written(self, key: ShapeKey) -> Shape:
+    def _written(self, key: ShapeKey) -> RowShape:
         index, start, kinds = key
         trace, reach = self.model.trace, self._reaches.found((index, start))
         return written_shape(trace, trace.program.codes[index], start, reach, dict(kinds))

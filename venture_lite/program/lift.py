@@ -7,7 +7,7 @@ Code, so that expressions of one shape share one Code: ten hand-written observat
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -59,29 +59,30 @@ class Lifter:
                 if self.loop_variables & index_names(index):
                     return self._argument(item)
                 return Quote(constant_index(index, self.parameters), item.span)
-            case Form(items=(Name(name=head), *rest)) if head == "lambda" and rest:
+            case Form(items=(Name(name="lambda"), *rest)) if rest:
                 names = frozenset(_parameter_names(rest[0]))
-                inner = [self._visit(part, False, bound | names) for part in rest[1:]]
-                return replace(item, items=(item.items[0], rest[0], *inner))
-            case Form(items=(Name(name=head), *rest)) if head == "if" and rest:
-                first = self._visit(rest[0], literals, bound)
-                return replace(item, items=(item.items[0], first, *(self._visit(p, False, bound) for p in rest[1:])))
-            case Form(items=(Name(name=head), *rest)) if head in ("cond", "and", "or", "case"):
-                return replace(item, items=(item.items[0], *(self._visit(p, False, bound) for p in rest)))
-            case Form(items=(Name(name=head), *rest)) if head in ("scope_include", "tag") and len(rest) == 3:
-                block = self._visit(rest[1], False, bound)
-                return replace(item, items=(item.items[0], rest[0], block, self._visit(rest[2], literals, bound)))
-            case Form(items=(Name(name=head), Form(items=bindings), *body)) if head in ("let", "letrec"):
-                return self._visit_let(item, bindings, tuple(body), literals, bound)
+                return replace(item, items=(*item.items[:2], *self._all(rest[1:], False, bound | names)))
+            case Form(items=(Name(name="if") as head, first, *rest)):
+                return replace(item, items=(head, self._visit(first, literals, bound), *self._all(rest, False, bound)))
+            case Form(items=(Name(name="cond" | "and" | "or" | "case") as head, *rest)):
+                return replace(item, items=(head, *self._all(rest, False, bound)))
+            case Form(items=(Name(name="scope_include" | "tag") as head, scope, key, expression)):
+                block = self._visit(key, False, bound)
+                return replace(item, items=(head, scope, block, self._visit(expression, literals, bound)))
+            case Form(items=(Name(name="let" | "letrec"), Form(items=bindings), *body)):
+                return self._visit_let(item, bindings, body, literals, bound)
             case Form(items=items):
-                return replace(item, items=tuple(self._visit(part, literals, bound) for part in items))
+                return replace(item, items=self._all(items, literals, bound))
         return item
+
+    def _all(self, items: Iterable[Expression], literals: bool, bound: frozenset[str]) -> tuple[Expression, ...]:
+        return tuple(self._visit(part, literals, bound) for part in items)
 
     def _visit_let(
         self,
         form: Form,
         bindings: tuple[Expression, ...],
-        body: tuple[Expression, ...],
+        body: Iterable[Expression],
         literals: bool,
         bound: frozenset[str],
     ) -> Form:
@@ -93,8 +94,8 @@ class Lifter:
                     bound = bound | {name}
                 case _:
                     visited.append(binding)
-        inner = tuple(self._visit(part, literals, bound) for part in body)
-        return replace(form, items=(form.items[0], replace(form.items[1], items=tuple(visited)), *inner))  # type: ignore[arg-type]
+        written = Form(tuple(visited), form.items[1].span)
+        return replace(form, items=(form.items[0], written, *self._all(body, literals, bound)))
 
 
 def _parameter_names(item: Expression) -> list[str]:

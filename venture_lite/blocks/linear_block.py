@@ -57,6 +57,10 @@ class LinearBlock:
         """Rows of all kinds."""
         return sum(kind.count for kind in self.kinds)
 
+    def bytes_used(self) -> int:
+        """Of features that are no view of the trace's columns."""
+        return sum(kind.features.nbytes for kind in self.kinds if kind.features.base is None)
+
     def reads_as(self, other: LinearBlock) -> bool:
         """Whether another reading of the block found the same likelihoods; the priors may differ."""
         mine, theirs = self.kinds, other.kinds

@@ -90,14 +90,11 @@ class OwnProposal(BlockKernel):
         for node in nodes:
             operator, _ = trace.application(node)
             if isinstance(operator, Exchangeable) and operator.record.labels:
-                code, slot, row = trace.decode(node)
-                raise KernelError(
-                    f"the labels of {operator.record.name} mean nothing but equality: there is no density to propose "
-                    "by",
-                    code.slots[slot].span,
-                    "gibbs, or mh without a proposal",
-                    trace.call_chain(code, slot, row),
+                labels = f"the labels of {operator.record.name} mean nothing but equality"
+                error = KernelError(
+                    f"{labels}: there is no density to propose by", None, "gibbs, or mh without a proposal"
                 )
+                raise error.at(*trace.place(*trace.decode(node)))
 
     # what a transition calls, in this order
 
@@ -185,6 +182,10 @@ class ProposalDraw:
     is_random: bool
 
 
+ValueOf = Callable[[int, Any, tuple[Any, ...], Sequence[int]], Any]
+"""(choice, distribution, arguments, positions among the values that are it) -> its value."""
+
+
 class _DeadEnd(Exception):
     """The run cannot end in the values that are wanted."""
 
@@ -206,30 +207,48 @@ class ProposalDensity:
         if self.procedure.count not in (None, len(start)):
             many = "1 choice" if len(start) == 1 else f"{len(start)} choices"
             raise self.error(f"takes {self.procedure.count} values, but the block has {many}")
-        total, is_random, branches = 0.0, False, False
+        is_random = branches = False
         kept: list[tuple[Any, Any]] = []
-        chosen: set[int] = set()
 
-        def choose(node: int, operator: Any, arguments: tuple[Any, ...]) -> Any:
-            nonlocal total, is_random, branches
+        def drawn_value(node: int, operator: Any, arguments: tuple[Any, ...], positions: Sequence[int]) -> Any:
+            nonlocal is_random, branches
             is_random = True
             value = simulate(self.model.trace, node, operator, arguments)
-            positions = self._positions(node, operator, len(start))
-            chosen.update(positions)
-            self._check_kind(operator, value, positions, discrete)
             if not positions and _finite(operator, arguments) is not None:
                 branches = True
-                return value
-            if not positions:
+            elif not positions:
                 kept.append((_space(operator), value))
-            total += self._density(node, operator, arguments, value)
             return value
 
-        values = self._spread(self.procedure(start, choose), start)
-        drawn = ProposalDraw(values, total, tuple(kept), frozenset(range(len(start))) - chosen, is_random)
+        values, total, computed = self._applied(start, discrete, drawn_value)
+        drawn = ProposalDraw(values, total, tuple(kept), computed, is_random)
         if not branches:
             return drawn
         return replace(drawn, log_density=self.log_density(start, values, drawn, discrete))
+
+    def _applied(
+        self, start: tuple[Any, ...], discrete: frozenset[int], value_of: ValueOf, is_sought: bool = False
+    ) -> tuple[tuple[Any, ...], float, frozenset[int]]:
+        """The procedure's values, the log density of its choices, each of which takes what `value_of` says, and the
+        positions of values that are no choices of its own. Where a run `is_sought`, one of density zero is a dead
+        end."""
+        total = 0.0
+        chosen: set[int] = set()
+
+        def choose(node: int, operator: Any, arguments: tuple[Any, ...]) -> Any:
+            nonlocal total
+            positions = self._positions(node, operator, len(start))
+            chosen.update(positions)
+            value = value_of(node, operator, arguments, positions)
+            self._check_kind(operator, value, positions, discrete)
+            term = density_of(self.model.trace, node, operator, arguments, value)
+            if is_sought and term == -math.inf:
+                raise _DeadEnd
+            total += term
+            return value
+
+        values = self._spread(self.procedure(start, choose), start)
+        return values, total, frozenset(range(len(start))) - chosen
 
     def log_density(
         self, start: tuple[Any, ...], target: tuple[Any, ...], like: ProposalDraw, discrete: frozenset[int]
@@ -261,35 +280,26 @@ class ProposalDensity:
     ) -> float:
         """Log density along one path of auxiliary choices. `tape` holds (support, index) of each; it grows."""
         kept = iter(like.kept)
-        total, at = 0.0, 0
-        chosen: set[int] = set()
+        at = 0
 
-        def choose(node: int, operator: Any, arguments: tuple[Any, ...]) -> Any:
-            nonlocal total, at
-            if positions := self._positions(node, operator, len(start)):
-                chosen.update(positions)
-                value = _part(target, positions)
-                self._check_kind(operator, value, positions, discrete)
-            elif (support := _finite(operator, arguments)) is not None:
+        def wanted(node: int, operator: Any, arguments: tuple[Any, ...], positions: Sequence[int]) -> Any:
+            nonlocal at
+            if positions:
+                return _part(target, positions)
+            if (support := _finite(operator, arguments)) is not None:
                 if at == len(tape):
                     tape.append([support, 0])
-                value = tape[at][0][tape[at][1]]
                 at += 1
-            else:
-                space, value = next(kept, (None, None))
-                if space is not _space(operator):
-                    raise _DeadEnd
-            term = self._density(node, operator, arguments, value)
-            if term == -math.inf:
+                return tape[at - 1][0][tape[at - 1][1]]
+            space, value = next(kept, (None, None))
+            if space is not _space(operator):
                 raise _DeadEnd
-            total += term
             return value
 
         try:
-            values = self._spread(self.procedure(start, choose), start)
+            values, total, computed = self._applied(start, discrete, wanted, is_sought=True)
         except _DeadEnd:
             return -math.inf
-        computed = frozenset(range(len(start))) - chosen
         complete = next(kept, None) is None and computed - discrete == like.computed - discrete
         return total if complete and all(equal(values[i], target[i]) for i in computed) else -math.inf
 
@@ -307,9 +317,6 @@ class ProposalDensity:
         if any((position in discrete) != is_discrete for position in positions):
             mine, theirs = ("discrete", "continuous") if is_discrete else ("continuous", "discrete")
             raise self.error(f"takes its value from {name_of(operator)}, which is {mine}, for a {theirs} choice")
-
-    def _density(self, node: int, operator: Any, arguments: tuple[Any, ...], value: Any) -> float:
-        return density_of(self.model.trace, node, operator, arguments, value)
 
     def _spread(self, result: Any, start: tuple[Any, ...]) -> tuple[Any, ...]:
         """The procedure's result as one value for each choice of the block, of the kinds that these have."""

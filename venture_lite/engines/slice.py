@@ -10,6 +10,10 @@ at the same points, whether the move goes there or back, and what is drawn at ea
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+import numpy as np
+
 from venture_lite.blocks.coordinates import Coordinate, dimensions
 from venture_lite.blocks.distributions import refuse_discrete
 from venture_lite.errors import ArgumentError
@@ -79,25 +83,33 @@ class Slice(BlockKernel):
         steps = int(self.most_steps * rng.random())
         left = self._step_out(left, -self.width, steps, at)
         right = self._step_out(right, self.width, self.most_steps - 1 - steps, at)
-        while True:
-            candidate = left + rng.random() * (right - left)
-            if candidates.lie_inside(candidate, at, moves=True):
-                return candidate != start
-            if candidate == start or not left < candidate < right:
-                # the interval has shrunk to the current state, but for rounding
-                return False
-            left, right = self._shrunk(left, right, candidate, start)
-
-    @staticmethod
-    def _shrunk(left: float, right: float, candidate: float, start: float) -> tuple[float, float]:
-        """The part of the interval on the current state's side of a point outside the slice."""
-        return (candidate, right) if candidate < start else (left, candidate)
+        return shrink(rng, left, right, start, lambda candidate: candidates.lie_inside(candidate, at, moves=True))
 
     def _step_out(self, end: float, step: float, most: int, at: Selection) -> float:
         while most > 0 and self._candidates.lie_inside(end, at, moves=False):
             end += step
             most -= 1
         return end
+
+
+def shrink(
+    rng: np.random.Generator, left: float, right: float, start: float, moves_to: Callable[[float], bool]
+) -> bool:
+    """Draw points of an interval about the current state until one is moved to; each before it, which lies outside the
+    slice, becomes the end on its side. Whether there was one."""
+    while True:
+        point = left + rng.random() * (right - left)
+        if not left < point < right or point == start:
+            # the interval has shrunk to the current state, but for rounding
+            return False
+        if moves_to(point):
+            return True
+        left, right = shrunk(left, right, point, start)
+
+
+def shrunk(left: float, right: float, point: float, start: float) -> tuple[float, float]:
+    """The part of the interval on the current state's side of a point outside the slice."""
+    return (point, right) if point < start else (left, point)
 
 
 class Candidates:

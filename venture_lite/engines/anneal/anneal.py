@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from venture_lite.engines.anneal.assignments import Assigning, Assignments
-from venture_lite.errors import ArgumentError, KernelError, NameUnknown, Span, nearest
+from venture_lite.errors import ArgumentError, KernelError, NameUnknown, nearest
 from venture_lite.inference.data import Data, Subsample
 from venture_lite.inference.given import ActionForm
 from venture_lite.inference.lambdas import InferenceLambda
@@ -38,24 +38,8 @@ Sizes = Callable[[int], Sequence[int]]
 """Number of data -> size of the subsample after each step."""
 
 
-@dataclass(frozen=True, slots=True)
-class DataSource:
-    """Where an annealing's data come from, and in which order of sizes they go in."""
-
-    # the data of the program's loops; None where nobody has any
-    data: Callable[[], Data] | None
-    # the place of the action
-    span: Span
-    sizes: Sizes
-
-    def gathered(self) -> tuple[Data, Sequence[int]]:
-        """The data, and the size of the subsample after each step."""
-        data = self.data() if self.data is not None else None
-        if data is None or not data.count:
-            raise KernelError(
-                "there are no data to anneal: no loop observes", self.span, "for n in 1...N: [observe ...]"
-            )
-        return data, self.sizes(data.count)
+Gathered = Callable[[], tuple[Data, Sequence[int]]]
+"""The data of the program's loops, and the size of the subsample after each step."""
 
 
 class Uninterrupted(KnownChoices):
@@ -68,10 +52,10 @@ class Uninterrupted(KnownChoices):
 class Annealing:
     """The runs of one `anneal` action."""
 
-    def __init__(self, selection: Selection, source: DataSource, kernels: Sequence[Part], tempers: bool) -> None:
+    def __init__(self, selection: Selection, gathered: Gathered, kernels: Sequence[Part], tempers: bool) -> None:
         self.model = model = selection.model
         self.scope = scope = selection.scope
-        self.source = source
+        self.gathered = gathered
         # whether the likelihood is annealed, with all data in, in place of the subsample
         self.tempers = tempers
         self.kernels = kernels
@@ -93,7 +77,7 @@ class Annealing:
         had at the start."""
         before, changed = self.assignments, self.changed
         try:
-            data, sizes = self.source.gathered()
+            data, sizes = self.gathered()
             with tally.task(len(sizes)):
                 for _ in range(times):
                     self._follow(data, sizes, tally.progress.advance)
@@ -214,24 +198,12 @@ class Annealing:
 # ------------------------------------------------------------------------------------------------------ schedules
 
 
-def _linear(count: int, churns: int) -> Sequence[int]:
-    return array("q", [1 + step // (churns + 1) for step in range(count * (churns + 1))])
-
-
-def _sequential(count: int, churns: int) -> Sequence[int]:
-    return array("q", [min(step + 1, count) for step in range(count * (churns + 1))])
-
-
-def _constant(count: int, churns: int) -> Sequence[int]:
-    return array("q", [count]) * (count * (churns + 1))
-
-
-SCHEDULES: dict[str, Callable[[int, int], Sequence[int]]] = {
-    "linear": _linear,
-    "sequential": _sequential,
-    "constant": _constant,
+SCHEDULES: dict[str, Callable[[int, int, int], int]] = {
+    "linear": lambda step, count, churns: 1 + step // (churns + 1),
+    "sequential": lambda step, count, churns: min(step + 1, count),
+    "constant": lambda step, count, churns: count,
 }
-"""Name -> sizes after each of the COUNT (T + 1) steps, from the number of data and T (section 2.4)."""
+"""Name -> size after one of the COUNT (T + 1) steps, the first being 0; from the number of data and T (section 2.4)."""
 
 
 def _schedule(program: InferenceProgram, given: ActionForm, churns: int) -> Sizes:
@@ -243,7 +215,8 @@ def _schedule(program: InferenceProgram, given: ActionForm, churns: int) -> Size
         raise
     name = value.name if isinstance(value, Symbol) else value
     if isinstance(name, str) and name in SCHEDULES:
-        return lambda count: SCHEDULES[name](count, churns)
+        size = SCHEDULES[name]
+        return lambda count: array("q", (size(step, count, churns) for step in range(count * (churns + 1))))
     if not isinstance(value, InferenceLambda):
         raise ArgumentError(f"SCHEDULE must be {', '.join(SCHEDULES)} or a procedure, got {show(value)}", item.span)
     procedure = ReplayedProcedure(program, item)
@@ -295,8 +268,16 @@ def _compile_anneal(program: InferenceProgram, given: ActionForm) -> Part:
         kernels = given.kernels()
     finally:
         program.annealing = False
+
+    def gathered() -> tuple[Data, Sequence[int]]:
+        data = program.data() if program.data is not None else None
+        if data is None or not data.count:
+            reason = "there are no data to anneal: no loop observes"
+            raise KernelError(reason, given.span, "for n in 1...N: [observe ...]")
+        return data, sizes(data.count)
+
     selection = Selection(program.model, given.scope, Selector("all"))
-    engine = Annealing(selection, DataSource(program.data, given.span, sizes), kernels, "energy" in given)
+    engine = Annealing(selection, gathered, kernels, "energy" in given)
     what = "the likelihood annealed" if engine.tempers else "a subsample of the data grown to all"
     kernel = program.kernel(given, f"{what}, assignments by gibbs", engine, selection, 1)
     return replace(kernel, parts=kernels)

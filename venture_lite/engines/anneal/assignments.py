@@ -72,7 +72,8 @@ class Assignments:
         """Make the trace agree with the assignments."""
         if self._deferred is not None:
             self._deferred.settle()
-            self._count()
+            self.assigning.deferred_rows += self._deferred.rows
+            self._deferred.rows = 0
 
     def abandon(self) -> None:
         """Make the trace consistent, with assignments of an earlier time."""
@@ -83,33 +84,20 @@ class Assignments:
         self.settle()
         self._deferred = None
 
-    def _count(self) -> None:
-        assert self._deferred is not None
-        self.assigning.deferred_rows += self._deferred.rows
-        self._deferred.rows = 0
-
     # --------------------------------------------------------------------------------------------- in the trace
 
     def _draw_all(self, datum: int) -> bool:
         """Draw a datum's choices in the scope: those of one block together, one block after another, on to the next by
         key that exists now."""
-        done: tuple[Any, ...] | None = None
-        changed, moved = False, True
-        blocks: list[tuple[tuple[Any, ...], Any, list[int]]] = []
-        while True:
-            if moved:
-                # only such a move can make others come or go
-                blocks = sorted(self._blocks(datum))
-            blocks = [block for block in blocks if done is None or block[0] > done]
-            if not blocks:
-                return changed
-            done, key, nodes = blocks[0]
-            gibbs, at = self.assigning.gibbs, self.assigning.at
-            at.key = key
+        gibbs, at = self.assigning.gibbs, self.assigning.at
+        changed, blocks = False, sorted(self._blocks(datum))
+        while blocks:
+            (done, at.key, nodes), *blocks = blocks
             changed = gibbs.step(nodes, at) or changed
-            moved = gibbs.restructured
-            if len(blocks) == 1 and not moved:
-                return changed
+            if gibbs.restructured:
+                # only such a move can make others come or go
+                blocks = [block for block in sorted(self._blocks(datum)) if block[0] > done]
+        return changed
 
     def _blocks(self, datum: int) -> Iterator[tuple[tuple[Any, ...], Any, list[int]]]:
         """(order, key, choices) of each block of the scope, as far as the datum has choices in it."""

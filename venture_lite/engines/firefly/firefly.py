@@ -15,9 +15,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -30,10 +30,8 @@ from venture_lite.engines.firefly.brightness import Brightness, chosen
 from venture_lite.engines.firefly.firefly_bounds import BoundedRows, bound_of, bright_probability, collapse
 from venture_lite.errors import VentureError
 from venture_lite.interpreter.ancestry import readers_come_and_go
-from venture_lite.interpreter.model import Model
-
-if TYPE_CHECKING:
-    from venture_lite.trace.trace import Trace
+from venture_lite.interpreter.model import FixedValue, Model
+from venture_lite.trace.kept import SetUp
 
 CHUNK = 32768
 """Rows evaluated in one call where all are."""
@@ -81,19 +79,11 @@ class FireflyPoint:
     slopes: list[np.ndarray]
 
 
-class GivenValues:
-    """A proposal of known values."""
-
-    counts = False
-
-    def __init__(self, values: dict[int, Any]) -> None:
-        self.values = values
-
-    def prepare(self, trace: Trace, principals: Iterable[int]) -> None:
-        """Nothing depends on the old state."""
+class GivenValues(FixedValue):
+    """A proposal of known values, by choice."""
 
     def propose(self, node: int, operator: Any, arguments: tuple[Any, ...], old: Any) -> tuple[Any, float]:
-        return self.values[node], 0.0
+        return self.value[node], 0.0
 
 
 class Firefly:
@@ -344,7 +334,8 @@ class Firefly:
         the value: rows and priors do not show it."""
         try:
             with self.model.transaction() as change:
-                self.sections.propose(GivenValues(dict(zip(self.block, self.linear.values(theta), strict=True))))
+                values = dict(zip(self.block, self.linear.values(theta), strict=True))
+                self.sections.propose(GivenValues(values, counts=False))
                 change.keep()
         except VentureError as error:
             if not self.sections.rejects(error):
@@ -363,10 +354,8 @@ class Firefly:
 
     def bytes_used(self) -> int:
         """Of what is kept by rows, and of features that are no view of the trace's columns."""
-        features = [rows.linear.features for rows in self.rows]
-        owned = sum(array.nbytes for array in features if array.base is None)
-        kept = sum(rows.bytes_used() for rows in self.rows)
-        return owned + kept + self._excess.nbytes + self.brightness.bytes_used() + self._collapsed.bending.bytes_used()
+        parts: list[SetUp] = [self.linear, *self.rows, self.brightness, self._collapsed.bending]
+        return self._excess.nbytes + sum(part.bytes_used() for part in parts)
 
     def _resample_implicitly(self, q: float) -> None:
         """Algorithm 2: every bright row is proposed to go dark, each dark one with probability q to brighten; accepted

@@ -17,6 +17,7 @@ from venture_lite.blocks.precondition import MOVED
 from venture_lite.blocks.sections import Sections
 from venture_lite.engines.firefly.firefly import Firefly, FireflyPoint, FireflySettings
 from venture_lite.engines.mh import scaled
+from venture_lite.engines.slice import shrink
 from venture_lite.errors import ArgumentError
 from venture_lite.inference.given import ActionForm
 from venture_lite.inference.program import Action, InferenceProgram
@@ -127,31 +128,26 @@ class SliceMove:
     target: float | None = None
 
     def __call__(self, density: BrightDensity, step: StepSize) -> bool:
-        rng, poll = density.rng, density.poll
+        rng = density.rng
         direction = rng.standard_normal(len(density.theta))
         direction /= np.linalg.norm(direction)
         start, level = density.theta, density.here().log_density - rng.standard_exponential()
+
+        def at(distance: float) -> Any:
+            """The point at a distance, if it lies in the slice."""
+            density.poll()
+            there = density.at(start + distance * direction)
+            return there if there.log_density > level else None
+
         left = -step.size * rng.random()
         right = left + step.size
-        while density.at(start + left * direction).log_density > level:
-            poll()
+        while at(left) is not None:
             left -= step.size
-        while density.at(start + right * direction).log_density > level:
-            poll()
+        while at(right) is not None:
             right += step.size
-        while True:
-            poll()
-            distance = left + rng.random() * (right - left)
-            if not left < distance < right or distance == 0.0:
-                # the interval has shrunk to the present value, but for rounding
-                return False
-            there = density.at(start + distance * direction)
-            if there.log_density > level and density.move(there):
-                return True
-            if distance < 0.0:
-                left = distance
-            else:
-                right = distance
+        return shrink(
+            rng, left, right, 0.0, lambda distance: (there := at(distance)) is not None and density.move(there)
+        )
 
 
 def _scaled(firefly: Firefly, noise: np.ndarray) -> np.ndarray:

@@ -76,9 +76,7 @@ class Read:
 
     def bytes_used(self) -> int:
         """Of what is kept by rows, and of features that are no view of the trace's columns."""
-        features = [] if self.linear is None else [kind.features for kind in self.linear.kinds]
-        owned = sum(array.nbytes for array in features if array.base is None)
-        return owned + (0 if self.expansion is None else self.expansion.bytes_used())
+        return sum(part.bytes_used() for part in (self.linear, self.expansion) if part is not None)
 
 
 class Subsampled(BlockKernel):

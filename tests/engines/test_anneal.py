@@ -27,7 +27,7 @@ from venture_lite.draws.draws import Draws
 from venture_lite.engines.anneal.anneal import Annealing
 from venture_lite.engines.anneal.assignments import Assignments
 from venture_lite.inference.data import Subsample
-from venture_lite.trace.statistics import Statistics
+from venture_lite.trace.runtime import Statistics
 
 CRP = """
 [assume crp (make_crp 1.5)]

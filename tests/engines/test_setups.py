@@ -16,7 +16,7 @@ from venture_lite.audit.invariants import check
 from venture_lite.engines.firefly.firefly import Firefly
 from venture_lite.engines.firefly.firefly_bounds import bright_probability
 from venture_lite.trace import kept as kept_module
-from venture_lite.trace.kept import Kept
+from venture_lite.trace.kept import SetUps
 
 FIREFLY = "(flymc w all auto 'map 0.05 'drift 0.2 5)"
 PROXY = "(subsampled_mh w all 50 0.1 'drift 0.2 'proxy 5)"
@@ -238,7 +238,7 @@ class Bytes:
 
 def test_the_oldest_goes_first() -> None:
     limit = 4 * kept_module.ANYWAY
-    kept = Kept(lambda: limit)
+    kept = SetUps(lambda: limit)
     for name, count in (("mode", 1000), ("a", limit // 2), ("b", limit // 4), ("c", limit // 8)):
         kept.keep(name, Bytes(count))
     assert kept.names() == ["mode", "a", "b", "c"]
@@ -252,7 +252,7 @@ def test_the_oldest_goes_first() -> None:
 
 
 def test_many_small_ones_go_too() -> None:
-    kept = Kept(lambda: 0)
+    kept = SetUps(lambda: 0)
     for k in range(100):
         kept.keep(k, Bytes(kept_module.SMALL))
     assert kept.bytes_used() <= kept_module.ANYWAY
@@ -272,7 +272,7 @@ def test_set_ups_of_a_session_stay_within_its_data(monkeypatch: pytest.MonkeyPat
 
 
 def test_what_is_kept_is_found_with_the_stamp_that_it_was_kept_with() -> None:
-    kept = Kept(lambda: 0)
+    kept = SetUps(lambda: 0)
     made = np.zeros(3)
     scale = SimpleNamespace(at=made, bytes_used=lambda: made.nbytes)
     kept.keep("scale", scale, stamp=0)
@@ -282,6 +282,6 @@ def test_what_is_kept_is_found_with_the_stamp_that_it_was_kept_with() -> None:
 
 
 def test_what_lasts_is_made_once_for_its_owner() -> None:
-    kept, made = Kept(lambda: 0), []
+    kept, made = SetUps(lambda: 0), []
     assert kept.lasting(made.append, 1) is kept.lasting(made.append, 2)
     assert made == [1]

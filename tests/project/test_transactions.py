@@ -11,8 +11,7 @@ BY_HAND = re.compile(r"journal\.mark\(|\.rollback\(|\.commit_transition\(|journa
 
 # The list may only get shorter.
 BY_HAND_WITH_A_REASON = {
-    "interpreter/model.py": "what a transaction is made of",
-    "interpreter/transaction.py": "the transaction itself",
+    "interpreter/model.py": "transactions, and what they are made of",
     "engines/pgibbs/particle_steps.py": "the marks of particles form a tree, not blocks inside blocks",
     "engines/pgibbs/particle_future.py": "looks ahead from one of these marks",
     "session/chains.py": "a directive that is held back is taken back later, by another directive",

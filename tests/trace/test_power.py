@@ -24,8 +24,8 @@ from venture_lite.interpreter.weights import Group
 from venture_lite.procedures import transforms
 from venture_lite.trace import journal, table
 from venture_lite.trace.bags import Bag
+from venture_lite.trace.runtime import Statistics
 from venture_lite.trace.scopes import DefaultScope, Scope
-from venture_lite.trace.statistics import Statistics
 from venture_lite.trace.users import UserLists
 
 BY_NAME = {case.name: case for case in CASES}

@@ -18,7 +18,7 @@ from venture_lite.audit.recompute import same
 from venture_lite.interpreter.ancestry import read_by_other_ways
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.readers import reader
-from venture_lite.interpreter.sources import Source, computed_from, depends_on, reached, source_nodes, source_value
+from venture_lite.interpreter.sources import ValueSource, computed_from, depends_on, reached, source_nodes, source_value
 from venture_lite.program.code import Kind
 from venture_lite.trace.borrowed import BorrowedColumn
 from venture_lite.trace.table import ROW_MASK
@@ -36,7 +36,7 @@ class Cells:
         return self.view[row]
 
 
-def really_read(trace: Trace, source: Source) -> set[int]:
+def really_read(trace: Trace, source: ValueSource) -> set[int]:
     """The stored cells that the generated reader of a source's references reads."""
     read: set[int] = set()
     columns = [

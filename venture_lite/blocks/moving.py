@@ -20,7 +20,7 @@ from venture_lite.interpreter.application import admitted
 from venture_lite.interpreter.explain import explain
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.runs import Run
-from venture_lite.interpreter.sources import Source, source_value
+from venture_lite.interpreter.sources import ValueSource, source_value
 from venture_lite.interpreter.weights import AtLimit, Group, Weight, log_density
 from venture_lite.procedures.columns import RowByRow
 from venture_lite.procedures.pullbacks import accumulated
@@ -221,7 +221,7 @@ class RowKind:
         code, _, slot, position = self.source
         row = one_of(self._at, index)
         try:
-            value = source_value(self.trace, Source(code, row, slot, position))
+            value = source_value(self.trace, ValueSource(code, row, slot, position))
         except VentureError:
             raise
         except Exception as cause:

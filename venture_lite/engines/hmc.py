@@ -22,9 +22,8 @@ from venture_lite.inference.given import ActionForm
 from venture_lite.inference.program import Action, InferenceProgram
 from venture_lite.inference.tree import Part
 from venture_lite.interpreter.kernel import BlockKernel, Course
-from venture_lite.interpreter.model import Model
+from venture_lite.interpreter.model import Model, Transaction
 from venture_lite.interpreter.selection import Selection
-from venture_lite.interpreter.transaction import Transaction
 from venture_lite.interpreter.weights import Weight
 from venture_lite.values import show
 

@@ -15,7 +15,7 @@ import numpy as np
 from venture_lite.errors import EvidenceError, VentureError
 from venture_lite.interpreter.ancestry import depends_on_choice
 from venture_lite.interpreter.application import within
-from venture_lite.interpreter.sources import Source, computed_from, named_node
+from venture_lite.interpreter.sources import ValueSource, computed_from, named_node
 from venture_lite.interpreter.weights import log_density
 from venture_lite.procedures.record import Random
 from venture_lite.program.code import Code, GlobalRef, Kind, SlotRef
@@ -117,7 +117,7 @@ def deterministic_evidence(trace: Trace, code: Code, slot: int, row: int) -> Ven
     return EvidenceError(DETERMINISTIC, hint=OBSERVE_A_CHOICE).at(*trace.place(code, slot, row))
 
 
-def _way_down(trace: Trace, code: Code, row: int) -> Iterator[tuple[int, Source | None]]:
+def _way_down(trace: Trace, code: Code, row: int) -> Iterator[tuple[int, ValueSource | None]]:
     """The nodes that evidence passes, from the result of a row to the choice that takes it, each with its source."""
     while True:
         node = named_node(trace, code, row)

@@ -19,10 +19,9 @@ from venture_lite.interpreter.readers import reader
 from venture_lite.interpreter.regenerate import Regenerator
 from venture_lite.interpreter.scaffold import Builder, going
 from venture_lite.interpreter.steps import STEPS, fill
-from venture_lite.interpreter.transaction import Transaction
 from venture_lite.interpreter.weights import KeptWeights, Weight, log_density
 from venture_lite.program.code import Code, Global, Kind
-from venture_lite.trace.kept import Kept
+from venture_lite.trace.kept import SetUps
 from venture_lite.trace.table import Table
 from venture_lite.trace.trace import Trace
 from venture_lite.values import freeze, show
@@ -69,6 +68,53 @@ class FixedValue:
         return self.value, 0.0
 
 
+class Transaction:
+    """`with model.transaction() as change:` changes of a trace that are kept together, or taken back together.
+
+    What a transaction changed stands from `keep` on; what was not kept when its block ends, whatever ends it, the
+    journal takes back, and every table, bag and statistic is as it was, bit for bit. A transaction inside another keeps
+    into the outer one; the outermost makes final what it keeps. Mutates the journal, and the number of transactions
+    that are open.
+    """
+
+    __slots__ = ("_mark", "_model")
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+        self._mark = len(model.trace.journal.entries)
+        model.transactions += 1
+
+    def __enter__(self) -> Transaction:
+        return self
+
+    def keep(self) -> None:
+        """What was changed until now stands."""
+        model = self._model
+        if model.transactions == 1:
+            model.commit_transition()
+        self._mark = len(model.trace.journal.entries)
+
+    def back(self) -> None:
+        """Take back what was changed since the block began or last kept, and whatever evaluation was in the middle
+        of."""
+        self._model.rollback(self._mark)
+
+    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
+        model = self._model
+        model.transactions -= 1
+        if kind is not None:
+            model.rollback(self._mark)
+            return
+        trace = model.trace
+        if len(trace.journal.entries) > self._mark:
+            if trace.constants.fresh:
+                # a proposal's constant families, which the next one would fill anew
+                trace.constants.keep_fresh()
+            trace.journal.rollback(self._mark)
+        if trace.constants.lost and not model.transactions:
+            model.fill_again()
+
+
 WAYS = ("compiled", "interpreted", "checked")
 """How kernels make transitions: by a fast way where there is one, never so, or both ways and compared."""
 
@@ -106,7 +152,7 @@ class Model:
         # the observation that made it so
         self.impossible_since: Span | None = None
         # what was made ready once, for engines and for fast ways
-        self.kept = Kept(self.trace.bytes_used)
+        self.kept = SetUps(self.trace.bytes_used)
 
     def poll(self) -> None:
         """A point at which an interruption can come: raises KeyboardInterrupt if one has."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from venture_lite.interpreter.sources import ALL, Source, computed_from, parents_first, parents_of
+from venture_lite.interpreter.sources import ALL, ValueSource, computed_from, parents_first, parents_of
 from venture_lite.program.code import Ref
 from venture_lite.trace.borrowed import BorrowedColumn
 from venture_lite.trace.nodes import node_at, row_of, site_of
@@ -30,7 +30,7 @@ class Run:
     # (N,)
     rows: np.ndarray
     # what the first row reads: its Code and its references are those of all rows
-    source: Source
+    source: ValueSource
     # the procedure that is applied to what is read; None where a value is handed on
     operator: Any
     # (N,) the rows that read: the rows themselves, the callers' of an argument, the family's of a result
@@ -60,7 +60,7 @@ def runs_of(trace: Trace, nodes: Iterable[int]) -> list[Run]:
 
 def runs_alike(trace: Trace, nodes: Iterable[int]) -> list[Run]:
     """Nodes that do not depend on one another as runs."""
-    found: dict[tuple[Any, ...], list[tuple[int, Source]]] = {}
+    found: dict[tuple[Any, ...], list[tuple[int, ValueSource]]] = {}
     for node in nodes:
         source = reads_of(trace, node)
         operator = operator_of(trace, node) if source.is_applied else None
@@ -75,10 +75,10 @@ def run_of(trace: Trace, node: int) -> Run:
     return run
 
 
-def reads_of(trace: Trace, node: int) -> Source:
+def reads_of(trace: Trace, node: int) -> ValueSource:
     """What gives a node its value; of a choice, what its distribution is applied to."""
     code, slot, row = trace.decode(node)
-    return computed_from(trace, node) or Source(code, row, slot, ALL)
+    return computed_from(trace, node) or ValueSource(code, row, slot, ALL)
 
 
 def operator_of(trace: Trace, node: int) -> Any:
@@ -88,7 +88,7 @@ def operator_of(trace: Trace, node: int) -> Any:
     return item.record if item.operator is None else trace.read(site_of(node), row)[0]
 
 
-def _run(alike: list[tuple[int, Source]], operator: Any) -> Run:
+def _run(alike: list[tuple[int, ValueSource]], operator: Any) -> Run:
     rows = np.array([row_of(node) for node, _ in alike])
     return Run(site_of(alike[0][0]), rows, alike[0][1], operator, np.array([source.row for _, source in alike]))
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from venture_lite.errors import KernelError
 from venture_lite.interpreter.constants import families_of_memo
-from venture_lite.interpreter.sources import Source, computed_from
+from venture_lite.interpreter.sources import ValueSource, computed_from
 from venture_lite.program.code import KEY, OPERATOR, RESULT, Code, Kind
 from venture_lite.trace.bags import Bag
 from venture_lite.trace.borrowed import BorrowedColumn
@@ -36,7 +36,7 @@ class UserGroup:
     family: int
     rows: Bag
 
-    def result(self, trace: Trace) -> Source:
+    def result(self, trace: Trace) -> ValueSource:
         """What all of them read: the family's result."""
         code = trace.program.site_code[self.site]
         source = computed_from(trace, (code.first_site + self.call) << 32 | int(self.rows.array()[0]))

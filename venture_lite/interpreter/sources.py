@@ -1,8 +1,8 @@
 """What a value is computed from: the one place where nodes are told apart for that.
 
 A node's value is given by references of some row: of its own row, where a procedure is applied to them; of the row of
-its family, whose result it is; of the caller's row, which passed an argument. A `Source` says which. Values, gradients,
-orders of renewal and what depends on what are walks over sources.
+its family, whose result it is; of the caller's row, which passed an argument. A `ValueSource` says which. Values,
+gradients, orders of renewal and what depends on what are walks over sources.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
 Found = TypeVar("Found", bound=Hashable)
 
 RESULT = -1
-"""In `Source.slot`: what is read is the row's result."""
+"""In `ValueSource.slot`: what is read is the row's result."""
 
 ALL = -1
-"""In `Source.position`: all that the slot is applied to."""
+"""In `ValueSource.position`: all that the slot is applied to."""
 
 
 class Circular(InternalError):
     """Nodes have no order in which each finds its parents done."""
 
 
-class Source(NamedTuple):
+class ValueSource(NamedTuple):
     """What one row reads: its result, one argument of a slot, or all of them."""
 
     code: Code
@@ -61,7 +61,7 @@ class Source(NamedTuple):
         return self.slot != RESULT and self.position == ALL
 
 
-def computed_from(trace: Trace, node: int) -> Source | None:
+def computed_from(trace: Trace, node: int) -> ValueSource | None:
     """What gives a node its value; None for a choice. An argument of a memoized family reads nothing: its key is
     the family's for life."""
     code, slot, row = trace.decode(node)
@@ -69,20 +69,20 @@ def computed_from(trace: Trace, node: int) -> Source | None:
     if kind is Kind.CALL or kind is Kind.IF:
         packed = trace.tables[code.index].edges[slot].view[row]
         if packed >= 0:
-            return Source(trace.program.codes[packed >> 32], packed & ROW_MASK, RESULT, ALL)
-        return None if trace.is_choice(code, slot, row) else Source(code, row, slot, ALL)
+            return ValueSource(trace.program.codes[packed >> 32], packed & ROW_MASK, RESULT, ALL)
+        return None if trace.is_choice(code, slot, row) else ValueSource(code, row, slot, ALL)
     if kind is Kind.ARGUMENT and not trace.is_memoized(code, row) and (users := trace.users.nodes(code, row)):
         caller, call, at = trace.decode(users[0])
-        return Source(caller, at, call, slot)
-    return None if kind is Kind.RANDOM else Source(code, row, slot, ALL)
+        return ValueSource(caller, at, call, slot)
+    return None if kind is Kind.RANDOM else ValueSource(code, row, slot, ALL)
 
 
-def source_nodes(trace: Trace, source: Source) -> list[int]:
+def source_nodes(trace: Trace, source: ValueSource) -> list[int]:
     """The stored nodes that a source reads."""
     return nodes_read(trace, source.code, source.row, source.refs)
 
 
-def source_value(trace: Trace, source: Source) -> Any:
+def source_value(trace: Trace, source: ValueSource) -> Any:
     """The value that a source gives, as the trace stands. Raises VentureError at the call that cannot be evaluated."""
     code, row, slot, position = source
     if slot == RESULT:
@@ -220,5 +220,5 @@ def depends_on(trace: Trace, node: int, keys_are_fixed: bool = True) -> list[int
     code, slot, row = trace.decode(node)
     if code.slots[slot].kind is Kind.ARGUMENT:
         calls = map(trace.decode, trace.users.nodes(code, row))
-        return [read for caller, call, at in calls for read in source_nodes(trace, Source(caller, at, call, slot))]
+        return [read for caller, call, at in calls for read in source_nodes(trace, ValueSource(caller, at, call, slot))]
     return nodes_read(trace, code, row, (code.slots[slot].operator,)) + source_nodes(trace, source)

@@ -26,7 +26,7 @@ class SetUp(Protocol):
         """Memory that goes when the set-up goes: what it shares with the trace aside."""
 
 
-class Kept:
+class SetUps:
     """What is kept with one trace, what was used last at the end. Set-ups together take no more bytes than the trace's
     tables; the oldest go first. The one of many rows that was used last stays, whatever it takes."""
 

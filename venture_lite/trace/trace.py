@@ -19,9 +19,8 @@ from venture_lite.program.compiler import Analyzer, StandardNames
 from venture_lite.trace.bindings import Bindings, Derived
 from venture_lite.trace.borrowed import BorrowedColumn, borrow
 from venture_lite.trace.journal import Journal
-from venture_lite.trace.runtime import Exchangeable
+from venture_lite.trace.runtime import Exchangeable, Statistics
 from venture_lite.trace.scopes import DefaultScope, Scope
-from venture_lite.trace.statistics import Statistics
 from venture_lite.trace.table import MAKER_EDGE, NONE, RANDOM_EDGE, ROW_MASK, Column, Table
 from venture_lite.trace.users import UserLists
 from venture_lite.values import key_of

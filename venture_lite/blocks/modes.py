@@ -38,13 +38,11 @@ def mode_of(linear: LinearBlock) -> tuple[Mode, bool]:
     """The kept mode, or one that is found now, and whether it was kept."""
     owner = linear.model.kept
     key = ("mode", *linear.block, linear.size)
-    kept: Mode | None = owner.find(key)
-    if kept is not None and is_current(kept, linear):
-        return kept, True
-    at, norm, evaluations = linear.mode()
-    made = Mode(at, norm, evaluations, owner.edition, digest_of(linear))
-    owner.keep(key, made)
-    return made, False
+
+    def found() -> Mode:
+        return Mode(*linear.mode(), owner.edition, digest_of(linear))
+
+    return owner.had(key, found, lambda kept: is_current(kept, linear))
 
 
 def is_current(mode: Mode, linear: LinearBlock) -> bool:

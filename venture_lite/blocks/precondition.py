@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
 
 import numpy as np
 
@@ -172,40 +172,33 @@ class Preconditioner:
 def scale_of(densities: Densities, density: BlockDensity, block: tuple[int, ...]) -> tuple[Scale, bool]:
     """The kept scale of a block, or one that is made now, and whether it was kept."""
     model = densities.model
-    kept = _kept(model, block, density.size)
-    if kept is not None:
-        return kept, True
-    linear = _linear(model, block)
-    if linear is None:
-        made = _found(densities, density, block)
-        model.kept.keep(_key(block, density.size), made, model.kept.edition)
-        return made, False
-    mode, was_kept = mode_of(linear)
-    densities.rows += (LOOKS + (0 if was_kept else mode.evaluations)) * density.rows
-    return scale_of_linear(linear)
+
+    def made() -> Scale:
+        linear = _linear(model, block)
+        if linear is None:
+            return _found(densities, density, block)
+        mode, was_kept = mode_of(linear)
+        densities.rows += (LOOKS + (0 if was_kept else mode.evaluations)) * density.rows
+        return _at_mode(linear)
+
+    return _kept_or(made, model, block, density.size)
 
 
 def scale_of_linear(linear: LinearBlock) -> tuple[Scale, bool]:
-    """The kept scale of a linear block, or one that is made at its mode, in LOOKS evaluations of all rows."""
-    model, block = linear.model, tuple(linear.block)
-    kept = _kept(model, block, linear.size)
-    if kept is not None:
-        return kept, True
+    """The same of a linear block; made at its mode, in LOOKS evaluations of all rows."""
+    return _kept_or(partial(_at_mode, linear), linear.model, linear.block, linear.size)
+
+
+def _kept_or(make: Callable[[], Scale], model: Model, block: Sequence[int], size: int) -> tuple[Scale, bool]:
+    return model.kept.had(("scale", *block, size), make, stamp=model.kept.edition)
+
+
+def _at_mode(linear: LinearBlock) -> Scale:
     mode, _ = mode_of(linear)
     made = Scale(mode.at, *linear.preconditioner(mode.at))
     if not made.describes(linear.log_density):
-        raise _not_normal(model, block)
-    model.kept.keep(_key(block, linear.size), made, model.kept.edition)
-    return made, False
-
-
-def _key(block: Sequence[int], size: int) -> tuple[Any, ...]:
-    return ("scale", *block, size)
-
-
-def _kept(model: Model, block: Sequence[int], size: int) -> Scale | None:
-    found: Scale | None = model.kept.find(_key(block, size), model.kept.edition)
-    return found
+        raise _not_normal(linear.model, linear.block)
+    return made
 
 
 def _linear(model: Model, block: tuple[int, ...]) -> LinearBlock | None:

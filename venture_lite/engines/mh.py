@@ -21,7 +21,6 @@ from venture_lite.interpreter.kernel import BlockKernel, Course, Metropolis, Mov
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.selection import Selection
 from venture_lite.kernels.compiled import kernel
-from venture_lite.language.syntax import Expression
 from venture_lite.procedures.record import Random
 from venture_lite.procedures.transforms import REAL, Elementwise
 from venture_lite.trace.trace import Trace
@@ -29,7 +28,6 @@ from venture_lite.values import freeze, show
 
 if TYPE_CHECKING:
     from venture_lite.blocks.precondition import Preconditioner
-    from venture_lite.engines.proposal import OwnProposal
 
 
 class Drift:
@@ -183,15 +181,6 @@ def drift(program: InferenceProgram, given: ActionForm) -> Drift:
     return PreconditionedDrift(rng, sigma, Preconditioner(densities, program.draws))
 
 
-def own_proposal(program: InferenceProgram, proposal: Expression) -> OwnProposal:
-    """The engine of `(mh SCOPE BLOCK PROPOSAL T)`."""
-    from venture_lite.engines.proposal import OwnProposal, ProposalDensity
-    from venture_lite.inference.replay import ReplayedProcedure
-
-    density = ProposalDensity(ReplayedProcedure(program, program.procedure(proposal, "PROPOSAL")))
-    return OwnProposal(density, program.warn)
-
-
 def _compile_mh(program: InferenceProgram, given: ActionForm) -> Part:
     model = program.model
     if "drift" in given:
@@ -199,8 +188,11 @@ def _compile_mh(program: InferenceProgram, given: ActionForm) -> Part:
         moves = kernel(model, Move(walk, Metropolis(model)))
         return given.kernel(f"a walk of sd {show(walk.sigma)}{scaled(given)}", Walk(model, walk, moves))
     if "PROPOSAL" in given:
-        engine = own_proposal(program, given["PROPOSAL"])
-        return given.kernel(f"proposals by {engine.density.text}", engine)
+        from venture_lite.engines.proposal import OwnProposal, ProposalDensity
+        from venture_lite.inference.replay import ReplayedProcedure
+
+        density = ProposalDensity(ReplayedProcedure(program, program.procedure(given["PROPOSAL"], "PROPOSAL")))
+        return given.kernel(f"proposals by {density.text}", OwnProposal(density, program.warn))
     return given.kernel("proposals from the prior", kernel(model, Move(Resimulation(model), Metropolis(model))))
 
 

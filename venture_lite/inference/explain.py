@@ -97,9 +97,7 @@ class Explanation:
         at = ", ".join(f"{name} = {value}" for name, value in self.passes)
         text = cut(" ".join(self.span.text.split()), TITLE_WIDTH)
         title = f"{self.span.place()}: {text}" + (f" ({at})" if at else "")
-        return "\n".join(
-            [title, *("  " * (part.depth + 1) + line for part in self.parts for line in part.lines())],
-        )
+        return "\n".join([title, *("  " * (part.depth + 1) + line for part in self.parts for line in part.lines())])
 
     def as_dict(self) -> dict[str, Any]:
         line, column = self.span.source.line_and_column(self.span.start)

@@ -42,8 +42,8 @@ def closed(
         case Form(items=(Name(name="lambda") as head, Form(items=taken) as variables, *body)):
             inner = _without(names, taken)
             return replace(item, items=(head, variables, *(closed(part, inner, parameter) for part in body)))
-        case Form(items=(Name(name="let" | "letrec") as head, Form(items=bindings) as bound, *body)):
-            return _closed_let(item, head, bound, bindings, tuple(body), names, parameter)
+        case Form(items=(Name(name="let" | "letrec"), Form(), *_)):
+            return _closed_let(item, names, parameter)
         case Form(items=(Name(name="scope_include" | "tag") as head, scope, *rest)):
             return replace(item, items=(head, scope, *(closed(part, names, parameter) for part in rest)))
         case Form(items=(Name(name=name) as head, *rest)) if name in SPECIAL_FORMS:
@@ -58,21 +58,14 @@ def _without(names: Mapping[str, Any], taken: tuple[Expression, ...]) -> dict[st
     return {name: value for name, value in names.items() if name not in hidden}
 
 
-def _closed_let(
-    form: Form,
-    head: Name,
-    bound: Form,
-    bindings: tuple[Expression, ...],
-    body: tuple[Expression, ...],
-    names: Mapping[str, Any],
-    parameter: Callable[[Parameter], Expression] | None,
-) -> Form:
+def _closed_let(form: Form, names: Mapping[str, Any], parameter: Callable[[Parameter], Expression] | None) -> Form:
     """`let` hides its names one after the other, `letrec` all of them at once."""
-    targets = tuple(part.items[0] for part in bindings if isinstance(part, Form) and part.items)
-    if head.name == "letrec":
-        names = _without(names, targets)
+    head, bound, *body = form.items
+    assert isinstance(bound, Form)
+    if isinstance(head, Name) and head.name == "letrec":
+        names = _without(names, tuple(part.items[0] for part in bound.items if isinstance(part, Form) and part.items))
     visited: list[Expression] = []
-    for binding in bindings:
+    for binding in bound.items:
         match binding:
             case Form(items=(Name() as target, value)):
                 visited.append(replace(binding, items=(target, closed(value, names, parameter))))

@@ -10,7 +10,7 @@ from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from venture_lite.draws.draws import DrawsBuilder, KernelStatistics
+from venture_lite.draws.draws import DrawsBuilder
 from venture_lite.errors import ArgumentError, NameUnknown, nearest, warn
 from venture_lite.inference.actions import ACTIONS
 from venture_lite.inference.data import Data
@@ -117,9 +117,6 @@ class InferenceProgram:
             self.compile(expression).run()
             return None
         return self.value(expression)
-
-    def statistics(self) -> list[KernelStatistics]:
-        return [tally.statistics() for tally in self.tallies]
 
     # ------------------------------------------------------------------------------------------- expressions
 

@@ -72,16 +72,14 @@ def _clock_text(seconds: float) -> str:
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
+@dataclass(slots=True)
 class _Task:
     """A task under way; `done` changes."""
 
-    __slots__ = ("done", "label", "started", "total")
-
-    def __init__(self, label: str, total: int | None, started: float) -> None:
-        self.label = label
-        self.total = total
-        self.started = started
-        self.done = 0
+    label: str
+    total: int | None
+    started: float
+    done: int = 0
 
 
 class Tracker:

@@ -8,6 +8,7 @@ that is, and that body's result in turn is its caller's, up to the procedure its
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 from venture_lite.errors import InternalError
@@ -53,8 +54,10 @@ class ReplayedProcedure:
             for argument in lifted.arguments
             if isinstance(argument, Parameter)
         )
-        self._codes: dict[int, Code] = {}
-        self._positions: dict[Code, dict[int, tuple[int, ...]]] = {}
+        # by number of values
+        self._code = cache(self._code_of)
+        # what of a body's result its slots are
+        self._result_of = cache(_results)
         # how many values it takes, where the text says so
         self.count: int | None = None
         match self._expression:
@@ -63,20 +66,17 @@ class ReplayedProcedure:
                 # what is wrong with the text is said before anything moves
                 self._code(self.count)
 
-    def _code(self, count: int) -> Code:
+    def _code_of(self, count: int) -> Code:
         """The Code of the procedure's call with `count` values; one for all programs that hold this very text."""
-        found = self._codes.get(count)
+        first, analyzer = len(self._fixed), self.model.trace.analyzer
+        values = (Name(f"{ARGUMENT_PREFIX}{first + i}", self.span) for i in range(count))
+        call = Form((self._expression, *values), self.span)
+        key = ("procedure", shape(call), self.span, analyzer.meaning(call))
+        found = self.model.codes.get(key)
         if found is None:
-            first, analyzer = len(self._fixed), self.model.trace.analyzer
-            values = (Name(f"{ARGUMENT_PREFIX}{first + i}", self.span) for i in range(count))
-            call = Form((self._expression, *values), self.span)
-            key = ("procedure", shape(call), self.span, analyzer.meaning(call))
-            found = self.model.codes.get(key)
-            if found is None:
-                found = analyzer.directive("procedure", call, first + count, stored_result=False)
-                self.model.codes[key] = found
-                self.model.trace.grow_with_program()
-            self._codes[count] = found
+            found = analyzer.directive("procedure", call, first + count, stored_result=False)
+            self.model.codes[key] = found
+            self.model.trace.grow_with_program()
         return found
 
     def __call__(self, values: tuple[Any, ...], choose: Choose) -> Any:
@@ -110,13 +110,6 @@ class ReplayedProcedure:
             else:
                 packed = trace.tables[code.index].user.view[row]
                 code, slot, row = trace.decode(packed)
-
-    def _result_of(self, code: Code) -> dict[int, tuple[int, ...]]:
-        """What of a body's result its slots are."""
-        found = self._positions.get(code)
-        if found is None:
-            found = self._positions[code] = _results(code)
-        return found
 
 
 def _results(code: Code) -> dict[int, tuple[int, ...]]:

@@ -210,7 +210,7 @@ def _read_by(model: Model, given: Given, expression: Expression) -> Sources:
 
 def _finished(program: InferenceProgram, looked_at: bool = True) -> Draws:
     """The draws of one chain; merging numbers it among the others."""
-    program.draws.statistics = program.statistics()
+    program.draws.statistics = [tally.statistics() for tally in program.tallies]
     if looked_at:
         program.draws.could_move = program.could_move()
     return program.draws.finish()

@@ -14,6 +14,7 @@ from typing import Any, Protocol, TypeVar
 
 Owner = TypeVar("Owner")
 Made = TypeVar("Made")
+Ready = TypeVar("Ready", bound="SetUp")
 
 ANYWAY = 1 << 20
 """Bytes that set-ups may take where the data take less."""
@@ -50,6 +51,21 @@ class SetUps:
         self._kept.pop(key, None)
         self._kept[key] = stamp, made
         self.trim()
+
+    def had(
+        self,
+        key: Hashable,
+        make: Callable[[], Ready],
+        is_good: Callable[[Ready], bool] = lambda made: True,
+        stamp: Hashable = None,
+    ) -> tuple[Ready, bool]:
+        """The set-up of this key, or one that is made and kept now where there is no good one; whether it was kept."""
+        found = self.find(key, stamp)
+        if found is not None and is_good(found):
+            return found, True
+        made = make()
+        self.keep(key, made, stamp)
+        return made, False
 
     def lasting(self, kind: Callable[[Owner], Made], owner: Owner) -> Made:
         """The one thing of a kind, made from its owner where it is asked for first; it stays as long as the trace."""

@@ -75,11 +75,9 @@ class BoundedRows:
     def _refuse(self, positions: np.ndarray, eta: np.ndarray, log_density: np.ndarray, gap: np.ndarray) -> None:
         worst = int(np.argmax(~(gap >= -TOLERANCE * (1.0 + np.abs(log_density)))))
         position, trace, group = int(positions[worst]), self.sections.group.trace, self.sections.group
-        row = int(self.sections.rows(np.array([position]))[0])
-        code = trace.program.site_code[group.site]
-        slot = trace.program.site_slot[group.site]
-        value, log_bound = show(trace.value(node_at(group.site, row))), log_density[worst] - gap[worst]
-        place = f"row {position} (the first is 0), whose value is {value}"
+        node = node_at(group.site, int(self.sections.rows(np.array([position]))[0]))
+        log_bound = log_density[worst] - gap[worst]
+        place = f"row {position} (the first is 0), whose value is {show(trace.value(node))}"
         if np.isfinite(log_density[worst]) and np.isfinite(log_bound):
             assert self.bound is not None
             reason = (
@@ -88,7 +86,7 @@ class BoundedRows:
             )
         else:
             reason = f"{group.record.name} has no positive density at {place}"
-        raise KernelError(reason, code.slots[slot].span, None, trace.call_chain(code, slot, row))
+        raise KernelError(reason).at(*trace.place(*trace.decode(node)))
 
 
 def _plain(eta: Any) -> Any:

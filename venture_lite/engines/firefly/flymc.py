@@ -162,16 +162,12 @@ def _pulled(firefly: Firefly, gradient: np.ndarray) -> np.ndarray:
 def _decided(firefly: Firefly, step: StepSize, u: float, there: FireflyPoint, change: float) -> bool:
     """Move by the change of the log density; whether it moved. The trace is asked last, where u lets the point pass: a
     point that it rejects has density zero."""
-    probability = _probability(change)
+    # a change that is no number is never accepted
+    probability = math.exp(min(change, 0.0)) if change == change else 0.0
     passes = u < probability
     moved = passes and firefly.move(there)
     step.learn(probability if moved or not passes else 0.0)
     return moved
-
-
-def _probability(change: float) -> float:
-    """Of accepting a change of the log density; 0 for one that is no number."""
-    return 1.0 if change >= 0.0 else math.exp(change) if change == change else 0.0
 
 
 MOVES: dict[str, tuple[type[Walk] | type[Langevin] | type[SliceMove], str, str]] = {
@@ -231,16 +227,16 @@ class FireflyMonteCarlo(BlockKernel):
         return ("firefly", *block, *self.settings.made_from)
 
     def _kept_or_made(self, block: tuple[int, ...]) -> Firefly:
-        kept: Firefly | None = self.model.kept.find(self._key(block))
-        if kept is not None and kept.follows(self.program.warn):
-            self._counts["set-ups kept"] += 1
-            return kept
-        made = Firefly(self.model, block, self.settings, self.program.warn)
-        self.model.kept.keep(self._key(block), made)
-        self._counts["set-ups made"] += 1
-        if made.is_scale_new:
+        warn = self.program.warn
+        found, was_kept = self.model.kept.had(
+            self._key(block),
+            lambda: Firefly(self.model, block, self.settings, warn),
+            lambda kept: kept.follows(warn),
+        )
+        self._counts["set-ups kept" if was_kept else "set-ups made"] += 1
+        if not was_kept and found.is_scale_new:
             self._new.add(block)
-        return made
+        return found
 
     def refuse(self, nodes: list[int]) -> None:
         self.prepare(nodes)

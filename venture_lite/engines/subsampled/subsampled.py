@@ -349,10 +349,6 @@ def _engine(program: InferenceProgram, given: ActionForm, always_audited: bool) 
     return engine, given.kernel(f"proposals from the prior, {decided}", engine)
 
 
-def _compile_subsampled_mh(program: InferenceProgram, given: ActionForm) -> Part:
-    return _engine(program, given, always_audited=False)[1]
-
-
 def _compile_report(program: InferenceProgram, given: ActionForm) -> Part:
     engine, kernel = _engine(program, given, always_audited=True)
 
@@ -371,7 +367,7 @@ SUBSAMPLED_MH = Action(
     "T transitions as mh makes them, each decided from as many minibatches of NBATCH rows as a sequential test needs "
     "to be wrong with probability about EPS; with 'proxy on what second-order expansions at the mode leave over, with "
     "'bernstein by a rule for terms of any distribution; with 'audit the exact decision is made too, on a fraction F.",
-    _compile_subsampled_mh,
+    lambda program, given: _engine(program, given, always_audited=False)[1],
 )  # fmt: skip
 SUBSAMPLED_MH_REPORT = Action(
     "subsampled_mh_report", (f"(subsampled_mh_report {_WRITTEN}",),

@@ -243,8 +243,8 @@ def test_plain_and_array_algebra_agree() -> None:
         small, large = plain.empty(), arrays.empty()
         points = rng.normal(size=(6, size))
         for point in points:
-            small, large = plain.add(small, plain.point(point)), arrays.add(large, arrays.point(point))
-        small, large = plain.remove(small, plain.point(points[2])), arrays.remove(large, points[2])
+            small, large = plain.moved(small, plain.point(point), 1), arrays.moved(large, arrays.point(point), 1)
+        small, large = plain.moved(small, plain.point(points[2]), -1), arrays.moved(large, points[2], -1)
         assert np.allclose(small.mean, large.mean, 1e-12)
         assert np.allclose(small.scatter, plain.matrix(large.scatter), 1e-11)
         base, mean = np.eye(size), rng.normal(size=size)

@@ -12,14 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from venture_lite.procedures.columns import RowByRow
+from venture_lite.procedures.columns import Flags, RowByRow
 from venture_lite.procedures.distributions.factors import Factor, cholesky_of
 from venture_lite.procedures.domains import POSITIVE_DEFINITE
 from venture_lite.procedures.record import Gradient
 from venture_lite.procedures.straight_line import digamma
 from venture_lite.values import equal
 
-Flags = tuple[bool, ...]
 Derivatives = tuple[Any, ...]
 
 LOG_TWO = math.log(2.0)
@@ -48,7 +47,7 @@ def _zeros(x: Any) -> Any:
         return 0.0
 
 
-def _of_columns(rows: Callable[..., Derivatives], exists: tuple[bool, ...], dimensions: tuple[int, ...]) -> Gradient:
+def _of_columns(rows: Callable[..., Derivatives], exists: Flags, dimensions: tuple[int, ...]) -> Gradient:
     """From a function of arrays, one row or many, to the derivatives row by row, all cheap enough to give unasked.
 
     A call whose arrays are not what they must be has density 0, and derivatives 0.

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from venture_lite.procedures.columns import RowByRow
+from venture_lite.procedures.columns import Flags, RowByRow
 from venture_lite.procedures.pullbacks import Cotangents, gathered
 from venture_lite.procedures.record import Pullback
 
@@ -19,9 +19,7 @@ from venture_lite.procedures.record import Pullback
 def single(pullback: Callable[..., Cotangents]) -> Pullback:
     """From a pullback of single calls, `(cotangent, result, *arguments)`, whose answers cost little to give unasked."""
 
-    def checked(
-        lifted: tuple[bool, ...], wanted: tuple[bool, ...], cotangent: Any, result: Any, *arguments: Any
-    ) -> Cotangents:
+    def checked(lifted: Flags, wanted: Flags, cotangent: Any, result: Any, *arguments: Any) -> Cotangents:
         if any(lifted):
             raise RowByRow
         given = pullback(cotangent, result, *arguments)
@@ -34,9 +32,7 @@ def _array(items: Any) -> Any:
     return items if hasattr(items, "dtype") else np.asarray(items, dtype=np.float64)
 
 
-def dot(
-    lifted: tuple[bool, ...], wanted: tuple[bool, ...], cotangent: Any, result: Any, left: Any, right: Any
-) -> Cotangents:
+def dot(lifted: Flags, wanted: Flags, cotangent: Any, result: Any, left: Any, right: Any) -> Cotangents:
     """Of inner products row by row, and of products of vectors and matrices."""
     left, right = _array(left), _array(right)
     if any(lifted):
@@ -61,9 +57,7 @@ def _factor(lifted: bool, other_lifted: bool, cotangent: Any, other: Any) -> Any
     return cotangent @ other if other_lifted else cotangent.sum() * other
 
 
-def _matrix_and_rows(
-    lifted: tuple[bool, ...], wanted: tuple[bool, ...], cotangent: Any, left: Any, right: Any
-) -> Cotangents:
+def _matrix_and_rows(lifted: Flags, wanted: Flags, cotangent: Any, left: Any, right: Any) -> Cotangents:
     """One matrix (K, D) times a vector of each row (rows, D), or these times one matrix (D, K); `cotangent` is
     (rows, K)."""
     if left.ndim != 2 or right.ndim != 2 or lifted[0] == lifted[1]:
@@ -80,15 +74,11 @@ def _left_factor(cotangent: Any, left: Any, right: Any) -> Any:
     return np.outer(cotangent, right) if right.ndim == 1 else cotangent @ right.T
 
 
-def linear_logistic(
-    lifted: tuple[bool, ...], wanted: tuple[bool, ...], cotangent: Any, result: Any, weights: Any, inputs: Any
-) -> Cotangents:
+def linear_logistic(lifted: Flags, wanted: Flags, cotangent: Any, result: Any, weights: Any, inputs: Any) -> Cotangents:
     return dot(lifted, wanted, cotangent * (result * (1.0 - result)), result, weights, inputs)
 
 
-def vector(
-    lifted: tuple[bool, ...], wanted: tuple[bool, ...], cotangent: Any, result: Any, *entries: Any
-) -> Cotangents:
+def vector(lifted: Flags, wanted: Flags, cotangent: Any, result: Any, *entries: Any) -> Cotangents:
     shares = _array(cotangent)
     return tuple(
         gathered(shares[..., i][()], lifted, i, entry) if wanted[i] else None for i, entry in enumerate(entries)
@@ -117,9 +107,7 @@ def _product(cotangent: Any, result: Any, items: Any) -> Cotangents:
     return ((cotangent * others).reshape(entries.shape),)
 
 
-def lookup(
-    lifted: tuple[bool, ...], wanted: tuple[bool, ...], cotangent: Any, result: Any, collection: Any, index: Any
-) -> Cotangents:
+def lookup(lifted: Flags, wanted: Flags, cotangent: Any, result: Any, collection: Any, index: Any) -> Cotangents:
     """To the entry that was taken; rows that took the same entry add up."""
     if not wanted[0]:
         return (None, None)

@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any
 
 from venture_lite.errors import ArgumentError, Span
+from venture_lite.procedures.columns import Flags
 from venture_lite.procedures.domains import Domain
 from venture_lite.procedures.record import REQUIRED, Argument, Deterministic, Maker, Procedure, Random
 from venture_lite.values import show
@@ -145,7 +146,7 @@ def record_valid(record: Procedure) -> Callable[..., bool]:
     return valid
 
 
-def columns_valid(record: Procedure, lifted: tuple[bool, ...], args: tuple[Any, ...]) -> bool:
+def columns_valid(record: Procedure, lifted: Flags, args: tuple[Any, ...]) -> bool:
     """Whether every row of a call is allowed; `lifted` and `args` speak of the arguments only, not of a drawn value."""
     arguments, rest = record.arguments, rest_of(record)
     for position, (up, value) in enumerate(zip(lifted, args, strict=True)):

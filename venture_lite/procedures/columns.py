@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from venture_lite.procedures.record import Columns
 
 
+Flags = tuple[bool, ...]
+"""A truth value for each argument: whether it is lifted, whether its derivative exists or is wanted."""
+
 SAFE_INTEGER = 2**31
 """Sums and products of two integers below this stay within 64 bits."""
 
@@ -38,7 +41,7 @@ def numeric(argument: Any, lifted: bool) -> Any:
     return argument
 
 
-def aligned(lifted: tuple[bool, ...], arguments: tuple[Any, ...]) -> list[Any]:
+def aligned(lifted: Flags, arguments: tuple[Any, ...]) -> list[Any]:
     """The arguments of an elementwise operation, shaped so that NumPy's broadcasting pairs rows with rows.
 
     In one row each argument must be a single number, or have the shape that all others that are not numbers have.
@@ -59,7 +62,7 @@ def aligned(lifted: tuple[bool, ...], arguments: tuple[Any, ...]) -> list[Any]:
 def elementwise(operation: Callable[..., Any]) -> Columns:
     """Columns form of an elementwise operation on floats; a result with NaN goes back row by row, to be located."""
 
-    def columns(lifted: tuple[bool, ...], *arguments: Any) -> np.ndarray:
+    def columns(lifted: Flags, *arguments: Any) -> np.ndarray:
         with np.errstate(all="ignore"):
             result: np.ndarray = operation(*aligned(lifted, arguments))
         if result.dtype.kind == "f" and np.isnan(result).any():
@@ -72,7 +75,7 @@ def elementwise(operation: Callable[..., Any]) -> Columns:
 def folded(operation: Callable[[Any, Any], Any]) -> Columns:
     """Columns form of a sum or product of two or more arguments that keeps integers exact."""
 
-    def columns(lifted: tuple[bool, ...], *arguments: Any) -> np.ndarray:
+    def columns(lifted: Flags, *arguments: Any) -> np.ndarray:
         if len(arguments) < 2:
             raise RowByRow
         numbers = aligned(lifted, arguments)

@@ -7,16 +7,15 @@ checked before.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from venture_lite.procedures.bounds import Maximisers, bound_at, certain
-from venture_lite.procedures.columns import RowByRow, numeric
+from venture_lite.procedures.columns import Flags, RowByRow, numeric
 from venture_lite.procedures.derivatives import gradient_of
 from venture_lite.procedures.numeric import on_columns
-from venture_lite.procedures.predictor import LinearPredictor
 from venture_lite.procedures.record import Argument, Columns, Gradient, Random
 from venture_lite.procedures.simulation import column_draws
 from venture_lite.procedures.transforms import Transform
@@ -50,7 +49,7 @@ def column_density(density: Callable[..., float]) -> Columns:
     """The same density over columns of numbers."""
     bound = on_columns(density)
 
-    def columns(lifted: tuple[bool, ...], *arguments: Any) -> np.ndarray:
+    def columns(lifted: Flags, *arguments: Any) -> np.ndarray:
         numbers = [numeric(argument, up) for argument, up in zip(arguments, lifted, strict=True)]
         if any(isinstance(number, np.ndarray) and number.ndim != 1 for number in numbers):
             raise RowByRow
@@ -72,20 +71,14 @@ def random(
     density: Callable[..., float],
     *,
     columns: Columns | None = None,
-    support: Callable[..., Sequence[Any]] | None = None,
     transform: Transform | None = None,
-    source: str = "",
-    logit_form: Random | None = None,
-    total: Callable[..., float] | None = None,
     gradient: Gradient | None = None,
-    predictor: LinearPredictor | None = None,
     most_likely: Maximisers | None = None,
+    **others: Any,
 ) -> Random:
     """A record whose density and simulator are bound both ways, and the density differentiated; `columns` and
     `gradient` replace what is derived from it. `most_likely` gives the upper bound of a density; values without a
-    transform have probabilities."""
-    if columns is None:
-        columns = column_density(density)
+    transform have probabilities. `others` are fields of the record that stay as they are given."""
     exists = (transform is not None, *(not argument.domain.discrete for argument in arguments))
     if gradient is None and any(exists):
         gradient = gradient_of(density, exists)
@@ -97,15 +90,11 @@ def random(
         summary,
         simulate,
         scalar,
-        columns,
-        support,
-        transform,
-        source,
-        logit_form,
-        total,
-        gradient,
-        predictor,
-        certain if transform is None else bound,
-        density,
-        column_draws(simulate),
+        columns or column_density(density),
+        transform=transform,
+        gradient=gradient,
+        log_bound=certain if transform is None else bound,
+        definition=density,
+        simulate_columns=column_draws(simulate),
+        **others,
     )

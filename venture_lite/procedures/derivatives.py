@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from venture_lite.procedures.columns import RowByRow
+from venture_lite.procedures.columns import Flags, RowByRow
 from venture_lite.procedures.columns import numeric as numeric_column
 from venture_lite.procedures.numeric import cos, divide, log, log1p, sin, where
 from venture_lite.procedures.record import Gradient
@@ -75,7 +75,7 @@ SLOPES: dict[str, tuple[Callable[..., Any], ...]] = {
 """The derivatives of each smooth function of the numeric namespace by its arguments, functions of its value and these;
 written over that namespace, as the densities are."""
 
-STEPS = ("floor", "isfinite", "is_integral")
+STEPS = ("floor", "is_integral")
 """Functions that do not change but where they jump."""
 
 CONDITIONS = ("<", "<=", ">", ">=", "==", "!=", "&", "|")
@@ -90,7 +90,7 @@ CHOICES: dict[str, Callable[..., Any]] = {
 _where = recorded("where")
 
 
-def _partials(result: Any, asked: tuple[bool, ...]) -> Partials:
+def _partials(result: Any, asked: Flags) -> Partials:
     """The derivatives of a recorded result."""
     found: dict[int, Partials] = {}
 
@@ -140,7 +140,7 @@ def _share(node: Node, position: int, partial: Any) -> Any:
 
 
 @functools.cache
-def slopes_of(density: Callable[..., Any], asked: tuple[bool, ...], columns: bool) -> Callable[..., tuple[Any, ...]]:
+def slopes_of(density: Callable[..., Any], asked: Flags, columns: bool) -> Callable[..., tuple[Any, ...]]:
     """`(*inputs) -> (log density, one derivative for each input asked for)`, over columns or of single numbers."""
     recording = Recording()
     result = recordable(density)(*map(recording.input, range(len(asked))))
@@ -149,13 +149,13 @@ def slopes_of(density: Callable[..., Any], asked: tuple[bool, ...], columns: boo
     return compiled([result, *wanted], len(asked), columns)
 
 
-def gradient_of(density: Callable[..., float], exists: tuple[bool, ...]) -> Gradient:
+def gradient_of(density: Callable[..., float], exists: Flags) -> Gradient:
     """The gradient of a density of single numbers that is written over the numeric namespace."""
 
-    def asked_of(wanted: tuple[bool, ...]) -> tuple[bool, ...]:
+    def asked_of(wanted: Flags) -> Flags:
         return tuple(map(operator.and_, wanted, exists))
 
-    def evaluate(lifted: tuple[bool, ...], wanted: tuple[bool, ...], *inputs: Any) -> tuple[Any, ...]:
+    def evaluate(lifted: Flags, wanted: Flags, *inputs: Any) -> tuple[Any, ...]:
         asked = asked_of(wanted)
         if True in lifted:
             partials = of_columns(lifted, wanted, *inputs)[1:]
@@ -164,7 +164,7 @@ def gradient_of(density: Callable[..., float], exists: tuple[bool, ...]) -> Grad
         following = iter(partials)
         return tuple([next(following) if ask else None for ask in asked])
 
-    def of_columns(lifted: tuple[bool, ...], wanted: tuple[bool, ...], *inputs: Any) -> list[Any]:
+    def of_columns(lifted: Flags, wanted: Flags, *inputs: Any) -> list[Any]:
         asked = asked_of(wanted)
         return _of_columns(slopes_of(density, asked, True), lifted, asked, inputs)
 
@@ -180,9 +180,7 @@ def _of_numbers(function: Callable[..., Any], inputs: tuple[Any, ...], count: in
     return [float(partial) for partial in partials] if log_density > -math.inf else [0.0] * count
 
 
-def _of_columns(
-    function: Callable[..., Any], lifted: tuple[bool, ...], asked: tuple[bool, ...], inputs: tuple[Any, ...]
-) -> list[Any]:
+def _of_columns(function: Callable[..., Any], lifted: Flags, asked: Flags, inputs: tuple[Any, ...]) -> list[Any]:
     numbers = [numeric_column(x, up) for x, up in zip(inputs, lifted, strict=True)]
     if any(isinstance(number, np.ndarray) and number.ndim != 1 for number in numbers):
         raise RowByRow

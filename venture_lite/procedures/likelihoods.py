@@ -22,7 +22,7 @@ import numpy as np
 
 from venture_lite.procedures import numeric
 from venture_lite.procedures.array_gradients import indicators, shared, softmax
-from venture_lite.procedures.columns import RowByRow
+from venture_lite.procedures.columns import Flags, RowByRow
 from venture_lite.procedures.columns import numeric as numeric_column
 from venture_lite.procedures.domains import BOOLEAN_LIKE
 from venture_lite.procedures.numeric import on_columns
@@ -131,9 +131,7 @@ def neg_binomial_counts(value: Any, r: Any, _: Any) -> tuple[Any, Any]:
     return r, value
 
 
-def bernoulli_logit_gradient(
-    lifted: tuple[bool, ...], wanted: tuple[bool, ...], value: Any, logit: Any
-) -> tuple[Any, ...]:
+def bernoulli_logit_gradient(lifted: Flags, wanted: Flags, value: Any, logit: Any) -> tuple[Any, ...]:
     """value - logistic(logit): the hottest loop of the gradients of logistic regressions."""
     if not wanted[1]:
         return (None, None)

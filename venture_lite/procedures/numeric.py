@@ -120,10 +120,6 @@ def where(condition: bool, then: float, otherwise: float) -> float:
     return then if condition else otherwise
 
 
-def absolute(x: float) -> float:
-    return abs(x)
-
-
 def maximum(x: float, y: float) -> float:
     return x if x >= y else y
 
@@ -132,32 +128,20 @@ def minimum(x: float, y: float) -> float:
     return x if x <= y else y
 
 
-def isfinite(x: float) -> bool:
-    return math.isfinite(x)
-
-
 def clip(x: float, lo: float, hi: float) -> float:
     """The number between lo and hi that is nearest to x."""
     return min(max(x, lo), hi)
 
 
-def nextafter(x: float, towards: float) -> float:
-    return math.nextafter(x, towards)
+absolute = abs
+nextafter = math.nextafter
+arctan2 = math.atan2
 
+remainder = math.remainder
+"""What is left of x when the nearest multiple of y is taken away."""
 
-def remainder(x: float, y: float) -> float:
-    """What is left of x when the nearest multiple of y is taken away."""
-    return math.remainder(x, y)
-
-
-def arctan2(y: float, x: float) -> float:
-    return math.atan2(y, x)
-
-
-def whole(x: Any) -> int:
-    """A whole number as an integer."""
-    return int(x)
-
+whole = int
+"""A whole number as an integer."""
 
 MOST_RATE = 1e15
 """Of a rate much above this NumPy's generators draw no count."""
@@ -442,7 +426,6 @@ COLUMNS: dict[str, Any] = {
     "absolute": np.absolute,
     "maximum": np.maximum,
     "minimum": np.minimum,
-    "isfinite": np.isfinite,
     "is_integral": _is_integral_columns,
     "clip": _clip_of_columns,
     "nextafter": np.nextafter,

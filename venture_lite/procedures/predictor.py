@@ -45,29 +45,27 @@ class Quadratic:
     def _vector(self) -> bool:
         return np.ndim(self.slope) > np.ndim(self.value)
 
+    def _bent(self, predictor: Any) -> Any:
+        """The curvature times each row's predictor."""
+        return np.einsum("...k,...kl->...l", predictor, self.curvature) if self._vector else self.curvature * predictor
+
+    def _product(self, left: Any, right: Any) -> Any:
+        """The inner product of what is shaped as the predictors, row by row."""
+        return np.einsum("...k,...k->...", left, right) if self._vector else left * right
+
     def at(self, predictor: Any) -> Any:
         """The values `(rows,)` at the rows' predictors."""
         away = predictor - self.center
-        if not self._vector:
-            return self.value + away * (self.slope + 0.5 * self.curvature * away)
-        bent = np.einsum("...k,...kl->...l", away, self.curvature)
-        return self.value + np.einsum("...k,...k->...", away, self.slope + 0.5 * bent)
+        return self.value + self._product(away, self.slope + 0.5 * self._bent(away))
 
     def gradient(self, predictor: Any) -> Any:
         """The derivatives with respect to the predictors, shaped as they are."""
-        away = predictor - self.center
-        if not self._vector:
-            return self.slope + self.curvature * away
-        return self.slope + np.einsum("...k,...kl->...l", away, self.curvature)
+        return self.slope + self._bent(predictor - self.center)
 
     def coefficients(self) -> Terms:
         """(constant, slope, curvature) of constant + slope . eta + eta . curvature eta / 2: what sums over rows."""
-        if not self._vector:
-            bent = self.curvature * self.center
-            return self.value - self.center * (self.slope - 0.5 * bent), self.slope - bent, self.curvature
-        bent = np.einsum("...k,...kl->...l", self.center, self.curvature)
-        constant = self.value - np.einsum("...k,...k->...", self.center, self.slope - 0.5 * bent)
-        return constant, self.slope - bent, self.curvature
+        bent = self._bent(self.center)
+        return self.value - self._product(self.center, self.slope - 0.5 * bent), self.slope - bent, self.curvature
 
 
 class QuadraticRows:

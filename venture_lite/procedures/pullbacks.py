@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from venture_lite.procedures.columns import RowByRow, aligned
+from venture_lite.procedures.columns import Flags, RowByRow, aligned
 from venture_lite.procedures.derivatives import SLOPES
 from venture_lite.procedures.numeric import divide, exp, log, on_columns, where
 from venture_lite.procedures.straight_line import Node, recordable
@@ -24,14 +24,12 @@ Cotangents = tuple[Any, ...]
 TWO_OVER_SQRT_PI = 2.0 / math.sqrt(math.pi)
 
 
-def LOCALLY_CONSTANT(
-    lifted: tuple[bool, ...], wanted: tuple[bool, ...], cotangent: Any, result: Any, *arguments: Any
-) -> Cotangents:
+def LOCALLY_CONSTANT(lifted: Flags, wanted: Flags, cotangent: Any, result: Any, *arguments: Any) -> Cotangents:
     """The pullback of a value that depends on the types and sizes of the arguments, not on the numbers in them."""
     return (None,) * len(arguments)
 
 
-def gathered(contribution: Any, lifted: tuple[bool, ...], position: int, argument: Any) -> Any:
+def gathered(contribution: Any, lifted: Flags, position: int, argument: Any) -> Any:
     """A contribution that has the shape of the whole result, summed over what shares the argument: the rows where it is
     uniform, the entries where it is one number among arrays."""
     if not getattr(contribution, "ndim", 0):
@@ -63,9 +61,7 @@ class ElementwisePullback:
     # (position, cotangent, result, arguments) -> what is due to one argument, of the result's shape
     contribution: Callable[[int, Any, Any, Sequence[Any]], Any]
 
-    def __call__(
-        self, lifted: tuple[bool, ...], wanted: tuple[bool, ...], cotangent: Any, result: Any, *arguments: Any
-    ) -> Cotangents:
+    def __call__(self, lifted: Flags, wanted: Flags, cotangent: Any, result: Any, *arguments: Any) -> Cotangents:
         if not hasattr(cotangent, "dtype"):
             return self.of_numbers(wanted, cotangent, result, *arguments)
         inputs = aligned(lifted, arguments)
@@ -75,7 +71,7 @@ class ElementwisePullback:
                 for i, argument in enumerate(arguments)
             )
 
-    def of_numbers(self, wanted: tuple[bool, ...], cotangent: Any, result: Any, *arguments: Any) -> Cotangents:
+    def of_numbers(self, wanted: Flags, cotangent: Any, result: Any, *arguments: Any) -> Cotangents:
         """The same where all are single numbers, or nodes of a recording."""
         contribution = self.contribution
         return tuple([contribution(i, cotangent, result, arguments) if want else None for i, want in enumerate(wanted)])
@@ -153,9 +149,7 @@ def by_exponent(result: float, base: float, exponent: float) -> float:
 POWER = elementwise(by_base, by_exponent)
 
 
-def extreme(
-    lifted: tuple[bool, ...], wanted: tuple[bool, ...], cotangent: Any, result: Any, *arguments: Any
-) -> Cotangents:
+def extreme(lifted: Flags, wanted: Flags, cotangent: Any, result: Any, *arguments: Any) -> Cotangents:
     """Of `min` and `max`: to the argument, or the entry of the only argument, that was taken; the first of equals."""
     if len(arguments) == 1:
         entries = _entries(lifted, arguments[0])
@@ -172,9 +166,7 @@ def extreme(
     return tuple(share if want else None for share, want in zip(cotangents, wanted, strict=True))
 
 
-def log_sum(
-    lifted: tuple[bool, ...], wanted: tuple[bool, ...], cotangent: Any, result: Any, *arguments: Any
-) -> Cotangents:
+def log_sum(lifted: Flags, wanted: Flags, cotangent: Any, result: Any, *arguments: Any) -> Cotangents:
     """Of `logsumexp`: the derivatives are the exponentials' shares of their sum."""
     with np.errstate(all="ignore"):
         if len(arguments) == 1 and lifted[0]:
@@ -190,7 +182,7 @@ def log_sum(
     return (shares if wanted[0] else None,)
 
 
-def _entries(lifted: tuple[bool, ...], items: Any) -> np.ndarray:
+def _entries(lifted: Flags, items: Any) -> np.ndarray:
     if lifted[0]:
         raise RowByRow
     return np.asarray(items, dtype=np.float64)

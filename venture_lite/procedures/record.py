@@ -23,6 +23,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from venture_lite.procedures.columns import Flags
 from venture_lite.procedures.domains import Domain
 from venture_lite.procedures.predictor import LinearPredictor
 from venture_lite.procedures.transforms import Transform
@@ -34,7 +35,7 @@ UNKNOWN: Any = object()
 """For `Random.log_bound`: an argument that may have any value."""
 
 Columns = Callable[..., np.ndarray]
-"""`(lifted: tuple[bool, ...], *arguments) -> ndarray` with one entry, along the first axis, for each row."""
+"""`(lifted: Flags, *arguments) -> ndarray` with one entry, along the first axis, for each row."""
 
 
 DrawColumn = Callable[..., np.ndarray]
@@ -81,13 +82,13 @@ class Gradient:
     """The derivatives of a log density."""
 
     # with respect to what there is one: the value, then each argument. Not for integers, booleans, lists of values
-    exists: tuple[bool, ...]
+    exists: Flags
     # (lifted, wanted, value, *arguments) -> the derivatives, as many; `lifted` and `wanted` speak of the value first.
     # 0 where the density is 0, as is a derivative there with respect to anything that keeps it 0
     evaluate: Callable[..., tuple[Any, ...]]
     # wanted -> (value, *arguments) -> the log density and the derivatives asked for, of single numbers, where it is
     # defined; and (lifted, wanted, value, *arguments) -> the same of columns. None where densities are evaluated apart
-    of_numbers: Callable[[tuple[bool, ...]], Callable[..., tuple[Any, ...]]] | None = None
+    of_numbers: Callable[[Flags], Callable[..., tuple[Any, ...]]] | None = None
     of_columns: Callable[..., list[Any]] | None = None
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from venture_lite.errors import ArgumentError
 from venture_lite.procedures import array_gradients, likelihoods
-from venture_lite.procedures.columns import RowByRow
+from venture_lite.procedures.columns import Flags, RowByRow
 from venture_lite.procedures.domains import LIST, PROBABILITY_VECTOR, SCORES
 from venture_lite.procedures.record import Argument, Random
 from venture_lite.values import equal, key_of
@@ -58,7 +58,7 @@ def _log_density(value: Any, probs: Any, values: Any = None) -> float:
     return math.log(mass) if mass > 0.0 else -math.inf
 
 
-def _columns(lifted: tuple[bool, ...], value: Any, probs: Any, values: Any = None) -> np.ndarray:
+def _columns(lifted: Flags, value: Any, probs: Any, values: Any = None) -> np.ndarray:
     if values is not None or not lifted[0] or value.ndim != 1 or value.dtype.kind not in "fbiu":
         raise RowByRow
     masses = np.asarray(probs)
@@ -103,7 +103,7 @@ def _log_softmax(value: Any, scores: Any) -> float:
     return (given[position] - top) - math.log(math.fsum(math.exp(score - top) for score in given))
 
 
-def _softmax_columns(lifted: tuple[bool, ...], value: Any, scores: Any) -> np.ndarray:
+def _softmax_columns(lifted: Flags, value: Any, scores: Any) -> np.ndarray:
     positions, given = np.asarray(value), np.asarray(scores)
     for array, dimensions in ((positions, lifted[0]), (given, 1 + lifted[1])):
         if array.ndim != dimensions or array.dtype.kind not in "fbiu":

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from venture_lite.procedures import likelihoods
-from venture_lite.procedures.columns import RowByRow, numeric
+from venture_lite.procedures.columns import Flags, RowByRow, numeric
 from venture_lite.procedures.density import random
 from venture_lite.procedures.domains import BOOLEAN_LIKE, COUNT, INTEGER, POSITIVE, PROBABILITY, REAL, Domain
 from venture_lite.procedures.numeric import (
@@ -53,7 +54,7 @@ def _bernoulli_logit(value: Any, logit: float) -> float:
     return minimum(signed, 0.0) - log1p(exp(-absolute(signed)))
 
 
-def _bernoulli_logit_columns(lifted: tuple[bool, ...], value: Any, logit: Any) -> np.ndarray:
+def _bernoulli_logit_columns(lifted: Flags, value: Any, logit: Any) -> np.ndarray:
     """-log(1 + exp(-signed)) with one temporary: the hottest loop of logistic regressions.
 
     The sign is flipped by its bit. Where exp overflows the form gives -inf in place of `signed`, and is mended.
@@ -80,7 +81,7 @@ FACTORS = 8
 """Factors 1 + exp(x) multiplied before a logarithm is taken: no overflow while x stays below 709 / 8."""
 
 
-def _bernoulli_logit_total(lifted: tuple[bool, ...], value: Any, logit: Any) -> float:
+def _bernoulli_logit_total(lifted: Flags, value: Any, logit: Any) -> float:
     """The sum over rows of value * logit - log(1 + exp(logit)), the last as the log of products of factors: an eighth
     of the logarithms. NaN where the form does not apply or a product overflows."""
     if not (
@@ -179,7 +180,8 @@ _POSITIVE_PROBABILITY = Domain(
 BERNOULLI_LOGIT = random(
     "bernoulli_logit", (Argument("logit", REAL),),
     "A boolean, true with probability logistic(logit).",
-    _simulate_bernoulli_logit, _bernoulli_logit, columns=_bernoulli_logit_columns, total=_bernoulli_logit_total,
+    _simulate_bernoulli_logit, _bernoulli_logit, columns=_bernoulli_logit_columns,
+    log_density_total=_bernoulli_logit_total,
     support=lambda logit: (False, True),
     source="log logistic(s) = min(s, 0) - log(1 + exp(-|s|)), s the logit with the sign of the outcome",
     gradient=likelihoods.BERNOULLI_LOGIT_GRADIENT,
@@ -195,14 +197,9 @@ BERNOULLI = random(
         _bernoulli, likelihoods.binary_counts, quickly=likelihoods.binary_first_order
     ),
 )  # fmt: skip
-FLIP = random(
-    "flip", _P, "A boolean, true with probability p (default 1/2); another name of bernoulli.",
-    _simulate_bernoulli, _bernoulli, support=_support_bernoulli, logit_form=BERNOULLI_LOGIT,
-    source="p^x (1 - p)^(1 - x)",
-    predictor=likelihoods.logistic_predictor(
-        _bernoulli, likelihoods.binary_counts, quickly=likelihoods.binary_first_order
-    ),
-)  # fmt: skip
+FLIP = replace(
+    BERNOULLI, name="flip", summary="A boolean, true with probability p (default 1/2); another name of bernoulli."
+)
 BINOMIAL = random(
     "binomial", (Argument("n", COUNT), Argument("p", PROBABILITY)),
     "The number of successes among n independent trials of probability p.",

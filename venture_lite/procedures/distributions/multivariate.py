@@ -12,7 +12,7 @@ import numpy as np
 
 from venture_lite.errors import ArgumentError
 from venture_lite.procedures import array_gradients, bounds, transforms
-from venture_lite.procedures.columns import RowByRow, numeric
+from venture_lite.procedures.columns import Flags, RowByRow, numeric
 from venture_lite.procedures.distributions.factors import Factor, cholesky_of
 from venture_lite.procedures.domains import (
     COUNT,
@@ -68,7 +68,7 @@ def _finite_or_impossible(log_density: float) -> float:
     return log_density if log_density == log_density else -math.inf
 
 
-def _normal_columns(lifted: tuple[bool, ...], value: Any, mean: Any, cov: Any) -> np.ndarray:
+def _normal_columns(lifted: Flags, value: Any, mean: Any, cov: Any) -> np.ndarray:
     if lifted[2]:
         raise RowByRow
     for argument, up in zip((value, mean), lifted, strict=False):
@@ -149,7 +149,7 @@ def _multinomial(value: Any, n: float, probs: Any) -> float:
     return lgamma(n + 1.0) + sum(terms)
 
 
-def _multinomial_columns(lifted: tuple[bool, ...], value: Any, n: Any, probs: Any) -> np.ndarray:
+def _multinomial_columns(lifted: Flags, value: Any, n: Any, probs: Any) -> np.ndarray:
     from scipy.special import gammaln, xlogy
 
     counts, n, masses = np.asarray(value), numeric(n, lifted[1]), np.asarray(probs)

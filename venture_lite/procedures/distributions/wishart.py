@@ -16,7 +16,7 @@ import numpy as np
 
 from venture_lite.errors import ArgumentError
 from venture_lite.procedures import array_gradients, bounds, transforms
-from venture_lite.procedures.columns import RowByRow
+from venture_lite.procedures.columns import Flags, RowByRow
 from venture_lite.procedures.distributions.factors import RELATIVE_ASYMMETRY, Factor, cholesky_of
 from venture_lite.procedures.domains import POSITIVE, POSITIVE_DEFINITE
 from venture_lite.procedures.numeric import LOG_TWO_PI, log_gamma_density, on_columns
@@ -91,7 +91,7 @@ def _bound(name: str, log_density: Callable[..., Any]) -> tuple[Callable[..., fl
             result = float(log_density(df, of_value, of_scale))
         return result if result == result else -math.inf
 
-    def columns(lifted: tuple[bool, ...], value: Any, df: Any, scale: Any) -> np.ndarray:
+    def columns(lifted: Flags, value: Any, df: Any, scale: Any) -> np.ndarray:
         of_value, of_scale = _factors(value), _factors(scale)
         if of_value.lower.shape[-1] != of_scale.lower.shape[-1] or not np.min(df) > of_scale.lower.shape[-1] - 1:
             raise RowByRow

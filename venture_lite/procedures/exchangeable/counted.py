@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
+from functools import partial
 from itertools import accumulate
 from typing import Any
 
@@ -20,7 +21,7 @@ class Counted:
 
     __slots__ = ("arguments", "count", "counts")
 
-    def __init__(self, arguments: tuple[Any, ...]) -> None:
+    def __init__(self, *arguments: Any) -> None:
         self._clear()
         self.set_arguments(arguments)
 
@@ -127,9 +128,9 @@ class DirichletMultinomialState(Counted):
 
     __slots__ = ("_alphas", "_prior")
 
-    def __init__(self, prior: type[SymmetricAlphas] | type[ListedAlphas], arguments: tuple[Any, ...]) -> None:
+    def __init__(self, prior: type[SymmetricAlphas] | type[ListedAlphas], *arguments: Any) -> None:
         self._prior = prior
-        super().__init__(arguments)
+        super().__init__(*arguments)
 
     def set_arguments(self, arguments: tuple[Any, ...]) -> None:
         super().set_arguments(arguments)
@@ -210,24 +211,24 @@ _A = Argument("a", POSITIVE)
 MAKE_BETA_BERNOULLI = Maker(
     "make_beta_bernoulli", (_A, Argument("b", POSITIVE)),
     "Booleans that share an unknown probability, itself beta(a, b) and integrated out.",
-    lambda a, b: BetaBernoulliState((a, b)),
+    BetaBernoulliState,
     source="true: (a + successes) / (a + b + N)",
 )  # fmt: skip
 MAKE_SYM_DIR_MULT = Maker(
     "make_sym_dir_mult", (_A, Argument("n", POSITIVE_INTEGER)),
     "Outcomes 0 to n - 1 that share unknown probabilities, themselves symmetric_dirichlet(a, n) and integrated out.",
-    lambda a, n: DirichletMultinomialState(SymmetricAlphas, (a, n)), source="outcome k: (a + N_k) / (a n + N)",
+    partial(DirichletMultinomialState, SymmetricAlphas), source="outcome k: (a + N_k) / (a n + N)",
 )  # fmt: skip
 MAKE_DIR_MULT = Maker(
     "make_dir_mult", (Argument("alphas", POSITIVE_VECTOR),),
     "Outcomes 0 to n - 1 that share unknown probabilities, themselves dirichlet(alphas) with n alphas and integrated "
     "out.",
-    lambda alphas: DirichletMultinomialState(ListedAlphas, (alphas,)), source="outcome k: (a_k + N_k) / (sum a + N)",
+    partial(DirichletMultinomialState, ListedAlphas), source="outcome k: (a_k + N_k) / (sum a + N)",
 )  # fmt: skip
 MAKE_GAMMA_POISSON = Maker(
     "make_gamma_poisson", (Argument("shape", POSITIVE), Argument("rate", POSITIVE)),
     "Counts that share an unknown Poisson rate, itself gamma(shape, rate) and integrated out.",
-    lambda shape, rate: GammaPoissonState((shape, rate)),
+    GammaPoissonState,
     source="negative binomial with r = shape + sum and p = (rate + N) / (rate + N + 1)",
 )  # fmt: skip
 

@@ -8,34 +8,35 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, insort
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from venture_lite.procedures.domains import POSITIVE, Domain, numbers
+from venture_lite.procedures.exchangeable.counted import Counted
 from venture_lite.procedures.numeric import lgamma, log_rising
 from venture_lite.procedures.record import Argument, Maker
 
 
-class CrpState:
-    """The tables of one process; every change keeps `tables` sorted, so that draws depend on the seating alone."""
+class CrpState(Counted):
+    """How many draws each table has; every change keeps `tables` sorted, so that draws depend on the seating alone."""
 
-    __slots__ = ("_alpha", "_discount", "_log_factorials", "arguments", "count", "seated", "sizes", "tables")
+    __slots__ = ("_alpha", "_discount", "_log_factorials", "sizes", "tables")
 
     def __init__(self, alpha: float, discount: float = 0.0) -> None:
-        self.count = 0
+        super().__init__(alpha, discount)
+
+    def _clear(self) -> None:
+        super()._clear()
         # occupied labels in increasing order
         self.tables: list[int] = []
-        # label -> number of draws that have it
-        self.seated: dict[int, int] = {}
         # number of draws at a table -> number of such tables
         self.sizes: dict[int, int] = {}
         self._log_factorials: float | None = 0.0
-        self.set_arguments((alpha, discount))
 
     def set_arguments(self, arguments: tuple[Any, ...]) -> None:
-        self.arguments = arguments
+        super().set_arguments(arguments)
         self._alpha = float(arguments[0])
         self._discount = float(arguments[1]) if len(arguments) > 1 else 0.0
 
@@ -54,7 +55,7 @@ class CrpState:
 
     def simulate(self, rng: np.random.Generator) -> int:
         left = rng.random() * (self.count + self._alpha)
-        seated, discount = self.seated, self._discount
+        seated, discount = self.counts, self._discount
         for table in self.tables:
             left -= seated[table] - discount
             if left < 0.0:
@@ -64,7 +65,7 @@ class CrpState:
     def log_predictive(self, value: Any) -> float:
         if not isinstance(value, (int, float)):
             return -math.inf
-        seated = self.seated.get(value)  # type: ignore[arg-type]
+        seated = self.counts.get(value)  # type: ignore[arg-type]
         if seated is not None:
             return math.log((seated - self._discount) / (self.count + self._alpha))
         if not (value > 0 and value % 1 == 0):
@@ -88,35 +89,22 @@ class CrpState:
     def support(self) -> Sequence[int]:
         return [*self.tables, self.fresh()]
 
-    def add(self, value: Any) -> tuple[int, int]:
-        label = int(value)
-        self._move(label, 1)
-        return (-1, label)
-
-    def remove(self, value: Any) -> tuple[int, int]:
-        label = int(value)
-        self._move(label, -1)
-        return (1, label)
-
-    def restore(self, token: tuple[int, int]) -> None:
-        change, label = token
-        self._move(label, change)
-
-    def _move(self, label: int, change: int) -> None:
-        before = self.seated.get(label, 0)
+    def _move(self, value: int, change: int) -> tuple[int, int]:
+        before = self.counts.get(value, 0)
         after = before + change
         if not before:
-            insort(self.tables, label)
+            insort(self.tables, value)
         else:
             self._resize(before, -1)
         if after:
-            self.seated[label] = after
+            self.counts[value] = after
             self._resize(after, 1)
         else:
-            del self.seated[label]
-            del self.tables[bisect_left(self.tables, label)]
+            del self.counts[value]
+            del self.tables[bisect_left(self.tables, value)]
         self.count += change
         self._log_factorials = None
+        return (value, -change)
 
     def _resize(self, size: int, change: int) -> None:
         many = self.sizes.get(size, 0) + change
@@ -124,15 +112,6 @@ class CrpState:
             self.sizes[size] = many
         else:
             del self.sizes[size]
-
-    def recount(self, applications: Iterable[tuple[Any, ...]]) -> None:
-        self.count, self.tables, self.seated, self.sizes = 0, [], {}, {}
-        self._log_factorials = None
-        for (value,) in applications:
-            self.add(value)
-
-    def statistics(self) -> dict[int, int]:
-        return dict(self.seated)
 
 
 DISCOUNT: Domain = numbers(

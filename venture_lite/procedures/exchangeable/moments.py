@@ -36,9 +36,8 @@ class Algebra(Protocol):
     def matrix(self, value: Any) -> Any:
         """A matrix in the form of `Moments.scatter`."""
 
-    def add(self, moments: Moments, point: Any) -> Moments: ...
-
-    def remove(self, moments: Moments, point: Any) -> Moments: ...
+    def moved(self, moments: Moments, point: Any, sign: int) -> Moments:
+        """With one point more (1), or with one of them less (-1)."""
 
     def factor(self, base: Any, moments: Moments, mean: Any, weight: float) -> tuple[Any, float]:
         """The Cholesky factor of base + scatter + weight a a', where a is the moments' mean less `mean`, and its log
@@ -72,23 +71,16 @@ class PlainAlgebra:
         rows = np.asarray(value, dtype=np.float64)
         return tuple(float(rows[place]) for place in self._places)
 
-    def add(self, moments: Moments, point: Any) -> Moments:
-        count = moments.count + 1
-        away = [x - m for x, m in zip(point, moments.mean, strict=True)]
-        mean = [m + a / count for m, a in zip(moments.mean, away, strict=True)]
-        # (x - old mean)(x - new mean)' is symmetric: the new mean lies on the line from the old one to x
-        part = (count - 1) / count
-        scatter = [s + part * away[i] * away[j] for s, (i, j) in zip(moments.scatter, self._places, strict=True)]
-        return Moments(count, mean, scatter)
-
-    def remove(self, moments: Moments, point: Any) -> Moments:
-        count = moments.count - 1
+    def moved(self, moments: Moments, point: Any, sign: int) -> Moments:
+        count = moments.count + sign
         if not count:
             return self.empty()
         away = [x - m for x, m in zip(point, moments.mean, strict=True)]
-        mean = [m - a / count for m, a in zip(moments.mean, away, strict=True)]
-        part = (count + 1) / count
-        scatter = [s - part * away[i] * away[j] for s, (i, j) in zip(moments.scatter, self._places, strict=True)]
+        signed = sign * count
+        mean = [m + a / signed for m, a in zip(moments.mean, away, strict=True)]
+        # (x - old mean)(x - new mean)' is symmetric: the new mean lies on the line from the old one to x
+        part = moments.count / signed
+        scatter = [s + part * away[i] * away[j] for s, (i, j) in zip(moments.scatter, self._places, strict=True)]
         return Moments(count, mean, scatter)
 
     def factor(self, base: Any, moments: Moments, mean: Any, weight: float) -> tuple[Any, float]:
@@ -154,19 +146,13 @@ class ArrayAlgebra:
     def matrix(self, value: Any) -> np.ndarray:
         return np.asarray(value, dtype=np.float64)
 
-    def add(self, moments: Moments, point: Any) -> Moments:
-        count = moments.count + 1
-        away = point - moments.mean
-        scatter = moments.scatter + (count - 1) / count * np.outer(away, away)
-        return Moments(count, moments.mean + away / count, scatter)
-
-    def remove(self, moments: Moments, point: Any) -> Moments:
-        count = moments.count - 1
+    def moved(self, moments: Moments, point: Any, sign: int) -> Moments:
+        count = moments.count + sign
         if not count:
             return self.empty()
-        away = point - moments.mean
-        scatter = moments.scatter - (count + 1) / count * np.outer(away, away)
-        return Moments(count, moments.mean - away / count, scatter)
+        away, signed = point - moments.mean, sign * count
+        scatter = moments.scatter + moments.count / signed * np.outer(away, away)
+        return Moments(count, moments.mean + away / signed, scatter)
 
     def factor(self, base: Any, moments: Moments, mean: Any, weight: float) -> tuple[Any, float]:
         away = moments.mean - mean

@@ -98,13 +98,14 @@ class NormalInverseWishartState:
         return None
 
     def add(self, value: Any) -> Moments:
-        before = self._moments
-        self.restore(self._algebra.add(before, self._algebra.point(value)))
-        return before
+        return self._move(value, 1)
 
     def remove(self, value: Any) -> Moments:
+        return self._move(value, -1)
+
+    def _move(self, value: Any, sign: int) -> Moments:
         before = self._moments
-        self.restore(self._algebra.remove(before, self._algebra.point(value)))
+        self.restore(self._algebra.moved(before, self._algebra.point(value), sign))
         return before
 
     def restore(self, token: Moments) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from venture_lite.errors import ArgumentError
 from venture_lite.procedures.array_pullbacks import single
-from venture_lite.procedures.columns import RowByRow
+from venture_lite.procedures.columns import Flags, RowByRow
 from venture_lite.procedures.distributions.factors import cholesky_of
 from venture_lite.procedures.domains import COUNT, MATRIX, POSITIVE_DEFINITE
 from venture_lite.procedures.functions.lists import SEQUENCE
@@ -102,7 +102,7 @@ def diagonal(items: Any) -> np.ndarray:
 def _columns(function: Callable[[np.ndarray], np.ndarray]) -> Columns:
     """Of one square matrix in each row."""
 
-    def columns(lifted: tuple[bool, ...], matrices: Any) -> np.ndarray:
+    def columns(lifted: Flags, matrices: Any) -> np.ndarray:
         if not (isinstance(matrices, np.ndarray) and matrices.dtype.kind == "f" and matrices.ndim == 3):
             raise RowByRow
         if matrices.shape[1] != matrices.shape[2]:
@@ -124,7 +124,7 @@ def _finite(compute: Callable[[], np.ndarray]) -> np.ndarray:
     return result
 
 
-def _solve_columns(lifted: tuple[bool, ...], matrices: Any, rights: Any) -> np.ndarray:
+def _solve_columns(lifted: Flags, matrices: Any, rights: Any) -> np.ndarray:
     for argument, up in ((matrices, lifted[0]), (rights, lifted[1])):
         if not (isinstance(argument, np.ndarray) and argument.dtype.kind == "f" and argument.ndim - up in (1, 2)):
             raise RowByRow
@@ -142,9 +142,7 @@ def _solve_columns(lifted: tuple[bool, ...], matrices: Any, rights: Any) -> np.n
 def _of_matrix(share: Callable[[Any, Any, np.ndarray], np.ndarray]) -> Pullback:
     """From `share(cotangent, result, matrix)`, of one matrix or of one in each row."""
 
-    def pullback(
-        lifted: tuple[bool, ...], wanted: tuple[bool, ...], cotangent: Any, result: Any, matrix: Any
-    ) -> Cotangents:
+    def pullback(lifted: Flags, wanted: Flags, cotangent: Any, result: Any, matrix: Any) -> Cotangents:
         return (share(cotangent, result, np.asarray(matrix, dtype=np.float64)) if wanted[0] else None,)
 
     return pullback
@@ -154,9 +152,7 @@ def _transposed(matrices: np.ndarray) -> np.ndarray:
     return np.swapaxes(matrices, -1, -2)
 
 
-def _of_solution(
-    lifted: tuple[bool, ...], wanted: tuple[bool, ...], cotangent: Any, result: Any, matrix: Any, right: Any
-) -> Cotangents:
+def _of_solution(lifted: Flags, wanted: Flags, cotangent: Any, result: Any, matrix: Any, right: Any) -> Cotangents:
     array = np.asarray(matrix, dtype=np.float64)
     vectors = result.ndim - any(lifted) == 1
     if vectors:

@@ -14,7 +14,7 @@ import numpy as np
 
 from venture_lite.errors import ArgumentError
 from venture_lite.procedures import pullbacks
-from venture_lite.procedures.columns import RowByRow, elementwise, folded
+from venture_lite.procedures.columns import Flags, RowByRow, elementwise, folded
 from venture_lite.procedures.domains import NUMERIC, REAL
 from venture_lite.procedures.record import Argument, Deterministic
 from venture_lite.values import freeze, show
@@ -133,41 +133,29 @@ def _divide_columns(left: Any, right: Any) -> Any:
     return np.true_divide(left, right)
 
 
-def _subtract_columns(lifted: tuple[bool, ...], *arguments: Any) -> np.ndarray:
+def _subtract_columns(lifted: Flags, *arguments: Any) -> np.ndarray:
     if len(arguments) == 1:
-        return multiply_columns((False, *lifted), -1, *arguments)
+        return _fold_multiply((False, *lifted), -1, *arguments)
     return _fold_subtract(lifted, *arguments)
 
 
-def _quotient_columns(lifted: tuple[bool, ...], *arguments: Any) -> np.ndarray:
+def _quotient_columns(lifted: Flags, *arguments: Any) -> np.ndarray:
     if len(arguments) != 2:
         raise RowByRow
     return _elementwise_divide(lifted, *arguments)
 
 
-multiply_columns = folded(operator.mul)
+_fold_add = folded(operator.add)
+_fold_multiply = folded(operator.mul)
 _fold_subtract = folded(operator.sub)
 _elementwise_divide = elementwise(_divide_columns)
 
-ADD = Deterministic(
-    "+",
-    (),
-    "The sum of its arguments; elementwise on vectors.",
-    add,
-    folded(operator.add),
-    rest=NUMERIC,
-    total=True,
-    pullback=pullbacks.ADD,
-)
+_SUM = "The sum of its arguments; elementwise on vectors."
+_PRODUCT = "The product of its arguments; elementwise on vectors."
+
+ADD = Deterministic("+", (), _SUM, add, _fold_add, rest=NUMERIC, total=True, pullback=pullbacks.ADD)
 MULTIPLY = Deterministic(
-    "*",
-    (),
-    "The product of its arguments; elementwise on vectors.",
-    multiply,
-    multiply_columns,
-    rest=NUMERIC,
-    total=True,
-    pullback=pullbacks.MULTIPLY,
+    "*", (), _PRODUCT, multiply, _fold_multiply, rest=NUMERIC, total=True, pullback=pullbacks.MULTIPLY
 )
 SUBTRACT = Deterministic(
     "-", (Argument("x", NUMERIC),), "The first argument less all others; of one argument, its negative.",

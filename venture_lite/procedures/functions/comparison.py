@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from venture_lite.errors import ArgumentError
-from venture_lite.procedures.columns import RowByRow, numeric
+from venture_lite.procedures.columns import Flags, RowByRow, numeric
 from venture_lite.procedures.domains import ANY, BOOLEAN_LIKE
 from venture_lite.procedures.functions.arithmetic import PLAIN
 from venture_lite.procedures.record import Argument, Columns, Deterministic
@@ -50,7 +50,7 @@ def _ordered(name: str, test: Test) -> Callable[..., bool]:
 
 
 def _columns(test: Callable[[Any, Any], Any]) -> Columns:
-    def columns(lifted: tuple[bool, ...], *arguments: Any) -> np.ndarray:
+    def columns(lifted: Flags, *arguments: Any) -> np.ndarray:
         if len(arguments) != 2:
             raise RowByRow
         left, right = (numeric(argument, up) for argument, up in zip(arguments, lifted, strict=True))
@@ -61,7 +61,7 @@ def _columns(test: Callable[[Any, Any], Any]) -> Columns:
     return columns
 
 
-def _negate_columns(lifted: tuple[bool, ...], value: Any) -> np.ndarray:
+def _negate_columns(lifted: Flags, value: Any) -> np.ndarray:
     if not BOOLEAN_LIKE.contains_all(value):
         raise RowByRow
     return np.asarray(numeric(value, True) == 0)

@@ -10,7 +10,7 @@ import numpy as np
 
 from venture_lite.errors import ArgumentError
 from venture_lite.procedures import numeric, pullbacks
-from venture_lite.procedures.columns import RowByRow, elementwise
+from venture_lite.procedures.columns import Flags, RowByRow, elementwise
 from venture_lite.procedures.columns import numeric as numeric_column
 from venture_lite.procedures.domains import NUMERIC, REAL, Domain
 from venture_lite.procedures.record import Argument, Columns, Deterministic, Pullback
@@ -158,7 +158,7 @@ def _extreme(name: str, choose: Callable[..., Any], array: Callable[[Any, Any], 
 def _extreme_columns(array: Callable[[Any, Any], Any]) -> Columns:
     pairwise = elementwise(array)
 
-    def columns(lifted: tuple[bool, ...], *arguments: Any) -> np.ndarray:
+    def columns(lifted: Flags, *arguments: Any) -> np.ndarray:
         if len(arguments) < 2:
             raise RowByRow
         result, up = arguments[0], lifted[0]
@@ -184,7 +184,7 @@ def logsumexp(first: Any, *rest: Any) -> float:
     return largest + math.log(math.fsum(math.exp(value - largest) for value in values))
 
 
-def _logsumexp_columns(lifted: tuple[bool, ...], *arguments: Any) -> np.ndarray:
+def _logsumexp_columns(lifted: Flags, *arguments: Any) -> np.ndarray:
     if len(arguments) != 1 or not lifted[0]:
         raise RowByRow
     rows = numeric_column(arguments[0], True)

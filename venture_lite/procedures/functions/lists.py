@@ -12,7 +12,7 @@ import numpy as np
 
 from venture_lite.errors import ArgumentError
 from venture_lite.procedures import array_pullbacks as pullbacks
-from venture_lite.procedures.columns import RowByRow
+from venture_lite.procedures.columns import Flags, RowByRow
 from venture_lite.procedures.domains import ANY, INTEGER, LIST, Domain
 from venture_lite.procedures.pullbacks import LOCALLY_CONSTANT, Cotangents
 from venture_lite.procedures.record import Argument, Deterministic
@@ -113,7 +113,7 @@ def _noun(collection: Any) -> str:
     return "string" if isinstance(collection, str) else "vector" if isinstance(collection, np.ndarray) else "list"
 
 
-def _lookup_columns(lifted: tuple[bool, ...], collection: Any, index: Any, default: Any = None) -> np.ndarray:
+def _lookup_columns(lifted: Flags, collection: Any, index: Any, default: Any = None) -> np.ndarray:
     if default is not None or not hasattr(collection, "dtype") or collection.dtype.kind not in "fbiu":
         raise RowByRow
     if not lifted[1]:
@@ -216,16 +216,14 @@ def to_list(items: Any) -> tuple[Any, ...]:
     return tuple(items.tolist()) if _is_vector(items) else tuple(items)
 
 
-def _to_list_pullback(
-    lifted: tuple[bool, ...], wanted: tuple[bool, ...], cotangent: Any, result: Any, items: Any
-) -> Cotangents:
+def _to_list_pullback(lifted: Flags, wanted: Flags, cotangent: Any, result: Any, items: Any) -> Cotangents:
     if isinstance(items, Dictionary):
         return (tuple(None if pair is None else pair[1] for pair in cotangent),)
     return pullbacks.TO_LIST(lifted, wanted, cotangent, result, items)
 
 
 def _lookup_pullback(
-    lifted: tuple[bool, ...], wanted: tuple[bool, ...], cotangent: Any, result: Any, collection: Any, index: Any,
+    lifted: Flags, wanted: Flags, cotangent: Any, result: Any, collection: Any, index: Any,
     default: Any = None,
 ) -> Cotangents:  # fmt: skip
     """The cotangent of a dictionary is a tuple, an entry for each of its values."""

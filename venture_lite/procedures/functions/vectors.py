@@ -9,7 +9,7 @@ import numpy as np
 
 from venture_lite.errors import ArgumentError
 from venture_lite.procedures import array_pullbacks as pullbacks
-from venture_lite.procedures.columns import RowByRow, numeric
+from venture_lite.procedures.columns import Flags, RowByRow, numeric
 from venture_lite.procedures.domains import ANY, COUNT, MATRIX, NUMERIC, VECTOR
 from venture_lite.procedures.functions.elementary import logistic, logistic_array
 from venture_lite.procedures.functions.lists import SEQUENCE
@@ -33,7 +33,7 @@ def _refuse(name: str, entries: tuple[Any, ...]) -> np.ndarray:
     raise ArgumentError(f"{name} takes numbers, got {show(wrong)}")
 
 
-def _vector_columns(lifted: tuple[bool, ...], *entries: Any) -> Any:
+def _vector_columns(lifted: Flags, *entries: Any) -> Any:
     numbers = [numeric(entry, up) for entry, up in zip(entries, lifted, strict=True)]
     if any(np.ndim(number) != up for number, up in zip(numbers, lifted, strict=True)):
         raise RowByRow
@@ -121,7 +121,7 @@ def linear_logistic(weights: Any, inputs: Any) -> float:
     return logistic(product)
 
 
-def dot_columns(lifted: tuple[bool, ...], left: Any, right: Any) -> Any:
+def dot_columns(lifted: Flags, left: Any, right: Any) -> Any:
     """One number for each row, from vectors of one size."""
     left, right = _column(left, lifted[0]), _column(right, lifted[1])
     if left.shape[-1] != right.shape[-1]:
@@ -132,7 +132,7 @@ def dot_columns(lifted: tuple[bool, ...], left: Any, right: Any) -> Any:
         return left @ right if lifted[0] else right @ left
 
 
-def _matmul_columns(lifted: tuple[bool, ...], left: Any, right: Any) -> Any:
+def _matmul_columns(lifted: Flags, left: Any, right: Any) -> Any:
     """One matrix times the vector of each row, or each row's times one: the scores of a softmax regression."""
     if lifted == (False, True) and np.ndim(left) == 2:
         matrix, rows = np.transpose(left), _column(right, True)
@@ -154,7 +154,7 @@ def _column(argument: Any, lifted: bool) -> Any:
     return argument
 
 
-def _linear_logistic_columns(lifted: tuple[bool, ...], weights: Any, inputs: Any) -> np.ndarray:
+def _linear_logistic_columns(lifted: Flags, weights: Any, inputs: Any) -> np.ndarray:
     with np.errstate(all="ignore"):
         return logistic_array(dot_columns(lifted, weights, inputs))  # type: ignore[no-any-return]
 

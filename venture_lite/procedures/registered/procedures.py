@@ -14,7 +14,7 @@ import numpy as np
 
 from venture_lite.errors import ArgumentError
 from venture_lite.procedures.checks import check_arguments, columns_valid, record_valid
-from venture_lite.procedures.columns import RowByRow
+from venture_lite.procedures.columns import Flags, RowByRow
 from venture_lite.procedures.predictor import LinearPredictor
 from venture_lite.procedures.record import UNKNOWN, Columns, Deterministic, Gradient, Random
 from venture_lite.procedures.registered.results import called, density_of, value_of, values_of
@@ -107,7 +107,7 @@ def user_function(
             check_arguments(record, args)
         return value_of(name, "function", called(name, "function", function, *args))
 
-    def checked_columns(lifted: tuple[bool, ...], *args: Any) -> np.ndarray:
+    def checked_columns(lifted: Flags, *args: Any) -> np.ndarray:
         if not columns_valid(record, lifted, args):
             raise RowByRow
         assert columns is not None
@@ -143,7 +143,7 @@ def _bound(name: str, given: float | Callable[..., float] | None) -> Callable[..
 # ------------------------------------------------------------------------------------------------------- columns
 
 
-def rows_first(lifted: tuple[bool, ...], arguments: tuple[Any, ...]) -> list[np.ndarray]:
+def rows_first(lifted: Flags, arguments: tuple[Any, ...]) -> list[np.ndarray]:
     """Every argument as a read-only array whose first axis is the rows; what all rows share is repeated, not copied."""
     count = next((len(value) for value, up in zip(arguments, lifted, strict=True) if up), None)
     if count is None:
@@ -173,7 +173,7 @@ def _density_columns(
     role = "log_density_columns"
     compared = False
 
-    def columns(lifted: tuple[bool, ...], *arguments: Any) -> np.ndarray:
+    def columns(lifted: Flags, *arguments: Any) -> np.ndarray:
         nonlocal compared
         rows = rows_first(lifted, arguments)
         terms = _column_of(name, role, called(name, role, function, *rows), len(rows[0]))
@@ -217,9 +217,7 @@ def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def _function_columns(
-    name: str, function: Callable[..., Any], lifted: tuple[bool, ...], arguments: tuple[Any, ...]
-) -> np.ndarray:
+def _function_columns(name: str, function: Callable[..., Any], lifted: Flags, arguments: tuple[Any, ...]) -> np.ndarray:
     rows = rows_first(lifted, arguments)
     result = np.asarray(called(name, "columns", function, *rows))
     if result.dtype.kind not in "biuf" or result.shape[:1] != (len(rows[0]),):
@@ -252,7 +250,7 @@ def _gradient(
     if not single:
         return None
 
-    def derivative(what: str, lifted: tuple[bool, ...], position: int, values: tuple[Any, ...]) -> Any:
+    def derivative(what: str, lifted: Flags, position: int, values: tuple[Any, ...]) -> Any:
         role = f"gradient in {what}"
         if not any(lifted):
             return _derivative(name, role, called(name, role, single[what], *values), np.shape(values[position]))
@@ -262,7 +260,7 @@ def _gradient(
         found = _derivative(name, role, called(name, role, together[what], *rows), rows[position].shape)
         return found if lifted[position] else found.sum(axis=0)
 
-    def evaluate(lifted: tuple[bool, ...], wanted: tuple[bool, ...], *values: Any) -> tuple[Any, ...]:
+    def evaluate(lifted: Flags, wanted: Flags, *values: Any) -> tuple[Any, ...]:
         return tuple(
             derivative(what, lifted, position, values) if want and what in single else None
             for position, (what, want) in enumerate(zip(names, wanted, strict=True))

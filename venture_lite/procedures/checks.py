@@ -36,14 +36,18 @@ def completed(record: Procedure, values: tuple[Any, ...]) -> tuple[Any, ...]:
 
 def argument_error(record: Procedure, position: int, value: Any) -> ArgumentError | None:
     """What is wrong with one argument of a call, counted from 0, if anything is."""
-    rest = rest_of(record)
+    argument = _declared(record, position)
+    if argument is None or accepts(argument, value):
+        return None
+    return argument.domain.refusal(record.name, argument.name, value)
+
+
+def _declared(record: Procedure, position: int) -> Argument | None:
+    """What is known of an argument, counted from 0; None where the record takes fewer."""
     if position < len(record.arguments):
-        argument = record.arguments[position]
-        if not accepts(argument, value):
-            return argument.domain.refusal(record.name, argument.name, value)
-    elif rest is not None and not rest.contains(value):
-        return rest.refusal(record.name, f"argument {position + 1}", value)
-    return None
+        return record.arguments[position]
+    rest = rest_of(record)
+    return None if rest is None else Argument(f"argument {position + 1}", rest)
 
 
 def check_count(record: Procedure, count: int, span: Span | None = None) -> None:
@@ -148,16 +152,9 @@ def record_valid(record: Procedure) -> Callable[..., bool]:
 
 def columns_valid(record: Procedure, lifted: Flags, args: tuple[Any, ...]) -> bool:
     """Whether every row of a call is allowed; `lifted` and `args` speak of the arguments only, not of a drawn value."""
-    arguments, rest = record.arguments, rest_of(record)
     for position, (up, value) in enumerate(zip(lifted, args, strict=True)):
-        argument = arguments[position] if position < len(arguments) else None
-        domain = argument.domain if argument is not None else rest
-        if domain is None:
-            return False
-        if up:
-            if not domain.contains_all(value):
-                return False
-        elif not (accepts(argument, value) if argument is not None else domain.contains(value)):
+        argument = _declared(record, position)
+        if argument is None or not (argument.domain.contains_all(value) if up else accepts(argument, value)):
             return False
     return True
 

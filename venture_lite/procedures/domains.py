@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -77,10 +77,15 @@ def _is_zero_or_infinite(value: Any) -> Any:
 
 
 def numbers(
-    name: str, phrase: str, test: str, columns: Callable[[np.ndarray], bool], integral: bool = False,
-    at_limit: Callable[[Any], Any] = lambda value: False,
+    name: str, phrase: str, test: str, integral: bool = False, at_limit: Callable[[Any], Any] = lambda value: False,
+    columns: Callable[[np.ndarray], bool] | None = None,
 ) -> Domain:  # fmt: skip
-    """A domain of single numbers; `columns` sees a nonempty one-dimensional float array."""
+    """A domain of single numbers in a range, all or the whole ones. `columns` tests a nonempty one-dimensional float
+    array where `test` is no range."""
+    if columns is None:
+        # what holds for the least and the greatest entry holds between them
+        columns = eval(f"lambda c: bool({test.format(x='c.min()')} and {test.format(x='c.max()')})", {"inf": math.inf})
+    test += " and {x} % 1 == 0" if integral else ""
     inside: Callable[[Any], bool] = eval(f"lambda x: bool({test.format(x='x')})", {"inf": math.inf})
 
     def contains(value: Any) -> bool:
@@ -103,31 +108,20 @@ def _all_finite(column: np.ndarray) -> bool:
 
 
 ANY = Domain("any", "a value", lambda value: True, lambda column: True, "True")
-REAL = numbers("real", "a finite number", "-inf < {x} < inf", _all_finite)
-POSITIVE = numbers(
-    "positive", "a positive number", "0.0 < {x} < inf", lambda c: bool(c.min() > 0.0 and c.max() < math.inf),
-    at_limit=_is_zero_or_infinite,
-)  # fmt: skip
-NON_NEGATIVE = numbers(
-    "non-negative", "a number that is not negative", "0.0 <= {x} < inf",
-    lambda c: bool(c.min() >= 0.0 and c.max() < math.inf), at_limit=_is_infinite,
-)  # fmt: skip
-PROBABILITY = numbers(
-    "probability", "a number between 0 and 1", "0.0 <= {x} <= 1.0", lambda c: bool(c.min() >= 0.0 and c.max() <= 1.0)
-)
-INTEGER = numbers("integer", "an integer", "-inf < {x} < inf and {x} % 1 == 0", _all_finite, integral=True)
-COUNT = numbers(
-    "count", "an integer, 0 or more", "0 <= {x} < inf and {x} % 1 == 0",
-    lambda c: bool(c.min() >= 0 and c.max() < math.inf), integral=True,
-)  # fmt: skip
+REAL = numbers("real", "a finite number", "-inf < {x} < inf", columns=_all_finite)
+POSITIVE = numbers("positive", "a positive number", "0.0 < {x} < inf", at_limit=_is_zero_or_infinite)
+NON_NEGATIVE = numbers("non-negative", "a number that is not negative", "0.0 <= {x} < inf", at_limit=_is_infinite)
+PROBABILITY = numbers("probability", "a number between 0 and 1", "0.0 <= {x} <= 1.0")
+INTEGER = numbers("integer", "an integer", "-inf < {x} < inf", integral=True, columns=_all_finite)
+COUNT = numbers("count", "an integer, 0 or more", "0 <= {x} < inf", integral=True)
 POSITIVE_INTEGER = numbers(
-    "positive integer", "a positive integer", "0 < {x} < inf and {x} % 1 == 0",
-    lambda c: bool(c.min() > 0 and c.max() < math.inf), integral=True, at_limit=_is_zero_or_infinite,
-)  # fmt: skip
-BOOLEAN_LIKE = numbers(
+    "positive integer", "a positive integer", "0 < {x} < inf", integral=True, at_limit=_is_zero_or_infinite
+)
+_ZERO_OR_ONE = numbers(
     "boolean", "a boolean, 0 or 1", "{x} == 0 or {x} == 1",
-    lambda c: c.dtype.kind == "b" or bool(((c == 0) | (c == 1)).all()), integral=True,
+    columns=lambda c: c.dtype.kind == "b" or bool(((c == 0) | (c == 1)).all()),
 )  # fmt: skip
+BOOLEAN_LIKE = replace(_ZERO_OR_ONE, discrete=True)
 
 
 def _is_numeric(value: Any) -> bool:

@@ -308,10 +308,18 @@ def log_cauchy(distance: float, scale: float) -> float:
     return log(scale) - LOG_PI - 2.0 * log(large) - log1p(quotient * quotient)
 
 
-def _lgamma_of_columns(x: Any) -> Any:
-    from scipy.special import gammaln
+def of_scipy(name: str) -> Callable[[Any], Any]:
+    """A function of scipy.special, which the first program that needs one imports."""
 
-    return gammaln(x)
+    def apply(x: Any) -> Any:
+        from scipy import special
+
+        return getattr(special, name)(x)
+
+    return apply
+
+
+_lgamma_of_columns = of_scipy("gammaln")
 
 
 def _clip_of_columns(x: Any, lo: Any, hi: Any) -> Any:
@@ -338,12 +346,6 @@ def _demanded_of_columns(x: Any, condition: Any, what: str, *shown: Any) -> Any:
         # row by row the one that is refused is found
         raise RowByRow
     return x
-
-
-def _i0e_of_columns(x: Any) -> Any:
-    from scipy.special import i0e as bessel
-
-    return bessel(x)
 
 
 def _is_integral_columns(x: Any) -> Any:
@@ -420,7 +422,7 @@ COLUMNS: dict[str, Any] = {
     "floor": np.floor,
     "sin": np.sin,
     "cos": np.cos,
-    "i0e": _i0e_of_columns,
+    "i0e": of_scipy("i0e"),
     "divide": np.divide,
     "where": np.where,
     "absolute": np.absolute,

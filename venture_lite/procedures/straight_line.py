@@ -18,12 +18,8 @@ from venture_lite.errors import InternalError
 from venture_lite.procedures import numeric
 from venture_lite.procedures.numeric import COLUMNS
 
-
-def digamma(x: Any) -> Any:
-    """The derivative of lgamma."""
-    from scipy.special import psi
-
-    return psi(x)
+digamma = numeric.of_scipy("psi")
+"""The derivative of lgamma."""
 
 
 def i0e_slope(x: Any) -> Any:

@@ -12,7 +12,7 @@ import numpy as np
 from venture_lite.procedures import likelihoods
 from venture_lite.procedures.columns import Flags, RowByRow, numeric
 from venture_lite.procedures.density import random
-from venture_lite.procedures.domains import BOOLEAN_LIKE, COUNT, INTEGER, POSITIVE, PROBABILITY, REAL, Domain
+from venture_lite.procedures.domains import BOOLEAN_LIKE, COUNT, INTEGER, POSITIVE, PROBABILITY, REAL, numbers
 from venture_lite.procedures.numeric import (
     LARGEST_COUNT,
     MOST_RATE,
@@ -171,11 +171,9 @@ def _simulate_geometric(rng: np.random.Generator, p: float) -> int:
 
 
 _P = (Argument("p", PROBABILITY, 0.5),)
-_POSITIVE_PROBABILITY = Domain(
-    "positive probability", "a probability above 0", lambda x: PROBABILITY.contains(x) and x > 0.0,
-    lambda c: PROBABILITY.contains_all(c) and bool((c > 0.0).all()), "0.0 < {x} <= 1.0",
-    at_limit=lambda x: x == 0.0,
-)  # fmt: skip
+_POSITIVE_PROBABILITY = numbers(
+    "positive probability", "a probability above 0", "0.0 < {x} <= 1.0", at_limit=lambda x: x == 0.0
+)
 
 BERNOULLI_LOGIT = random(
     "bernoulli_logit", (Argument("logit", REAL),),

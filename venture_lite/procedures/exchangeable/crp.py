@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from venture_lite.procedures.domains import POSITIVE, Domain, numbers
+from venture_lite.procedures.domains import POSITIVE, numbers
 from venture_lite.procedures.exchangeable.counted import Counted
 from venture_lite.procedures.numeric import lgamma, log_rising
 from venture_lite.procedures.record import Argument, Maker
@@ -114,10 +114,7 @@ class CrpState(Counted):
             del self.sizes[size]
 
 
-DISCOUNT: Domain = numbers(
-    "discount", "a number from 0 up to, not including, 1", "0.0 <= {x} < 1.0",
-    lambda c: bool(c.min() >= 0.0 and c.max() < 1.0),
-)  # fmt: skip
+DISCOUNT = numbers("discount", "a number from 0 up to, not including, 1", "0.0 <= {x} < 1.0")
 
 MAKE_CRP = Maker(
     "make_crp", (Argument("alpha", POSITIVE), Argument("discount", DISCOUNT, 0.0)),

@@ -13,6 +13,7 @@ from venture_lite.procedures import numeric, pullbacks
 from venture_lite.procedures.columns import Flags, RowByRow, elementwise
 from venture_lite.procedures.columns import numeric as numeric_column
 from venture_lite.procedures.domains import NUMERIC, REAL, Domain
+from venture_lite.procedures.numeric import log, log1p
 from venture_lite.procedures.record import Argument, Columns, Deterministic, Pullback
 from venture_lite.values import freeze, show
 
@@ -50,15 +51,7 @@ def logistic_array(x: Any) -> Any:
 
 
 def _logit(p: float) -> float:
-    return numeric.log(p) - numeric.log1p(-p)
-
-
-def _logit_array(p: Any) -> Any:
-    return np.log(p) - np.log1p(-p)
-
-
-def _sin(x: float) -> float:
-    return math.sin(x) if math.isfinite(x) else math.nan
+    return log(p) - log1p(-p)
 
 
 def _tan(x: float) -> float:
@@ -71,18 +64,6 @@ def _floor(x: float) -> float:
 
 def _round(x: float) -> float:
     return round(x) if abs(x) < 2**63 else x
-
-
-def _lgamma_array(x: Any) -> Any:
-    from scipy.special import gammaln
-
-    return gammaln(x)
-
-
-def _erf_array(x: Any) -> Any:
-    from scipy.special import erf
-
-    return erf(x)
 
 
 def _unary(
@@ -216,7 +197,7 @@ RECORDS = (
     _unary("abs", abs, np.abs, "The absolute value.", pullback=pullbacks.ABSOLUTE),
     _unary("floor", _floor, np.floor, "The largest integer that is not above x."),
     _unary("round", _round, np.round, "The nearest integer; halves go to the even one."),
-    _unary("sin", _sin, np.sin, "The sine, x in radians.", "a finite number", total=False,
+    _unary("sin", numeric.sin, np.sin, "The sine, x in radians.", "a finite number", total=False,
            pullback=pullbacks.SIN),
     _unary("cos", numeric.cos, np.cos, "The cosine, x in radians.", "a finite number", total=False,
            pullback=pullbacks.COS),
@@ -224,11 +205,11 @@ RECORDS = (
            pullback=pullbacks.TAN),
     _unary("logistic", logistic, logistic_array, "1 / (1 + exp(-x)), a number between 0 and 1.",
            pullback=pullbacks.LOGISTIC),
-    _unary("logit", _logit, _logit_array, "log(x / (1 - x)), the inverse of logistic.", "between 0 and 1", total=False,
-           pullback=pullbacks.LOGIT),
-    _unary("lgamma", numeric.lgamma, _lgamma_array, "The logarithm of the absolute value of the gamma function.",
-           total=False, pullback=pullbacks.LGAMMA),
-    _unary("erf", math.erf, _erf_array, "The error function.", pullback=pullbacks.ERF),
+    _unary("logit", _logit, numeric.on_columns(_logit), "log(x / (1 - x)), the inverse of logistic.",
+           "between 0 and 1", total=False, pullback=pullbacks.LOGIT),
+    _unary("lgamma", numeric.lgamma, numeric.COLUMNS["lgamma"],
+           "The logarithm of the absolute value of the gamma function.", total=False, pullback=pullbacks.LGAMMA),
+    _unary("erf", math.erf, numeric.of_scipy("erf"), "The error function.", pullback=pullbacks.ERF),
     Deterministic("pow", (Argument("base", NUMERIC), Argument("exponent", NUMERIC)),
                   "The base to the power of the exponent, as a float.", power, elementwise(_power_array),
                   pullback=pullbacks.POWER),

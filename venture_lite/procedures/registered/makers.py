@@ -15,7 +15,7 @@ import numpy as np
 from venture_lite.errors import ArgumentError
 from venture_lite.procedures.record import Argument, Maker
 from venture_lite.procedures.registered.procedures import SOURCE
-from venture_lite.procedures.registered.results import called, density_of, value_of, values_of
+from venture_lite.procedures.registered.results import called, density_of, drawn, values_of
 from venture_lite.procedures.registered.signatures import Arguments, arguments_of
 from venture_lite.procedures.registered.value_domains import ValueDomain, value_domain
 
@@ -120,9 +120,7 @@ class CheckedState:
         _refuse_lacking(name, self._state)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> CheckedState:
-        other = object.__new__(CheckedState)
-        for slot in CheckedState.__slots__:
-            setattr(other, slot, getattr(self, slot))
+        other = copy.copy(self)
         other._state = copy.deepcopy(self._state, memo)
         return other
 
@@ -134,12 +132,7 @@ class CheckedState:
         self.arguments = arguments
 
     def simulate(self, rng: np.random.Generator, *inputs: Any) -> Any:
-        value = value_of(self._name, "simulate", self._ask("simulate", rng, *inputs))
-        if self._inside is not None and not self._inside.contains(value):
-            raise ArgumentError(
-                f"{self._name}: its simulate returned {value!r}, but its values are {self._inside.phrase}"
-            )
-        return value
+        return drawn(self._name, self._ask("simulate", rng, *inputs), self._inside)
 
     def log_predictive(self, value: Any, *inputs: Any) -> float:
         if self._inside is not None and not self._inside.contains(value):

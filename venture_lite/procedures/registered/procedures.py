@@ -17,7 +17,7 @@ from venture_lite.procedures.checks import check_arguments, columns_valid, recor
 from venture_lite.procedures.columns import Flags, RowByRow
 from venture_lite.procedures.predictor import LinearPredictor
 from venture_lite.procedures.record import UNKNOWN, Columns, Deterministic, Gradient, Random
-from venture_lite.procedures.registered.results import called, density_of, value_of, values_of
+from venture_lite.procedures.registered.results import array_of, called, density_of, drawn, value_of, values_of
 from venture_lite.procedures.registered.signatures import Arguments, arguments_of
 from venture_lite.procedures.registered.value_domains import ValueDomain, value_domain
 
@@ -56,10 +56,7 @@ def user_random(
     inside = value_domain(name, domain)
 
     def checked_simulate(rng: np.random.Generator, *args: Any) -> Any:
-        value = value_of(name, "simulate", called(name, "simulate", simulate, rng, *args))
-        if inside is not None and not inside.contains(value):
-            raise ArgumentError(f"{name}: its simulate returned {value!r}, but its values are {inside.phrase}")
-        return value
+        return drawn(name, called(name, "simulate", simulate, rng, *args), inside)
 
     def checked_density(value: Any, *args: Any) -> float:
         if inside is not None and not inside.contains(value):
@@ -176,7 +173,9 @@ def _density_columns(
     def columns(lifted: Flags, *arguments: Any) -> np.ndarray:
         nonlocal compared
         rows = rows_first(lifted, arguments)
-        terms = _column_of(name, role, called(name, role, function, *rows), len(rows[0]))
+        given, count = called(name, role, function, *rows), len(rows[0])
+        must = f", not one number for each of {count} rows"
+        terms = array_of(name, role, given, lambda shape: shape == (count,), must).astype(np.float64)
         if inside is not None:
             terms = np.where(inside.contains_rows(rows[0]), terms, -np.inf)
         wrong = ~(terms < np.inf)
@@ -195,15 +194,6 @@ def _density_columns(
     return columns
 
 
-def _column_of(name: str, role: str, given: Any, count: int) -> np.ndarray:
-    """Numbers, one for each row."""
-    column = np.asarray(given)
-    if column.shape != (count,) or column.dtype.kind not in "biuf":
-        what = f"an array of shape {column.shape}" if column.dtype.kind in "biuf" else repr(given)
-        raise ArgumentError(f"{name}: its {role} returned {what}, not one number for each of {count} rows")
-    return column.astype(np.float64)
-
-
 def _refuse_difference(name: str, single: float, together: float, value: Any) -> None:
     if single == together or math.isclose(single, together, rel_tol=TOLERANCE, abs_tol=TOLERANCE):
         return
@@ -219,10 +209,9 @@ def _plain(value: Any) -> Any:
 
 def _function_columns(name: str, function: Callable[..., Any], lifted: Flags, arguments: tuple[Any, ...]) -> np.ndarray:
     rows = rows_first(lifted, arguments)
-    result = np.asarray(called(name, "columns", function, *rows))
-    if result.dtype.kind not in "biuf" or result.shape[:1] != (len(rows[0]),):
-        what = f"an array of shape {result.shape}" if result.dtype.kind in "biuf" else repr(result)
-        raise ArgumentError(f"{name}: its columns returned {what}, not one value for each of {len(rows[0])} rows")
+    given, count = np.asarray(called(name, "columns", function, *rows)), len(rows[0])
+    must = f", not one value for each of {count} rows"
+    result = array_of(name, "columns", given, lambda shape: shape[:1] == (count,), must)
     if result.dtype.kind == "f" and np.isnan(result).any():
         raise ArgumentError(f"{name}: its columns returned NaN in row {int(np.argwhere(np.isnan(result))[0][0])}")
     # a copy: what the function keeps of its result must not change the trace
@@ -270,10 +259,8 @@ def _gradient(
 
 
 def _derivative(name: str, role: str, given: Any, shape: tuple[int, ...]) -> Any:
-    found = np.asarray(given)
-    if found.dtype.kind not in "biuf" or found.shape != shape:
-        what = f"an array of shape {found.shape}" if found.dtype.kind in "biuf" else repr(given)
-        raise ArgumentError(f"{name}: its {role} returned {what}; it has the shape {shape} of what it is taken in")
+    must = f"; it has the shape {shape} of what it is taken in"
+    found = array_of(name, role, given, lambda found: found == shape, must)
     if not np.isfinite(found).all():
         raise ArgumentError(f"{name}: its {role} returned {given}, which is not finite")
     return found.astype(np.float64) if shape else float(found)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from venture_lite.errors import ArgumentError, VentureError
+from venture_lite.procedures.registered.value_domains import ValueDomain
 from venture_lite.values import from_python, is_value
 
 LONGEST_SUPPORT = 100_000
@@ -54,6 +55,24 @@ def density_of(name: str, role: str, given: Any) -> float:
     if not given < math.inf:
         raise ArgumentError(f"{name}: its {role} returned {given}; it must be a finite number or minus infinity")
     return given  # type: ignore[no-any-return]
+
+
+def array_of(name: str, role: str, given: Any, fits: Callable[[tuple[int, ...]], bool], must: str) -> np.ndarray:
+    """Numbers in an array whose shape fits; `must` ends the message where they are not."""
+    found = np.asarray(given)
+    are_numbers = found.dtype.kind in "biuf"
+    if not (are_numbers and fits(found.shape)):
+        what = f"an array of shape {found.shape}" if are_numbers else repr(given)
+        raise ArgumentError(f"{name}: its {role} returned {what}{must}")
+    return found
+
+
+def drawn(name: str, given: Any, inside: ValueDomain | None) -> Any:
+    """What `simulate` returned: a value of the language, inside the domain."""
+    value = value_of(name, "simulate", given)
+    if inside is not None and not inside.contains(value):
+        raise ArgumentError(f"{name}: its simulate returned {value!r}, but its values are {inside.phrase}")
+    return value
 
 
 def values_of(name: str, role: str, given: Any) -> tuple[Any, ...]:

@@ -60,12 +60,8 @@ def domain_of(procedure: str, argument: str, given: Any) -> Domain:
 
 
 def _between(low: float, high: float) -> Domain:
-    return domains.numbers(
-        f"from {low:g} to {high:g}",
-        f"a number from {low:g} to {high:g}",
-        f"{low!r} <= {{x}} <= {high!r}",
-        lambda column: bool(column.min() >= low and column.max() <= high),
-    )
+    between = f"from {low:g} to {high:g}"
+    return domains.numbers(between, f"a number {between}", f"{low!r} <= {{x}} <= {high!r}")
 
 
 def arguments_of(
@@ -130,9 +126,8 @@ def _hinted(hint: Any) -> Domain:
     if typing.get_origin(hint) is typing.Annotated:
         base, *extras = typing.get_args(hint)
         for extra in extras:
-            if isinstance(extra, Domain) or (isinstance(extra, str) and extra in NAMED):
-                return domain_of("", "", extra)
-            if isinstance(extra, tuple) and len(extra) == 2:
+            named = isinstance(extra, str) and extra in NAMED
+            if named or isinstance(extra, Domain) or (isinstance(extra, tuple) and len(extra) == 2):
                 return domain_of("", "", extra)
         return _hinted(base)
     if typing.get_origin(hint) in (typing.Union, types.UnionType):

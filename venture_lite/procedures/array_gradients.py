@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from venture_lite.procedures.columns import Flags, RowByRow
+from venture_lite.procedures.columns import Flags, RowByRow, arrays
 from venture_lite.procedures.distributions.factors import Factor, cholesky_of
 from venture_lite.procedures.domains import POSITIVE_DEFINITE
 from venture_lite.procedures.record import Gradient
@@ -30,13 +30,8 @@ def shared(rows: Any, lifted: Flags, position: int) -> Any:
     return float(total) if isinstance(total, (float, np.ndarray)) and not np.ndim(total) else total
 
 
-def _arrays(lifted: Flags, dimensions: tuple[int, ...], given: tuple[Any, ...]) -> list[np.ndarray]:
-    """As arrays of floats, each with the dimensions of one row and one more where it is lifted."""
-    arrays = [x if hasattr(x, "dtype") else np.asarray(x) for x in given]
-    for array, up, dimension in zip(arrays, lifted, dimensions, strict=True):
-        if array.dtype.kind not in "fbiu" or array.ndim != dimension + up:
-            raise RowByRow
-    return [array.astype(np.float64, copy=False) for array in arrays]
+def _floats(lifted: Flags, dimensions: tuple[int, ...], given: tuple[Any, ...]) -> list[np.ndarray]:
+    return [array.astype(np.float64, copy=False) for array in arrays(lifted, dimensions, given)]
 
 
 def _zeros(x: Any) -> Any:
@@ -55,9 +50,8 @@ def _of_columns(rows: Callable[..., Derivatives], exists: Flags, dimensions: tup
 
     def evaluate(lifted: Flags, wanted: Flags, *given: Any) -> Derivatives:
         try:
-            arrays = _arrays(lifted, dimensions, given)
             with np.errstate(all="ignore"):
-                found = rows(*arrays)
+                found = rows(*_floats(lifted, dimensions, given))
         except (RowByRow, ValueError, TypeError, IndexError):
             if any(lifted):
                 raise RowByRow from None
@@ -74,7 +68,7 @@ def _multivariate_normal(lifted: Flags, wanted: Flags, value: Any, mean: Any, co
     if factor is None:
         raise RowByRow
     try:
-        point, center = _arrays(lifted[:2], (1, 1), (value, mean))
+        point, center = _floats(lifted[:2], (1, 1), (value, mean))
         with np.errstate(all="ignore"):
             away = center - point
             possible = np.isfinite(away).all(axis=-1, keepdims=True)

@@ -41,6 +41,23 @@ def numeric(argument: Any, lifted: bool) -> Any:
     return argument
 
 
+def single_numbers(lifted: Flags, arguments: tuple[Any, ...]) -> list[Any]:
+    """The arguments of an operation on numbers, each one number or a column of them."""
+    numbers = [numeric(argument, up) for argument, up in zip(arguments, lifted, strict=True)]
+    if any(getattr(number, "ndim", 0) != up for number, up in zip(numbers, lifted, strict=True)):
+        raise RowByRow
+    return numbers
+
+
+def arrays(lifted: Flags, dimensions: tuple[int, ...], arguments: tuple[Any, ...]) -> list[np.ndarray]:
+    """The arguments as arrays of numbers, each with the dimensions of one row and one more where it is lifted."""
+    found = [argument if hasattr(argument, "dtype") else np.asarray(argument) for argument in arguments]
+    for array, up, dimension in zip(found, lifted, dimensions, strict=True):
+        if array.dtype.kind not in "fbiu" or array.ndim != dimension + up:
+            raise RowByRow
+    return found
+
+
 def aligned(lifted: Flags, arguments: tuple[Any, ...]) -> list[Any]:
     """The arguments of an elementwise operation, shaped so that NumPy's broadcasting pairs rows with rows.
 

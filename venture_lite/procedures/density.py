@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from venture_lite.procedures.bounds import Maximisers, bound_at, certain
-from venture_lite.procedures.columns import Flags, RowByRow, numeric
+from venture_lite.procedures.columns import Flags, single_numbers
 from venture_lite.procedures.derivatives import gradient_of
 from venture_lite.procedures.numeric import on_columns
 from venture_lite.procedures.record import Argument, Columns, Gradient, Random
@@ -50,9 +50,7 @@ def column_density(density: Callable[..., float]) -> Columns:
     bound = on_columns(density)
 
     def columns(lifted: Flags, *arguments: Any) -> np.ndarray:
-        numbers = [numeric(argument, up) for argument, up in zip(arguments, lifted, strict=True)]
-        if any(isinstance(number, np.ndarray) and number.ndim != 1 for number in numbers):
-            raise RowByRow
+        numbers = single_numbers(lifted, arguments)
         with np.errstate(all="ignore"):
             result: np.ndarray = bound(*numbers)
         # one pass: a sum is NaN if an entry is, or if infinities of both signs meet

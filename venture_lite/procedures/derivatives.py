@@ -19,8 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from venture_lite.procedures.columns import Flags, RowByRow
-from venture_lite.procedures.columns import numeric as numeric_column
+from venture_lite.procedures.columns import Flags, single_numbers
 from venture_lite.procedures.numeric import cos, divide, log, log1p, sin, where
 from venture_lite.procedures.record import Gradient
 from venture_lite.procedures.straight_line import (
@@ -181,9 +180,7 @@ def _of_numbers(function: Callable[..., Any], inputs: tuple[Any, ...], count: in
 
 
 def _of_columns(function: Callable[..., Any], lifted: Flags, asked: Flags, inputs: tuple[Any, ...]) -> list[Any]:
-    numbers = [numeric_column(x, up) for x, up in zip(inputs, lifted, strict=True)]
-    if any(isinstance(number, np.ndarray) and number.ndim != 1 for number in numbers):
-        raise RowByRow
+    numbers = single_numbers(lifted, inputs)
     rows = next(len(number) for number, up in zip(numbers, lifted, strict=True) if up)
     with np.errstate(all="ignore"):
         log_density, *partials = function(*numbers)

@@ -22,8 +22,7 @@ import numpy as np
 
 from venture_lite.procedures import numeric
 from venture_lite.procedures.array_gradients import indicators, shared, softmax
-from venture_lite.procedures.columns import Flags, RowByRow
-from venture_lite.procedures.columns import numeric as numeric_column
+from venture_lite.procedures.columns import Flags, single_numbers
 from venture_lite.procedures.domains import BOOLEAN_LIKE
 from venture_lite.procedures.numeric import on_columns
 from venture_lite.procedures.predictor import Bound, LinearPredictor, Terms, tangent
@@ -138,9 +137,7 @@ def bernoulli_logit_gradient(lifted: Flags, wanted: Flags, value: Any, logit: An
     if True not in lifted:
         p = 1.0 / (1.0 + numeric.exp(-logit))
         return (None, 1.0 - p if value == 1 else -p if value == 0 else 0.0)
-    value, logit = numeric_column(value, lifted[0]), numeric_column(logit, lifted[1])
-    if np.ndim(value) > 1 or np.ndim(logit) > 1:
-        raise RowByRow
+    value, logit = single_numbers(lifted, (value, logit))
     with np.errstate(all="ignore"):
         slope = value - 1.0 / (1.0 + np.exp(-logit))
     if not (BOOLEAN_LIKE.contains_all(value) if lifted[0] else BOOLEAN_LIKE.contains(value)):

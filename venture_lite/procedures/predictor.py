@@ -90,27 +90,25 @@ class QuadraticRows:
 
     def all(self) -> Quadratic:
         """Those of all rows, as views where they can be."""
-        packed, size = self._packed, self._size
+        center, slope, value, curvature = self._parts(self._packed)
+        return Quadratic(center, value, slope, curvature)
+
+    def _parts(self, packed: np.ndarray) -> Any:
+        """Center, slope, value and curvature of some rows."""
         if not self._is_vector:
-            center, slope, value, curvature = packed.T
-            return Quadratic(center, value, slope, curvature)
+            return packed.T
+        size = self._size
         curvature = packed[:, 2 * size + 1 :].reshape(-1, size, size) if self._shared is None else self._shared
-        return Quadratic(packed[:, :size], packed[:, 2 * size], packed[:, size : 2 * size], curvature)
+        return packed[:, :size], packed[:, size : 2 * size], packed[:, 2 * size], curvature
 
     def at(self, predictor: Any, rows: np.ndarray) -> tuple[Any, Any]:
         """The values `(rows,)` and the derivatives, shaped as the predictors, of some rows at their predictors."""
-        packed, size = self._packed.take(rows, axis=0), self._size
+        center, slope, value, curvature = self._parts(self._packed.take(rows, axis=0))
+        away = predictor - center
         if not self._is_vector:
-            center, slope, value, curvature = packed.T
-            away = predictor - center
             bent = curvature * away
             return value + away * (slope + 0.5 * bent), slope + bent
-        away = predictor - packed[:, :size]
-        slope, value = packed[:, size : 2 * size], packed[:, 2 * size]
-        if self._shared is not None:
-            bent = away @ self._shared
-        else:
-            bent = np.einsum("nk,nkl->nl", away, packed[:, 2 * size + 1 :].reshape(-1, size, size))
+        bent = np.einsum("nk,nkl->nl", away, curvature) if self._shared is None else away @ curvature
         return value + np.einsum("nk,nk->n", away, slope + 0.5 * bent), slope + bent
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from venture_lite.errors import ArgumentError
 from venture_lite.procedures import array_gradients, likelihoods
-from venture_lite.procedures.columns import Flags, RowByRow
+from venture_lite.procedures.columns import Flags, RowByRow, arrays
 from venture_lite.procedures.domains import LIST, PROBABILITY_VECTOR, SCORES
 from venture_lite.procedures.record import Argument, Random
 from venture_lite.values import equal, key_of
@@ -65,10 +65,15 @@ def _columns(lifted: Flags, value: Any, probs: Any, values: Any = None) -> np.nd
     if masses.dtype.kind != "f" or masses.ndim != 1 + lifted[1]:
         raise RowByRow
     with np.errstate(all="ignore"):
-        inside = (value >= 0) & (value < masses.shape[-1]) & (np.mod(value, 1) == 0)
-        chosen = np.where(inside, value, 0).astype(np.int64)
-        mass = masses[np.arange(len(chosen)), chosen] if lifted[1] else masses[chosen]
+        inside, mass = _taken(value, masses, lifted[1])
         return np.asarray(np.where(inside, np.log(mass), -np.inf))
+
+
+def _taken(positions: np.ndarray, entries: np.ndarray, are_rows: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Which positions there are, and the entries that stand there: of each row, or of one vector."""
+    inside = (positions >= 0) & (positions < entries.shape[-1]) & (np.mod(positions, 1) == 0)
+    places = np.where(inside, positions, 0).astype(np.int64)
+    return inside, entries[np.arange(len(entries)), places] if are_rows else entries[places]
 
 
 def _support(probs: Any, values: Any = None) -> Sequence[Any]:
@@ -104,16 +109,11 @@ def _log_softmax(value: Any, scores: Any) -> float:
 
 
 def _softmax_columns(lifted: Flags, value: Any, scores: Any) -> np.ndarray:
-    positions, given = np.asarray(value), np.asarray(scores)
-    for array, dimensions in ((positions, lifted[0]), (given, 1 + lifted[1])):
-        if array.ndim != dimensions or array.dtype.kind not in "fbiu":
-            raise RowByRow
+    positions, given = arrays(lifted, (0, 1), (value, scores))
     with np.errstate(all="ignore"):
         shifted = given - given.max(axis=-1, keepdims=True)
         normaliser = np.log(np.exp(shifted).sum(axis=-1))
-        inside = (positions >= 0) & (positions < given.shape[-1]) & (np.mod(positions, 1) == 0)
-        chosen = np.where(inside, positions, 0).astype(np.int64)
-        taken = shifted[np.arange(len(shifted)), chosen] if lifted[1] else shifted[chosen]
+        inside, taken = _taken(positions, shifted, lifted[1])
         return np.where(inside, taken - normaliser, -np.inf)
 
 

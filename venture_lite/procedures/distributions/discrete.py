@@ -60,9 +60,7 @@ def _bernoulli_logit_columns(lifted: Flags, value: Any, logit: Any) -> np.ndarra
     The sign is flipped by its bit. Where exp overflows the form gives -inf in place of `signed`, and is mended.
     """
     value, logit = value if lifted[0] else numeric(value, False), numeric(logit, lifted[1])
-    if not (
-        lifted[0] and lifted[1] and logit.ndim == 1 and logit.dtype == np.float64 and BOOLEAN_LIKE.contains_all(value)
-    ):
+    if not _are_columns(lifted, value, logit):
         return _bernoulli_logit_mixed(value, logit)
     bits = value.astype(np.int64)
     bits <<= 63
@@ -77,6 +75,11 @@ def _bernoulli_logit_columns(lifted: Flags, value: Any, logit: Any) -> np.ndarra
     return np.asarray(result)
 
 
+def _are_columns(lifted: Flags, value: Any, logit: Any) -> bool:
+    """Whether there is a boolean and a logit for each row."""
+    return all(lifted) and logit.ndim == 1 and logit.dtype == np.float64 and BOOLEAN_LIKE.contains_all(value)
+
+
 FACTORS = 8
 """Factors 1 + exp(x) multiplied before a logarithm is taken: no overflow while x stays below 709 / 8."""
 
@@ -84,9 +87,7 @@ FACTORS = 8
 def _bernoulli_logit_total(lifted: Flags, value: Any, logit: Any) -> float:
     """The sum over rows of value * logit - log(1 + exp(logit)), the last as the log of products of factors: an eighth
     of the logarithms. NaN where the form does not apply or a product overflows."""
-    if not (
-        lifted[0] and lifted[1] and logit.ndim == 1 and logit.dtype == np.float64 and BOOLEAN_LIKE.contains_all(value)
-    ):
+    if not _are_columns(lifted, value, logit):
         return math.nan
     even = len(logit) // FACTORS * FACTORS
     with np.errstate(all="ignore"):

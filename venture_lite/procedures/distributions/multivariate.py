@@ -12,7 +12,7 @@ import numpy as np
 
 from venture_lite.errors import ArgumentError
 from venture_lite.procedures import array_gradients, bounds, transforms
-from venture_lite.procedures.columns import Flags, RowByRow, numeric
+from venture_lite.procedures.columns import Flags, RowByRow, arrays, numeric
 from venture_lite.procedures.distributions.factors import Factor, cholesky_of
 from venture_lite.procedures.domains import (
     COUNT,
@@ -71,12 +71,10 @@ def _finite_or_impossible(log_density: float) -> float:
 def _normal_columns(lifted: Flags, value: Any, mean: Any, cov: Any) -> np.ndarray:
     if lifted[2]:
         raise RowByRow
-    for argument, up in zip((value, mean), lifted, strict=False):
-        if up and (argument.ndim != 2 or argument.dtype.kind not in "fbiu"):
-            raise RowByRow
+    points, means = arrays(lifted[:2], (1, 1), (value, mean))
     factor = cholesky_of(cov)
     with np.errstate(all="ignore"):
-        away = np.subtract(value, mean)
+        away = np.subtract(points, means)
         if factor is None or away.ndim != 2 or away.shape[1] != len(factor.lower):
             raise RowByRow
         z = away @ factor.whitening.T
@@ -152,10 +150,7 @@ def _multinomial(value: Any, n: float, probs: Any) -> float:
 def _multinomial_columns(lifted: Flags, value: Any, n: Any, probs: Any) -> np.ndarray:
     from scipy.special import gammaln, xlogy
 
-    counts, n, masses = np.asarray(value), numeric(n, lifted[1]), np.asarray(probs)
-    for vectors, up in ((counts, lifted[0]), (masses, lifted[2])):
-        if vectors.ndim != 1 + up or vectors.dtype.kind not in "fbiu":
-            raise RowByRow
+    n, (counts, masses) = numeric(n, lifted[1]), arrays((lifted[0], lifted[2]), (1, 1), (value, probs))
     if counts.shape[-1] != masses.shape[-1]:
         raise RowByRow
     with np.errstate(all="ignore"):

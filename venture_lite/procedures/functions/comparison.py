@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from venture_lite.errors import ArgumentError
-from venture_lite.procedures.columns import Flags, RowByRow, numeric
+from venture_lite.procedures.columns import Flags, RowByRow, numeric, single_numbers
 from venture_lite.procedures.domains import ANY, BOOLEAN_LIKE
 from venture_lite.procedures.functions.arithmetic import PLAIN
 from venture_lite.procedures.record import Argument, Columns, Deterministic
@@ -53,10 +53,7 @@ def _columns(test: Callable[[Any, Any], Any]) -> Columns:
     def columns(lifted: Flags, *arguments: Any) -> np.ndarray:
         if len(arguments) != 2:
             raise RowByRow
-        left, right = (numeric(argument, up) for argument, up in zip(arguments, lifted, strict=True))
-        if any(isinstance(side, np.ndarray) and side.ndim != 1 for side in (left, right)):
-            raise RowByRow
-        return np.asarray(test(left, right))
+        return np.asarray(test(*single_numbers(lifted, arguments)))
 
     return columns
 

@@ -6,6 +6,7 @@ Positions count from 0.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -127,18 +128,14 @@ def _lookup_columns(lifted: Flags, collection: Any, index: Any, default: Any = N
     return collection[np.arange(len(where)), where] if lifted[0] else collection[where]  # type: ignore[no-any-return]
 
 
-def first(items: Any) -> Any:
-    return _nth("first", items, 0)
-
-
-def second(items: Any) -> Any:
-    return _nth("second", items, 1)
-
-
-def _nth(name: str, items: Any, position: int) -> Any:
+def _nth(name: str, position: int, items: Any) -> Any:
     if len(SEQUENCE.checked(name, "items", items)) <= position:
         raise ArgumentError(f"{name}: the list has {'no' if position == 0 else 'no second'} entry: {show(items)}")
     return plain(items[position])
+
+
+first = partial(_nth, "first", 0)
+second = partial(_nth, "second", 1)
 
 
 def rest(items: Any) -> Any:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from venture_lite.errors import ArgumentError
 from venture_lite.procedures import array_pullbacks as pullbacks
-from venture_lite.procedures.columns import Flags, RowByRow, numeric
+from venture_lite.procedures.columns import Flags, RowByRow, single_numbers
 from venture_lite.procedures.domains import ANY, COUNT, MATRIX, NUMERIC, VECTOR
 from venture_lite.procedures.functions.elementary import logistic, logistic_array
 from venture_lite.procedures.functions.lists import SEQUENCE
@@ -34,9 +35,7 @@ def _refuse(name: str, entries: tuple[Any, ...]) -> np.ndarray:
 
 
 def _vector_columns(lifted: Flags, *entries: Any) -> Any:
-    numbers = [numeric(entry, up) for entry, up in zip(entries, lifted, strict=True)]
-    if any(np.ndim(number) != up for number, up in zip(numbers, lifted, strict=True)):
-        raise RowByRow
+    numbers = single_numbers(lifted, entries)
     none = np.zeros(next(len(number) for number, up in zip(numbers, lifted, strict=True) if up))
     return np.stack([number + none for number in numbers], axis=1)
 
@@ -66,7 +65,7 @@ def to_vector(items: Any) -> np.ndarray:
     return freeze(np.array(_entries("to_vector", items), dtype=np.float64))
 
 
-def _filled(name: str, number: float, sizes: tuple[Any, ...]) -> np.ndarray:
+def _filled(name: str, number: float, *sizes: Any) -> np.ndarray:
     if not 1 <= len(sizes) <= 2 or not all(map(COUNT.contains, sizes)):
         raise ArgumentError(f"{name} takes one or two sizes, got {' '.join(map(show, sizes))}")
     if max(sizes) > LARGEST_ARRAY or math.prod(sizes) > LARGEST_ARRAY:
@@ -74,12 +73,8 @@ def _filled(name: str, number: float, sizes: tuple[Any, ...]) -> np.ndarray:
     return freeze(np.full(tuple(map(int, sizes)), number))
 
 
-def ones(*sizes: Any) -> np.ndarray:
-    return _filled("ones", 1.0, sizes)
-
-
-def zeros(*sizes: Any) -> np.ndarray:
-    return _filled("zeros", 0.0, sizes)
+ones = partial(_filled, "ones", 1.0)
+zeros = partial(_filled, "zeros", 0.0)
 
 
 def _array(name: str, value: Any) -> np.ndarray:
@@ -87,10 +82,6 @@ def _array(name: str, value: Any) -> np.ndarray:
         return value
     # a list of rows, as a nested list of data is, stands for a matrix
     return np.array(value if MATRIX.contains(value) else _entries(name, value), dtype=np.float64)
-
-
-def dot(left: Any, right: Any) -> Any:
-    return _product("dot", left, right)
 
 
 def _product(name: str, left: Any, right: Any) -> Any:
@@ -103,8 +94,8 @@ def _product(name: str, left: Any, right: Any) -> Any:
     return freeze(result) if isinstance(result, np.ndarray) else float(result)
 
 
-def matmul(left: Any, right: Any) -> Any:
-    return _product("matmul", left, right)
+dot = partial(_product, "dot")
+matmul = partial(_product, "matmul")
 
 
 def transpose(matrix: Any) -> np.ndarray:

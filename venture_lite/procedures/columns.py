@@ -89,8 +89,9 @@ def elementwise(operation: Callable[..., Any]) -> Columns:
     return columns
 
 
-def folded(operation: Callable[[Any, Any], Any]) -> Columns:
-    """Columns form of a sum or product of two or more arguments that keeps integers exact."""
+def folded(operation: Callable[[Any, Any], Any], grows: bool = True) -> Columns:
+    """Columns form of an operation on two or more arguments, one after the other; where its result `grows`, as that of
+    a sum or a product, integers are kept exact."""
 
     def columns(lifted: Flags, *arguments: Any) -> np.ndarray:
         if len(arguments) < 2:
@@ -99,7 +100,7 @@ def folded(operation: Callable[[Any, Any], Any]) -> Columns:
         with np.errstate(all="ignore"):
             result = numbers[0]
             for number in numbers[1:]:
-                if _may_overflow(result, number):
+                if grows and _may_overflow(result, number):
                     raise RowByRow
                 result = operation(result, number)
         if result.dtype.kind == "f" and np.isnan(result).any():

@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 
 from venture_lite.procedures.columns import Flags, RowByRow, aligned
-from venture_lite.procedures.derivatives import SLOPES
-from venture_lite.procedures.numeric import divide, exp, log, on_columns, where
+from venture_lite.procedures.numeric import divide, log, on_columns, where
 from venture_lite.procedures.straight_line import Node, recordable
 
 Cotangents = tuple[Any, ...]
@@ -116,19 +115,6 @@ SUBTRACT = ElementwisePullback(_of_difference)
 MULTIPLY = ElementwisePullback(_of_product)
 DIVIDE = ElementwisePullback(_of_quotient)
 
-EXP = elementwise(*SLOPES["exp"])
-EXPM1 = elementwise(*SLOPES["expm1"])
-LOG = elementwise(*SLOPES["log"])
-LOG1P = elementwise(*SLOPES["log1p"])
-SQRT = elementwise(*SLOPES["sqrt"])
-ABSOLUTE = elementwise(*SLOPES["absolute"])
-SIN = elementwise(*SLOPES["sin"])
-COS = elementwise(*SLOPES["cos"])
-TAN = elementwise(lambda y, x: 1.0 + y * y)
-LOGISTIC = elementwise(lambda y, x: y * (1.0 - y))
-LOGIT = elementwise(lambda y, x: divide(1.0, x * (1.0 - x)))
-LGAMMA = elementwise(*SLOPES["lgamma"])
-ERF = elementwise(lambda y, x: TWO_OVER_SQRT_PI * exp(-x * x))
 ATAN2 = elementwise(
     lambda angle, y, x: divide(x, x * x + y * y),
     lambda angle, y, x: -divide(y, x * x + y * y),

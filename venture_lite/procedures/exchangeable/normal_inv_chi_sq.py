@@ -78,22 +78,20 @@ class NormalInvChiSqState:
         return None
 
     def add(self, value: Any) -> NormalMoments:
-        before = (self.count, self._mean, self._scatter)
-        count, value = self.count + 1, float(value)
-        away = value - self._mean
-        mean = self._mean + away / count
-        self.restore((count, mean, self._scatter + away * (value - mean)))
-        return before
+        return self._move(float(value), 1)
 
     def remove(self, value: Any) -> NormalMoments:
+        return self._move(float(value), -1)
+
+    def _move(self, value: float, sign: int) -> NormalMoments:
         before = (self.count, self._mean, self._scatter)
-        count, value = self.count - 1, float(value)
+        count = self.count + sign
         if not count:
             self.restore((0, 0.0, 0.0))
             return before
         away = value - self._mean
-        mean = self._mean - away / count
-        self.restore((count, mean, max(self._scatter - away * (value - mean), 0.0)))
+        mean = self._mean + away / (sign * count)
+        self.restore((count, mean, max(self._scatter + sign * away * (value - mean), 0.0)))
         return before
 
     def restore(self, token: NormalMoments) -> None:

@@ -29,33 +29,38 @@ MATERN_ORDERS = (0.5, 1.5, 2.5)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Covariance:
-    """What two applications of a process have in common, by where they are; points are rows (n, dims)."""
-
+class _Written:
     name: str
-    # numbers, tuples of numbers with one entry for each coordinate, or covariances
+    # numbers, tuples of numbers with one entry for each coordinate, or other functions
     arguments: tuple[Any, ...]
+
+    def __repr__(self) -> str:
+        shown = [f"(vector {' '.join(map(show, a))})" if isinstance(a, tuple) else show(a) for a in self.arguments]
+        return f"({self.name} {' '.join(shown)})"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Covariance(_Written):
+    """What two applications of a process have in common, by where they are; points are rows (n, dims)."""
 
     def gram(self, left: Array, right: Array) -> Array:
         """Covariances (n, m) of one application at each of `left` (n, dims) with another at each of `right` (m, dims).
 
         Raises ArgumentError where a parameter has not as many entries as the points have coordinates.
         """
+        if self.name in _COMBINED:
+            return reduce(_COMBINED[self.name][0], (part.gram(left, right) for part in self.arguments))
         return _GRAMS[self.name](left, right, *self.arguments)
 
     def variances(self, points: Array) -> tuple[Array, Array]:
         """(n,) and (n,): the variance that applications at a point share, and that of each one's own noise."""
+        if self.name in _COMBINED:
+            parts: Iterator[tuple[Array, Array]] = (part.variances(points) for part in self.arguments)
+            return reduce(_COMBINED[self.name][1], parts)
         none = np.zeros(len(points))
-        parts: Iterator[tuple[Array, Array]]
         match self.name:
             case "gp_noise":
                 return none, none + _square(self.arguments[0])
-            case "gp_sum":
-                parts = (part.variances(points) for part in self.arguments)
-                return reduce(_added, parts)
-            case "gp_product":
-                parts = (part.variances(points) for part in self.arguments)
-                return reduce(_multiplied, parts)
             case "gp_linear":
                 amplitude, center = self.arguments
                 return _square(amplitude) * _square(_from(points, center)).sum(axis=1), none
@@ -65,47 +70,28 @@ class Covariance:
     @property
     def noisy(self) -> bool:
         """Whether applications at one point differ."""
-        if self.name in ("gp_sum", "gp_product"):
-            return any(part.noisy for part in self.arguments)
-        return self.name == "gp_noise"
-
-    def __repr__(self) -> str:
-        return _written(self.name, self.arguments)
+        return self.name == "gp_noise" or (self.name in _COMBINED and any(part.noisy for part in self.arguments))
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Mean:
+class Mean(_Written):
     """The expected value of an application, by where it is."""
-
-    name: str
-    arguments: tuple[Any, ...]
 
     def at(self, points: Array) -> Array:
         """(n,) at points (n, dims)."""
-        match self.name:
-            case "gp_linear_mean":
-                slope, intercept = self.arguments
-                _check_dimensions(points, slope, "gp_linear_mean: slope")
-                line: Array = intercept + (points * np.asarray(slope)).sum(axis=1)
-                return line
-            case "gp_sum":
-                return reduce(np.add, (mean_of(part).at(points) for part in self.arguments))
-            case "gp_product":
-                return reduce(np.multiply, (mean_of(part).at(points) for part in self.arguments))
+        if self.name in _COMBINED:
+            return reduce(_COMBINED[self.name][0], (mean_of(part).at(points) for part in self.arguments))
+        if self.name == "gp_linear_mean":
+            slope, intercept = self.arguments
+            _check_dimensions(points, slope, "gp_linear_mean: slope")
+            line: Array = intercept + (points * np.asarray(slope)).sum(axis=1)
+            return line
         return np.full(len(points), self.arguments[0])
-
-    def __repr__(self) -> str:
-        return _written(self.name, self.arguments)
 
 
 def mean_of(argument: Any) -> Mean:
     """A number is a constant mean."""
     return argument if isinstance(argument, Mean) else Mean("gp_constant_mean", (float(argument),))
-
-
-def _written(name: str, arguments: tuple[Any, ...]) -> str:
-    shown = [f"(vector {' '.join(map(show, a))})" if isinstance(a, tuple) else show(a) for a in arguments]
-    return f"({name} {' '.join(shown)})"
 
 
 # ------------------------------------------------------------------------------------------------------- the functions
@@ -188,14 +174,6 @@ def _noise(left: Array, right: Array, sd: float) -> Array:
     return np.zeros((len(left), len(right)))
 
 
-def _sum(left: Array, right: Array, *parts: Covariance) -> Array:
-    return reduce(np.add, (part.gram(left, right) for part in parts))
-
-
-def _product(left: Array, right: Array, *parts: Covariance) -> Array:
-    return reduce(np.multiply, (part.gram(left, right) for part in parts))
-
-
 _GRAMS: dict[str, Callable[..., Array]] = {
     "gp_squared_exponential": _squared_exponential,
     "gp_matern": _matern,
@@ -204,9 +182,12 @@ _GRAMS: dict[str, Callable[..., Array]] = {
     "gp_linear": _linear,
     "gp_constant": _constant,
     "gp_noise": _noise,
-    "gp_sum": _sum,
-    "gp_product": _product,
 }
+_COMBINED: dict[str, tuple[Callable[..., Array], Callable[..., tuple[Array, Array]]]] = {
+    "gp_sum": (np.add, _added),
+    "gp_product": (np.multiply, _multiplied),
+}
+"""How values, and variances with their noise, are combined."""
 
 
 # -------------------------------------------------------------------------------------------------------- the records
@@ -216,7 +197,7 @@ LENGTH = either("length", "a positive number, or a vector of them for each coord
 COORDINATES = either("coordinates", "a finite number, or a vector of them for each coordinate", REAL, VECTOR)
 ORDER = by_rows("order", "0.5, 1.5 or 2.5", lambda value: is_number(value) and value in MATERN_ORDERS)
 _WHY = "a lambda cannot be one, since a change of what it reads would not reach the process"
-COVARIANCE = of_kind("covariance", f"a covariance made by {', '.join(_GRAMS)} ({_WHY})", Covariance)
+COVARIANCE = of_kind("covariance", f"a covariance made by {', '.join((*_GRAMS, *_COMBINED))} ({_WHY})", Covariance)
 MEAN = by_rows(
     "mean function",
     f"a number or a mean made by gp_linear_mean, gp_sum, gp_product ({_WHY})",

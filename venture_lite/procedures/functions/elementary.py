@@ -10,11 +10,13 @@ import numpy as np
 
 from venture_lite.errors import ArgumentError
 from venture_lite.procedures import numeric, pullbacks
-from venture_lite.procedures.columns import Flags, RowByRow, elementwise
+from venture_lite.procedures.columns import Flags, RowByRow, elementwise, folded
 from venture_lite.procedures.columns import numeric as numeric_column
+from venture_lite.procedures.derivatives import SLOPES
 from venture_lite.procedures.domains import NUMERIC, REAL, Domain
-from venture_lite.procedures.numeric import log, log1p
-from venture_lite.procedures.record import Argument, Columns, Deterministic, Pullback
+from venture_lite.procedures.numeric import divide, exp, log, log1p
+from venture_lite.procedures.pullbacks import TWO_OVER_SQRT_PI
+from venture_lite.procedures.record import Argument, Deterministic
 from venture_lite.values import freeze, show
 
 Function = Callable[[float], Any]
@@ -73,10 +75,12 @@ def _unary(
     summary: str,
     takes: str = "a number or a vector",
     total: bool = True,
-    pullback: Pullback | None = None,
+    slope: Callable[..., float] | None = None,
 ) -> Deterministic:
-    scalar = _elementwise(name, function, array, takes)
-    columns = elementwise(array)
+    """`slope` is the derivative, of the value and x, where densities know no such function."""
+    scalar, columns = _elementwise(name, function, array, takes), elementwise(array)
+    slopes = SLOPES.get(name, () if slope is None else (slope,))
+    pullback = pullbacks.elementwise(*slopes) if slopes else None
     return Deterministic(name, (Argument("x", NUMERIC),), summary, scalar, columns, total=total, pullback=pullback)
 
 
@@ -116,12 +120,10 @@ def atan2(y: Any, x: Any) -> float:
 def _extreme(name: str, choose: Callable[..., Any], array: Callable[[Any, Any], Any]) -> Callable[..., Any]:
     """The least or greatest of several numbers, elementwise among vectors, or of the entries of one list or vector."""
 
-    def extreme(first: Any, *rest: Any) -> Any:
-        values = (first, *rest)
-        if not rest and isinstance(first, (tuple, np.ndarray)):
-            values = first if isinstance(first, tuple) else tuple(first.ravel().tolist())
-            if not values:
-                raise ArgumentError(f"{name}: an empty list has none")
+    def extreme(*arguments: Any) -> Any:
+        values = _entries(arguments[0]) if len(arguments) == 1 else arguments
+        if not values:
+            raise ArgumentError(f"{name}: an empty list has none")
         if all(isinstance(value, (int, float)) for value in values):
             return choose(values)
         if not all(map(NUMERIC.contains, values)):
@@ -136,27 +138,16 @@ def _extreme(name: str, choose: Callable[..., Any], array: Callable[[Any, Any], 
     return extreme
 
 
-def _extreme_columns(array: Callable[[Any, Any], Any]) -> Columns:
-    pairwise = elementwise(array)
-
-    def columns(lifted: Flags, *arguments: Any) -> np.ndarray:
-        if len(arguments) < 2:
-            raise RowByRow
-        result, up = arguments[0], lifted[0]
-        for argument, also in zip(arguments[1:], lifted[1:], strict=True):
-            if not up and not also:
-                raise RowByRow
-            result, up = pairwise((up, also), result, argument), True
-        return result  # type: ignore[no-any-return]
-
-    return columns
+def _entries(only: Any) -> tuple[Any, ...]:
+    """The entries of a list or an array; another value is its own."""
+    if isinstance(only, np.ndarray):
+        return tuple(only.ravel().tolist())
+    return only if isinstance(only, tuple) else (only,)
 
 
-def logsumexp(first: Any, *rest: Any) -> float:
+def logsumexp(*arguments: Any) -> float:
     """log of the sum of exponentials; the largest is taken out first, so nothing overflows."""
-    values = (first, *rest)
-    if not rest and isinstance(first, (tuple, np.ndarray)):
-        values = first if isinstance(first, tuple) else tuple(first.ravel().tolist())
+    values = _entries(arguments[0]) if len(arguments) == 1 else arguments
     if not values or not all(isinstance(value, (int, float)) for value in values):
         raise ArgumentError(f"logsumexp takes numbers, or one list or vector of them, got {show(values)}")
     largest = float(max(values))
@@ -187,29 +178,26 @@ _ANY_NUMBERS = Domain(
 _POSITIVE = "a number that is not negative"
 
 RECORDS = (
-    _unary("exp", numeric.exp, np.exp, "e to the power x.", pullback=pullbacks.EXP),
-    _unary("expm1", numeric.expm1, np.expm1, "exp(x) - 1, without loss of digits near 0.", pullback=pullbacks.EXPM1),
-    _unary("log", numeric.log, np.log, "The natural logarithm; of 0, minus infinity.", _POSITIVE, total=False,
-           pullback=pullbacks.LOG),
-    _unary("log1p", numeric.log1p, np.log1p, "log(1 + x), exact near 0.", "a number of -1 or more", total=False,
-           pullback=pullbacks.LOG1P),
-    _unary("sqrt", numeric.sqrt, np.sqrt, "The square root.", _POSITIVE, total=False, pullback=pullbacks.SQRT),
-    _unary("abs", abs, np.abs, "The absolute value.", pullback=pullbacks.ABSOLUTE),
+    _unary("exp", numeric.exp, np.exp, "e to the power x."),
+    _unary("expm1", numeric.expm1, np.expm1, "exp(x) - 1, without loss of digits near 0."),
+    _unary("log", numeric.log, np.log, "The natural logarithm; of 0, minus infinity.", _POSITIVE, total=False),
+    _unary("log1p", numeric.log1p, np.log1p, "log(1 + x), exact near 0.", "a number of -1 or more", total=False),
+    _unary("sqrt", numeric.sqrt, np.sqrt, "The square root.", _POSITIVE, total=False),
+    _unary("abs", abs, np.abs, "The absolute value.", slope=SLOPES["absolute"][0]),
     _unary("floor", _floor, np.floor, "The largest integer that is not above x."),
     _unary("round", _round, np.round, "The nearest integer; halves go to the even one."),
-    _unary("sin", numeric.sin, np.sin, "The sine, x in radians.", "a finite number", total=False,
-           pullback=pullbacks.SIN),
-    _unary("cos", numeric.cos, np.cos, "The cosine, x in radians.", "a finite number", total=False,
-           pullback=pullbacks.COS),
+    _unary("sin", numeric.sin, np.sin, "The sine, x in radians.", "a finite number", total=False),
+    _unary("cos", numeric.cos, np.cos, "The cosine, x in radians.", "a finite number", total=False),
     _unary("tan", _tan, np.tan, "The tangent, x in radians.", "a finite number", total=False,
-           pullback=pullbacks.TAN),
+           slope=lambda y, x: 1.0 + y * y),
     _unary("logistic", logistic, logistic_array, "1 / (1 + exp(-x)), a number between 0 and 1.",
-           pullback=pullbacks.LOGISTIC),
+           slope=lambda y, x: y * (1.0 - y)),
     _unary("logit", _logit, numeric.on_columns(_logit), "log(x / (1 - x)), the inverse of logistic.",
-           "between 0 and 1", total=False, pullback=pullbacks.LOGIT),
+           "between 0 and 1", total=False, slope=lambda y, x: divide(1.0, x * (1.0 - x))),
     _unary("lgamma", numeric.lgamma, numeric.COLUMNS["lgamma"],
-           "The logarithm of the absolute value of the gamma function.", total=False, pullback=pullbacks.LGAMMA),
-    _unary("erf", math.erf, numeric.of_scipy("erf"), "The error function.", pullback=pullbacks.ERF),
+           "The logarithm of the absolute value of the gamma function.", total=False),
+    _unary("erf", math.erf, numeric.of_scipy("erf"), "The error function.",
+           slope=lambda y, x: TWO_OVER_SQRT_PI * exp(-x * x)),
     Deterministic("pow", (Argument("base", NUMERIC), Argument("exponent", NUMERIC)),
                   "The base to the power of the exponent, as a float.", power, elementwise(_power_array),
                   pullback=pullbacks.POWER),
@@ -218,11 +206,11 @@ RECORDS = (
                   pullback=pullbacks.ATAN2),
     Deterministic("min", (Argument("x", _ANY_NUMBERS),),
                   "The least of its arguments, elementwise among vectors; or the least entry of one list.",
-                  _extreme("min", min, np.minimum), _extreme_columns(np.minimum), rest=NUMERIC,
+                  _extreme("min", min, np.minimum), folded(np.minimum, grows=False), rest=NUMERIC,
                   pullback=pullbacks.extreme),
     Deterministic("max", (Argument("x", _ANY_NUMBERS),),
                   "The greatest of its arguments, elementwise among vectors; or the greatest entry of one list.",
-                  _extreme("max", max, np.maximum), _extreme_columns(np.maximum), rest=NUMERIC,
+                  _extreme("max", max, np.maximum), folded(np.maximum, grows=False), rest=NUMERIC,
                   pullback=pullbacks.extreme),
     Deterministic("logsumexp", (Argument("x", _ANY_NUMBERS),),
                   "log of the sum of the exponentials of its arguments, or of the entries of one list or vector.",

@@ -39,9 +39,6 @@ STUDENT_THIRD = (3.0 + 2.0 * math.sqrt(2.0)) / 4.0
 
 LikelihoodDensity = Callable[..., Any]
 
-quadratic_limits = (math.inf, 0.0)
-"""Of a log density that is quadratic: no largest slope, no third derivative."""
-
 
 def logistic_predictor(
     density: LikelihoodDensity,
@@ -118,18 +115,6 @@ def binary_first_order(value: Any, eta: Any) -> tuple[Any, Any]:
         return np.minimum(signed, 0.0) - np.log1p(shrunk), first
 
 
-def binomial_counts(value: Any, n: Any, _: Any) -> tuple[Any, Any]:
-    return value, n - value
-
-
-def geometric_counts(value: Any, _: Any) -> tuple[Any, Any]:
-    return 1.0, value
-
-
-def neg_binomial_counts(value: Any, r: Any, _: Any) -> tuple[Any, Any]:
-    return r, value
-
-
 def bernoulli_logit_gradient(lifted: Flags, wanted: Flags, value: Any, logit: Any) -> tuple[Any, ...]:
     """value - logistic(logit): the hottest loop of the gradients of logistic regressions."""
     if not wanted[1]:
@@ -182,7 +167,8 @@ def normal_predictor(density: LikelihoodDensity, scaled: Callable[[Any], Any] = 
         0,
         taylor,
         information=lambda value, mean, sd: 1.0 / sd / sd,
-        limits=lambda value, mean, sd: quadratic_limits,
+        # no largest slope, no third derivative
+        limits=lambda value, mean, sd: (math.inf, 0.0),
         is_quadratic=True,
     )
 

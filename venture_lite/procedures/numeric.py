@@ -412,25 +412,16 @@ def _deviance_of_columns(k: Any, n: Any, p: Any) -> Any:
     return np.where(np.greater(p, 0.0), found, np.where(np.greater(k, 0.0), inf, 0.0))
 
 
+_OF_NUMPY = (exp, expm1, log, log1p, sqrt, floor, sin, cos, divide, where, maximum, minimum, nextafter)
+"""Functions that NumPy has by the same names."""
+
 COLUMNS: dict[str, Any] = {
-    "exp": np.exp,
-    "expm1": np.expm1,
-    "log": np.log,
-    "log1p": np.log1p,
-    "sqrt": np.sqrt,
+    **{function.__name__: getattr(np, function.__name__) for function in _OF_NUMPY},
     "lgamma": _lgamma_of_columns,
-    "floor": np.floor,
-    "sin": np.sin,
-    "cos": np.cos,
     "i0e": of_scipy("i0e"),
-    "divide": np.divide,
-    "where": np.where,
     "absolute": np.absolute,
-    "maximum": np.maximum,
-    "minimum": np.minimum,
     "is_integral": _is_integral_columns,
     "clip": _clip_of_columns,
-    "nextafter": np.nextafter,
     "arctan2": np.arctan2,
     "remainder": _remainder_of_columns,
     "whole": _whole_of_columns,

@@ -62,11 +62,6 @@ class Quadratic:
         """The derivatives with respect to the predictors, shaped as they are."""
         return self.slope + self._bent(predictor - self.center)
 
-    def coefficients(self) -> Terms:
-        """(constant, slope, curvature) of constant + slope . eta + eta . curvature eta / 2: what sums over rows."""
-        bent = self._bent(self.center)
-        return self.value - self._product(self.center, self.slope - 0.5 * bent), self.slope - bent, self.curvature
-
 
 class QuadraticRows:
     """The quadratics of many rows in one array, so that those of a few are gathered in one step."""

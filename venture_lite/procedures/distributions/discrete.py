@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from venture_lite.procedures import likelihoods
-from venture_lite.procedures.columns import Flags, RowByRow, numeric
-from venture_lite.procedures.density import random
+from venture_lite.procedures.columns import Flags
+from venture_lite.procedures.density import column_density, random
 from venture_lite.procedures.domains import BOOLEAN_LIKE, COUNT, INTEGER, POSITIVE, PROBABILITY, REAL, numbers
 from venture_lite.procedures.numeric import (
     LARGEST_COUNT,
@@ -54,14 +54,16 @@ def _bernoulli_logit(value: Any, logit: float) -> float:
     return minimum(signed, 0.0) - log1p(exp(-absolute(signed)))
 
 
+_bernoulli_logit_as_defined = column_density(_bernoulli_logit)
+
+
 def _bernoulli_logit_columns(lifted: Flags, value: Any, logit: Any) -> np.ndarray:
     """-log(1 + exp(-signed)) with one temporary: the hottest loop of logistic regressions.
 
     The sign is flipped by its bit. Where exp overflows the form gives -inf in place of `signed`, and is mended.
     """
-    value, logit = value if lifted[0] else numeric(value, False), numeric(logit, lifted[1])
     if not _are_columns(lifted, value, logit):
-        return _bernoulli_logit_mixed(value, logit)
+        return _bernoulli_logit_as_defined(lifted, value, logit)
     bits = value.astype(np.int64)
     bits <<= 63
     bits ^= logit.view(np.int64)
@@ -97,17 +99,6 @@ def _bernoulli_logit_total(lifted: Flags, value: Any, logit: Any) -> float:
         normalisers = float(np.log(products, out=products).sum()) + float(np.log(factors[even:]).sum())
         total = float(np.dot(value, logit)) - normalisers
     return total if math.isfinite(total) else math.nan
-
-
-def _bernoulli_logit_mixed(value: Any, logit: Any) -> np.ndarray:
-    """The same where the value or the logit is uniform, or some value is neither 0 nor 1."""
-    if np.ndim(value) > 1 or np.ndim(logit) > 1:
-        raise RowByRow
-    is_one, is_zero = np.equal(value, 1), np.equal(value, 0)
-    with np.errstate(all="ignore"):
-        signed = np.where(is_one, logit, -np.asarray(logit, dtype=np.float64))
-        result = np.minimum(signed, 0.0) - np.log1p(np.exp(-np.abs(signed)))
-    return np.asarray(np.where(is_one | is_zero, result, -inf))
 
 
 def _simulate_bernoulli_logit(rng: np.random.Generator, logit: float) -> bool:
@@ -205,7 +196,7 @@ BINOMIAL = random(
     _simulate_binomial, _binomial,
     support=lambda n, p: range(int(n) + 1) if 0.0 < p < 1.0 else (int(n) if p else 0,),
     source="C(n, k) p^k (1 - p)^(n - k)",
-    predictor=likelihoods.logistic_predictor(_binomial, likelihoods.binomial_counts, 1),
+    predictor=likelihoods.logistic_predictor(_binomial, lambda k, n, p: (k, n - k), 1),
 )  # fmt: skip
 POISSON = random(
     "poisson", (Argument("rate", POSITIVE),), "A count with the given mean.",
@@ -215,18 +206,14 @@ GEOMETRIC = random(
     "geometric", (Argument("p", _POSITIVE_PROBABILITY),),
     "The number of failures before the first success (0, 1, ...), p the probability of success.",
     _simulate_geometric, _geometric, source="p (1 - p)^k",
-    predictor=likelihoods.logistic_predictor(
-        _geometric, likelihoods.geometric_counts, trials=lambda p, _: 1.0 / p
-    ),
+    predictor=likelihoods.logistic_predictor(_geometric, lambda k, p: (1.0, k), trials=lambda p, _: 1.0 / p),
 )  # fmt: skip
 NEG_BINOMIAL = random(
     "neg_binomial", (Argument("r", POSITIVE), Argument("p", _POSITIVE_PROBABILITY)),
     "The number of failures before the r-th success, p the probability of success; mean r (1 - p) / p. r need not be "
     "whole.",
     _simulate_neg_binomial, _neg_binomial, source="Gamma(k + r) / (k! Gamma(r)) p^r (1 - p)^k",
-    predictor=likelihoods.logistic_predictor(
-        _neg_binomial, likelihoods.neg_binomial_counts, 1, trials=lambda p, r, _: r / p
-    ),
+    predictor=likelihoods.logistic_predictor(_neg_binomial, lambda k, r, p: (r, k), 1, trials=lambda p, r, _: r / p),
 )  # fmt: skip
 UNIFORM_DISCRETE = random(
     "uniform_discrete", (Argument("lo", INTEGER), Argument("hi", INTEGER)),

@@ -40,10 +40,7 @@ def _regular(name: str, solve: Callable[[], np.ndarray]) -> np.ndarray:
 
 
 def solve(matrix: Any, right: Any) -> np.ndarray:
-    array = _square("solve", matrix)
-    given = right
-    if isinstance(right, tuple):
-        given = _matrix_or_vector(right)
+    array, given = _square("solve", matrix), _matrix_or_vector(right)
     if not (isinstance(given, np.ndarray) and given.ndim in (1, 2) and np.isfinite(given).all()):
         raise ArgumentError(f"solve: right must be a vector or a matrix of finite numbers, got {show(right)}")
     if len(given) != len(array):
@@ -51,7 +48,10 @@ def solve(matrix: Any, right: Any) -> np.ndarray:
     return _regular("solve", lambda: np.linalg.solve(array, given))
 
 
-def _matrix_or_vector(items: tuple[Any, ...]) -> Any:
+def _matrix_or_vector(items: Any) -> Any:
+    """A list of numbers or of rows as an array, None for other lists; other values as they are."""
+    if not isinstance(items, tuple):
+        return items
     flat = all(isinstance(item, (int, float)) for item in items)
     return np.array(items, dtype=np.float64) if flat or MATRIX.contains(items) else None
 
@@ -91,7 +91,7 @@ def eye(size: Any) -> np.ndarray:
 
 
 def diagonal(items: Any) -> np.ndarray:
-    array = _matrix_or_vector(items) if isinstance(items, tuple) else items
+    array = _matrix_or_vector(items)
     if not (isinstance(array, np.ndarray) and array.ndim in (1, 2)):
         raise ArgumentError(f"diagonal: items must be a vector or a matrix, got {show(items)}")
     if len(array) > LARGEST_SIZE:

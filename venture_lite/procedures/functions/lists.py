@@ -5,7 +5,6 @@ Positions count from 0.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -22,28 +21,24 @@ from venture_lite.values import Dictionary, equal, freeze, show
 LONGEST_RANGE = 2**27
 
 
-def _is_sequence(value: Any) -> bool:
-    return isinstance(value, (tuple, np.ndarray))
+def _of_kinds(name: str, phrase: str, *kinds: type) -> Domain:
+    """A domain of values with entries. In a column rows of a matrix are vectors, others are looked at one by one."""
+
+    def contains(value: Any) -> bool:
+        return isinstance(value, kinds)
+
+    def contains_all(column: np.ndarray) -> bool:
+        return column.ndim > 1 or (column.dtype.kind in "OU" and all(map(contains, column.tolist())))
+
+    return Domain(name, phrase, contains, contains_all)
 
 
-def _is_collection(value: Any) -> bool:
-    return isinstance(value, (tuple, np.ndarray, str, Dictionary))
-
-
-def _of_rows(contains: Callable[[Any], bool]) -> Callable[[np.ndarray], bool]:
-    """The check of a column: rows of a matrix are vectors, other values are looked at one by one."""
-    return lambda column: column.ndim > 1 or (column.dtype.kind in "OU" and all(map(contains, column.tolist())))
-
-
-SEQUENCE = Domain("sequence", "a list or a vector", _is_sequence, _of_rows(_is_sequence))
-COLLECTION = Domain(
-    "collection", "a list, a vector, a matrix, a string or a dictionary", _is_collection, _of_rows(_is_collection)
+SEQUENCE = _of_kinds("sequence", "a list or a vector", tuple, np.ndarray)
+COLLECTION = _of_kinds(
+    "collection", "a list, a vector, a matrix, a string or a dictionary", tuple, np.ndarray, str, Dictionary
 )
+JOINABLE = _of_kinds("joinable", "a list, a vector or a string", tuple, np.ndarray, str)
 KEY = Domain("key", "a position or a key", lambda value: True, lambda column: True, "True", discrete=True)
-JOINABLE = Domain(
-    "joinable", "a list, a vector or a string", lambda value: _is_sequence(value) or isinstance(value, str),
-    _of_rows(lambda value: _is_sequence(value) or isinstance(value, str)),
-)  # fmt: skip
 
 
 def make_list(*items: Any) -> tuple[Any, ...]:
@@ -84,7 +79,7 @@ def lookup(collection: Any, index: Any, default: Any = None) -> Any:
 
 def _otherwise(collection: Any, index: Any, default: Any) -> Any:
     """What stands in for an entry that is not there."""
-    fits = isinstance(collection, Dictionary) or (_is_collection(collection) and INTEGER.contains(index))
+    fits = isinstance(collection, Dictionary) or (COLLECTION.contains(collection) and INTEGER.contains(index))
     if default is None or not fits:
         raise _lookup_error(collection, index) from None
     return default
@@ -100,7 +95,7 @@ def _lookup_error(collection: Any, index: Any) -> ArgumentError:
     if isinstance(collection, Dictionary):
         hint = "a third argument is given where the key is not there"
         return ArgumentError(f"lookup: the dictionary has no key {show(index)}", hint=hint)
-    if not _is_collection(collection):
+    if not COLLECTION.contains(collection):
         return COLLECTION.refusal("lookup", "collection", collection)
     if not INTEGER.contains(index):
         return INTEGER.refusal("lookup", "index", index)
@@ -139,7 +134,7 @@ second = partial(_nth, "second", 1)
 
 
 def rest(items: Any) -> Any:
-    if not _is_sequence(items) or not len(items):
+    if not SEQUENCE.contains(items) or not len(items):
         raise ArgumentError(f"rest: items must be a list or a vector that is not empty, got {show(items)}")
     return items[1:]
 
@@ -190,7 +185,7 @@ def contains(items: Any, value: Any) -> bool:
         if not isinstance(value, str):
             raise ArgumentError(f"contains: value must be a string, as items is one, got {show(value)}")
         return value in items
-    if not _is_sequence(items):
+    if not SEQUENCE.contains(items):
         raise COLLECTION.refusal("contains", "items", items)
     if isinstance(items, np.ndarray) and items.ndim == 1:
         return isinstance(value, (int, float)) and bool((items == value).any())
@@ -198,7 +193,7 @@ def contains(items: Any, value: Any) -> bool:
 
 
 def make_zip(*lists: Any) -> tuple[Any, ...]:
-    if not all(map(_is_sequence, lists)):
+    if not all(map(SEQUENCE.contains, lists)):
         raise ArgumentError(f"zip takes lists and vectors, got {' '.join(map(show, lists))}")
     return tuple(zip(*(items.tolist() if _is_vector(items) else items for items in lists), strict=False))
 

@@ -10,6 +10,7 @@ methods of a generator (`simulation.py`).
 from __future__ import annotations
 
 import dis
+import functools
 import math
 from collections.abc import Callable, Iterable
 from types import CodeType, FunctionType
@@ -28,18 +29,24 @@ LOG_PI = math.log(math.pi)
 LOG_TWO_PI = math.log(2.0 * math.pi)
 
 
-def exp(x: float) -> float:
-    try:
-        return math.exp(x)
-    except OverflowError:
-        return inf
+def _tamed(function: Callable[[float], float], error: type[Exception], value: float) -> Callable[[float], float]:
+    """A function of the math module, with a value where that raises an error."""
+
+    @functools.wraps(function)
+    def apply(x: float) -> float:
+        try:
+            return function(x)
+        except error:
+            return value
+
+    return apply
 
 
-def expm1(x: float) -> float:
-    try:
-        return math.expm1(x)
-    except OverflowError:
-        return inf
+exp = _tamed(math.exp, OverflowError, inf)
+expm1 = _tamed(math.expm1, OverflowError, inf)
+sqrt = _tamed(math.sqrt, ValueError, nan)
+sin = _tamed(math.sin, ValueError, nan)
+cos = _tamed(math.cos, ValueError, nan)
 
 
 def log(x: float) -> float:
@@ -54,13 +61,6 @@ def log1p(x: float) -> float:
         return math.log1p(x)
     except ValueError:
         return -inf if x == -1 else nan
-
-
-def sqrt(x: float) -> float:
-    try:
-        return math.sqrt(x)
-    except ValueError:
-        return nan
 
 
 def _first_lgamma(x: float) -> float:
@@ -85,20 +85,6 @@ def floor(x: float) -> float:
         return float(math.floor(x))
     except (ValueError, OverflowError):
         return x
-
-
-def sin(x: float) -> float:
-    try:
-        return math.sin(x)
-    except ValueError:
-        return nan
-
-
-def cos(x: float) -> float:
-    try:
-        return math.cos(x)
-    except ValueError:
-        return nan
 
 
 def i0e(x: float) -> float:

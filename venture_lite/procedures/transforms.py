@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -34,6 +34,7 @@ class Transform(Protocol):
     @property
     def reads_arguments(self) -> bool:
         """Whether the support depends on the arguments: a move that changes them needs the old and the new ones."""
+        return False
 
     def to_free(self, value: Any, arguments: tuple[Any, ...]) -> Any:
         """The free coordinates of a value inside the support."""
@@ -50,16 +51,6 @@ class Transform(Protocol):
 
     def argument_gradient(self, value: Any, arguments: tuple[Any, ...], gradient: Any) -> tuple[Any, ...]:
         """The same by each argument while the free coordinates stay: what moves the support moves the value."""
-
-
-class FixedSupport:
-    """What transforms share that do not read the arguments."""
-
-    __slots__ = ()
-
-    reads_arguments: ClassVar[bool] = False
-
-    def argument_gradient(self, value: Any, arguments: tuple[Any, ...], gradient: Any) -> tuple[Any, ...]:
         return (None,) * len(arguments)
 
 
@@ -210,7 +201,7 @@ def _rolled_up(angle: float, *arguments: float) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class CholeskyFactor(FixedSupport):
+class CholeskyFactor(Transform):
     """A symmetric positive definite matrix as the lower triangle of its Cholesky factor, row by row, with the logarithm
     on the diagonal. d matrix / d factor is 2^D prod L_ii^(D - i + 1) for i = 1 ... D (Muirhead 1982, Aspects of
     Multivariate Statistical Theory, theorem 2.1.9), and d L_ii / d log L_ii is L_ii."""
@@ -264,7 +255,7 @@ def matrix_of(lower: np.ndarray) -> np.ndarray:
 
 
 @dataclass(frozen=True, slots=True)
-class StickBreaking(FixedSupport):
+class StickBreaking(Transform):
     """A point of the simplex as n - 1 logits of the part taken from what is left, shifted so that 0 is the centre
     (Betancourt 2012; the Jacobian is the product of the parts' derivatives, Stan reference manual, simplex
     transform)."""

@@ -28,11 +28,8 @@ def make_dict(*entries: Any) -> Dictionary:
 def _of_pairs(name: str, pairs: list[tuple[Any, Any]]) -> Dictionary:
     made = Dictionary(pairs)
     if len(made) < len(pairs):
-        seen = Dictionary()
-        for key, value in pairs:
-            if key in seen:
-                raise ArgumentError(f"{name}: the key {show(key)} is given twice")
-            seen = seen.with_entry(key, value)
+        twice = next(key for position, (key, _) in enumerate(pairs) if key in Dictionary(pairs[:position]))
+        raise ArgumentError(f"{name}: the key {show(twice)} is given twice")
     return made
 
 

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from venture_lite.procedures.record import UNKNOWN, Random
+from venture_lite.procedures.straight_line import digamma
 from venture_lite.values import freeze
 
 Maximisers = Callable[..., tuple[Any, ...] | None]
@@ -81,8 +82,6 @@ def interval(value: Any, low: Any, high: Any) -> tuple[Any, ...] | None:
 
 
 def beta(value: Any, a: Any, b: Any) -> tuple[Any, ...] | None:
-    from scipy.special import digamma
-
     if (a is UNKNOWN and b is UNKNOWN) or not 0.0 < value < 1.0:
         return None
     if a is UNKNOWN:
@@ -147,8 +146,6 @@ def inv_wishart(value: Any, df: Any, scale: Any) -> tuple[Any, ...] | None:
 
 def _best_shape(log_value: float) -> float | None:
     """Of a gamma of rate 1, for a value with this logarithm."""
-    from scipy.special import digamma
-
     return _root(lambda shape: digamma(shape) - log_value)
 
 

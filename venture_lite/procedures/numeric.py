@@ -89,9 +89,7 @@ def floor(x: float) -> float:
 
 def i0e(x: float) -> float:
     """exp(-|x|) times the modified Bessel function of order 0, which alone overflows at 714."""
-    from scipy.special import i0e as bessel
-
-    return float(bessel(x))
+    return float(_special("i0e")(x))
 
 
 def divide(x: float, y: float) -> float:
@@ -296,13 +294,15 @@ def log_cauchy(distance: float, scale: float) -> float:
 
 def of_scipy(name: str) -> Callable[[Any], Any]:
     """A function of scipy.special, which the first program that needs one imports."""
+    return lambda x: _special(name)(x)
 
-    def apply(x: Any) -> Any:
-        from scipy import special
 
-        return getattr(special, name)(x)
+@functools.cache
+def _special(name: str) -> Callable[[Any], Any]:
+    from scipy import special
 
-    return apply
+    function: Callable[[Any], Any] = getattr(special, name)
+    return function
 
 
 _lgamma_of_columns = of_scipy("gammaln")
@@ -316,10 +316,6 @@ def _clip_of_columns(x: Any, lo: Any, hi: Any) -> Any:
 def _remainder_of_columns(x: Any, y: Any) -> Any:
     left = np.fmod(x, y)
     return left - y * np.round(left / y)
-
-
-def _whole_of_columns(x: Any) -> Any:
-    return np.asarray(x, np.int64)
 
 
 def _of_large_rate_of_columns(count: Any, rate: Any) -> Any:
@@ -410,7 +406,7 @@ COLUMNS: dict[str, Any] = {
     "clip": _clip_of_columns,
     "arctan2": np.arctan2,
     "remainder": _remainder_of_columns,
-    "whole": _whole_of_columns,
+    "whole": lambda x: np.asarray(x, np.int64),
     "demanded": _demanded_of_columns,
     "of_large_rate": _of_large_rate_of_columns,
     "times": _times_of_columns,

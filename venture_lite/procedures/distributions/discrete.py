@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -167,6 +168,10 @@ _POSITIVE_PROBABILITY = numbers(
     "positive probability", "a probability above 0", "0.0 < {x} <= 1.0", at_limit=lambda x: x == 0.0
 )
 
+_binary_predictor = partial(
+    likelihoods.logistic_predictor, _bernoulli, likelihoods.binary_counts, quickly=likelihoods.binary_first_order
+)
+
 BERNOULLI_LOGIT = random(
     "bernoulli_logit", (Argument("logit", REAL),),
     "A boolean, true with probability logistic(logit).",
@@ -175,17 +180,13 @@ BERNOULLI_LOGIT = random(
     support=lambda logit: (False, True),
     source="log logistic(s) = min(s, 0) - log(1 + exp(-|s|)), s the logit with the sign of the outcome",
     gradient=likelihoods.BERNOULLI_LOGIT_GRADIENT,
-    predictor=likelihoods.logistic_predictor(
-        _bernoulli, likelihoods.binary_counts, inverse_link=None, quickly=likelihoods.binary_first_order
-    ),
+    predictor=_binary_predictor(inverse_link=None),
 )  # fmt: skip
 BERNOULLI = random(
     "bernoulli", _P, "A boolean, true with probability p (default 1/2).",
     _simulate_bernoulli, _bernoulli, support=_support_bernoulli, logit_form=BERNOULLI_LOGIT,
     source="p^x (1 - p)^(1 - x)",
-    predictor=likelihoods.logistic_predictor(
-        _bernoulli, likelihoods.binary_counts, quickly=likelihoods.binary_first_order
-    ),
+    predictor=_binary_predictor(),
 )  # fmt: skip
 FLIP = replace(
     BERNOULLI, name="flip", summary="A boolean, true with probability p (default 1/2); another name of bernoulli."

@@ -31,7 +31,6 @@ class Labels:
     """The directives in force. Mutable: they come and go."""
 
     def __init__(self) -> None:
-        # by number
         self.entries: dict[int, LabelledEntry] = {}
         self._by_label: dict[str, LabelledEntry] = {}
         self._by_name: dict[str, LabelledEntry] = {}

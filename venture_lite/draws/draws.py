@@ -37,7 +37,6 @@ class KernelStatistics:
     accepted: int
     # likelihood rows evaluated
     rows: int
-    # time spent inside the kernel
     seconds: float
     # position of the chain, from 0
     chain: int = 0

@@ -70,12 +70,13 @@ def _line(value: Any, width: int, depth: int) -> str:
         case Symbol():
             return value.name
         case str():
-            return _string(value)
+            cut_off = f"... ({len(value):,} characters)" if len(value) > LONGEST_STRING else ""
+            return value[:LONGEST_STRING] + cut_off
         case np.ndarray() if value.ndim == 1:
-            cells = [number(item, DIGITS_OF_MANY) for item in _ends(value)] if value.dtype != object else None
-            if cells is not None:
-                return _bracketed("[]", cells, len(value), "number", width)
-            return _items("[]", value, "item", width, depth)
+            if value.dtype == object:
+                return _items("[]", value, "item", width, depth)
+            cells = [number(item, DIGITS_OF_MANY) for item in _ends(value)]
+            return _bracketed("[]", cells, len(value), "number", width)
         case np.ndarray():
             return f"({' x '.join(map(str, value.shape))} numbers)"
         case tuple() | list():
@@ -85,24 +86,16 @@ def _line(value: Any, width: int, depth: int) -> str:
     return cut(str(value), LONGEST_STRING)
 
 
-def _string(value: str) -> str:
-    if len(value) <= LONGEST_STRING:
-        return value
-    return f"{value[:LONGEST_STRING]}... ({len(value):,} characters)"
-
-
 def _ends(items: Sequence[Any] | np.ndarray) -> list[Any]:
     """Everything of a short sequence, of a long one what could be shown of its two ends."""
-    most = WIDTH
-    return list(items) if len(items) <= 2 * most else [*items[:most], *items[-most:]]
+    return list(items) if len(items) <= 2 * WIDTH else [*items[:WIDTH], *items[-WIDTH:]]
 
 
 def _items(brackets: str, items: Sequence[Any] | np.ndarray, noun: str, width: int, depth: int) -> str:
     if depth >= DEEPEST and len(items):
         return f"{brackets[0]}...{brackets[1]}"
-    return _bracketed(
-        brackets, [_line(item, width // 2, depth + 1) for item in _ends(items)], len(items), noun, width
-    )  # fmt: skip
+    cells = [_line(item, width // 2, depth + 1) for item in _ends(items)]
+    return _bracketed(brackets, cells, len(items), noun, width)
 
 
 def _bracketed(brackets: str, cells: list[str], count: int, noun: str, width: int) -> str:

@@ -25,7 +25,6 @@ R_HAT_LIMIT = 1.01
 ESS_LIMIT = 100
 # of the effective size of the sd, as a share of the mean's
 LEAST_SHARE = 0.5
-# the ends of the central 90% interval
 INTERVAL = (0.05, 0.95)
 
 # the column of the table with which diagnostics begin, and the least that is left of a name

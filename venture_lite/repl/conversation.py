@@ -43,7 +43,6 @@ class PromptSettings:
     data: tuple[str, ...] = ()
     # where pictures go; None for a folder of the session's own, made for the first one
     plots: Path | None = None
-    # whether a person sits at a terminal
     interactive: bool = True
 
 
@@ -52,7 +51,6 @@ class Conversation:
     """One session at the prompt. Mutable: the model behind it, what is recorded, and how many entries failed."""
 
     settings: PromptSettings
-    # what hears the signals
     stop: Stop = field(default_factory=Stop)
     # entries so far
     number: int = 0

@@ -152,7 +152,6 @@ def matching(text: str, position: int) -> int | None:
 class Call:
     """An open bracket, and what stands in it up to a place."""
 
-    # the bracket
     opener: LexerToken
     # its first part, if that is a name
     head: str | None

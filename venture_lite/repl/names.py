@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from venture_lite.inference.actions import ACTIONS
 from venture_lite.language.syntax import Expression, Form, Name
 from venture_lite.procedures import registry
-from venture_lite.procedures.record import REQUIRED, Argument, Deterministic, Maker, Procedure, Random
+from venture_lite.procedures.record import REQUIRED, Deterministic, Maker, Procedure, Random
 from venture_lite.session.standard import NAMES as STANDARD_NAMES
 from venture_lite.session.standard import prelude
 from venture_lite.values import show
@@ -71,7 +71,6 @@ class NameEntry:
     kind: str
     usage: tuple[str, ...]
     summary: str
-    # further lines of help
     details: tuple[str, ...] = ()
 
 
@@ -96,10 +95,14 @@ def _language() -> Iterator[NameEntry]:
 
 def of_procedure(record: Procedure) -> NameEntry:
     """What a record says of itself."""
-    words = [f"[{argument.name}]" if _is_optional(argument) else argument.name for argument in record.arguments]
+    words, details = [], []
+    for argument in record.arguments:
+        is_optional = argument.default is not REQUIRED
+        default = f", {show(argument.default)} if left out" if is_optional else ""
+        words.append(f"[{argument.name}]" if is_optional else argument.name)
+        details.append(f"{argument.name}: {argument.domain.phrase}{default}")
     if isinstance(record, Deterministic) and record.rest is not None:
         words.append("...")
-    details = [_argument_line(argument) for argument in record.arguments]
     if isinstance(record, (Random, Maker)):
         if record.transform is not None:
             details.append("continuous: 'drift moves it")
@@ -117,15 +120,6 @@ KINDS: Mapping[type, str] = {
     Random: "random procedure",
     Maker: "maker of random procedures",
 }
-
-
-def _is_optional(argument: Argument) -> bool:
-    return argument.default is not REQUIRED
-
-
-def _argument_line(argument: Argument) -> str:
-    default = f", {show(argument.default)} if left out" if _is_optional(argument) else ""
-    return f"{argument.name}: {argument.domain.phrase}{default}"
 
 
 def _of_standard(name: str) -> NameEntry:

@@ -181,13 +181,12 @@ def _load(chains: Chains, parts: list[LoopPart], leaves: list[LoopLeaf], given: 
 
 def _remember(part: LoopPart, leaf: LoopLeaf, evidence: Any) -> None:
     """Keep an observe's values for the origin of draws, copied: the trace may take the array over and write to it."""
-    if isinstance(leaf.directive, syntax.Observe) and _size(evidence) <= REMEMBERED:
+    if not isinstance(leaf.directive, syntax.Observe):
+        return
+    is_array = isinstance(evidence, np.ndarray)
+    if (evidence.size if is_array else len(evidence)) <= REMEMBERED:
         part.data_name = name_of_data(leaf.directive)
-        part.evidence = np.array(evidence) if isinstance(evidence, np.ndarray) else evidence
-
-
-def _size(evidence: Any) -> int:
-    return evidence.size if isinstance(evidence, np.ndarray) else len(evidence)
+        part.evidence = np.array(evidence) if is_array else evidence
 
 
 def _read_predictions(model: Model, rows: Rows) -> None:

@@ -33,7 +33,6 @@ class Printer:
         self._pictures_written = 0
         self._tables_shown = 0
         self._warned: set[str] = set()
-        # files of draws
         self._written_to: set[Path] = set()
 
     @property

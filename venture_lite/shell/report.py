@@ -39,7 +39,6 @@ class RunReport:
 
     kind: str
     label: str | None
-    # the directive's expression as written, if it has one
     expression: str | None
     # `Draws`, numbers, strings, lists, arrays; a list with one of them for each chain after `merge`
     value: Any

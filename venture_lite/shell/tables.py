@@ -153,10 +153,12 @@ def _columns(
     # csv reads an empty line as a row without cells
     filled = filter(None, rows)
     while piece := list(itertools.islice(filled, at_a_time)):
-        _check_widths(path, names, piece, row + 1)
-        cells = list(zip(*piece, strict=True))
+        for number, cells in enumerate(piece, row + 1):
+            if len(cells) != len(names):
+                raise ParameterError(f"{path}, row {number}: {len(cells)} cells, but {len(names)} column names")
+        by_place = list(zip(*piece, strict=True))
         for place, column in columns.items():
-            column.add(cells[place], row + 1)
+            column.add(by_place[place], row + 1)
         row += len(piece)
         if sum(column.bytes for column in columns.values()) > limit:
             refuse_excess(path, row, limit)
@@ -180,18 +182,11 @@ def _named(path: Path, names: list[str], key: str) -> list[int]:
     return [names.index(name) for name in wanted]
 
 
-def _check_widths(path: Path, names: list[str], piece: list[list[str]], first_row: int) -> None:
-    for row, cells in enumerate(piece, first_row):
-        if len(cells) != len(names):
-            raise ParameterError(f"{path}, row {row}: {len(cells)} cells, but {len(names)} column names")
-
-
 class _Column:
     """One column while it is read. Mutable: what it holds is known from its first cell that is not empty."""
 
     def __init__(self, name: str, has_decimal_commas: bool) -> None:
         self.name = name
-        # bytes that its values take
         self.bytes = 0
         # the first cell of a numeric column that is no number
         self.mistake: _NotANumber | None = None

@@ -59,7 +59,6 @@ class Job:
     # what stops a program that would never end
     nested_calls: int
     memory_mb: float | None
-    # whether somebody watches how far it is
     watched: bool = False
     # how transitions are made, one of `interpreter.model.WAYS`
     kernels: str = "compiled"
@@ -222,7 +221,6 @@ class _Workers:
         self._stop = stop
         self._workers: list[_Worker] = []
         self._job = job
-        # reports that were told
         self._told = 0
         # when workers that have not answered are ended; None while nobody waits for them
         self._deadline: float | None = None

@@ -64,11 +64,9 @@ class Computed:
 
 Known = Certain | Primitive | WrittenLambda | KnownProduct | RandomValue | Computed | None
 
-FOLDED = frozenset(record.name for family in (arithmetic, comparison, elementary) for record in family.RECORDS) | {
-    "vector",
-    "list",
-    "matrix",
-}
+FOLDED = frozenset({"vector", "list", "matrix"}).union(
+    record.name for family in (arithmetic, comparison, elementary) for record in family.RECORDS
+)
 """Procedures that are computed where all arguments are constants: cheap, and of the size of what they are given."""
 
 

@@ -35,8 +35,7 @@ def ess_tail(draws: np.ndarray) -> float:
     if not _has_spread(draws):
         return math.nan
     below = [_split(draws <= quantile).astype(np.float64) for quantile in np.quantile(draws, TAIL)]
-    sizes = [_ess(indicator) if np.ptp(indicator) else float(draws.size) for indicator in below]
-    return min(sizes)
+    return min(_ess(indicator) if np.ptp(indicator) else float(draws.size) for indicator in below)
 
 
 def ess_mean(draws: np.ndarray) -> float:

@@ -153,12 +153,8 @@ def _places(count: int, head: int, tail: int) -> list[int | None]:
 def table(header: Sequence[str], lines: Sequence[Sequence[str]], right: Callable[[int], bool] = lambda _: False) -> str:
     """Aligned columns; `right` says which are aligned at their right."""
     widths = [max(map(len, column)) for column in zip(header, *lines, strict=True)]
-
-    def aligned(line: Sequence[str]) -> str:
-        cells = [
-            cell.rjust(width) if right(place) else cell.ljust(width)
-            for place, (cell, width) in enumerate(zip(line, widths, strict=True))
-        ]
-        return "  ".join(cells).rstrip()
-
-    return "\n".join(map(aligned, [header, *lines]))
+    align = [str.rjust if right(place) else str.ljust for place in range(len(widths))]
+    rows = [
+        [put(cell, width) for put, cell, width in zip(align, line, widths, strict=True)] for line in (header, *lines)
+    ]
+    return "\n".join("  ".join(cells).rstrip() for cells in rows)

@@ -58,11 +58,8 @@ def about(name: str, session: Venture, width: int) -> str:
 
 def _told(entry: NameEntry, width: int) -> str:
     usage = "\n".join(entry.usage)
-    lines = [
-        f"{usage}  ({entry.kind})"
-        if len(entry.usage) == 1
-        else f"{entry.name}  ({entry.kind})\n{textwrap.indent(usage, '  ')}"
-    ]
+    is_one = len(entry.usage) == 1
+    lines = [f"{usage}  ({entry.kind})" if is_one else f"{entry.name}  ({entry.kind})\n{textwrap.indent(usage, '  ')}"]
     if entry.summary:
         lines += textwrap.wrap(entry.summary, width, initial_indent="  ", subsequent_indent="  ")
     for detail in entry.details:

@@ -149,11 +149,9 @@ class SessionRecord:
         command = ["venture", "run", file, "--seed", str(seed)]
         if chains > 1:
             command += ["--chains", str(chains)]
-        head = [
-            "; A session of the prompt. The same trace comes from",
-            f";   {shlex.join(command + self.parameters.arguments())}",
-        ]
-        return "\n".join([*head, "", *self.steps]) + "\n"
+        command += self.parameters.arguments()
+        head = f"; A session of the prompt. The same trace comes from\n;   {shlex.join(command)}\n"
+        return "\n".join([head, *self.steps]) + "\n"
 
 
 def text_of(directive: Directive) -> str:

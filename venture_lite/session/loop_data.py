@@ -120,8 +120,5 @@ def _refuse_repeated(group: _Group) -> None:
 
 
 def _repeated(group: _Group, position: int) -> VentureError:
-    return VentureError(
-        f"two data have the same index ({group.passes.told(position)})",
-        group.span,
-        "give each loop a variable of its own",
-    )
+    message = f"two data have the same index ({group.passes.told(position)})"
+    return VentureError(message, group.span, "give each loop a variable of its own")

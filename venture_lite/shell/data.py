@@ -11,14 +11,14 @@ import math
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
 
 from venture_lite.errors import ParameterError, UsageError, nearest
-from venture_lite.shell.tables import SUFFIXES, half_of_memory, read_columns, read_table, refuse_excess
+from venture_lite.shell.tables import SUFFIXES, FileColumns, half_of_memory, read_columns, read_table, refuse_excess
 
 NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 # a suffix that can be followed by `:KEY`
@@ -47,19 +47,7 @@ def parse_parameter(text: str) -> tuple[str, Any]:
     return name, parsed
 
 
-@dataclass(frozen=True, slots=True)
-class FileValues:
-    """What a file gives to a program."""
-
-    # by the name in the program
-    values: dict[str, Any]
-    # of a table whose columns go by their own names: how many rows it has
-    rows: int | None = None
-    # what a person should know of columns that are left out, by a spelling that a program could have for them
-    left_out: dict[str, str] = field(default_factory=dict)
-
-
-def load_data(text: str, limit: int | None = None) -> FileValues:
+def load_data(text: str, limit: int | None = None) -> FileColumns:
     """Arrays by name for `NAME=PATH[:KEY]`; all arrays of `FILE.npz`, all columns of a table `FILE.csv`.
 
     .npy gives its array; .npz the array KEY (or its only one); tables (`tables.py`) the columns KEY, separated by
@@ -83,7 +71,7 @@ def load_data(text: str, limit: int | None = None) -> FileValues:
         _check_readable(path)
         if name is None and suffix in SUFFIXES:
             return _by_column(path, limit)
-        return FileValues(_load_arrays(path, suffix, name, key, limit))
+        return FileColumns(_load_arrays(path, suffix, name, key, limit))
     except ParameterError as error:
         if name is not None:
             error.message = f"the parameter {name}: {error.message}"
@@ -138,19 +126,19 @@ def _common_length(rows: Mapping[str, int]) -> int:
     return length
 
 
-def _by_column(path: Path, limit: int) -> FileValues:
+def _by_column(path: Path, limit: int) -> FileColumns:
     """Every column of a table under its own name, if that can stand in braces."""
     table = read_table(path, None, limit)
     left_out = {name: f"{reason} ({path})" for name, reason in table.left_out.items()}
     values: dict[str, Any] = {}
-    for name, column in table.columns.items():
+    for name, column in table.values.items():
         if NAME.fullmatch(name):
             values[name] = column
         else:
             spelt = re.sub(r"\W+", "_", name, flags=re.ASCII).strip("_")
             told = f"the column {name!r} of {path} cannot stand in braces"
             left_out[spelt] = f"{told}: rename it, or give it a name, -d NAME={path}:{name}"
-    return FileValues(values, table.rows, left_out)
+    return FileColumns(values, table.rows, left_out)
 
 
 def _load_arrays(path: Path, suffix: str, name: str | None, key: str | None, limit: int) -> dict[str, Any]:

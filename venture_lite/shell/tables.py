@@ -37,12 +37,13 @@ FileColumn = np.ndarray | list[str | None]
 
 
 @dataclass(slots=True)
-class FileTable:
-    """The columns of a file, by name."""
+class FileColumns:
+    """What a file gives, by name."""
 
-    columns: dict[str, FileColumn] = field(default_factory=dict)
-    rows: int = 0
-    # by name, why a column is none: it holds numbers and text, or what no program can read
+    values: dict[str, Any] = field(default_factory=dict)
+    # of a table, every column of which was read
+    rows: int | None = None
+    # why a column is left out: it holds numbers and text, or what no program can read, or its name cannot be written
     left_out: dict[str, str] = field(default_factory=dict)
 
 
@@ -62,7 +63,7 @@ def refuse_excess(path: Path, row: int, limit: int) -> None:
     )
 
 
-def read_table(path: Path, key: str | None, limit: int) -> FileTable:
+def read_table(path: Path, key: str | None, limit: int) -> FileColumns:
     """The columns that `key` names, separated by commas, or all of them.
 
     Raises:
@@ -86,11 +87,11 @@ def read_columns(path: Path, key: str | None, limit: int) -> FileColumn:
         if key is not None or isinstance(reason, _NotANumber):
             hint = "name the columns to read after a colon, FILE:a,b; leave a missing cell empty"
             raise ParameterError(f"{path}, {reason}" if isinstance(reason, _NotANumber) else reason, hint=hint)
-    columns = table.columns
+    columns: dict[str, FileColumn] = table.values
     if key is None:
         columns = {name: column for name, column in columns.items() if isinstance(column, np.ndarray)}
     if not columns:
-        raise ParameterError(f"{path} has no numeric column; its columns are {', '.join([*table.columns][:20])}")
+        raise ParameterError(f"{path} has no numeric column; its columns are {', '.join([*table.values][:20])}")
     if len(columns) == 1:
         return next(iter(columns.values()))
     texts = [name for name, column in columns.items() if not isinstance(column, np.ndarray)]
@@ -107,7 +108,7 @@ class _NotANumber(str):
     """Says where a numeric column holds text."""
 
 
-def _read_text(path: Path, key: str | None, limit: int) -> FileTable:
+def _read_text(path: Path, key: str | None, limit: int) -> FileColumns:
     try:
         with _open(path) as file:
             first = file.readline(LONGEST_LINE)
@@ -144,7 +145,7 @@ def _lines(path: Path, file: TextIO) -> Iterator[str]:
 
 def _columns(
     path: Path, header: list[str], rows: Iterator[list[str]], key: str | None, limit: int, has_decimal_commas: bool
-) -> FileTable:
+) -> FileColumns:
     names = [name.strip() for name in header]
     chosen = list(range(len(names))) if key is None else _named(path, names, key)
     columns = {place: _Column(names[place], has_decimal_commas) for place in chosen}
@@ -164,12 +165,12 @@ def _columns(
             refuse_excess(path, row, limit)
     if not row:
         raise ParameterError(f"{path} has a line of column names and no data")
-    table = FileTable(rows=row)
+    table = FileColumns(rows=row)
     for column in columns.values():
         if column.mistake is not None:
             table.left_out[column.name] = column.mistake
         else:
-            table.columns[column.name] = column.finish()
+            table.values[column.name] = column.finish()
     return table
 
 
@@ -250,7 +251,7 @@ class _Column:
 # --------------------------------------------------------------------------------------------------------- parquet
 
 
-def _read_parquet(path: Path, key: str | None, limit: int) -> FileTable:
+def _read_parquet(path: Path, key: str | None, limit: int) -> FileColumns:
     """By polars or pandas, whichever is there."""
     try:
         names, rows, read = _parquet_reader(path)
@@ -263,13 +264,13 @@ def _read_parquet(path: Path, key: str | None, limit: int) -> FileTable:
         refuse_excess(path, limit // (8 * len(chosen)) + 1, limit)
     if not rows:
         raise ParameterError(f"{path} has columns and no data")
-    table = FileTable(rows=rows)
+    table = FileColumns(rows=rows)
     for name in chosen:
         column = _plain(series_array(read(name)))
         if column is None:
             table.left_out[name] = f"the column {name} of {path} holds neither numbers, truth values nor strings"
         else:
-            table.columns[name] = column
+            table.values[name] = column
     return table
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from venture_lite.repl import lexer
-from venture_lite.repl.lexer import LexerToken, indentation, matching, open_calls, tokens
+from venture_lite.repl.lexer import LexerToken, indentation, open_calls, pairs, tokens
 
 ROOT = Path(__file__).parents[2]
 PROGRAMS = sorted(
@@ -102,7 +102,7 @@ def test_a_brace_is_remembered_over_lines() -> None:
     ],
 )
 def test_a_bracket_finds_its_other_half(text: str, position: int, other: int | None) -> None:
-    assert matching(text, position) == other
+    assert pairs(text).get(position) == other
 
 
 @pytest.mark.parametrize(

@@ -143,11 +143,6 @@ def pairs(text: str) -> dict[int, int | None]:
     return found
 
 
-def matching(text: str, position: int) -> int | None:
-    """Where the bracket at a position has its other half; None if it has none, or there is no bracket."""
-    return pairs(text).get(position)
-
-
 @dataclass(frozen=True, slots=True)
 class Call:
     """An open bracket, and what stands in it up to a place."""

@@ -34,8 +34,14 @@ def run(conversation: Conversation, source: Source, plain_names: bool = True) ->
         conversation.undoing = session.undo(), conversation.record.memory()
     running = _Run(conversation, program)
     try:
-        running.go(source)
+        values = conversation.record.parameters.values
+        session.run_source(source, values, running.on_value, program, running.on_part)
     except (Exception, KeyboardInterrupt) as error:
+        running.after_failure(isinstance(error, KeyboardInterrupt))
+        unfinished: DirectiveResult | None = getattr(error, "unfinished", None)
+        if unfinished is not None:
+            running.keep(unfinished)
+            conversation.print_draws(unfinished.value)
         if running.changed_nothing():
             conversation.undoing = before
         if plain_names:
@@ -53,19 +59,6 @@ class _Run:
         self.generators = self._generators()
         self.in_force = self._in_force()
 
-    def go(self, source: Source) -> None:
-        session = self.conversation.session
-        try:
-            values = self.conversation.record.parameters.values
-            session.run_source(source, values, self._on_value, self.program, self._on_part)
-        except (Exception, KeyboardInterrupt) as error:
-            self._after_failure(isinstance(error, KeyboardInterrupt))
-            unfinished: DirectiveResult | None = getattr(error, "unfinished", None)
-            if unfinished is not None:
-                self._keep(unfinished)
-                self.conversation.print_draws(unfinished.value)
-            raise
-
     def changed_nothing(self) -> bool:
         """Whether the model is as it was before the text."""
         failed = self.program[self.done : self.done + 1]
@@ -76,14 +69,14 @@ class _Run:
         first = self.done + interrupted
         return source.text[self.program[first].span.start :] if 1 < len(self.program) > first else ""
 
-    def _on_value(self, result: DirectiveResult) -> None:
+    def on_value(self, result: DirectiveResult) -> None:
         now = self._generators()
         self.conversation.record.add(result, drew=now != self.generators)
         self.done += 1
         self.generators, self.in_force = now, self._in_force()
         self._show(result, alone=len(self.program) == 1)
 
-    def _on_part(self, result: DirectiveResult) -> None:
+    def on_part(self, result: DirectiveResult) -> None:
         self._show(result, alone=False)
 
     def _generators(self) -> list[Any]:
@@ -95,7 +88,7 @@ class _Run:
             return []
         return [entry["id"] for entry in self.conversation.session.list_directives()]
 
-    def _after_failure(self, interrupted: bool) -> None:
+    def after_failure(self, interrupted: bool) -> None:
         """Give back what a directive drew that left nothing; record one that left something."""
         if self.done == len(self.program):
             return
@@ -115,11 +108,11 @@ class _Run:
         for line in reply(report, result.directive, alone, conversation.width(), sys.stdout.encoding):
             conversation.print(line)
         if isinstance(result.value, Draws):
-            self._keep(result)
+            self.keep(result)
             if result.value.plotted is not None:
                 self._draw(result.value.plotted)
 
-    def _keep(self, result: DirectiveResult) -> None:
+    def keep(self, result: DirectiveResult) -> None:
         """Keep the draws of an inference for `:draws` and `:save-draws`."""
         kept = self.conversation.kept
         if result.value.names:

@@ -47,10 +47,6 @@ class Given:
             return self
         return replace(self, run=object(), watches=tuple(Watch(model, in_loop=True) for model in models))
 
-    def arrays(self) -> dict[str, np.ndarray]:
-        """The loop variables as those of a loop with one pass."""
-        return {name: np.array([value]) for name, value in self.passes.items()}
-
 
 @dataclass(slots=True, eq=False)
 class Told:

@@ -28,8 +28,7 @@ from venture_lite.program.parameters import constant_index
 from venture_lite.session.chains import Chains, Given, Told
 from venture_lite.session.live import Directory
 from venture_lite.session.loop_data import LoopData
-from venture_lite.session.places import Shared, told_at
-from venture_lite.session.shapes import shapes_of
+from venture_lite.session.shapes import Shared, shapes_of, told_at
 from venture_lite.values import from_python, to_python
 
 

@@ -21,8 +21,8 @@ from venture_lite.program.parameters import constant_index, index_column
 from venture_lite.session.chains import Chains, Given
 from venture_lite.session.live import Live, LivePasses, LoopPart
 from venture_lite.session.origin import name_of_data
-from venture_lite.session.places import Shared, told_at
 from venture_lite.session.queries import evaluator
+from venture_lite.session.shapes import Shared, told_at
 from venture_lite.values import from_python, show
 
 REMEMBERED = 1_000_000
@@ -84,7 +84,8 @@ def load_assume(chains: Chains, directive: syntax.Assume, given: Given, targets:
 
 def load_rows(chains: Chains, live: Live, given: Given) -> None:
     """An observe, a predict, or a loop that holds nothing else: its rows are loaded together."""
-    leaves = list(_leaves(live.directive, given, given.arrays()))
+    around = {name: np.array([value]) for name, value in given.passes.items()}
+    leaves = list(_leaves(live.directive, given, around))
     # the directives of one loop share its passes: together they make its data
     passes: dict[int, LivePasses] = {}
     for leaf in leaves:

@@ -1,24 +1,36 @@
-"""The Codes of expressions that leave no rows behind, `sample`'s and `collect`'s: one a shape, the last ones kept.
+"""The Codes that expressions of one shape share: where their errors are told, and how long they are kept.
 
-A Code lives as long as somebody may evaluate it. When it has gone, its numbers are another one's.
+Those of expressions that leave no rows behind, `sample`'s and `collect`'s, are kept while somebody may evaluate them,
+and the last ones. When a Code has gone, its numbers are another one's.
 """
 
 from __future__ import annotations
 
+import contextlib
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass
 
+from venture_lite.errors import CallSite, Span, VentureError
 from venture_lite.interpreter.model import Model
+from venture_lite.language.syntax import Expression, Form
 from venture_lite.program.code import Code, Global
 from venture_lite.program.compiler import tree_of
-from venture_lite.session.places import Shared
 
 MOST_KEPT = 256
 """Shapes that are kept though nobody holds them."""
 
 TOGETHER = 64
 """So many Codes are let go of at once, since all that was derived from the text is derived anew then."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+class Shared:
+    """A Code, and the expression of which it was made."""
+
+    code: Code
+    expression: Expression
 
 
 class Shapes:
@@ -93,3 +105,30 @@ def let_go_of_forgotten(model: Model, code: Code, bound: Global | None) -> None:
     if key is not None and not has_rows and not is_read:
         del model.codes[key]
         let_go(model, [code])
+
+
+@contextlib.contextmanager
+def told_at(shared: Shared, expression: Expression) -> Iterator[None]:
+    """Errors that point into the expression of the Code point to the same part of this one, which has its shape; those
+    that point nowhere, to the whole."""
+    try:
+        yield
+    except VentureError as error:
+        if shared.expression.span != expression.span:
+            places = dict(_pairs(shared.expression, expression))
+            error.span = places.get(error.span, error.span) if error.span else None
+            error.chain = tuple(
+                CallSite(site.name, places.get(site.span, site.span) if site.span else None) for site in error.chain
+            )
+        error.at(expression.span)
+        raise
+
+
+def _pairs(first: Expression, second: Expression) -> Iterator[tuple[Span, Span]]:
+    """The places of the parts of two expressions of one shape."""
+    todo = [(first, second)]
+    while todo:
+        one, other = todo.pop()
+        yield one.span, other.span
+        if isinstance(one, Form) and isinstance(other, Form):
+            todo.extend(zip(one.items, other.items, strict=True))

@@ -201,11 +201,17 @@ class Draws(Mapping[str, np.ndarray]):
         most = max(counts, key=lambda count: (count * sum(self._shared(longest_first[:count]).values()), count))
         even = sorted(longest_first[:most])
         lengths = self._shared(even)
-        rest = [
-            {name: values[lengths[name] if place in even else 0 :] for name, values in chain.items()}
-            for place, chain in enumerate(self._chains)
-        ]
-        return self._only(even, lengths), self._beyond(rest)
+        plotted = self.plotted
+        if plotted is not None:
+            shared = plotted._shared(even)
+            plotted = plotted._taken(even, lambda _, name: slice(0, shared[name]))
+        rest = self._taken(
+            range(self.chain_count),
+            lambda place, name: slice(lengths[name] if place in even else 0, None),
+            statistics=(),
+            plotted=None,
+        )
+        return self._taken(even, lambda _, name: slice(0, lengths[name]), plotted=plotted), rest
 
     def _size(self, place: int) -> int:
         """How many draws a chain has of all variables; of what it plots, where nothing is collected."""
@@ -218,30 +224,18 @@ class Draws(Mapping[str, np.ndarray]):
         """How many draws of each variable all of these chains have."""
         return {name: min(len(self._chains[place].get(name, ())) for place in places) for name in self.names}
 
-    def _only(self, places: Sequence[int], lengths: Mapping[str, int]) -> Draws:
-        """The first draws of some chains."""
-        chains = [
-            {name: self._chains[place][name][:length] for name, length in lengths.items() if length} for place in places
-        ]
-        plotted = self.plotted
-        if plotted is not None:
-            plotted = plotted._only(places, plotted._shared(places))
-        adapting = [
-            {name: min(count, lengths[name]) for name, count in self.adapting[place].items() if lengths[name]}
-            for place in places
-        ]
+    def _taken(self, places: Iterable[int], part: Callable[[int, str], slice], **changed: Any) -> Draws:
+        """Some chains, with a part of each variable's draws, by its place and name; one without any is left out."""
+        chains, adapting = [], []
+        for place in places:
+            parts = {name: (values, part(place, name)) for name, values in self._chains[place].items()}
+            taken = {name: values[at] for name, (values, at) in parts.items() if len(values[at])}
+            marks = {name: count - parts[name][1].start for name, count in self.adapting[place].items()}
+            chains.append(taken)
+            adapting.append({name: min(marks[name], len(taken[name])) for name in taken if marks.get(name, 0) > 0})
         could_move = [self.could_move[place] for place in places]
         numbers = [self.numbers[place] for place in places]
-        return self._like(chains, plotted=plotted, adapting=adapting, could_move=could_move, numbers=numbers)
-
-    def _beyond(self, rest: Sequence[Mapping[str, np.ndarray]]) -> Draws:
-        """What is left of each chain."""
-        chains, adapting = [], []
-        for before, marks, chain in zip(self._chains, self.adapting, rest, strict=True):
-            chains.append({name: values for name, values in chain.items() if len(values)})
-            late = {name: count + len(chain[name]) - len(before[name]) for name, count in marks.items()}
-            adapting.append({name: count for name, count in late.items() if count > 0})
-        return self._like(chains, statistics=(), plotted=None, adapting=adapting)
+        return self._like(chains, adapting=adapting, could_move=could_move, numbers=numbers, **changed)
 
     def lengths(self) -> dict[int, int]:
         """How many draws each chain has of its longest variable, by the chain's number; chains without any left out."""

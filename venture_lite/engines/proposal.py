@@ -32,6 +32,7 @@ from venture_lite.interpreter.kernel import BlockKernel, Course, Metropolis, Mov
 from venture_lite.interpreter.selection import Selection, in_order
 from venture_lite.interpreter.weights import Weight, density_of
 from venture_lite.kernels.compiled import kernel
+from venture_lite.procedures.functions.elementary import logsumexp
 from venture_lite.procedures.record import Maker, Random
 from venture_lite.trace.runtime import Exchangeable
 from venture_lite.trace.trace import Trace
@@ -262,7 +263,7 @@ class ProposalDensity:
             while tape and tape[-1][1] + 1 == len(tape[-1][0]):
                 tape.pop()
             if not tape:
-                return _log_sum(terms)
+                return logsumexp(*terms)
             tape[-1][1] += 1
             if len(terms) >= MOST_PATHS:
                 raise self.error(
@@ -366,8 +367,3 @@ def _part(target: tuple[Any, ...], positions: Sequence[int]) -> Any:
     if not all(equal(first, other) for other in others):
         raise _DeadEnd
     return first
-
-
-def _log_sum(terms: list[float]) -> float:
-    largest = max(terms)
-    return largest if largest == -math.inf else largest + math.log(math.fsum(math.exp(t - largest) for t in terms))

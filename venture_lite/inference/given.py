@@ -4,33 +4,34 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from venture_lite.errors import ArgumentError, Span
+from venture_lite.inference.tree import KernelPart
 from venture_lite.inference.usage import Matched, is_symbol
 from venture_lite.interpreter.kernel import Kernel
 from venture_lite.interpreter.selection import Selection, Selector
+from venture_lite.interpreter.tally import Tally
 from venture_lite.language.syntax import Expression, Form, Literal, Name, Quote
 from venture_lite.program.forms import scope_name
 from venture_lite.values import Symbol, show
 
 if TYPE_CHECKING:
     from venture_lite.inference.program import InferenceProgram
-    from venture_lite.inference.tree import KernelPart, Part
+    from venture_lite.inference.tree import Part
 
 
 @dataclass(frozen=True, slots=True)
-class ActionForm:
+class ActionForm(Matched):
     """One action as it is written in a program, by the usage that it fits.
 
     Each reader takes the capitals of an argument, and raises ArgumentError where the argument is something else;
     `what` is how a message calls it.
     """
 
-    program: InferenceProgram
-    form: Form
-    matched: Matched
+    program: InferenceProgram = field(kw_only=True)
+    form: Form = field(kw_only=True)
 
     @property
     def action(self) -> str:
@@ -49,18 +50,17 @@ class ActionForm:
     @property
     def selector(self) -> Selector:
         """Which blocks BLOCK, or BLOCKS, means."""
-        return self.program.selector(self["BLOCK" if "BLOCK" in self else "BLOCKS"])
-
-    def __contains__(self, name: str) -> bool:
-        """Whether an argument, by its capitals, or a quoted word is there."""
-        return name in self.matched
-
-    def __getitem__(self, role: str) -> Expression:
-        return self.matched[role]
-
-    def all(self, role: str) -> list[Expression]:
-        """Every argument that stands for these capitals."""
-        return self.matched.all(role)
+        item = self["BLOCK" if "BLOCK" in self else "BLOCKS"]
+        match item:
+            case Name(name=name) | Quote(value=Symbol(name=name)) if name in ("one", "all", "each", "ordered"):
+                return Selector(name)
+            case Form(items=(Name(name="ordered_range"), low, high)):
+                return Selector("range", None, self.program.value(low), self.program.value(high))
+            case Form(items=(Name(name="ordered_range"), *_)):
+                raise ArgumentError("a range of blocks is written (ordered_range LO HI)", item.span)
+            case Name(name=name) if name not in self.program.names:
+                return Selector("key", Symbol(name))
+        return Selector("key", self.program.value(item))
 
     def count(self, role: str, least: int = 0, hint: str | None = None) -> int:
         def fits(number: float) -> bool:
@@ -90,10 +90,18 @@ class ActionForm:
         """Which of some words the argument is, quoted or not; None where it is something else."""
         return next((word for word in words if is_symbol(self[role], word)), None)
 
-    def kernel(self, move: str, kernel: Kernel) -> KernelPart:
-        """What runs a kernel T times on the blocks of SCOPE that BLOCK means; `move` says how it moves a block."""
-        selection = Selection(self.program.model, self.scope, self.selector)
-        return self.program.kernel(self, move, kernel, selection, self.count("T"))
+    def kernel(
+        self, move: str, kernel: Kernel, selector: Selector | None = None, times: int | None = None
+    ) -> KernelPart:
+        """What runs a kernel on blocks of SCOPE, those that BLOCK means, T times, where nothing else is said; `move`
+        says how it moves a block."""
+        program, place, scope = self.program, self.span.place(), self.scope
+        selector = self.selector if selector is None else selector
+        times = self.count("T") if times is None else times
+        tally = Tally(kernel, self.span.text, program.progress, lambda text: program.warn(f"{place}: {text}"))
+        program.tallies.append(tally)
+        selection, use = Selection(program.model, scope, selector), program.watch.use(scope, selector)
+        return KernelPart(self.action, scope, selector, times, move, self.span, kernel, selection, tally, use)
 
     def kernels(self) -> tuple[Part, ...]:
         """What every KERNEL is compiled to."""

@@ -17,14 +17,12 @@ from venture_lite.inference.data import Data
 from venture_lite.inference.given import ActionForm
 from venture_lite.inference.lambdas import InferenceLambda, closed
 from venture_lite.inference.progress import Silent
-from venture_lite.inference.tree import KernelPart, Part
+from venture_lite.inference.tree import Part
 from venture_lite.inference.usage import Matched, matched, refused
 from venture_lite.inference.watch import Watch
 from venture_lite.interpreter.ancestry import Sources, is_unobserved
 from venture_lite.interpreter.explain import apply_checked
-from venture_lite.interpreter.kernel import Kernel
 from venture_lite.interpreter.model import Model
-from venture_lite.interpreter.selection import Selection, Selector
 from venture_lite.interpreter.tally import Progress, Tally
 from venture_lite.language.directives import EXAMPLES
 from venture_lite.language.suggestions import suggestion
@@ -33,7 +31,7 @@ from venture_lite.procedures import registry
 from venture_lite.procedures.record import Deterministic, Maker, Random
 from venture_lite.program.forms import truth
 from venture_lite.program.parameters import constant_index
-from venture_lite.values import Symbol, equal, from_python, show
+from venture_lite.values import equal, from_python, show
 
 NOTHING_READ = Sources(frozenset(), False)
 
@@ -192,34 +190,14 @@ class InferenceProgram:
     def compile(self, item: Expression) -> Part:
         """What runs an action; its arguments are checked now."""
         form, action = self.actions.of(item)
-        return action.compile(self, ActionForm(self, form, action.read(form)))
+        found = action.read(form)
+        return action.compile(self, ActionForm(found.arguments, found.words, program=self, form=form))
 
     def warn(self, text: str) -> None:
         """Say something once."""
         if text not in self.warned:
             self.warned.add(text)
             warn(text)
-
-    def selector(self, item: Expression) -> Selector:
-        match item:
-            case Name(name=name) | Quote(value=Symbol(name=name)) if name in ("one", "all", "each", "ordered"):
-                return Selector(name)
-            case Form(items=(Name(name="ordered_range"), low, high)):
-                return Selector("range", None, self.value(low), self.value(high))
-            case Form(items=(Name(name="ordered_range"), *_)):
-                raise ArgumentError("a range of blocks is written (ordered_range LO HI)", item.span)
-            case Name(name=name) if name not in self.names:
-                return Selector("key", Symbol(name))
-        return Selector("key", self.value(item))
-
-    def kernel(self, given: ActionForm, move: str, kernel: Kernel, selection: Selection, times: int) -> KernelPart:
-        """What runs a kernel on a selection so many times; `move` says how it moves a block."""
-        place = given.span.place()
-        tally = Tally(kernel, given.span.text, self.progress, lambda text: self.warn(f"{place}: {text}"))
-        self.tallies.append(tally)
-        scope, selector = selection.scope, selection.selector
-        use = self.watch.use(scope, selector)
-        return KernelPart(given.action, scope, selector, times, move, given.span, kernel, selection, tally, use)
 
 
 def no_value(action: str) -> ArgumentError:

@@ -26,6 +26,7 @@ from venture_lite.interpreter.addresses import address
 from venture_lite.interpreter.evidence import NO_EVIDENCE
 from venture_lite.interpreter.handler import KnownChoices
 from venture_lite.interpreter.kernel import INTERPRETED, Course
+from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.selection import Selection, Selector, one_of_each_kind
 from venture_lite.interpreter.tally import Tally
 from venture_lite.language.syntax import Expression
@@ -52,9 +53,9 @@ class Uninterrupted(KnownChoices):
 class Annealing:
     """The runs of one `anneal` action."""
 
-    def __init__(self, selection: Selection, gathered: Gathered, kernels: Sequence[Part], tempers: bool) -> None:
-        self.model = model = selection.model
-        self.scope = scope = selection.scope
+    def __init__(self, model: Model, scope: Any, gathered: Gathered, kernels: Sequence[Part], tempers: bool) -> None:
+        self.model = model
+        self.scope = scope
         self.gathered = gathered
         # whether the likelihood is annealed, with all data in, in place of the subsample
         self.tempers = tempers
@@ -276,11 +277,9 @@ def _compile_anneal(program: InferenceProgram, given: ActionForm) -> Part:
             raise KernelError(reason, given.span, "for n in 1...N: [observe ...]")
         return data, sizes(data.count)
 
-    selection = Selection(program.model, given.scope, Selector("all"))
-    engine = Annealing(selection, gathered, kernels, "energy" in given)
+    engine = Annealing(program.model, given.scope, gathered, kernels, "energy" in given)
     what = "the likelihood annealed" if engine.tempers else "a subsample of the data grown to all"
-    kernel = program.kernel(given, f"{what}, assignments by gibbs", engine, selection, 1)
-    return replace(kernel, parts=kernels)
+    return replace(given.kernel(f"{what}, assignments by gibbs", engine, Selector("all"), 1), parts=kernels)
 
 
 ANNEAL = Action(

@@ -48,15 +48,6 @@ class StepSize:
             self.size *= math.exp((probability - self.target) / self._made**0.6)
 
 
-class FireflyMove(Protocol):
-    """One transition of a block given its brightness; whether it moved."""
-
-    # the acceptance rate to which 'adapt tunes; None where there is no step to tune
-    target: float | None
-
-    def __call__(self, firefly: Firefly, step: StepSize, /) -> bool: ...
-
-
 class BrightDensity(Protocol):
     """A density with a present value, in which a slice moves: Firefly's given the brightness, or one over all rows."""
 
@@ -81,6 +72,7 @@ class Walk:
     """A Gaussian step. Accepting 0.234 is best (Roberts, Gelman and Gilks 1997)."""
 
     words = "steps"
+    # the acceptance rate to which 'adapt tunes; None where there is no step to tune
     target: float | None = 0.234
 
     def __call__(self, firefly: Firefly, step: StepSize) -> bool:
@@ -170,7 +162,10 @@ def _decided(firefly: Firefly, step: StepSize, u: float, there: FireflyPoint, ch
     return moved
 
 
-MOVES: dict[str, tuple[type[Walk] | type[Langevin] | type[SliceMove], str, str]] = {
+FireflyMove = Walk | Langevin | SliceMove
+"""One transition of a block given its brightness; whether it moved."""
+
+MOVES: dict[str, tuple[type[FireflyMove], str, str]] = {
     "drift": (Walk, "SIGMA", "the drift's SIGMA"),
     "mala": (Langevin, "STEP", "STEP"),
     "slice": (SliceMove, "WIDTH", "WIDTH"),

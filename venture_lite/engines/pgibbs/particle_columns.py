@@ -11,6 +11,8 @@ are carried side by side.
 
 from __future__ import annotations
 
+from collections.abc import Container, Iterable
+
 import numpy as np
 
 from venture_lite.engines.pgibbs.particle_future import readers
@@ -86,10 +88,14 @@ class BundleSweep:
         self._written = [[node for node in step.order if not model.trace.is_borrowed(node)] for step in bundle.steps]
         # particles of the step under way that met an error
         self._failures: Failures = {}
-        self._functions = [self._step(at) for at in range(len(bundle.steps))]
+        principals = schedule.scaffold.principals
+        self._functions = [
+            self._printed(at - 1, (*step.order, *step.absorbing), principals) for at, step in enumerate(bundle.steps)
+        ]
         # for each step: what is due then or later and reads, other than through a choice, what came before
         self._later = readers(schedule, bundle.steps)[1] if ancestor else []
-        self._futures = [self._future(at) for at in range(1, len(bundle.steps))] if ancestor else []
+        # what weighs, for every particle, the retained choices that read what came before a step
+        self._futures = [self._printed(at, later) for at, later in enumerate(self._later[1:])]
         # of all strands: steps of a sweep, draws of an ancestor, terms weighed for these and in a sweep
         self.steps = bundle.count * len(bundle.steps)
         self.draws = self.steps - bundle.count
@@ -157,26 +163,24 @@ class BundleSweep:
             for row, place in zip(rows[strands].tolist(), places, strict=True):
                 trace.put(node_at(site, row), value_at(column, place))
 
-    def _writer(self, at: int) -> Writer:
-        """After a step; before the first where it is negative."""
-        before = self._kept_after[at] if at >= 0 else ()
-        return Writer(self.model.trace, self.bundle, before, self._failures)
-
     @staticmethod
     def _taken(column: np.ndarray, places: np.ndarray) -> np.ndarray:
         """The values of the ancestors; numbers again, where some particle that dies out had none."""
         taken = column[places]
         return column_of(taken.tolist()) if column.dtype == object and FAILED in column.tolist() else taken
 
-    def _step(self, at: int) -> tuple[StepFunction, list[int]]:
-        writer = self._writer(at - 1)
-        for node in self.bundle.steps[at].order:
-            if node in self.schedule.scaffold.principals:
+    def _printed(self, after: int, nodes: Iterable[int], drawn: Container[int] = ()) -> tuple[StepFunction, list[int]]:
+        """What renews the nodes that wait and weighs the others, after a step, or before the first where that is
+        negative; of the choices some are drawn."""
+        kept = self._kept_after[after] if after >= 0 else ()
+        writer = Writer(self.model.trace, self.bundle, kept, self._failures)
+        for node in nodes:
+            if node in drawn:
                 writer.draw(node)
-            else:
+            elif node in self.schedule.scaffold.pending:
                 writer.renew(node)
-        for node in self.bundle.steps[at].absorbing:
-            writer.weigh(node)
+            else:
+                writer.weigh(node)
         return writer.step(), writer.counts
 
     def _live(self) -> list[list[int]]:
@@ -217,13 +221,3 @@ class BundleSweep:
         self._failures.clear()
         impossible, total = self._sum(future(dict(population), width), counts)
         return draw_particles(self.model.trace.rng, shares(impossible + weights[0], total + weights[1]))
-
-    def _future(self, at: int) -> tuple[StepFunction, list[int]]:
-        """Weighs, for every particle, the retained choices that read what came before a step."""
-        writer = self._writer(at - 1)
-        for node in self._later[at]:
-            if node in self.schedule.scaffold.pending:
-                writer.renew(node)
-            else:
-                writer.weigh(node)
-        return writer.step(), writer.counts

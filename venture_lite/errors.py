@@ -14,13 +14,14 @@ import re
 import sys
 import unicodedata
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, TypeVar
 
 if TYPE_CHECKING:
     from types import FrameType, TracebackType
 
+Made = TypeVar("Made")
 
 # what moves a terminal's cursor, changes its settings, or shows a text in another order than it has: C0 but for tabs
 # and line breaks, DEL, C1, marks and embeddings of direction, separators of lines
@@ -163,6 +164,18 @@ class VentureError(Exception):
             parts.append(f"  try: {self.hint}")
         parts.extend(_chain_lines(self.chain))
         return escaped("\n".join(parts))
+
+
+def in_passes(evaluate: Callable[[int], Made], positions: Iterable[int]) -> list[Made]:
+    """What is made in each of the passes loaded together; an error notes the one in which it was met."""
+    made = []
+    for position in positions:
+        try:
+            made.append(evaluate(position))
+        except VentureError as error:
+            error.position = position
+            raise
+    return made
 
 
 def shown_in_notebook(error: VentureError, called: bool = True) -> list[str]:

@@ -25,6 +25,7 @@ from venture_lite.kernels.followers import Components, Weigher
 from venture_lite.kernels.preview import Drawable, Unplanned, recalled
 from venture_lite.kernels.reassign import plans_of
 from venture_lite.program.code import Code, Kind, Ref, SlotRef, sources
+from venture_lite.trace.bindings import Derived
 from venture_lite.trace.borrowed import called_body
 from venture_lite.trace.keys import memo_key
 from venture_lite.trace.nodes import node_at, site_of
@@ -94,7 +95,10 @@ class Deferred:
         self._components = Components(plans, self._draws)
         self._weigher = Weigher(model, self._components)
         # site -> (distribution, its arguments) of the choices there, and their candidates where they stay the same
-        self._distributions: dict[int, tuple[Any, tuple[Any, ...]]] = {}
+        # it reads globals alone, so any row will do
+        self._distributions: Derived[int, tuple[Any, tuple[Any, ...]]] = Derived(
+            lambda site: model.trace.application(node_at(site, 0))
+        )
         self._priors: dict[int, tuple[list[Any], list[float]]] = {}
 
     # ------------------------------------------------------------------------------------------- one datum
@@ -156,7 +160,7 @@ class Deferred:
 
     def _prior(self, site: int) -> tuple[list[Any], list[float]]:
         """The candidates and their log densities."""
-        operator, arguments = self._distribution(site)
+        operator, arguments = self._distributions[site]
         support = support_of(operator, arguments)
         if support is None or len(support) > MOST_CANDIDATES:
             raise Unplanned
@@ -165,13 +169,6 @@ class Deferred:
         if not isinstance(operator, Exchangeable):
             self._priors[site] = values, terms
         return values, terms
-
-    def _distribution(self, site: int) -> tuple[Any, tuple[Any, ...]]:
-        found = self._distributions.get(site)
-        if found is None:
-            # it reads globals alone, so any row will do
-            found = self._distributions[site] = self.model.trace.application(node_at(site, 0))
-        return found
 
     def _take_out(self, entry: MetDatum) -> None:
         if entry.now is None:
@@ -184,7 +181,7 @@ class Deferred:
             self._apply(assignment, value, put_in)
 
     def _apply(self, assignment: Assignment, value: Any, put_in: bool) -> None:
-        operator, arguments = self._distribution(assignment.site)
+        operator, arguments = self._distributions[assignment.site]
         components = self._components
         components.put_in = put_in
         if isinstance(operator, Exchangeable):

@@ -68,41 +68,33 @@ class Finder:
     def absorb(self, *_: Any) -> None:
         """Not weighed."""
 
-    made = absorb
+    def made(self, node: int, operator: Any, value: Any, observed: bool, *inputs: Any) -> None:
+        """Not weighed."""
 
 
-class Components:
-    """Finds what memoized procedures give while no row changes, and puts applications in statistics or takes them
-    out."""
+class Components(Finder):
+    """Finds what calls give while no row changes, and puts applications in statistics or takes them out."""
 
     def __init__(self, plans: Reassignments, draws: Drawable) -> None:
-        self._plans = plans
-        self._draws = draws
-        self._results: dict[Any, Any] = {}
-        self._preview = Preview(plans.previews.apart(), draws)
-        self.added: Added = []
+        super().__init__(plans, draws)
         self.put_in = True
         # changes of statistics
         self._updates = 0
+        self.clear()
 
     def clear(self) -> None:
-        self._plans.model.trace.statistics.updates += self._updates
+        self._trace.statistics.updates += self._updates
         self._updates = 0
-        self._results.clear()
-        self._preview = Preview(self._plans.previews.apart(), self._draws)
+        self._known = {}
+        # without a place for what is added to statistics, none of its components draws from them
+        self._components = Preview(self._previews.apart(), self._draws)
 
-    def call(self, site: int, row: int, operator: Any, *values: Any) -> Any:
-        key = (operator, *values)
+    def _called(self, operator: Any, values: tuple[Any, ...]) -> Any:
         try:
-            return self._results[key]
-        except KeyError:
-            found = self._results[key] = self._preview.found(operator, *values)
-            return found
+            found = self._known[operator, values] = self._components.found(operator, *values)
         except TypeError:
             raise Unplanned from None
-
-    def absorb(self, *_: Any) -> None:
-        """What has no statistics stays as it is."""
+        return found
 
     def made(self, node: int, operator: Any, value: Any, observed: bool, *inputs: Any) -> None:
         if self.put_in:
@@ -115,7 +107,7 @@ class Components:
 class Weigher:
     """Weighs what absorbs a candidate; what its calls give is found by another."""
 
-    def __init__(self, model: Model, found: Finder | Components) -> None:
+    def __init__(self, model: Model, found: Finder) -> None:
         self._trace = model.trace
         self._regenerator = model.regenerator
         self.call = found.call
@@ -176,7 +168,7 @@ class JointWeigher(Weigher):
     """Weighs the applications of each exchangeable procedure together, by the joint density of its statistics. Only
     for a likelihood that is not tempered."""
 
-    def __init__(self, model: Model, found: Finder | Components) -> None:
+    def __init__(self, model: Model, found: Finder) -> None:
         super().__init__(model, found)
         # procedure -> values that it would give
         self._together: dict[Exchangeable, list[Any]] = {}

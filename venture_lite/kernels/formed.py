@@ -293,23 +293,18 @@ def forms_of(model: Model, move: Move) -> Forms:
     key = move.proposal.key if isinstance(move.proposal, Formulated) else None
     if key is None or not isinstance(move.decide, Metropolis):
         return Forms(model, move)
-    return model.kept.lasting(_Lasting, model).of(key, move)
+    kept = model.kept.lasting(_kept_forms, model)
+    found = kept.pop(key, None) or Forms(model, move)
+    kept[key] = found
+    if len(kept) > MOST_MOVES:
+        del kept[next(iter(kept))]
+    return found
 
 
 MOST_MOVES = 16
 """Moves whose forms stay with the model: a session may try many step sizes."""
 
 
-class _Lasting:
+def _kept_forms(model: Model) -> dict[Hashable, Forms]:
     """The forms of a model's moves, by what their proposals say that they are; what was used last at the end."""
-
-    def __init__(self, model: Model) -> None:
-        self._model = model
-        self._forms: dict[Hashable, Forms] = {}
-
-    def of(self, key: Hashable, move: Move) -> Forms:
-        found = self._forms.pop(key, None) or Forms(self._model, move)
-        self._forms[key] = found
-        if len(self._forms) > MOST_MOVES:
-            del self._forms[next(iter(self._forms))]
-        return found
+    return {}

@@ -30,6 +30,7 @@ from venture_lite.procedures.straight_line import Node
 from venture_lite.trace.runtime import Closure
 from venture_lite.trace.table import ROW_MASK, Column, NotColumnar
 from venture_lite.trace.trace import Trace
+from venture_lite.values import freeze
 
 Population = dict[int, np.ndarray]
 """Node -> its values, (particles,) or, for vectors of one length, (particles, length); objects where neither fits."""
@@ -59,9 +60,7 @@ def column_of(values: list[Any]) -> np.ndarray:
 def value_at(column: np.ndarray, particle: int) -> Any:
     """One particle's value as the trace stores it."""
     if column.ndim > 1:
-        value = column[particle].copy()
-        value.flags.writeable = False
-        return value
+        return freeze(column[particle].copy())
     value = column[particle]
     return value.item() if isinstance(value, np.generic) else value
 
@@ -176,11 +175,11 @@ class _Choice(_Operation):
         return _Stays(self.trace.column(self.nodes[0] >> 32), np.array([node & ROW_MASK for node in self.nodes]))
 
     def _fit(self, arguments: tuple[Any, ...]) -> bool:
-        for argument, x, up in zip(self.record.arguments, arguments, self.lifted, strict=False):
-            domain = argument.domain
-            if not (domain.contains_all(x) if up else x is argument.default or domain.contains(x)):
-                return False
-        return True
+        given = zip(self.record.arguments, arguments, self.lifted, strict=False)
+        return all(
+            argument.domain.contains_all(x) if up else x is argument.default or argument.domain.contains(x)
+            for argument, x, up in given
+        )
 
 
 class _Draw(_Choice):

@@ -310,19 +310,15 @@ class Compiler:
         procedure = self.analyzer.procedure(item.name)
         if procedure is not None:
             return Constant(procedure)
-        error = self.unknown(item, scope)
+        library = self.analyzer.library.names if self.analyzer.library is not None else ()
+        visible = [*scope.all_names(), *self.analyzer.globals, *self.analyzer.registered, *library]
+        error = unknown_name(item, visible, self.analyzer.defined)
         if scope.inlining or scope.in_procedure():
             awaited = self.analyzer.await_name(item, error.hint)
             if awaited is not None:
                 self.used.add(awaited)
                 return GlobalRef(awaited)
         raise error
-
-    def unknown(self, item: Name, scope: LexicalScope) -> VentureError:
-        analyzer = self.analyzer
-        library = analyzer.library.names if analyzer.library is not None else ()
-        visible = [*scope.all_names(), *analyzer.globals, *analyzer.registered, *library]
-        return unknown_name(item, visible, analyzer.defined)
 
     # ------------------------------------------------------------------------------------------ applications
 
@@ -367,15 +363,12 @@ class Compiler:
         """`(bernoulli (logistic x))` and `(bernoulli (linear_logistic w x))` keep the logit, which loses no digits."""
         match arguments:
             case (SlotRef(depth=0, slot=index),) if record.logit_form is not None:
-                slot = scope.code.slots[index]
-                name = slot.record.name if slot.record is not None else ""
-                if slot.kind is Kind.DETERMINISTIC and name == "logistic":
-                    return record.logit_form, slot.arguments
-                if slot.kind is Kind.DETERMINISTIC and name == "linear_logistic":
-                    dot = registry.PROCEDURES["dot"]
-                    return record.logit_form, (
-                        self.add(scope, Slot(Kind.DETERMINISTIC, span, dot, arguments=slot.arguments)),
-                    )
+                match scope.code.slots[index]:
+                    case Slot(kind=Kind.DETERMINISTIC, record=Deterministic(name="logistic"), arguments=logits):
+                        return record.logit_form, logits
+                    case Slot(kind=Kind.DETERMINISTIC, record=Deterministic(name="linear_logistic"), arguments=sides):
+                        dot = Slot(Kind.DETERMINISTIC, span, registry.PROCEDURES["dot"], arguments=sides)
+                        return record.logit_form, (self.add(scope, dot),)
         return record, arguments
 
     # ---------------------------------------------------------------------------------------------- inlining

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from venture_lite.errors import ParameterError, Span, nearest
+from venture_lite.errors import ParameterError, Span, in_passes, nearest
 from venture_lite.language.syntax import Index, IndexArithmetic, IndexName, IndexNumber, IndexOf
 from venture_lite.program.supplied import Parameters
 from venture_lite.values import Dictionary, freeze, from_python, is_value, show
@@ -112,7 +112,7 @@ def _gather(data: Any, positions: list[np.ndarray], index: IndexOf) -> np.ndarra
     _refuse_out_of_range(data, first, index, index.positions[0])
     if not isinstance(data, np.ndarray) or data.dtype.kind not in "biuf" or data.ndim < 1:
         if others:
-            return [_deep_in_pass(data, [int(p[i]) for p in positions], index, i) for i in range(len(first))]
+            return in_passes(lambda i: _deep(data, [int(p[i]) for p in positions], index), range(len(first)))
         return _listed(data, first, index)
     if not others:
         contiguous = len(first) > 0 and first[-1] - first[0] == len(first) - 1 and bool((np.diff(first) == 1).all())
@@ -129,21 +129,15 @@ def _gather(data: Any, positions: list[np.ndarray], index: IndexOf) -> np.ndarra
 
 def _checked_copy(taken: np.ndarray, index: IndexOf, positions: list[np.ndarray]) -> np.ndarray:
     """A copy that the trace may own, as float64, int64 or bool; NaN is refused with its place."""
-    wanted = (
-        np.float64 if taken.ndim > 1 or taken.dtype.kind == "f" else (np.bool_ if taken.dtype.kind == "b" else np.int64)
-    )
-    copy: np.ndarray = np.array(taken, dtype=wanted)
+    kind = "f" if taken.ndim > 1 else taken.dtype.kind
+    copy: np.ndarray = np.array(taken, dtype={"f": np.float64, "b": np.bool_}.get(kind, np.int64))
     if copy.dtype.kind == "f" and not np.isfinite(copy.sum()) and np.isnan(copy).any():
         at, *inside = (int(i) for i in np.argwhere(np.isnan(copy))[0])
-        raise _missing_in_pass(index, positions, at, [i + 1 for i in inside])
+        place = _place([*(int(position[at]) for position in positions), *(i + 1 for i in inside)])
+        error = _missing_value(_name(index), place, index.span)
+        error.position = at
+        raise error
     return copy
-
-
-def _missing_in_pass(index: IndexOf, positions: list[np.ndarray], at: int, inside: list[int]) -> ParameterError:
-    place = _place([*(int(position[at]) for position in positions), *inside])
-    error = _missing_value(_name(index), place, index.span)
-    error.position = at
-    return error
 
 
 def _place(positions: list[int]) -> str:
@@ -153,13 +147,10 @@ def _place(positions: list[int]) -> str:
 
 
 def _listed(data: Any, positions: np.ndarray, index: IndexOf) -> np.ndarray | list[Any]:
-    values = [from_python(data[p - 1]) for p in positions.tolist()]
-    for at, (position, value) in enumerate(zip(positions.tolist(), values, strict=True)):
-        try:
-            refuse_missing(value, index.span, place=f"row {position}", name=_name(index))
-        except ParameterError as error:
-            error.position = at
-            raise
+    def value_in(at: int) -> Any:
+        return refuse_missing(from_python(data[positions[at] - 1]), index.span, f"row {positions[at]}", _name(index))
+
+    values = in_passes(value_in, range(len(positions)))
     kinds = {type(value) for value in values}
     if len(kinds) == 1 and kinds <= {bool, int, float}:
         return np.array(values)
@@ -168,19 +159,10 @@ def _listed(data: Any, positions: np.ndarray, index: IndexOf) -> np.ndarray | li
     rows = [len(v) if isinstance(v, tuple) and all(type(i) in (int, float) for i in v) else -1 for v in values]
     if rows and min(rows) > 0:
         if len(set(rows)) > 1:
-            raise ParameterError(
-                f"the rows of {_name(index)} differ in length ({min(rows)} and {max(rows)})", index.span
-            )
+            message = f"the rows of {_name(index)} differ in length ({min(rows)} and {max(rows)})"
+            raise ParameterError(message, index.span)
         return np.array(values, dtype=np.float64)
     return values
-
-
-def _deep_in_pass(data: Any, positions: list[int], index: IndexOf, at: int) -> Any:
-    try:
-        return _deep(data, positions, index)
-    except ParameterError as error:
-        error.position = at
-        raise
 
 
 def _deep(data: Any, positions: list[int], index: IndexOf) -> Any:
@@ -214,11 +196,8 @@ def refuse_missing(value: Any, span: Span, place: str = "", name: str = "") -> A
         if isinstance(value, (Real, Decimal)):
             message = f"the value of {name}{where} is too large for a float"
             raise ParameterError(message, span, "scale it, or pass its logarithm")
-        raise ParameterError(
-            f"the value of {name}{where} is a {type(value).__name__}, which the language has no values for",
-            span,
-            "pass numbers, strings, or lists of them",
-        )
+        message = f"the value of {name}{where} is a {type(value).__name__}, which the language has no values for"
+        raise ParameterError(message, span, "pass numbers, strings, or lists of them")
     return value
 
 
@@ -265,9 +244,8 @@ def _refuse_out_of_range(data: Any, positions: np.ndarray, index: IndexOf, writt
     if wrong.any():
         which = int(np.argmax(wrong))
         counted = f"{size} row{'' if size == 1 else 's'}, counted from 1"
-        error = ParameterError(
-            f"index {int(positions[which])} is out of range: {_name(index)} has {counted}", written.span
-        )
+        message = f"index {int(positions[which])} is out of range: {_name(index)} has {counted}"
+        error = ParameterError(message, written.span)
         error.position = which
         raise error
 

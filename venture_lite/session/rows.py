@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from venture_lite.errors import ParameterError, VentureError
+from venture_lite.errors import ParameterError, VentureError, in_passes
 from venture_lite.interpreter.evidence import NO_EVIDENCE
 from venture_lite.interpreter.model import Model, Rows
 from venture_lite.language import syntax
@@ -245,12 +245,9 @@ def _evidence(chains: Chains, leaf: LoopLeaf, given: Given) -> Any:
             return index_column(index, given.parameters, leaf.variables)
         case Literal() | Quote() | Parameter():
             return [from_python(evaluator(chains, given).constant(value))] * leaf.count
-    found = []
-    for position in chains.models[0].polled(range(leaf.count)):
+
+    def constant(position: int) -> Any:
         passes = {name: int(column[position]) for name, column in leaf.variables.items()}
-        try:
-            found.append(from_python(evaluator(chains, Given(given.parameters, passes)).constant(value)))
-        except VentureError as error:
-            error.position = position
-            raise
-    return found
+        return from_python(evaluator(chains, Given(given.parameters, passes)).constant(value))
+
+    return in_passes(constant, chains.models[0].polled(range(leaf.count)))

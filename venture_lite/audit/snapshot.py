@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from venture_lite.interpreter.constants import may_be_constant
+from venture_lite.interpreter.sources import reached
 from venture_lite.procedures.record import Deterministic, Maker, Random
 from venture_lite.program.code import Code, Kind
 from venture_lite.trace.runtime import Closure, Exchangeable, Memo
@@ -125,12 +126,8 @@ class _Snapshot:
         return self.value(value)
 
     def _maker(self, maker: Exchangeable) -> Any:
-        statistics = maker.state.statistics()
-        return (
-            maker.record.name,
-            tuple(map(self.value, maker.state.arguments)),
-            {key: self.value(value) for key, value in dict(statistics).items()},
-        )
+        statistics = {key: self.value(value) for key, value in dict(maker.state.statistics()).items()}
+        return maker.record.name, tuple(map(self.value, maker.state.arguments)), statistics
 
     # ------------------------------------------------------------------------------------------------- values
 
@@ -162,17 +159,13 @@ class _Snapshot:
 
 def rows_in_use(trace: Trace) -> set[tuple[int, int]]:
     """(Code index, row) of the rows of directives and of all families that edges lead to from there."""
-    todo = [(table, row) for table in trace.tables if table.code.kind == "directive" for row in live_rows(table)]
-    found = {(table.code.index, row) for table, row in todo}
-    while todo:
-        table, row = todo.pop()
-        for edges in table.edges.values():
-            packed = edges.view[row]
-            family = (packed >> 32, packed & ROW_MASK)
-            if packed >= 0 and family not in found:
-                found.add(family)
-                todo.append((trace.tables[family[0]], family[1]))
-    return found
+
+    def below(family: tuple[int, int]) -> list[tuple[int, int]]:
+        edges = [column.view[family[1]] for column in trace.tables[family[0]].edges.values()]
+        return [(edge >> 32, edge & ROW_MASK) for edge in edges if edge >= 0]
+
+    directives = [table for table in trace.tables if table.code.kind == "directive"]
+    return set(reached([(table.code.index, row) for table in directives for row in live_rows(table)], below))
 
 
 def live_rows(table: Table) -> list[int]:

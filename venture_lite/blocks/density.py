@@ -24,7 +24,7 @@ from venture_lite.interpreter.scaffold import Builder, Scaffold, is_maker_applic
 from venture_lite.interpreter.weights import CHUNK, NARROW, Weight
 from venture_lite.procedures.record import Random
 from venture_lite.trace.nodes import node_at, row_of, site_of
-from venture_lite.trace.table import Column
+from venture_lite.trace.table import Column, one_of
 
 MANY = 1 << 16
 """More renewed nodes than this are not walked one by one for each gradient."""
@@ -141,7 +141,7 @@ class BlockDensity:
                 every = np.arange(table.count)[rows].tolist()
                 single += [node_at(site, row) for row in every if row not in moved]
             else:
-                first = rows.start if isinstance(rows, slice) else int(rows[0])
+                first = one_of(rows, 0)
                 yield RowKind(state, run_of(trace, node_at(site, first)), rows, rows)
         for users in scaffold.users:
             rows, family = users.rows.array().copy(), users.result(trace)

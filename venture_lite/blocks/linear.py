@@ -37,7 +37,7 @@ from venture_lite.procedures.record import Deterministic, Random
 from venture_lite.procedures.straight_line import Node, depending, needed
 from venture_lite.program.code import Code, Kind, SlotRef
 from venture_lite.trace.nodes import node_at
-from venture_lite.trace.table import NotColumnar
+from venture_lite.trace.table import NotColumnar, length, one_of
 
 if TYPE_CHECKING:
     from venture_lite.trace.trace import Trace
@@ -137,13 +137,13 @@ class _Reading:
     def __init__(self, trace: Trace, code: Code, rows: Any, principals: Sequence[int]) -> None:
         self.trace = trace
         self.rows = rows
-        self.count = rows.stop - rows.start if isinstance(rows, slice) else len(rows)
+        self.count = length(rows)
         self.principals = list(principals)
         self.operations = Operations()
         self.row = self.operations.record("row", "r0")
         self.references = References(trace, self.operations, self._known)
         # one of the rows, which all have the same shape
-        self._given = {self.row.place: rows.start if isinstance(rows, slice) else int(rows[0])}
+        self._given = {self.row.place: one_of(rows, 0)}
 
     def depends(self, value: Value) -> bool:
         """Whether a value reads a principal."""

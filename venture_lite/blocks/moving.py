@@ -28,7 +28,7 @@ from venture_lite.procedures.record import Random
 from venture_lite.procedures.straight_line import Node
 from venture_lite.program.code import Kind
 from venture_lite.trace.nodes import node_at
-from venture_lite.trace.table import Column
+from venture_lite.trace.table import Column, length, listed, one_of, part_of
 from venture_lite.trace.trace import Trace
 
 
@@ -63,7 +63,7 @@ class BlockState:
         if site not in self.places:
             return self.nowhere
         known, places = self.places[site]
-        rows = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
+        rows = listed(rows)
         at = np.minimum(np.searchsorted(known, rows), len(known) - 1)
         return np.where(known[at] == rows, places[at], self.nowhere)[()]
 
@@ -119,7 +119,7 @@ class RowKind:
         self.tape = tape = Tape(trace, run.source.code, run.refs, *lent)
         # a slice or an index array, and the rows that read
         self.rows, self._at = rows, at
-        self.count = _length(rows)
+        self.count = length(rows)
         # of each row its coordinates, and the shape in which the transform takes them, None for a number
         self.coordinates = coordinates
         read = [tape.rows_of(leaf, at) for leaf in tape.leaves]
@@ -337,26 +337,6 @@ def refuse_without_gradient(record: Random, asked: tuple[bool, ...], trace: Trac
 
 def _asked(parts: Sequence[Any], flags: Sequence[bool]) -> list[Any]:
     return [part for part, flag in zip(parts, flags, strict=True) if flag]
-
-
-def _length(rows: Any) -> int:
-    return rows.stop - rows.start if isinstance(rows, slice) else len(rows)
-
-
-def one_of(each: Any, index: int) -> Any:
-    """What is given for one row, where all rows are given a slice, an array, a list, or one number."""
-    if isinstance(each, slice):
-        return each.start + index
-    if isinstance(each, np.ndarray) and each.ndim:
-        return int(each[index])
-    return each[index] if isinstance(each, list) else int(each)
-
-
-def part_of(each: Any, start: int, stop: int) -> Any:
-    """What is given for some rows."""
-    if isinstance(each, slice):
-        return slice(each.start + start, each.start + stop)
-    return each[start:stop] if isinstance(each, list) or np.ndim(each) else int(each)
 
 
 def _as_slice(rows: Any) -> Any:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from venture_lite.blocks.moving import BlockState, RowKind, one_of, part_of
+from venture_lite.blocks.moving import BlockState, RowKind
 from venture_lite.errors import VentureError
 from venture_lite.procedures.columns import RowByRow, numeric
 from venture_lite.procedures.derivatives import slopes_of
@@ -23,7 +23,7 @@ from venture_lite.procedures.pullbacks import accumulated, gathered
 from venture_lite.procedures.record import Deterministic, Random
 from venture_lite.procedures.straight_line import Node, needed
 from venture_lite.procedures.transforms import Elementwise
-from venture_lite.trace.table import Column, NotColumnar
+from venture_lite.trace.table import Column, NotColumnar, listed, one_of, part_of
 
 Lifted = tuple[bool, ...]
 
@@ -146,7 +146,7 @@ class _Rows:
             return Jet(column.view[rows] if is_single else column.gather(rows), second.moved[places].T)
         if is_single:
             return second.values.get(int(places), column.view[rows])
-        each = range(rows.start, rows.stop) if isinstance(rows, slice) else rows.tolist()
+        each = listed(rows).tolist()
         found = [second.values.get(place, column.view[row]) for place, row in zip(places.tolist(), each, strict=True)]
         if not all(hasattr(value, "dtype") for value in found):
             raise NotColumnar

@@ -72,7 +72,7 @@ def reads(
     family that others have, so that what it is made of moves no evidence; a block's key it does change."""
 
     def beyond(node: int) -> list[int]:
-        is_left = _is_maker(trace, node) or (trace.is_memo(node) and not keys_are_fixed)
+        is_left = trace.kind(node) is Kind.MAKER or (trace.is_memo(node) and not keys_are_fixed)
         return [] if is_left else depends_on(trace, node, keys_are_fixed)
 
     return any(map(is_sought, reached(nodes_read(trace, code, row, refs), beyond)))
@@ -99,7 +99,7 @@ def _followed(trace: Trace, nodes: Iterable[int], fresh: Container[int] = ()) ->
         if trace.is_choice(code, slot, row):
             found.add(node)
             return application_nodes(trace, node) if node in fresh else []
-        if _is_maker(trace, node):
+        if trace.kind(node) is Kind.MAKER:
             found.add(node)
         named = _named_on_other_ways(trace, code, slot, row) if code.slots[slot].branches and is_drawn(node) else []
         found.update(filter(trace.is_memo, named))
@@ -107,11 +107,6 @@ def _followed(trace: Trace, nodes: Iterable[int], fresh: Container[int] = ()) ->
 
     deque(islice(reached(nodes, beyond), MOST), maxlen=0)
     return found
-
-
-def _is_maker(trace: Trace, node: int) -> bool:
-    code, slot, _ = trace.decode(node)
-    return code.slots[slot].kind is Kind.MAKER
 
 
 def decided_by(trace: Trace, node: int) -> set[int]:

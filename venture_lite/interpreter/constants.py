@@ -173,5 +173,4 @@ def _refs(code: Code) -> list[Ref | None]:
 
 def _is_random(trace: Trace, node: int) -> bool:
     """Whether a node is a choice or a maker."""
-    code, slot, row = trace.decode(node)
-    return code.slots[slot].kind is Kind.MAKER or trace.is_choice(code, slot, row)
+    return trace.kind(node) is Kind.MAKER or trace.is_choice(*trace.decode(node))

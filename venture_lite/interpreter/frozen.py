@@ -36,8 +36,7 @@ def freeze_rows(model: Model, made: Rows, positions: Sequence[int]) -> Rows:
     for position in reversed(positions):
         model.remove_row(made, position)
     for position, value in values.items():
-        row = rows[position] = trace.journal.allocate(table)
-        table.columns[0].fill(row, value)  # type: ignore[union-attr]
+        row = rows[position] = trace.new_row(table, [value])
         table.set_context(row, 0)
         if made.bound is not None:
             trace.bindings.bind(made.bound, code, row)

@@ -69,7 +69,8 @@ class Standing:
         users = [group for group in self.users if not self._is_waited_for(group, waiting)]
         for node in Standing(self.trace, self.single, self.sites, users):
             if self._is_ready(node, waiting) and self._is_impossible(node):
-                return impossible_state(self.trace, error, node)
+                why = f"the state has probability zero: {told(self.trace, node)}"
+                return ImpossibleState(f"{error.message} ({why})", error.span, HINT, error.chain)
         return error
 
     def _is_waited_for(self, group: UserGroup, waiting: Collection[int]) -> bool:
@@ -87,12 +88,6 @@ class Standing:
             return log_density(self.trace, node) == -math.inf
         except VentureError:
             return False
-
-
-def impossible_state(trace: Trace, error: VentureError, node: int) -> ImpossibleState:
-    """The error of a state that has probability zero because of a choice."""
-    why = f"the state has probability zero: {told(trace, node)}"
-    return ImpossibleState(f"{error.message} ({why})", error.span, HINT, error.chain)
 
 
 def told(trace: Trace, node: int) -> str:

@@ -95,7 +95,7 @@ class BlockKernel(ABC):
             # of a block that does not exist there is nothing to see
             if nodes:
                 self.refuse(nodes)
-        return selection.found() is not None
+        return selection.scope in selection.model.trace.scopes
 
     def look(self, selection: Selection) -> None:
         """Before it first runs, see what it is to move. Raises KernelError where `refuse` does."""

@@ -256,10 +256,7 @@ class Model:
             trace.statistics.loading = set()
         observed = evidence is not NO_EVIDENCE
         if count == 1:
-            row = trace.journal.allocate(table)
-            for index, column in enumerate(columns):
-                table.columns[index].fill(row, _plain(column[0]))  # type: ignore[union-attr]
-            rows: Any = np.array([row])
+            rows: Any = np.array([trace.new_row(table, [_plain(column[0]) for column in columns])])
         else:
             first = self._new_block(table, columns, count, live=False)
             rows = range(first, first + count)
@@ -295,10 +292,7 @@ class Model:
 
     def apply(self, code: Code, values: tuple[Any, ...]) -> int:
         """Evaluate a new row of a Code with these arguments; returns the row."""
-        table = self.trace.table(code)
-        row = self.trace.journal.allocate(table)
-        for index, value in enumerate(values):
-            table.columns[index].fill(row, value)  # type: ignore[union-attr]
+        row = self.trace.new_row(self.trace.table(code), values)
         self.machine.evaluate(code, row)
         return row
 

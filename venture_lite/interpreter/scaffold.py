@@ -367,8 +367,7 @@ def is_maker_application(trace: Trace, node: int) -> bool:
 
 def is_distribution(trace: Trace, node: int) -> bool:
     """Whether a choice was made by a distribution, and no exchangeable procedure."""
-    code, slot, _ = trace.decode(node)
-    return code.slots[slot].kind is Kind.RANDOM or trace.edge(node) == RANDOM_EDGE
+    return trace.kind(node) is Kind.RANDOM or trace.edge(node) == RANDOM_EDGE
 
 
 def going(trace: Trace, *families: tuple[Code, int]) -> Scaffold:

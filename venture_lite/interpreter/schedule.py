@@ -47,20 +47,19 @@ class Schedule:
         # a block whose choices exist only by what another block decides is drawn with that one
         own = [block for block in blocks if any(node in principals for node in block)]
         self._step_of = {node: at for at, block in enumerate(own) for node in block if node in principals}
-        absorbing = absorbing_rows(trace, self.scaffold)
         self._moved = {*principals, *self.scaffold.pending}
         self.steps = [BlockNodes() for _ in own]
         for node, at in self._step_of.items():
-            self._settle(node, at)
-        for node in (*self.scaffold.pending, *absorbing):
-            self._settle(node, len(own))
+            self._settle([node], at)
+        groups = (node for site in self.scaffold.groups for node in trace.nodes_of(site))
+        self._settle((*self.scaffold.pending, *self.scaffold.absorbing, *groups), len(own))
         for node, at in self.due.items():
             step = self.steps[at]
             (step.order if node in self._moved else step.absorbing).append(node)
 
-    def _settle(self, first: int, latest: int) -> None:
-        """Find when a node is due, after all that it needs; a choice of a later block that it needs comes with it."""
-        for node in parents_first([first], self._read_by, self.due):
+    def _settle(self, nodes: Iterable[int], latest: int) -> None:
+        """Find when nodes are due, after all that they need; a choice of a later block that one needs comes with it."""
+        for node in parents_first(nodes, self._read_by, self.due):
             last = max((self.due[parent] for parent in self.parents[node]), default=0)
             self.due[node] = min(self._step_of[node], latest) if node in self._step_of else last
 
@@ -80,24 +79,14 @@ class Schedule:
 
     def is_plain(self) -> bool:
         """Whether nothing but values changes: no family comes or goes, no statistics count, blocks in order."""
-        scaffold = self.scaffold
+        scaffold, due = self.scaffold, self.due
         if scaffold.structural or scaffold.makers or scaffold.brush:
             return False
-        due = self.due
-        for node, at in due.items():
-            if node not in scaffold.pending and not is_distribution(self.trace, node):
-                return False
-            if any(due[parent] > at for parent in self.parents[node]):
-                return False
-        return True
-
-
-def absorbing_rows(trace: Trace, scaffold: Scaffold) -> list[int]:
-    """Every choice that absorbs, one by one, each once."""
-    found = dict(scaffold.absorbing)
-    for site in scaffold.groups:
-        found.update(dict.fromkeys(trace.nodes_of(site)))
-    return [node for node in found if node not in scaffold.principals]
+        return all(
+            (node in scaffold.pending or is_distribution(self.trace, node))
+            and all(due[parent] <= at for parent in self.parents[node])
+            for node, at in due.items()
+        )
 
 
 def _parents_of(trace: Trace, node: int, scaffold: Scaffold) -> list[int]:

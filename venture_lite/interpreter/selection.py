@@ -76,20 +76,17 @@ class Selection:
         """Whether the block at hand was drawn from all that there are."""
         return self.selector.kind == "one"
 
-    def found(self) -> DefaultScope | Scope | None:
-        """The scope, if any choice ever was in it."""
-        return self.model.trace.scopes.get(self.scope)
+    def found(self) -> DefaultScope | Scope:
+        """The scope; an empty one, if no choice ever was in it."""
+        return self.model.trace.scopes.get(self.scope) or Scope()
 
     def block_count(self) -> int:
         """How many blocks there are now."""
-        found = self.found()
-        return found.block_count() if found is not None else 0
+        return self.found().block_count()
 
     def members_now(self) -> list[int]:
         """The choices of the block at hand as of this state."""
         found = self.found()
-        if found is None:
-            return []
         # a key may be an array
         return found.everything() if isinstance(self.key, str) and self.key == "all" else found.members(self.key)
 
@@ -97,9 +94,9 @@ class Selection:
         """Every choice that may be moved as of this state; in `default` no block has a key that a program could
         name."""
         found = self.found()
-        if found is None or (self.selector.kind == "key" and isinstance(found, DefaultScope)):
-            return []
-        return found.members(self.selector.key) if self.selector.kind == "key" else found.everything()
+        if self.selector.kind != "key":
+            return found.everything()
+        return [] if isinstance(found, DefaultScope) else found.members(self.selector.key)
 
     def in_order(self) -> list[list[int]]:
         """The choices of each block as of this state, of a range of those that lie in it."""
@@ -110,8 +107,6 @@ class Selection:
         if self.selector.kind in ("all", "key"):
             return [("all" if self.selector.kind == "all" else self.selector.key, self.everything())]
         found, model, is_range = self.found(), self.model, self.selector.kind == "range"
-        if found is None:
-            return []
         keys = sorted(found.all_keys(), key=lambda key: order_of_key(model, self.scope, key))
         return [(key, found.members(key)) for key in keys if not is_range or in_range(model, self.selector, key)]
 
@@ -119,8 +114,6 @@ class Selection:
         """What a look at every choice that may be moved can do with: one choice of each kind, or, `by_block`, the
         choices of one block for each combination of sites."""
         found = self.found()
-        if found is None:
-            return []
         if not by_block:
             return [one_of_each_kind(self.model, self.everything())]
         if self.selector.kind in ("key", "all"):
@@ -136,7 +129,7 @@ class Selection:
     def missing(self) -> str | None:
         """What there is to say where no block exists that could be moved."""
         found, selector = self.found(), self.selector
-        if found is None or not found.block_count():
+        if not found.block_count():
             return f"the scope {self.scope} is empty, nothing is moved"
         if selector.kind not in ("key", "range"):
             return None
@@ -178,8 +171,6 @@ class Selection:
         A block that vanished is passed over; one that appeared further on is visited.
         """
         model, name, scope = self.model, self.scope, self.found()
-        if scope is None:
-            return
         waiting = [(order_of_key(model, name, key), position, key) for position, key in enumerate(scope.all_keys())]
         heapq.heapify(waiting)
         before, scope.added = scope.added, []

@@ -164,9 +164,7 @@ def _family(machine: Machine, code: Code, environment: int, user: int, context: 
     """A new row with its arguments, environment and user."""
     trace = machine.trace
     table = trace.tables[code.index]
-    row = trace.journal.allocate(table)
-    for position, value in enumerate(values):
-        table.columns[position].fill(row, value)  # type: ignore[union-attr]
+    row = trace.new_row(table, values)
     assert table.environment is not None
     table.environment.view[row] = environment
     table.user.view[row] = user

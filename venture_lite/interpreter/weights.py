@@ -26,7 +26,7 @@ from venture_lite.procedures.record import Random
 from venture_lite.program.code import Code, Kind, Ref, SlotRef
 from venture_lite.trace.bindings import Derived
 from venture_lite.trace.runtime import Exchangeable
-from venture_lite.trace.table import Column, NotColumnar
+from venture_lite.trace.table import Column, NotColumnar, length, listed, one_of, part_of
 from venture_lite.values import show
 
 if TYPE_CHECKING:
@@ -166,7 +166,7 @@ class Group:
 
     def weigh(self, rows: Any) -> Weight:
         """Over a slice or an index array of rows."""
-        count = rows.stop - rows.start if isinstance(rows, slice) else len(rows)
+        count = length(rows)
         if count > NARROW and self.record.log_density_columns is not None:
             try:
                 return self._weigh_together(rows, count)
@@ -190,12 +190,8 @@ class Group:
         if count <= 2 * CHUNK:
             return self._weigh_chunk(rows)
         weight = Weight()
-        first = rows.start if isinstance(rows, slice) else 0
         for start in range(0, count, CHUNK):
-            stop = min(start + CHUNK, count)
-            weight.plus(
-                self._weigh_chunk(slice(first + start, first + stop) if isinstance(rows, slice) else rows[start:stop])
-            )
+            weight.plus(self._weigh_chunk(part_of(rows, start, min(start + CHUNK, count))))
         return weight
 
     def _columns_of_terms(self, rows: Any) -> np.ndarray:
@@ -254,14 +250,13 @@ class Group:
 
     def _is_at_limit(self, rows: Any, position: int, value: Any) -> bool:
         """Whether one argument, the same in all rows, is at the limit of its domain."""
-        first = rows.start if isinstance(rows, slice) else int(rows[0])
         ref = self.code.slots[self.slot].arguments[position]
         domain = self.record.arguments[position].domain
-        return is_extreme(domain, value) and depends_on_choice(self.trace, self.code, first, [ref])
+        return is_extreme(domain, value) and depends_on_choice(self.trace, self.code, one_of(rows, 0), [ref])
 
     def impossible(self, rows: Any, where: np.ndarray | None = None) -> Weight:
         """The weight of some rows, a slice or an index array, of which none is possible, or none at `where`."""
-        places = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
+        places = listed(rows)
         if where is not None:
             places = places[np.broadcast_to(where, len(places))]
         flags = self.trace.tables[self.code.index].observed.get(self.slot)

@@ -97,7 +97,7 @@ class Compiled(BlockKernel):
     def _run_formed(self, selection: Selection, times: int, tally: Tally) -> int:
         """Make up to so many transitions of blocks that are drawn, while they have forms; how many were made."""
         model, scope, forms, ready = self.model, selection.found(), self._forms, self._forms.ready()
-        if not ready or scope is None or not scope.block_count() or model.transactions:
+        if not ready or not scope.block_count() or model.transactions:
             return 0
         draw, journal = scope.drawing(model.trace.rng), model.trace.journal
         for done in range(times):

@@ -8,7 +8,7 @@ restore it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable
 from typing import Any
 
 import numpy as np
@@ -23,24 +23,17 @@ DELETED = -2
 class KeyIndex:
     """Distinct keys, each with an integer of 0 or more from which `key_at` gives the key back."""
 
-    __slots__ = ("_count", "_key_at", "_mask", "_slots", "_used")
+    __slots__ = ("_key_at", "_mask", "_slots", "_used")
 
     def __init__(self, key_at: Callable[[int], Hashable]) -> None:
         self._key_at = key_at
-        self._count = 0
         # slots that are or were in use
         self._used = 0
         self._mask = 7
         self._slots = memory(np.full(8, EMPTY, np.int32))
 
-    def __len__(self) -> int:
-        return self._count
-
     def __contains__(self, key: Hashable) -> bool:
         return self._find(key) >= 0
-
-    def __iter__(self) -> Iterator[Hashable]:
-        return (key for key, _ in self.items())
 
     def items(self) -> list[tuple[Hashable, int]]:
         """Every key with its integer, the smallest integer first."""
@@ -65,12 +58,10 @@ class KeyIndex:
         if slots[at] == EMPTY:
             self._used += 1
         slots[at] = entry
-        self._count += 1
 
     def remove(self, key: Hashable) -> None:
         """Take out a key that is there; `key_at` must still give it back."""
         self._slots[self._place(key)] = DELETED
-        self._count -= 1
 
     def move(self, key: Hashable, entry: int) -> None:
         """Give a key that is there another integer."""
@@ -99,7 +90,7 @@ class KeyIndex:
             size *= 2
         self._mask = size - 1
         self._slots = memory(np.full(size, EMPTY, np.int32))
-        self._count = self._used = 0
+        self._used = 0
         for entry in entries:
             self.add(self._key_at(entry), entry)
 

@@ -82,10 +82,7 @@ class RowOrder:
         self.count = stop
 
     def sampler(self, site: int) -> Sampler:
-        found = self.samplers.get(site)
-        if found is None:
-            found = self.samplers[site] = Sampler(self)
-        return found
+        return self.samplers.setdefault(site, Sampler(self))
 
 
 def order_of(table: Table, rng: np.random.Generator) -> RowOrder:

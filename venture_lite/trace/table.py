@@ -239,7 +239,7 @@ class Column:
             return self.gather(rows)
         if self._narrow is None or self._narrow[0] != self.stamp:
             stamp, gathered = self._gathered
-            gathered = (gathered if stamp == self.stamp else 0) + _length(rows)
+            gathered = (gathered if stamp == self.stamp else 0) + length(rows)
             self._gathered = (self.stamp, gathered)
             if gathered <= len(array):
                 return self.gather(rows)
@@ -263,8 +263,29 @@ class Column:
         return narrow + (self.array.nbytes if self.array is not None else 8 * len(self.view))
 
 
-def _length(rows: Any) -> int:
+def length(rows: Any) -> int:
     return rows.stop - rows.start if isinstance(rows, slice) else len(rows)
+
+
+def one_of(each: Any, index: int) -> Any:
+    """What is given for one row, where all rows are given a slice, an array, a list, or one number."""
+    if isinstance(each, slice):
+        return each.start + index
+    if isinstance(each, np.ndarray) and each.ndim:
+        return int(each[index])
+    return each[index] if isinstance(each, list) else int(each)
+
+
+def part_of(each: Any, start: int, stop: int) -> Any:
+    """What is given for some rows."""
+    if isinstance(each, slice):
+        return slice(each.start + start, each.start + stop)
+    return each[start:stop] if isinstance(each, list) or np.ndim(each) else int(each)
+
+
+def listed(rows: Any) -> np.ndarray:
+    """The numbers (n,) of rows, which may be a slice."""
+    return np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
 
 
 def narrowest(numbers: np.ndarray) -> np.ndarray:

@@ -6,7 +6,7 @@ Every operation here writes its inverse to the journal. What evaluates, detaches
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -168,6 +168,13 @@ class Trace:
 
     # ----------------------------------------------------------------------------------------------- choices
 
+    def new_row(self, table: Table, arguments: Iterable[Any]) -> int:
+        """A row that has its arguments and waits to be evaluated."""
+        row = self.journal.allocate(table)
+        for column, value in zip(table.columns, arguments, strict=False):
+            column.fill(row, value)  # type: ignore[union-attr]
+        return row
+
     def locate_choice(self, node: int) -> tuple[Column, int]:
         code, slot, row = self.decode(node)
         return self.tables[code.index].positions[slot], row
@@ -218,10 +225,14 @@ class Trace:
         """Whether a row is a family of a memoized procedure."""
         return self.tables[code.index].memo_of(row) is not None
 
+    def kind(self, node: int) -> Kind:
+        """The kind of a node's slot."""
+        site = node >> 32
+        return self.program.site_code[site].slots[self.program.site_slot[site]].kind
+
     def is_memo(self, node: int) -> bool:
         """Whether a node makes a memoized procedure."""
-        code, slot, _ = self.decode(node)
-        return code.slots[slot].kind is Kind.MEM
+        return self.kind(node) is Kind.MEM
 
     def tags(self, code: Code, slot: int, row: int) -> list[tuple[Any, Any]]:
         """(scope, block key) of a choice, one a tagged scope; where tags of a scope nest, the innermost counts. Every
@@ -253,10 +264,9 @@ class Trace:
         regions = code.slots[slot].regions
         if regions:
             for region, key in zip(regions, self.block_keys(code, slot, row), strict=True):
-                entry = (context, region.scope, key_of(key))
-                inner = self._context_ids.get(entry)
-                if inner is None:
-                    inner = self._context_ids[entry] = len(self.contexts)
+                known = len(self.contexts)
+                inner = self._context_ids.setdefault((context, region.scope, key_of(key)), known)
+                if inner == known:
                     self.contexts.append((context, region.scope, key))
                 context = inner
         return context

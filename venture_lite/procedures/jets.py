@@ -13,9 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from venture_lite.procedures.derivatives import SLOPES
 from venture_lite.procedures.numeric import on_columns
-from venture_lite.procedures.pullbacks import TWO_OVER_SQRT_PI, by_base, by_exponent
+from venture_lite.procedures.pullbacks import ELEMENTARY
 from venture_lite.procedures.straight_line import digamma
 
 
@@ -189,7 +188,7 @@ def _none(y: Any, *arguments: Any) -> float:
 
 
 RULES: dict[str, tuple[Callable[..., Any], ...]] = {
-    **{name: tuple(map(on_columns, slopes)) for name, slopes in SLOPES.items()},
+    **{name: tuple(map(on_columns, slopes)) for name, slopes in ELEMENTARY.items()},
     "add": (_same, _same),
     "subtract": (_same, lambda y, *arguments: -1.0),
     "multiply": (lambda y, left, right: right, lambda y, left, right: left),
@@ -197,13 +196,9 @@ RULES: dict[str, tuple[Callable[..., Any], ...]] = {
     # bounds of clipping
     "nextafter": (_same, _none),
     "fmod": (_same, _none),
-    "tan": (lambda y, x: 1.0 + y * y,),
-    "arctan2": (lambda angle, y, x: x / (x * x + y * y), lambda angle, y, x: -y / (x * x + y * y)),
-    "float_power": (on_columns(by_base), on_columns(by_exponent)),
     "psi": (_trigamma,),
     "gammaln": (lambda y, x: digamma(x),),
     "i1e": (_by_order_one,),
-    "erf": (lambda y, x: TWO_OVER_SQRT_PI * np.exp(-x * x),),
 }
 """Functions of NumPy and SciPy, by name -> the derivative by each argument, of (result, *arguments)."""
 

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from venture_lite.procedures.columns import Flags, RowByRow, aligned
-from venture_lite.procedures.numeric import divide, log, on_columns, where
+from venture_lite.procedures.derivatives import SLOPES
+from venture_lite.procedures.numeric import divide, exp, log, on_columns, where
 from venture_lite.procedures.straight_line import Node, recordable
 
 Cotangents = tuple[Any, ...]
@@ -115,24 +116,30 @@ SUBTRACT = ElementwisePullback(_of_difference)
 MULTIPLY = ElementwisePullback(_of_product)
 DIVIDE = ElementwisePullback(_of_quotient)
 
-ATAN2 = elementwise(
-    lambda angle, y, x: divide(x, x * x + y * y),
-    lambda angle, y, x: -divide(y, x * x + y * y),
-)
 
-
-def by_base(result: float, base: float, exponent: float) -> float:
+def _by_base(result: float, base: float, exponent: float) -> float:
     # of result / base only the limit is left where the base is 0
     at_zero = where(exponent == 1, 1.0, where(exponent > 1, 0.0, divide(1.0, 0.0)))
     away = where(base == 0, at_zero, exponent * divide(result, where(base == 0, 1.0, base)))
     return where(exponent == 0, 0.0, away)
 
 
-def by_exponent(result: float, base: float, exponent: float) -> float:
+def _by_exponent(result: float, base: float, exponent: float) -> float:
     return where(base == 0, 0.0, result * log(base))
 
 
-POWER = elementwise(by_base, by_exponent)
+ELEMENTARY: dict[str, tuple[Callable[..., Any], ...]] = {
+    **SLOPES,
+    "abs": SLOPES["absolute"],
+    "tan": (lambda y, x: 1.0 + y * y,),
+    "logistic": (lambda y, x: y * (1.0 - y),),
+    "logit": (lambda y, x: divide(1.0, x * (1.0 - x)),),
+    "erf": (lambda y, x: TWO_OVER_SQRT_PI * exp(-x * x),),
+    "arctan2": (lambda angle, y, x: divide(x, x * x + y * y), lambda angle, y, x: -divide(y, x * x + y * y)),
+    "float_power": (_by_base, _by_exponent),
+}
+"""The derivatives of elementary functions by their arguments, functions of their value and these, as `SLOPES` has those
+of the functions that densities know."""
 
 
 def extreme(lifted: Flags, wanted: Flags, cotangent: Any, result: Any, *arguments: Any) -> Cotangents:

@@ -12,10 +12,8 @@ from venture_lite.errors import ArgumentError
 from venture_lite.procedures import numeric, pullbacks
 from venture_lite.procedures.columns import Flags, RowByRow, elementwise, folded
 from venture_lite.procedures.columns import numeric as numeric_column
-from venture_lite.procedures.derivatives import SLOPES
 from venture_lite.procedures.domains import NUMERIC, REAL, Domain
-from venture_lite.procedures.numeric import divide, exp, log, log1p
-from venture_lite.procedures.pullbacks import TWO_OVER_SQRT_PI
+from venture_lite.procedures.numeric import log, log1p
 from venture_lite.procedures.record import Argument, Deterministic
 from venture_lite.values import freeze, show
 
@@ -75,12 +73,9 @@ def _unary(
     summary: str,
     takes: str = "a number or a vector",
     total: bool = True,
-    slope: Callable[..., float] | None = None,
 ) -> Deterministic:
-    """`slope` is the derivative, of the value and x, where densities know no such function."""
     scalar, columns = _elementwise(name, function, array, takes), elementwise(array)
-    slopes = SLOPES.get(name, () if slope is None else (slope,))
-    pullback = pullbacks.elementwise(*slopes) if slopes else None
+    pullback = pullbacks.elementwise(*pullbacks.ELEMENTARY[name]) if name in pullbacks.ELEMENTARY else None
     return Deterministic(name, (Argument("x", NUMERIC),), summary, scalar, columns, total=total, pullback=pullback)
 
 
@@ -183,27 +178,24 @@ RECORDS = (
     _unary("log", numeric.log, np.log, "The natural logarithm; of 0, minus infinity.", _POSITIVE, total=False),
     _unary("log1p", numeric.log1p, np.log1p, "log(1 + x), exact near 0.", "a number of -1 or more", total=False),
     _unary("sqrt", numeric.sqrt, np.sqrt, "The square root.", _POSITIVE, total=False),
-    _unary("abs", abs, np.abs, "The absolute value.", slope=SLOPES["absolute"][0]),
+    _unary("abs", abs, np.abs, "The absolute value."),
     _unary("floor", _floor, np.floor, "The largest integer that is not above x."),
     _unary("round", _round, np.round, "The nearest integer; halves go to the even one."),
     _unary("sin", numeric.sin, np.sin, "The sine, x in radians.", "a finite number", total=False),
     _unary("cos", numeric.cos, np.cos, "The cosine, x in radians.", "a finite number", total=False),
-    _unary("tan", _tan, np.tan, "The tangent, x in radians.", "a finite number", total=False,
-           slope=lambda y, x: 1.0 + y * y),
-    _unary("logistic", logistic, logistic_array, "1 / (1 + exp(-x)), a number between 0 and 1.",
-           slope=lambda y, x: y * (1.0 - y)),
+    _unary("tan", _tan, np.tan, "The tangent, x in radians.", "a finite number", total=False),
+    _unary("logistic", logistic, logistic_array, "1 / (1 + exp(-x)), a number between 0 and 1."),
     _unary("logit", _logit, numeric.on_columns(_logit), "log(x / (1 - x)), the inverse of logistic.",
-           "between 0 and 1", total=False, slope=lambda y, x: divide(1.0, x * (1.0 - x))),
+           "between 0 and 1", total=False),
     _unary("lgamma", numeric.lgamma, numeric.COLUMNS["lgamma"],
            "The logarithm of the absolute value of the gamma function.", total=False),
-    _unary("erf", math.erf, numeric.of_scipy("erf"), "The error function.",
-           slope=lambda y, x: TWO_OVER_SQRT_PI * exp(-x * x)),
+    _unary("erf", math.erf, numeric.of_scipy("erf"), "The error function."),
     Deterministic("pow", (Argument("base", NUMERIC), Argument("exponent", NUMERIC)),
                   "The base to the power of the exponent, as a float.", power, elementwise(_power_array),
-                  pullback=pullbacks.POWER),
+                  pullback=pullbacks.elementwise(*pullbacks.ELEMENTARY["float_power"])),
     Deterministic("atan2", (Argument("y", REAL), Argument("x", REAL)),
                   "The angle of the point (x, y), between -pi and pi.", atan2, elementwise(np.arctan2), total=True,
-                  pullback=pullbacks.ATAN2),
+                  pullback=pullbacks.elementwise(*pullbacks.ELEMENTARY["arctan2"])),
     Deterministic("min", (Argument("x", _ANY_NUMBERS),),
                   "The least of its arguments, elementwise among vectors; or the least entry of one list.",
                   _extreme("min", min, np.minimum), folded(np.minimum, grows=False), rest=NUMERIC,

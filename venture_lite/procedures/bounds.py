@@ -17,7 +17,8 @@ from venture_lite.procedures.straight_line import digamma
 from venture_lite.values import freeze
 
 Maximisers = Callable[..., tuple[Any, ...] | None]
-"""`(value, *arguments) -> arguments`, all of them known, or None."""
+"""`(value, *arguments) -> arguments`, all of them known, or None. At most one of those given is unknown: where two are,
+no density here has a bound."""
 
 LOGISTIC_MODE = 1.5434046384182085
 """The root of z tanh(z / 2) = 1: where the logistic density of a fixed distance, as a function of scale, is largest."""
@@ -27,7 +28,8 @@ def bound_at(density: Callable[..., float], maximisers: Maximisers) -> Callable[
     """The `log_bound` of a record whose density is largest at these arguments."""
 
     def log_bound(value: Any, *arguments: Any) -> float:
-        best = maximisers(value, *arguments)
+        unknown = sum(argument is UNKNOWN for argument in arguments)
+        best = maximisers(value, *arguments) if unknown < 2 else None
         return math.inf if best is None else density(value, *best)
 
     return log_bound
@@ -53,7 +55,7 @@ def location_scale(
 
     def maximisers(value: Any, *arguments: Any) -> tuple[Any, ...] | None:
         *others, location, scale = arguments
-        if UNKNOWN in others or (location is UNKNOWN and scale is UNKNOWN):
+        if UNKNOWN in others:
             return None
         if location is UNKNOWN:
             location = coordinate(value)
@@ -75,14 +77,12 @@ def scale_alone(best: Callable[[float], float] = float) -> Maximisers:
 
 
 def interval(value: Any, low: Any, high: Any) -> tuple[Any, ...] | None:
-    if low is UNKNOWN and high is UNKNOWN:
-        return None
     low, high = (value if low is UNKNOWN else low), (value if high is UNKNOWN else high)
     return (low, high) if low < high else None
 
 
 def beta(value: Any, a: Any, b: Any) -> tuple[Any, ...] | None:
-    if (a is UNKNOWN and b is UNKNOWN) or not 0.0 < value < 1.0:
+    if not 0.0 < value < 1.0:
         return None
     if a is UNKNOWN:
         a = _root(lambda x: digamma(x) - digamma(x + b) - math.log(value))
@@ -92,7 +92,7 @@ def beta(value: Any, a: Any, b: Any) -> tuple[Any, ...] | None:
 
 
 def gamma(value: Any, shape: Any, rate: Any) -> tuple[Any, ...] | None:
-    if (shape is UNKNOWN and rate is UNKNOWN) or not value > 0.0:
+    if not value > 0.0:
         return None
     if rate is UNKNOWN:
         rate = shape / value
@@ -119,8 +119,6 @@ def weibull(value: Any, shape: Any, scale: Any) -> tuple[Any, ...] | None:
 
 
 def pareto(value: Any, shape: Any, scale: Any) -> tuple[Any, ...] | None:
-    if shape is UNKNOWN and scale is UNKNOWN:
-        return None
     if scale is UNKNOWN:
         return (shape, value) if value > 0.0 else None
     if shape is UNKNOWN:

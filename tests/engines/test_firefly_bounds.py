@@ -41,4 +41,4 @@ def test_the_sum_of_the_bounds_is_kept(program: str, size: int) -> None:
         for k, step in enumerate(0.5 * np.eye(size)):
             up, down, middle = summed(theta + step), summed(theta - step), summed(theta)
             assert collapsed.gradient_at(theta)[k] == pytest.approx(up - down, rel=1e-9, abs=1e-9)
-            assert collapsed.bending.diagonal()[k] == pytest.approx(4 * (up + down - 2 * middle), rel=1e-9, abs=1e-9)
+            assert collapsed.diagonal()[k] == pytest.approx(4 * (up + down - 2 * middle), rel=1e-9, abs=1e-9)

@@ -70,7 +70,7 @@ class Gibbs(Drawing):
         try:
             with model.transaction():
                 weight = self._regenerate(scaffold, enumeration)
-                self._count_blocks(weight, at)
+                weight.total -= math.log(at.drawn_from())
                 return weight
         except VentureError as error:
             if not rejects(model, error, model.regenerator.touched(scaffold)):
@@ -85,30 +85,21 @@ class Gibbs(Drawing):
         weight.plus(enumeration.fresh_weight)
         return weight
 
-    def _count_blocks(self, weight: Weight, at: Selection) -> None:
-        if at.is_drawn:
-            weight.total -= math.log(max(at.block_count(), 1))
-
     def _present_weight(self, scaffold: Scaffold, at: Selection) -> tuple[Weight, bool]:
         """Detach, and the weight of the state that was: its principals, its block's choices in the brush, what
         absorbed. Whether the block is one choice, and none goes that regeneration would decide."""
-        model = self.model
-        blocks = Weight()
-        self._count_blocks(blocks, at)
-        in_block = self._membership(at)
-        fresh = [
-            node for node in reversed(model.regenerator.choices_that_go(scaffold)) if not model.trace.is_observed(node)
-        ]
-        known = [(node, *model.trace.choice(node)) for node in fresh]
+        model, in_block, blocks = self.model, self._membership(at), at.drawn_from()
+        going = reversed(model.regenerator.choices_that_go(scaffold))
+        known = [(node, *model.trace.choice(node)) for node in going if not model.trace.is_observed(node)]
+        decided = {node for node, *_ in known if in_block(*model.trace.decode(node))}
         weight = model.regenerator.detach(scaffold, counts=True)
         with model.aside():
             for node, operator, arguments, value in known:
-                if in_block(*model.trace.decode(node)):
+                if node in decided:
                     weight.add(density_of(model.trace, node, operator, arguments, value))
                 if isinstance(operator, Exchangeable):
                     model.trace.statistics.incorporate(operator, value, arguments)
-        weight.plus(blocks)
-        decided = any(in_block(*model.trace.decode(node)) for node in fresh)
+        weight.total -= math.log(blocks)
         return weight, len(scaffold.principals) == 1 and not decided
 
     def _membership(self, at: Selection) -> Any:

@@ -40,21 +40,12 @@ class PathPoint:
     gradient: np.ndarray
 
 
-@dataclass(frozen=True, slots=True)
-class Leapfrogs:
-    """How many steps a path takes."""
-
-    count: int
-    # whether always so many, else 1 to 2 count - 1, all as likely: a fixed length may resonate with the density, as a
-    # path of half a period, which ends where it began but for the sign
-    fixed: bool
-
-    def draw(self, rng: np.random.Generator) -> int:
-        return self.count if self.fixed or self.count == 1 else int(rng.integers(1, 2 * self.count))
-
-
 class Hamiltonian(BlockKernel):
-    """Transitions of one action: paths of `leapfrogs` steps of length `step`."""
+    """Transitions of one action: paths of steps of length `step`.
+
+    How many steps is drawn from `leapfrogs`: a fixed number may resonate with the density, as a path of half a period,
+    which ends where it began but for the sign.
+    """
 
     starts_inside = refuses_blocks = True
 
@@ -63,7 +54,7 @@ class Hamiltonian(BlockKernel):
         model: Model,
         densities: Densities,
         step: float,
-        leapfrogs: Leapfrogs,
+        leapfrogs: range,
         preconditioner: Preconditioner | None,
         shared: dict[Any, Any],
     ) -> None:
@@ -133,7 +124,8 @@ class Hamiltonian(BlockKernel):
     ) -> PathPoint | None:
         """The end of a path, if it is accepted; the block then stands there."""
         rng = self.model.trace.rng
-        leapfrogs = self.leapfrogs.draw(rng)
+        lengths = self.leapfrogs
+        leapfrogs = lengths[0] if len(lengths) == 1 else int(rng.integers(lengths.start, lengths.stop))
         momentum = rng.standard_normal(density.size)
         kinetic = 0.5 * float(momentum @ momentum)
         self._transitions += 1
@@ -181,13 +173,13 @@ def _pulled(root: np.ndarray | None, gradient: np.ndarray) -> np.ndarray:
     return gradient if root is None else root.T @ gradient
 
 
-def compile_paths(program: InferenceProgram, given: ActionForm, leapfrogs: Leapfrogs) -> Part:
+def compile_paths(program: InferenceProgram, given: ActionForm, leapfrogs: range) -> Part:
     """The kernel of an action whose transitions are paths, steps of STEP long."""
     densities = Densities(program.model, given.action, program.warn)
     preconditioner = Preconditioner(densities, program.draws) if "precondition" in given else None
     size = given.positive("STEP")
-    most = leapfrogs.count if leapfrogs.fixed else 2 * leapfrogs.count - 1
-    steps = "a step" if most == 1 else f"{'' if leapfrogs.fixed else '1 to '}{most} steps"
+    most = leapfrogs[-1]
+    steps = "a step" if most == 1 else f"{'' if len(leapfrogs) == 1 else '1 to '}{most} steps"
     move = f"paths of {steps} of {show(size)} along the gradient{scaled(given)}"
     return given.kernel(move, Hamiltonian(program.model, densities, size, leapfrogs, preconditioner, program.shared))
 
@@ -196,7 +188,8 @@ def _compile_hmc(program: InferenceProgram, given: ActionForm) -> Part:
     leapfrogs = given.count("LEAPFROGS")
     if not leapfrogs:
         raise ArgumentError("LEAPFROGS must be 1 or more", given["LEAPFROGS"].span)
-    return compile_paths(program, given, Leapfrogs(leapfrogs, "fixed" in given))
+    lengths = range(leapfrogs, leapfrogs + 1) if "fixed" in given else range(1, 2 * leapfrogs)
+    return compile_paths(program, given, lengths)
 
 
 HMC = Action(

@@ -42,7 +42,7 @@ class Rejection(BlockKernel):
             bound = weight_bound(model, scaffold)
             model.regenerator.detach(scaffold, counts=False)
             # a state with more blocks than these leaves less of its weight to each
-            fewest = self._blocks(at)
+            fewest = at.drawn_from()
             tries = 1
             while not self._try(scaffold, bound, fewest, at):
                 model.poll()
@@ -76,11 +76,8 @@ class Rejection(BlockKernel):
         excess = weight.total - bound
         if excess > 0.0:
             raise InternalError(f"a log weight of {weight.total} exceeds its bound {bound}")
-        excess += math.log(fewest) - math.log(self._blocks(at))
+        excess += math.log(fewest) - math.log(at.drawn_from())
         return excess > -self.model.trace.rng.standard_exponential()
-
-    def _blocks(self, at: Selection) -> int:
-        return max(at.block_count(), 1) if at.is_drawn else 1
 
     def refuse(self, nodes: list[int]) -> None:
         """Raises KernelError where a block has no bound for what depends on it."""

@@ -32,18 +32,14 @@ class Slice(BlockKernel):
     """Transitions of one `slice` action."""
 
     starts_inside = True
+    # by which this action's candidates were weighed; others have the same candidates
+    rows = 0
 
     def __init__(self, model: Model, width: float, most_steps: int) -> None:
         super().__init__(model)
         self.width = width
         self.most_steps = most_steps
         self._candidates = model.kept.lasting(Candidates, model)
-        # rows that this action's candidates were weighed by; others have the same candidates
-        self._rows = 0
-
-    @property
-    def rows(self) -> int:
-        return self._rows
 
     def refuse(self, nodes: list[int]) -> None:
         refuse_discrete("slice", "gibbs, or mh")(self.model, nodes)
@@ -65,7 +61,7 @@ class Slice(BlockKernel):
             for index in range(dimensions(self.model.trace, node)):
                 before = self._candidates.kernel.rows
                 moved |= self._update(node, index, at)
-                self._rows += self._candidates.kernel.rows - before
+                self.rows += self._candidates.kernel.rows - before
             if self.model.trace.structure_stamp() != structure:
                 done = order_of(self.model, node)
                 now = in_order(self.model, at.members_now())

@@ -8,15 +8,6 @@ from venture_lite.inference.program import Action, InferenceProgram
 from venture_lite.inference.tree import Do, Mixture, Part, Repeat
 
 
-def _compile_repeat(program: InferenceProgram, given: ActionForm) -> Part:
-    return Repeat("repeat", given.count("T"), program, parts=given.kernels())
-
-
-def _compile_cycle(program: InferenceProgram, given: ActionForm) -> Part:
-    kernels = given.kernels()
-    return Repeat("cycle", given.count("T"), program, parts=kernels)
-
-
 def _compile_mixture(program: InferenceProgram, given: ActionForm) -> Part:
     items = given.all("WEIGHT")
     weights = tuple(program.value(item) for item in items)
@@ -32,8 +23,14 @@ def _compile_mixture(program: InferenceProgram, given: ActionForm) -> Part:
 DO = Action(
     "do", ("(do [KERNEL ...])",), "Runs the kernels one after the other.", lambda _, given: Do(parts=given.kernels())
 )
-REPEAT = Action("repeat", ("(repeat T KERNEL ...)",), "Runs the kernels, in order, T times.", _compile_repeat)
-CYCLE = Action("cycle", ("(cycle (KERNEL ...) T)",), "Runs the kernels, in order, T times.", _compile_cycle)
+REPEAT = Action(
+    "repeat", ("(repeat T KERNEL ...)",), "Runs the kernels, in order, T times.",
+    lambda program, given: Repeat("repeat", given.count("T"), program, parts=given.kernels()),
+)  # fmt: skip
+CYCLE = Action(
+    "cycle", ("(cycle (KERNEL ...) T)",), "Runs the kernels, in order, T times.",
+    lambda program, given: Repeat("cycle", parts=given.kernels(), times=given.count("T"), program=program),
+)  # fmt: skip
 MIXTURE = Action(
     "mixture", ("(mixture (WEIGHT KERNEL ...) T)",),
     "Runs one kernel, drawn with probability in proportion to its weight, T times.", _compile_mixture,

@@ -224,7 +224,7 @@ class Firefly:
     def _warn_of(self, mode: np.ndarray) -> None:
         """Say so where a search ended more than a tenth of a posterior sd away."""
         assert self._mode is not None
-        if not is_near_mode(self.linear, mode, -self._collapsed.bending.diagonal()):
+        if not is_near_mode(self.linear, mode, -self._collapsed.diagonal()):
             norm = self._mode.norm
             self.warn(
                 f"flymc: the search for the mode did not converge (norm of the gradient {norm:.3g}): more rows than "
@@ -354,7 +354,7 @@ class Firefly:
 
     def bytes_used(self) -> int:
         """Of what is kept by rows, and of features that are no view of the trace's columns."""
-        parts: list[SetUp] = [self.linear, *self.rows, self.brightness, self._collapsed.bending]
+        parts: list[SetUp] = [self.linear, *self.rows, self.brightness, self._collapsed]
         return self._excess.nbytes + sum(part.bytes_used() for part in parts)
 
     def _resample_implicitly(self, q: float) -> None:

@@ -94,14 +94,17 @@ def _plain(eta: Any) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class Bending:
-    """The Hessian of a sum of quadratics, as it is applied to vectors (D,).
+class Collapsed:
+    """The sum of all rows' bounds as a quadratic in the block, about a reference, but for its constant: next to that
+    of a reference far away nothing would be left of the change that a transition makes.
 
     Rows of scores that share one curvature (K, K) give its Kronecker product with the features' Gram matrix (F, F):
     K F (K + F) numbers are multiplied in place of (K F)^2, and the product is never made.
     """
 
-    # (D, D)
+    reference: np.ndarray
+    gradient: np.ndarray
+    # the Hessian (D, D), such rows aside
     matrix: np.ndarray | None
     # curvature and Gram matrix of each kind of such rows
     products: tuple[tuple[np.ndarray, np.ndarray], ...]
@@ -110,41 +113,32 @@ class Bending:
         arrays = [array for pair in self.products for array in pair]
         return sum(array.nbytes for array in arrays) + (0 if self.matrix is None else self.matrix.nbytes)
 
-    def times(self, vector: np.ndarray) -> np.ndarray:
+    def bent(self, vector: np.ndarray) -> np.ndarray:
+        """The Hessian times a vector (D,)."""
         found = np.zeros_like(vector) if self.matrix is None else self.matrix @ vector
         for curvature, gram in self.products:
             found += (curvature @ vector.reshape(len(curvature), -1) @ gram).ravel()
         return found
 
     def diagonal(self) -> np.ndarray:
+        """Of the Hessian, (D,)."""
         found: np.ndarray = np.zeros(1) if self.matrix is None else np.diagonal(self.matrix)
         for curvature, gram in self.products:
             found = found + np.outer(np.diagonal(curvature), np.diagonal(gram)).ravel()
         return found
 
-
-@dataclass(frozen=True, slots=True)
-class Collapsed:
-    """The sum of all rows' bounds as a quadratic in the block, about a reference, but for its constant: next to that
-    of a reference far away nothing would be left of the change that a transition makes."""
-
-    reference: np.ndarray
-    gradient: np.ndarray
-    bending: Bending
-
     def change(self, old: np.ndarray, new: np.ndarray) -> float:
         """From one value of the block to another."""
         both = (old - self.reference) + (new - self.reference)
-        return float((new - old) @ (self.gradient + 0.5 * self.bending.times(both)))
+        return float((new - old) @ (self.gradient + 0.5 * self.bent(both)))
 
     def is_far(self, theta: np.ndarray) -> bool:
         """Whether a value lies so far from the reference that the gradient there is known from differences only."""
         away = theta - self.reference
-        return abs(float(away @ self.bending.times(away))) > FAR
+        return abs(float(away @ self.bent(away))) > FAR
 
     def gradient_at(self, theta: np.ndarray) -> np.ndarray:
-        found: np.ndarray = self.gradient + self.bending.times(theta - self.reference)
-        return found
+        return np.asarray(self.gradient + self.bent(theta - self.reference))
 
 
 def collapse(block: LinearBlock, kinds: Iterable[BoundedRows], reference: np.ndarray) -> Collapsed:
@@ -165,7 +159,7 @@ def collapse(block: LinearBlock, kinds: Iterable[BoundedRows], reference: np.nda
         else:
             matrices.append(summed_hessian(linear, second))
     matrix = np.sum(matrices, axis=0) if matrices else None
-    return Collapsed(reference, gradient, Bending(matrix, tuple(products)))
+    return Collapsed(reference, gradient, matrix, tuple(products))
 
 
 def log_excess(gaps: np.ndarray) -> np.ndarray:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -28,24 +29,24 @@ from venture_lite.program.forms import scope_name
 from venture_lite.values import show
 
 
+@dataclass(slots=True)
 class StepSize:
     """The size of a block's steps; while it adapts, raised and lowered towards an acceptance rate by steps that fade
     (Robbins and Monro 1951; Andrieu and Thoms 2008, section 5.1)."""
 
-    def __init__(self, size: float, target: float, adapting: int) -> None:
-        self.size = size
-        self.target = target
-        # transitions for which it still adapts
-        self.adapting = adapting
-        self._made = 0
+    size: float
+    target: float
+    # transitions for which it still adapts, and for which it has
+    adapting: int
+    adapted: int = 0
 
     def learn(self, probability: float) -> None:
         """What one transition was accepted with."""
         if self.adapting:
-            self._made += 1
+            self.adapted += 1
             self.adapting -= 1
             # as long as rates are far off the steps are large: 0.6 is the slow end of the exponents that converge
-            self.size *= math.exp((probability - self.target) / self._made**0.6)
+            self.size *= math.exp((probability - self.target) / self.adapted**0.6)
 
 
 class BrightDensity(Protocol):

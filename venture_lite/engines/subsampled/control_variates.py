@@ -31,9 +31,8 @@ class Expansion:
         self.linear = linear
         # evaluations of rows that the expansions took, those of the search for the mode included
         self.rows = 0
-        # rows that each of the last transitions used, and their sum
-        self._recent: deque[int] = deque()
-        self._recently = 0
+        # rows that each of the last transitions used
+        self._recent: deque[int] = deque(maxlen=RECENT)
         self._read_since = 0
         self._mode, was_kept = mode_of(linear)
         # whether rows have come, gone or changed: from then on the center is the mode of those that there are
@@ -59,7 +58,7 @@ class Expansion:
         # always from where the first search ended: in the present values it must not begin, for where there are several
         # modes a transition and the way back would then work with different expansions
         self._expand(self._searched(self._mode.at) if self._rows_change else self.center)
-        self._forget()
+        self._recent.clear()
 
     def _searched(self, start: np.ndarray) -> np.ndarray:
         found, _, evaluations = self.linear.mode(start=start)
@@ -86,20 +85,16 @@ class Expansion:
     def watch(self, rows: int, batch: int) -> None:
         """Note what a transition read; expand anew where that is too much, at most once for each N rows read."""
         self._recent.append(rows)
-        self._recently += rows - (self._recent.popleft() if len(self._recent) > RECENT else 0)
         self._read_since += rows
-        count, mean = self.linear.count, self._recently / RECENT
-        is_much = mean > MOST_FRACTION * count and mean > MOST_MINIBATCHES * batch
-        if is_much and len(self._recent) == RECENT and self._read_since >= count:
-            self._expand(self._searched(self.center))
-            self._forget()
+        count = self.linear.count
+        if len(self._recent) == RECENT and self._read_since >= count:
+            mean = sum(self._recent) / RECENT
+            if mean > MOST_FRACTION * count and mean > MOST_MINIBATCHES * batch:
+                self._expand(self._searched(self.center))
+                self._recent.clear()
 
     def bytes_used(self) -> int:
         return self._hessian.nbytes + sum(rows.bytes_used() for rows in self._kept)
-
-    def _forget(self) -> None:
-        self._recent.clear()
-        self._recently = 0
 
     def total(self, old: np.ndarray, new: np.ndarray) -> float:
         """The change of the expansions' sum over all rows between two values of the block, in O(D^2)."""

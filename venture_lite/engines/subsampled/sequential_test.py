@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -45,16 +45,16 @@ class Decision:
     ahead: int = 0
 
 
+@dataclass(eq=False, slots=True)
 class _Sample:
     """What has been read of one kind: number, mean and central sums, merged stage by stage (Chan et al. 1983)."""
 
-    def __init__(self, count: int) -> None:
-        self.count = count
-        self.n = 0
-        self.mean = 0.0
-        self.squares = 0.0
-        # (number, mean, central sum) of stages that were evaluated already, the next one last
-        self.ahead: list[tuple[int, float, float]] = []
+    count: int
+    n: int = 0
+    mean: float = 0.0
+    squares: float = 0.0
+    # (number, mean, central sum) of stages that were evaluated already, the next one last
+    ahead: list[tuple[int, float, float]] = field(default_factory=list)
 
     def look_at(self, terms: np.ndarray, share: int) -> None:
         """Terms of further stages, `share` of each."""

@@ -75,13 +75,7 @@ def deferred(model: Model, data: Data, scope: Any, blocks: Callable[[int], list[
 class Deferred:
     """What one run of `anneal` knows beyond the trace. Mutates statistics; `settle` and `abandon` end that."""
 
-    def __init__(
-        self,
-        model: Model,
-        data: Data,
-        scope: Any,
-        blocks: Callable[[int], list[list[int]]],
-    ) -> None:
+    def __init__(self, model: Model, data: Data, scope: Any, blocks: Callable[[int], list[list[int]]]) -> None:
         self.model = model
         self.data = data
         # absorbing choices weighed
@@ -225,8 +219,10 @@ class Deferred:
                 raise Unplanned
             start = tuple(slot for slot in part.start if isinstance(slot, int))
             for at in (*start, *part.shape.calls):
-                body = _memoized(part.code, at)
-                if at in part.shape.calls and any(body.slots[step].kind is not Kind.MAKER for step in body.steps):
+                # the body of the memoized procedure that the call always runs, where the text shows it
+                body = called_body(part.code, at)
+                is_call = at in part.shape.calls
+                if body is None or (is_call and any(body.slots[step].kind is not Kind.MAKER for step in body.steps)):
                     raise Unplanned
             named.extend((place, at) for at in start)
             followed.append((place, start, part.shape))
@@ -316,11 +312,3 @@ class Deferred:
 def _reads_row(code: Code, ref: Ref) -> bool:
     """Whether a value differs between rows of a body."""
     return any(isinstance(source, SlotRef) for source in sources(code, ref))
-
-
-def _memoized(code: Code, index: int) -> Code:
-    """The body of the memoized procedure that a call always runs. Raises Unplanned where the text does not show it."""
-    body = called_body(code, index)
-    if body is None:
-        raise Unplanned
-    return body

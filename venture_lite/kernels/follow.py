@@ -122,12 +122,7 @@ class _FollowText(BodyText):
         return super().known(site, row) if site - self.code.first_site in self.moved else None
 
     def follow(
-        self,
-        slot: int,
-        operators: frozenset[StartSource],
-        arguments: frozenset[StartSource],
-        kind: int,
-        observed: bool,
+        self, slot: int, operators: frozenset[StartSource], arguments: frozenset[StartSource], kind: int, observed: bool
     ) -> None:
         """One slot that may depend on the value."""
         other = bool(operators & self.moved)

@@ -29,6 +29,9 @@ class Left(NamedTuple):
     error: Exception | None = None
 
 
+ROWS = ("row", "each", "first")
+"""Operations that give rows: they have names already."""
+
 LONGEST_SUM = 50
 """Terms that are added in one line: a sum of very many is nested too deep for the compiler."""
 
@@ -53,11 +56,7 @@ class _Printer:
     def value(self, value: Value, indent: str, inside: frozenset[int] = frozenset()) -> str:
         """The name of a value, what it needs being printed; nodes of `inside` are left for later."""
         for node in needed([value]):
-            if (
-                node.operation not in ("row", "each", "first")
-                and node.place not in self._told
-                and node.place not in inside
-            ):
+            if node.operation not in ROWS and node.place not in self._told and node.place not in inside:
                 self._told.add(node.place)
                 self.lines.append(f"{indent}t{node.place} = {_text(node)}")
         return _name(value)
@@ -130,20 +129,11 @@ def printed(form: TransitionForm, rng: np.random.Generator, places: int, move: M
     `places` is the number of the shape's places.
     """
     text = "\n".join([*_weigh(form, places), *_step(form, places, move)]) + "\n"
-    namespace: dict[str, Any] = {
-        **SCALAR_NAMES,
-        "inf": math.inf,
-        "nan": math.nan,
-        "Left": Left,
-        "Failed": Failed,
-        "decide": move.decide,
-        "Weight": Weight,
-        "stamp": STAMPS.__next__,
-    }
+    namespace: dict[str, Any] = {**SCALAR_NAMES, "inf": math.inf, "nan": math.nan, "Left": Left, "Failed": Failed}
+    namespace |= {"decide": move.decide, "Weight": Weight, "stamp": STAMPS.__next__, "rng": rng, "random": rng.random}
     for number, column in enumerate(form.columns):
         namespace |= {f"c{number}": column.view, f"column{number}": column}
     namespace |= {f"o{number}": value for number, value in enumerate(form.objects)}
-    namespace |= {"rng": rng, "random": rng.random}
     exec(text, namespace)
     return Printed(namespace["weigh"], namespace["step"])
 

@@ -18,18 +18,7 @@ from venture_lite.language.syntax import Expression, Form, Literal, Name, Parame
 from venture_lite.procedures import registry
 from venture_lite.procedures.checks import check_count
 from venture_lite.procedures.record import Deterministic, Maker, Procedure, Random
-from venture_lite.program.code import (
-    Code,
-    Constant,
-    Global,
-    GlobalRef,
-    Kind,
-    Program,
-    Ref,
-    Slot,
-    SlotRef,
-    named,
-)
+from venture_lite.program.code import Code, Constant, Global, GlobalRef, Kind, Program, Ref, Slot, SlotRef, named
 from venture_lite.program.forms import SPECIAL_FORMS, refuse_as_name
 from venture_lite.program.lexical import LexicalScope, parameter_names
 from venture_lite.program.lift import ARGUMENT_PREFIX

@@ -246,9 +246,6 @@ class _Walk:
 
     # ------------------------------------------------------------------------------------------------- uses
 
-    def _tell(self, message: str, span: Span, hint: str) -> None:
-        self.uses.append(LabelUse(message, span, hint))
-
     def _use(self, name: str, form: Form, given: list[LabelValue]) -> None:
         """Labels as arguments of a procedure of the language."""
         labels = [i for i, known in enumerate(given) if known.label_of]
@@ -263,23 +260,19 @@ class _Walk:
                 isinstance(record, Random) and i < len(record.arguments) and record.arguments[i].domain is not ANY
             )
             if name in NUMERIC or as_number:
-                text = " ".join(form.items[i + 1].span.text.split())
-                does = "orders" if name in ORDERS else "takes"
-                self._tell(
-                    f"{name} {does} {text}, a label of a table, as a number: labels mean nothing but equality",
-                    form.items[i + 1].span,
-                    "compare labels with =, or let them be keys of a memoized procedure that gives a number",
+                span, does = form.items[i + 1].span, "orders" if name in ORDERS else "takes"
+                message = (
+                    f"{name} {does} {_line(span)}, a label of a table, as a number: labels mean nothing but equality"
                 )
+                hint = "compare labels with =, or let them be keys of a memoized procedure that gives a number"
+                self.uses.append(LabelUse(message, span, hint))
                 return
 
     def _comparison(self, form: Form, labels: list[frozenset[Tables]]) -> None:
         for first, second in itertools.pairwise(labels):
             if not any(_may_be_one(one, other) for one in first for other in second):
-                self._tell(
-                    "labels of different makers are compared: that they are equal means nothing",
-                    form.span,
-                    "compare labels of one maker",
-                )
+                message = "labels of different makers are compared: that they are equal means nothing"
+                self.uses.append(LabelUse(message, form.span, "compare labels of one maker"))
 
     def _key(self, procedure: KnownClosure, form: Form, given: list[LabelValue]) -> None:
         """A label as the only key of a memoized procedure: those of different makers would share its values."""
@@ -291,12 +284,15 @@ class _Walk:
         others = any(not _may_be_one(one, other) for one in makers for other in known | makers)
         known |= makers
         if apart or others:
-            text = " ".join(form.items[1].span.text.split())
-            self._tell(
-                f"labels of different makers are one key: {text} alone does not tell whose table it is",
-                form.items[1].span,
-                "give the memoized procedure a second argument that names the maker",
-            )
+            span = form.items[1].span
+            message = f"labels of different makers are one key: {_line(span)} alone does not tell whose table it is"
+            hint = "give the memoized procedure a second argument that names the maker"
+            self.uses.append(LabelUse(message, span, hint))
+
+
+def _line(span: Span) -> str:
+    """A text on one line."""
+    return " ".join(span.text.split())
 
 
 def _may_be_one(one: Tables, other: Tables) -> bool:

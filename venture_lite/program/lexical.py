@@ -41,7 +41,8 @@ class LexicalScope:
         scope: LexicalScope | None = self
         while scope is not None:
             if name in scope.names:
-                return deeper(scope.names[name], depth)
+                ref = scope.names[name]
+                return SlotRef(ref.depth + depth, ref.slot) if isinstance(ref, SlotRef) else ref
             if scope.parent is not None and scope.parent.code is not scope.code:
                 depth += 1
             scope = scope.parent
@@ -61,13 +62,6 @@ class LexicalScope:
             found.extend(name for name in scope.names if not name.startswith(ARGUMENT_PREFIX))
             scope = scope.parent
         return found
-
-
-def deeper(ref: Ref, depth: int) -> Ref:
-    """The same slot as seen from `depth` environments further down."""
-    if depth and isinstance(ref, SlotRef):
-        return SlotRef(ref.depth + depth, ref.slot)
-    return ref
 
 
 def parameter_names(items: tuple[Expression, ...]) -> list[str]:

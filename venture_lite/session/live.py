@@ -46,14 +46,13 @@ class LivePasses:
 class LoopPart:
     """One assume, observe or predict, with the rows that it made: one, or one for each pass of a loop."""
 
-    label: str | None
+    directive: Directive
     # by chain
     rows: list[Rows] = field(default_factory=list)
     passes: LivePasses | None = None
     # positions of forgotten passes
     forgotten: set[int] = field(default_factory=set)
-    # of an observe: what its values are called, and the values, one a pass, as the trace was given them
-    data_name: str | None = None
+    # of an observe: the values, one a pass, as the trace was given them
     evidence: Any = None
 
     def left(self) -> Sequence[int]:
@@ -166,7 +165,7 @@ class Directory:
             if live.label == label:
                 found.append(FoundDirective(live))
             elif live.is_loop:
-                found.extend(FoundDirective(live, part) for part in live.parts if part.label == label)
+                found.extend(FoundDirective(live, part) for part in live.parts if part.directive.label == label)
         return found
 
     def find(self, reference: DirectiveReference) -> list[FoundDirective]:
@@ -182,7 +181,7 @@ class Directory:
             if target in (live.id, live.name):
                 return [FoundDirective(live)]
         known = [live.label for live in self] + [live.name for live in self]
-        known.extend(part.label for live in self for part in live.parts)
+        known.extend(part.directive.label for live in self for part in live.parts)
         hint = nearest(str(target), filter(None, known)) or "[list_directives] shows what there is"
         raise VentureError(f"no directive is labelled or numbered {target}", reference.span, hint)
 

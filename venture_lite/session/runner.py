@@ -232,7 +232,7 @@ class Runner:
                 target.lambda_form = inlinable(filled, directive.name)
                 targets.append(target)
             made = rows.load_assume(self.chains, directive, given, targets)
-            live = Live(self.directory.next_id, directive, [LoopPart(None, made)])
+            live = Live(self.directory.next_id, directive, [LoopPart(directive, made)])
             value = self.directory.value(live)
         except BaseException:
             for analyzer in analyzers[: len(targets)]:

@@ -23,23 +23,19 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from multiprocessing.connection import Connection, wait
-from typing import TYPE_CHECKING, Any
+from multiprocessing.process import BaseProcess
+from typing import Any
 
 import numpy as np
 
-from venture_lite.draws.draws import Draws, joined_column
+from venture_lite.draws.draws import Draws, DrawsBuilder, joined_column
 from venture_lite.errors import Source, VentureError
 from venture_lite.inference.progress import Silent, Tracker
 from venture_lite.inference.signals import Stop, blocked
 from venture_lite.program.supplied import Parameters
 from venture_lite.shell.chain_process import ChainFailed, Heard, Listener, Message, Piece, Stopped, work
+from venture_lite.shell.data import Options
 from venture_lite.shell.report import RunReport, warnings_to
-
-if TYPE_CHECKING:
-    from multiprocessing.context import SpawnProcess
-
-    from venture_lite.draws.draws import DrawsBuilder
-    from venture_lite.shell.data import Options
 
 # how long a worker may take to undo its transition and hand over its draws
 INTERRUPT_SECONDS = 10.0
@@ -163,7 +159,7 @@ class _Worker:
     """A chain's process, and what it gave that waits for the other chains. Mutable."""
 
     chain: int
-    process: SpawnProcess
+    process: BaseProcess
     messages: Connection
     # how many reports it has given, and those that were not told yet
     given: int = 0

@@ -149,8 +149,7 @@ def _lambda(checker: Expressions, form: Form, scope: CheckedScope) -> Known:
 
 
 def _mem(checker: Expressions, form: Form, scope: CheckedScope) -> Known:
-    part = forms.mem_part(form)
-    operator = checker.check(part, scope)
+    operator = checker.check(forms.mem_part(form), scope)
     known.refuse_memo(operator, form.span)
     return replace(operator, memoized=True) if isinstance(operator, WrittenLambda) else None
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from venture_lite.draws.draws import Origin, column_array
+from venture_lite.draws.draws import Origin, column_array, joined_column
 from venture_lite.language.syntax import Directive, Expression, IndexName, IndexOf, Observe, Parameter
 from venture_lite.session.live import Directory, Live, LoopPart
 from venture_lite.values import freeze
@@ -59,9 +59,9 @@ def _observed(directory: Directory) -> dict[str, np.ndarray]:
             found.setdefault((name, id(live.run or live)), []).append(values)
     observed: dict[str, np.ndarray] = {}
     for (name, _), parts in found.items():
-        shapes = {values.shape[1:] for values in parts if values.dtype != object}
-        if len(shapes) == 1 and all(values.dtype != object for values in parts):
-            observed[_unused(name, observed)] = freeze(np.concatenate(parts))
+        values = joined_column(parts)
+        if values.dtype != object:
+            observed[_unused(name, observed)] = freeze(values)
     return observed
 
 

@@ -75,10 +75,7 @@ class Expressions:
         """Several expressions in order; the value is the last one's."""
         if not items:
             raise ArgumentError("there is nothing to evaluate here", span)
-        value: Known = None
-        for item in items:
-            value = self.check(item, scope)
-        return value
+        return [self.check(item, scope) for item in items][-1]
 
     def _name(self, item: Name, scope: CheckedScope) -> Known:
         names, name = self.names, item.name

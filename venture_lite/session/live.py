@@ -213,8 +213,6 @@ class Directory:
                     return position
         return None
 
-    # -------------------------------------------------------------------------------------------------- report
-
     def report(self, found: list[FoundDirective]) -> Any:
         """The present value; a list with one for each pass where a label stands inside a loop."""
         if len(found) == 1 and found[0].part is None:
@@ -240,8 +238,6 @@ class Directory:
             ]
             for model, rows in chains
         ]
-
-    # -------------------------------------------------------------------------------------------------- forget
 
     def forget(self, reference: DirectiveReference) -> None:
         """Undo what a reference names, in every chain."""
@@ -276,8 +272,6 @@ class Directory:
             if not part.left():
                 for model, rows in zip(self.chains.models, part.rows, strict=True):
                     shapes_of(model).forgotten(rows.code, rows.bound)
-
-    # -------------------------------------------------------------------------------------------------- freeze
 
     def freeze(self, reference: DirectiveReference) -> None:
         """Make the present value of what a reference names a constant, in every chain."""

@@ -170,12 +170,6 @@ def _if(checker: Expressions, form: Form, scope: CheckedScope) -> Known:
     return None
 
 
-def _sugar(checker: Expressions, form: Form, scope: CheckedScope) -> Known:
-    head = form.items[0]
-    assert isinstance(head, Name)
-    return checker.check(forms.SUGAR[head.name](form), scope)
-
-
 def _let(checker: Expressions, form: Form, scope: CheckedScope) -> Known:
     pairs, body = forms.let_parts(form)
     for name, value in pairs:
@@ -210,7 +204,7 @@ FORMS: dict[str, Callable[[Expressions, Form, CheckedScope], Known]] = {
     "lambda": _lambda,
     "mem": _mem,
     "if": _if,
-    **dict.fromkeys(forms.SUGAR, _sugar),
+    **dict.fromkeys(forms.SUGAR, lambda checker, form, scope: checker.check(forms.unsugared(form), scope)),
     "begin": lambda checker, form, scope: checker.body(form.items[1:], scope, form.span),
     "let": _let,
     "letrec": _letrec,

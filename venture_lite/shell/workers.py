@@ -232,7 +232,9 @@ class _Workers:
                 while self._open():
                     self._hear()
                     self._tell_joined()
-                    self._stop_where_one_failed()
+                    # an error in one chain stops the others where they have come as far
+                    if self._deadline is None and self._failed() is not None:
+                        self._stop_all(INTERRUPT_SECONDS)
                     self._end_the_late()
             finally:
                 for worker in self._workers:
@@ -284,7 +286,9 @@ class _Workers:
             status = worker.process.exitcode
             if status and worker.failure is None and worker.fate is None:
                 worker.fate = f"was killed by {signal_name(-status)}" if status < 0 else f"ended with status {status}"
-            self._tell_fate(worker)
+            self._listener.progressed(worker.chain, None)
+            if worker.fate is not None and self._deadline is None and self._open():
+                self._warn_of(worker, "the other chains go on; Ctrl-C ends them, and keeps what they have drawn")
             return
         match message:
             case Heard(method, arguments):
@@ -311,12 +315,6 @@ class _Workers:
     def _open(self) -> list[_Worker]:
         return [worker for worker in self._workers if worker.is_open]
 
-    def _tell_fate(self, worker: _Worker) -> None:
-        """Name a chain whose process was ended from outside, at once where the others go on."""
-        self._listener.progressed(worker.chain, None)
-        if worker.fate is not None and self._deadline is None and self._open():
-            self._warn_of(worker, "the other chains go on; Ctrl-C ends them, and keeps what they have drawn")
-
     def _warn_of(self, worker: _Worker, more: str = "") -> None:
         """Say once what became of a chain's process."""
         if worker.fate != worker.told_fate:
@@ -324,11 +322,6 @@ class _Workers:
             self._listener.warn("; ".join(filter(None, (worker.named(), more))))
 
     # --------------------------------------------------------------------------------------------------- stopping
-
-    def _stop_where_one_failed(self) -> None:
-        """An error in one chain stops the others where they have come as far."""
-        if self._deadline is None and self._failed() is not None:
-            self._stop_all(INTERRUPT_SECONDS)
 
     def _failed(self) -> _Worker | None:
         """The first chain whose error comes next in the order of the program."""

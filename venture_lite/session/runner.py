@@ -283,7 +283,7 @@ class Runner:
         """The values of a loop's directives, pass by pass."""
         values = []
         for value in rows.bounds(loop, given, given.passes):
-            self.chains.poll()
+            self.chains.models[0].poll()
             inner = given.inside(loop.variable, value)
             try:
                 values.append([self._part(directive, inner) for directive in loop.body])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -10,22 +11,22 @@ from tests.generator import test_programs as generated
 from tests.posterior.cases import CASES
 from tests.posterior.test_posterior import chain
 from tests.statistics import CONFIRM, compare_all
-from venture_lite.engines import rejection
-from venture_lite.engines.gibbs import Enumeration, Gibbs
+from venture_lite.engines import proposal, rejection
+from venture_lite.engines.gibbs import Enumeration
 from venture_lite.engines.mh import Drift
 from venture_lite.engines.proposal import ProposalDensity
-from venture_lite.engines.rejection import Rejection
 from venture_lite.engines.slice import Slice
 from venture_lite.errors import InternalError
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.regenerate import Regenerator
 from venture_lite.interpreter.selection import Selection
-from venture_lite.interpreter.weights import Group
+from venture_lite.interpreter.weights import Group, density_of
 from venture_lite.procedures import transforms
 from venture_lite.trace import journal, table
 from venture_lite.trace.bags import Bag
 from venture_lite.trace.runtime import Statistics
 from venture_lite.trace.scopes import DefaultScope, Scope
+from venture_lite.trace.trace import Trace
 from venture_lite.trace.users import UserLists
 
 BY_NAME = {case.name: case for case in CASES}
@@ -50,11 +51,7 @@ def nothing(*arguments: object) -> None:
 
 
 def drop_block_counts(patch: Patch) -> None:
-    patch.setattr(Selection, "block_count", lambda self: 1)
-
-
-def drop_block_counts_of_candidates(patch: Patch) -> None:
-    patch.setattr(Gibbs, "_count_blocks", nothing)
+    patch.setattr(Selection, "drawn_from", lambda self: 1)
 
 
 def forget_the_jacobian(patch: Patch) -> None:
@@ -96,15 +93,17 @@ def take_the_way_back_for_the_way_there(patch: Patch) -> None:
 
 def forget_choices_on_the_way(patch: Patch) -> None:
     """A proposal's own density is that of its value alone, given the choices that led to it."""
-    original = ProposalDensity._density
+    applied = ProposalDensity._applied
 
-    def density(
-        self: ProposalDensity, node: int, operator: object, arguments: tuple[object, ...], value: object
-    ) -> float:
-        found = original(self, node, operator, arguments, value)
-        return found if self.procedure.positions(node) else 0.0
+    def alone(self: ProposalDensity, *given: Any, **more: bool) -> tuple[tuple[object, ...], float, frozenset[int]]:
+        def density(trace: Trace, node: int, *application: Any) -> float:
+            return density_of(trace, node, *application) if self.procedure.positions(node) else 0.0
 
-    patch.setattr(ProposalDensity, "_density", density)
+        with pytest.MonkeyPatch.context() as meanwhile:
+            meanwhile.setattr(proposal, "density_of", density)
+            return applied(self, *given, **more)
+
+    patch.setattr(ProposalDensity, "_applied", alone)
 
 
 def start_the_slice_at_its_left_end(patch: Patch) -> None:
@@ -115,10 +114,6 @@ def start_the_slice_at_its_left_end(patch: Patch) -> None:
         return self._candidates.coordinate.start if step < 0 else original(self, end, step, most, at)
 
     patch.setattr(Slice, "_step_out", step_out)
-
-
-def drop_block_counts_of_draws(patch: Patch) -> None:
-    patch.setattr(Rejection, "_blocks", lambda self, at: 1)
 
 
 @pytest.mark.parametrize(
@@ -145,12 +140,12 @@ def drop_block_counts_of_draws(patch: Patch) -> None:
         (drop_block_counts, "choices_above_a_gate", "(slice default one 1.5 4 3)"),
         (forget_the_jacobian, "gamma_poisson", "(slice default one 1 4 1)"),
         (start_the_slice_at_its_left_end, "normal_mean", "(slice default one 1 4 2)"),
-        (drop_block_counts_of_draws, "counts_differ", "(rejection default one 2)"),
+        (drop_block_counts, "counts_differ", "(rejection default one 2)"),
         (drop_block_counts, "counts_differ", "(mh default one 6)"),
         (drop_block_counts, "geometric", "(mh default one 6)"),
         (drop_block_counts, "choices_come_and_go", "(mh s one 6)"),
-        (drop_block_counts_of_candidates, "geometric", "(gibbs default one 4)"),
-        pytest.param(drop_block_counts_of_candidates, "conditional_members", "(gibbs s one 4)", marks=pytest.mark.slow),
+        (drop_block_counts, "geometric", "(gibbs default one 4)"),
+        pytest.param(drop_block_counts, "conditional_members", "(gibbs s one 4)", marks=pytest.mark.slow),
         (forget_the_jacobian, "exponential_rate", "(mh default one 'drift 0.8 6)"),
         (forget_the_jacobian, "beta_flips", "(mh default one 'drift 1.0 6)"),
         (forget_the_principals_density, "normal_mean", "(mh default one 'drift 1.0 6)"),

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
+from venture_lite.errors import InternalError
 from venture_lite.inference.lambdas import closed
 from venture_lite.inference.program import InferenceProgram
 from venture_lite.interpreter.handler import Handler
@@ -101,9 +102,14 @@ class ReplayedProcedure:
             found = here if found is WHOLE else found
             if code.kind == "directive":
                 return found
-            caller = trace.caller(code, row)
-            assert caller is not None
-            code, slot, row = trace.decode(caller)
+            if code.kind == "branch":
+                environment = trace.tables[code.index].environment
+                if code.parent is None or environment is None:
+                    raise InternalError("a branch without a parent")
+                code, slot, row = code.parent, code.if_slot, environment.view[row]
+            else:
+                packed = trace.tables[code.index].user.view[row]
+                code, slot, row = trace.decode(packed)
 
 
 def _results(code: Code) -> dict[int, tuple[int, ...]]:

@@ -208,8 +208,7 @@ class Interpreted(BlockKernel):
         model, proposal = self.model, self.move.proposal
         scaffold = Builder(model.trace).build(nodes)
         # where edges stay, no block comes or goes
-        counts_blocks = at.is_drawn and bool(scaffold.edges)
-        blocks = at.block_count() if counts_blocks else 1
+        blocks = at.drawn_from() if scaffold.edges else 1
         try:
             with model.transaction() as change:
                 weighed = absorbing_count(model.trace, scaffold)
@@ -217,8 +216,8 @@ class Interpreted(BlockKernel):
                 old = model.regenerator.detach(scaffold, proposal.counts)
                 weight = model.regenerator.regenerate(scaffold, proposal).minus(old)
                 self.rows += weighed
-                if counts_blocks:
-                    weight.total += math.log(blocks) - math.log(max(at.block_count(), 1))
+                if scaffold.edges:
+                    weight.total += math.log(blocks) - math.log(at.drawn_from())
                 accepted = self.move.decide(weight)
                 if accepted:
                     change.keep()

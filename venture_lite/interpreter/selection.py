@@ -80,13 +80,9 @@ class Selection:
         """The scope; an empty one, if no choice ever was in it."""
         return self.model.trace.scopes.get(self.scope) or Scope()
 
-    def block_count(self) -> int:
-        """How many blocks there are now."""
-        return self.found().block_count()
-
     def drawn_from(self) -> int:
         """Out of how many blocks the one at hand would be drawn as of this state; 1 where none is drawn."""
-        return max(self.block_count(), 1) if self.is_drawn else 1
+        return max(self.found().block_count(), 1) if self.is_drawn else 1
 
     def members_now(self) -> list[int]:
         """The choices of the block at hand as of this state."""

@@ -226,14 +226,17 @@ SUGAR: dict[str, Callable[[Form], Expression]] = {
 """Forms that are written as others."""
 
 
-def unsugared(form: Form) -> Expression:
-    """The text that a form stands for which is written as another."""
+def compile_sugar(compiler: Compiler, form: Form, scope: LexicalScope) -> Ref:
     head = form.items[0]
     assert isinstance(head, Name)
-    return SUGAR[head.name](form)
+    return compiler.compile(SUGAR[head.name](form), scope)
 
 
 # ---------------------------------------------------------------------------------------------------- binding
+
+
+def compile_begin(compiler: Compiler, form: Form, scope: LexicalScope) -> Ref:
+    return compiler.body(form.items[1:], scope, form.span)
 
 
 def let_parts(form: Form) -> tuple[list[tuple[Name, Expression]], tuple[Expression, ...]]:
@@ -297,6 +300,10 @@ def procedure_text(value: Expression) -> Form | None:
 def quoted(form: Form) -> Any:
     """The value of a quoted datum."""
     return _datum(*_parts(form, "(quote datum)"))
+
+
+def compile_quote(compiler: Compiler, form: Form, scope: LexicalScope) -> Ref:
+    return Constant(quoted(form))
 
 
 def _datum(item: Expression) -> Any:
@@ -365,11 +372,11 @@ SPECIAL_FORMS: dict[str, Callable[[Compiler, Form, LexicalScope], Ref]] = {
     "lambda": compile_lambda,
     "mem": compile_mem,
     "if": compile_if,
-    **dict.fromkeys(SUGAR, lambda compiler, form, scope: compiler.compile(unsugared(form), scope)),
-    "begin": lambda compiler, form, scope: compiler.body(form.items[1:], scope, form.span),
+    **dict.fromkeys(SUGAR, compile_sugar),
+    "begin": compile_begin,
     "let": compile_let,
     "letrec": compile_letrec,
-    "quote": lambda compiler, form, scope: Constant(quoted(form)),
+    "quote": compile_quote,
     "scope_include": compile_scope_include,
     "tag": compile_scope_include,
 }

@@ -159,7 +159,8 @@ def open_calls(text: str) -> list[Call]:
     stack: list[tuple[LexerToken, list[LexerToken]]] = []
     for token in tokens(text):
         if token.kind == "closer":
-            del stack[-1:]
+            if stack:
+                stack.pop()
         elif token.kind == "opener":
             if stack:
                 stack[-1][1].append(token)

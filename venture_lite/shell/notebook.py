@@ -138,7 +138,8 @@ class Magic:
             kind = type(known).__name__
             raise VentureError(f"{options.name} is a {kind}, no session", hint="name the session: %%venture model")
         if known is not None and not options.fresh:
-            for option, held in (("seed", known.seed), ("chains", len(known.traces))):
+            present = {"seed": known.seed, "chains": len(known.traces)}
+            for option, held in present.items():
                 if getattr(options, option) not in (None, held):
                     raise VentureError(f"{options.name} has {option} {held}", hint="--fresh starts it anew")
             return known

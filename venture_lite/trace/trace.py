@@ -182,9 +182,9 @@ class Trace:
     def edge(self, node: int) -> int:
         """Where a call or an `if` landed: the packed row of its family, or a kind of edge that leads to no row; NONE
         where a node is neither."""
-        code, slot, row = self.decode(node)
-        edges = self.tables[code.index].edges
-        return edges[slot].view[row] if slot in edges else NONE
+        site = node >> 32
+        edges = self.tables[self.program.site_code[site].index].edges.get(self.program.site_slot[site])
+        return NONE if edges is None else edges.view[node & ROW_MASK]
 
     def is_choice(self, code: Code, slot: int, row: int) -> bool:
         if code.slots[slot].kind is Kind.RANDOM:

@@ -75,10 +75,7 @@ class Expressions:
         """Several expressions in order; the value is the last one's."""
         if not items:
             raise ArgumentError("there is nothing to evaluate here", span)
-        value: Known = None
-        for item in items:
-            value = self.check(item, scope)
-        return value
+        return [self.check(item, scope) for item in items][-1]
 
     def _name(self, item: Name, scope: CheckedScope) -> Known:
         names, name = self.names, item.name
@@ -149,8 +146,7 @@ def _lambda(checker: Expressions, form: Form, scope: CheckedScope) -> Known:
 
 
 def _mem(checker: Expressions, form: Form, scope: CheckedScope) -> Known:
-    part = forms.mem_part(form)
-    operator = checker.check(part, scope)
+    operator = checker.check(forms.mem_part(form), scope)
     known.refuse_memo(operator, form.span)
     return replace(operator, memoized=True) if isinstance(operator, WrittenLambda) else None
 
@@ -172,12 +168,6 @@ def _if(checker: Expressions, form: Form, scope: CheckedScope) -> Known:
         case ((Certain() | Computed()), (Certain() | Computed())):
             return Computed()
     return None
-
-
-def _sugar(checker: Expressions, form: Form, scope: CheckedScope) -> Known:
-    head = form.items[0]
-    assert isinstance(head, Name)
-    return checker.check(forms.SUGAR[head.name](form), scope)
 
 
 def _let(checker: Expressions, form: Form, scope: CheckedScope) -> Known:
@@ -214,7 +204,7 @@ FORMS: dict[str, Callable[[Expressions, Form, CheckedScope], Known]] = {
     "lambda": _lambda,
     "mem": _mem,
     "if": _if,
-    **dict.fromkeys(forms.SUGAR, _sugar),
+    **dict.fromkeys(forms.SUGAR, lambda checker, form, scope: checker.check(forms.unsugared(form), scope)),
     "begin": lambda checker, form, scope: checker.body(form.items[1:], scope, form.span),
     "let": _let,
     "letrec": _letrec,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -81,7 +82,7 @@ class Findings:
 
     # the names of the files, in the order in which they were met
     files: list[str] = field(default_factory=list)
-    parameters: dict[str, list[Span]] = field(default_factory=dict)
+    parameters: defaultdict[str, list[Span]] = field(default_factory=lambda: defaultdict(list))
     # how often an error was found, the same one more than once too
     errors: int = 0
     _found: dict[tuple[str, int, str], Diagnostic] = field(default_factory=dict)
@@ -109,9 +110,6 @@ class Findings:
             yield
         except VentureError as error:
             self.error(error, span)
-
-    def needs(self, name: str, span: Span) -> None:
-        self.parameters.setdefault(name, []).append(span)
 
     def result(self) -> Checked:
         order = {name: position for position, name in enumerate(self.files)}

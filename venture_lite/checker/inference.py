@@ -57,8 +57,6 @@ class Inference:
             error = not_constant(item.span.text, self.names.globals.keys() | self.names.coming.keys()) or error
         self.findings.error(error, item.span)
 
-    # ------------------------------------------------------------------------------------------------- values
-
     def value(self, item: Expression) -> Known:
         """An expression that is evaluated outside the model."""
         match item:
@@ -114,8 +112,6 @@ class Inference:
                 refuse_count(Primitive(record), head.name, len(rest), item.span)
                 return value_of_call(Primitive(record), arguments, tuple(part.span for part in rest), item.span)
         return None
-
-    # ------------------------------------------------------------------------------------------------ actions
 
     def action(self, item: Expression) -> None:
         """An action, and all inside it."""

@@ -75,4 +75,4 @@ class NeededParameters:
     def _note(self, index: Index) -> None:
         for name in names_in(index):
             if name.name not in self.variables:
-                self.findings.needs(name.name, name.span)
+                self.findings.parameters[name.name].append(name.span)

@@ -117,7 +117,9 @@ class Unmoved:
             own = self._factor(made)
             rests = made.name in read and not made.memoized
             if made not in moved:
-                rests |= bool(own & names) or self._shares(own, moved)
+                # a choice that moves may be drawn from the same maker
+                makers = {name for name in own if self._is_maker(name)}
+                rests |= bool(own & names) or any(makers & self._factor(other) for other in moved)
                 rests |= any(made.name in factor and bool(factor & names) for factor in evidence)
                 rests |= any(made.name in self._factor(other) for other in moved)
             if rests:
@@ -148,11 +150,6 @@ class Unmoved:
         if known is None:
             known = self._mentions[id(item)] = item, {part.name for part in walked(item) if isinstance(part, Name)}
         return known[1]
-
-    def _shares(self, own: frozenset[str], moved: list[ModelDirective]) -> bool:
-        """Whether a choice is drawn from a maker from which one that moves is drawn, too."""
-        makers = {name for name in own if self._is_maker(name)}
-        return any(makers & self._factor(made) for made in moved)
 
     # --------------------------------------------------------------------------------------------- what text makes
 

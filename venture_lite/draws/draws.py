@@ -176,13 +176,12 @@ class Draws(Mapping[str, np.ndarray]):
             statistics.extend(replace(row, chain=new.get(row.chain, row.chain)) for row in part.statistics)
             chains.extend(part._chains)
         plotted = [part.plotted or Draws([{}] * part.chain_count) for part in parts]
-        origins = [part.origin for part in parts if part.origin is not None]
         adapting = [marks for part in parts for marks in part.adapting]
         has_plots = any(part.plotted is not None for part in parts)
         together = cls.merge(plotted, numbers) if has_plots else None
         could_move = [names for part in parts for names in part.could_move]
         held = dict.fromkeys(line for part in parts for line in part.held)
-        origin = next(iter(origins), None)
+        origin = next((part.origin for part in parts if part.origin is not None), None)
         return cls(chains, statistics, together, origin, adapting, could_move, held, numbers)
 
     def _like(self, chains: Sequence[Mapping[str, np.ndarray]], **changed: Any) -> Draws:
@@ -362,8 +361,7 @@ def joined_column(pieces: Sequence[np.ndarray]) -> np.ndarray:
 
 def _stack(chains: Sequence[np.ndarray]) -> np.ndarray:
     """(chains, draws, ...), or an object array where the chains do not fit together."""
-    shapes = {chain.shape for chain in chains}
-    if len(shapes) == 1 and len({chain.dtype == object for chain in chains}) == 1:
+    if len({(chain.shape, chain.dtype == object) for chain in chains}) == 1:
         return np.stack(chains)
     if len({len(chain) for chain in chains}) == 1:
         return np.stack([object_array(chain) for chain in chains])

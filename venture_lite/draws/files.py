@@ -22,8 +22,6 @@ from venture_lite.errors import VentureError
 if TYPE_CHECKING:
     from venture_lite.draws.draws import Draws
 
-SUFFIXES = (".npz", ".csv", ".nc")
-
 
 def save(draws: Draws, path: str | PathLike[str]) -> None:
     """Write draws by the file's suffix.
@@ -42,13 +40,7 @@ def save(draws: Draws, path: str | PathLike[str]) -> None:
     check_output(path)
     try:
         with replacing(path) as beside:
-            match path.suffix:
-                case ".npz":
-                    _save_npz(draws, beside)
-                case ".csv":
-                    _save_csv(draws, beside)
-                case _:
-                    _save_netcdf(draws, beside)
+            WRITERS[path.suffix](draws, beside)
     except OSError as error:
         raise VentureError(f"cannot write {path}: {error.strerror or error}") from error
 
@@ -67,8 +59,8 @@ def save_parts(even: Draws, rest: Draws | None, path: Path, say: Callable[[str],
 
 def check_output(path: Path) -> None:
     """Refuse an output file that could not be written, before anything has run."""
-    if path.suffix not in SUFFIXES:
-        raise VentureError(f"cannot tell the format of {path}", hint=f"end its name in {', '.join(SUFFIXES)}")
+    if path.suffix not in WRITERS:
+        raise VentureError(f"cannot tell the format of {path}", hint=f"end its name in {', '.join(WRITERS)}")
     try:
         path.exists()
     except OSError as error:
@@ -166,3 +158,7 @@ def _csv_columns(draws: Draws, name: str) -> Iterator[tuple[str, list[list[Any]]
         if is_truth:
             cells = [[str(value).lower() for value in chain] for chain in cells]
         yield heading, cells
+
+
+WRITERS = {".npz": _save_npz, ".csv": _save_csv, ".nc": _save_netcdf}
+"""What writes a file, by its suffix."""

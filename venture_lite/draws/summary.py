@@ -287,8 +287,7 @@ def _cell(field: str, value: float, form: str) -> str:
 
 def _note(rows: list[SummaryRow]) -> str:
     """One line for the coordinates that are not printed; the ranges are over all of the variable's."""
-    left_out = len(rows) - COORDINATES_SHOWN
-    text = f"{rows[0].variable}: {left_out} more coordinates not shown"
+    text = f"{rows[0].variable}: {len(rows) - COORDINATES_SHOWN} more coordinates not shown"
     sizes = [row.ess_bulk for row in rows if not math.isnan(row.ess_bulk)]
     ratios = [row.r_hat for row in rows if math.isfinite(row.r_hat)]
     if sizes:

@@ -27,17 +27,12 @@ def replacing(path: Path) -> Iterator[Path]:
             beside.touch(mode=0o600)
         yield beside
         if before is not None:
-            _give_to(beside, before)
+            # the owner, where the system lets this user say who, and the permissions
+            with contextlib.suppress(OSError, AttributeError):
+                os.chown(beside, before.st_uid, before.st_gid)
+            beside.chmod(stat.S_IMODE(before.st_mode))
         os.replace(beside, path)
     except BaseException:
         with contextlib.suppress(OSError):
             beside.unlink(missing_ok=True)
         raise
-
-
-def _give_to(path: Path, before: os.stat_result) -> None:
-    """The owner, where the system lets this user say who, and the permissions that another file had."""
-    if hasattr(os, "chown"):
-        with contextlib.suppress(OSError):
-            os.chown(path, before.st_uid, before.st_gid)
-    path.chmod(stat.S_IMODE(before.st_mode))

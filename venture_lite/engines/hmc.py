@@ -17,7 +17,6 @@ from venture_lite.blocks.density import BlockDensity
 from venture_lite.blocks.gradients import Densities
 from venture_lite.blocks.precondition import Preconditioner
 from venture_lite.engines.mh import scaled
-from venture_lite.errors import ArgumentError
 from venture_lite.inference.given import ActionForm
 from venture_lite.inference.program import Action, InferenceProgram
 from venture_lite.inference.tree import Part
@@ -185,9 +184,7 @@ def compile_paths(program: InferenceProgram, given: ActionForm, leapfrogs: range
 
 
 def _compile_hmc(program: InferenceProgram, given: ActionForm) -> Part:
-    leapfrogs = given.count("LEAPFROGS")
-    if not leapfrogs:
-        raise ArgumentError("LEAPFROGS must be 1 or more", given["LEAPFROGS"].span)
+    leapfrogs = given.some("LEAPFROGS")
     lengths = range(leapfrogs, leapfrogs + 1) if "fixed" in given else range(1, 2 * leapfrogs)
     return compile_paths(program, given, lengths)
 

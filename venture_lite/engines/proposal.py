@@ -103,12 +103,9 @@ class OwnProposal(BlockKernel):
         """Apply the procedure in the old state."""
         if list(principals) != self._block:
             raise self._refusal("takes away choices of its block by what it does to others")
-        applications = [trace.application(node)[0] for node in self._block]
-        self._start = tuple(map(trace.value, self._block))
-        self._discrete = frozenset(
-            i for i, (operator, value) in enumerate(zip(applications, self._start, strict=True))
-            if has_mass(operator, value)
-        )  # fmt: skip
+        choices = list(map(trace.choice, self._block))
+        self._start = tuple(value for *_, value in choices)
+        self._discrete = frozenset(i for i, (operator, _, value) in enumerate(choices) if has_mass(operator, value))
         self._drawn = drawn = self.density.draw(self._start, self._discrete)
         for i in drawn.computed - self._discrete:
             if not equal(drawn.values[i], self._start[i]):

@@ -16,7 +16,6 @@ import numpy as np
 
 from venture_lite.blocks.coordinates import Coordinate, dimensions
 from venture_lite.blocks.distributions import refuse_discrete
-from venture_lite.errors import ArgumentError
 from venture_lite.inference.given import ActionForm
 from venture_lite.inference.program import Action, InferenceProgram
 from venture_lite.inference.tree import Part
@@ -136,9 +135,7 @@ class Candidates:
 
 
 def _compile_slice(program: InferenceProgram, given: ActionForm) -> Part:
-    width, most_steps = given.positive("WIDTH"), given.count("MAX-STEPS")
-    if not most_steps:
-        raise ArgumentError("MAX-STEPS must be 1 or more", given["MAX-STEPS"].span)
+    width, most_steps = given.positive("WIDTH"), given.some("MAX-STEPS")
     move = f"slices of width {show(width)}, at most {most_steps} of them"
     return given.kernel(move, Slice(program.model, width, most_steps))
 

@@ -17,19 +17,22 @@ def _compile_mixture(program: InferenceProgram, given: ActionForm) -> Part:
     if sum(weights) <= 0:
         raise ArgumentError("the weights of a mixture are all 0", given.span)
     kernels = given.kernels()
-    return Mixture(given.count("T"), weights, program, parts=kernels)
+    return Mixture(given.action, given.count("T"), weights, program, parts=kernels)
 
 
 DO = Action(
-    "do", ("(do [KERNEL ...])",), "Runs the kernels one after the other.", lambda _, given: Do(parts=given.kernels())
+    "do",
+    ("(do [KERNEL ...])",),
+    "Runs the kernels one after the other.",
+    lambda _, given: Do(given.action, parts=given.kernels()),
 )
 REPEAT = Action(
     "repeat", ("(repeat T KERNEL ...)",), "Runs the kernels, in order, T times.",
-    lambda program, given: Repeat("repeat", given.count("T"), program, parts=given.kernels()),
+    lambda program, given: Repeat(given.action, given.count("T"), program, parts=given.kernels()),
 )  # fmt: skip
 CYCLE = Action(
     "cycle", ("(cycle (KERNEL ...) T)",), "Runs the kernels, in order, T times.",
-    lambda program, given: Repeat("cycle", parts=given.kernels(), times=given.count("T"), program=program),
+    lambda program, given: Repeat(given.action, parts=given.kernels(), times=given.count("T"), program=program),
 )  # fmt: skip
 MIXTURE = Action(
     "mixture", ("(mixture (WEIGHT KERNEL ...) T)",),

@@ -68,6 +68,13 @@ class ActionForm(Matched):
 
         return int(self.number(role, f"a whole number, {least} or more", fits, None, hint))
 
+    def some(self, role: str) -> int:
+        """A count that is not 0."""
+        found = self.count(role)
+        if not found:
+            raise ArgumentError(f"{role} must be 1 or more", self[role].span)
+        return found
+
     def positive(self, role: str, what: str | None = None) -> float:
         return float(self.number(role, "a positive number", lambda number: 0 < number < math.inf, what))
 

@@ -34,7 +34,7 @@ def _kept(program: InferenceProgram, given: ActionForm, items: list[Expression],
 
 def _compile_print(program: InferenceProgram, given: ActionForm) -> Part:
     samplers = tuple((name, program.sampler(expression)) for name, expression in map(_named, given.all("EXPR")))
-    return Print(tuple(name for name, _ in samplers), samplers)
+    return Print(given.action, tuple(name for name, _ in samplers), samplers)
 
 
 COLLECT = Action(

@@ -7,7 +7,7 @@ procedures. An action is recognised by its name; `actions.py` holds them all.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from venture_lite.draws.draws import DrawsBuilder
@@ -66,48 +66,35 @@ class Action:
         return None
 
 
+@dataclass(eq=False)
 class InferenceProgram:
-    """One run of an inference expression on one model; `actions` says by name what it may call."""
+    """One run of an inference expression on one model."""
 
-    def __init__(
-        self,
-        model: Model,
-        defined: Mapping[str, Any],
-        parameters: Mapping[str, Any],
-        sampler: Callable[[Expression], Callable[[], Any]],
-        passes: Mapping[str, int] | None = None,
-        progress: Progress | None = None,
-        warned: set[str] | None = None,
-        data: Callable[[], Data] | None = None,
-        reader: Callable[[Expression], Sources] = lambda item: NOTHING_READ,
-        watch: Watch | None = None,
-    ) -> None:
-        self.actions = ACTIONS
-        self.model = model
-        self.defined = defined
-        self.parameters = parameters
-        self.passes = passes or {}
-        # what names stand for here
-        self.names = {**defined, **self.passes}
-        # compiles an expression into a function that evaluates it as `sample` does
-        self.sampler = sampler
-        # finds what an expression reads
-        self.reader = reader
-        # what is known of the draws and of the kernels that ran between them
-        self.watch = watch or Watch(model)
-        self.progress = progress or Silent()
-        # the data of the program's loops, gathered when an action asks for them
-        self.data = data
-        # whether kernels of an annealing are being compiled: data will be out while they run
-        self.annealing = False
-        # what the engines of this program have in common
-        self.shared: dict[Any, Any] = {}
-        self.draws = DrawsBuilder()
-        # the expressions of each variable
-        self.collected: dict[str, list[Expression]] = {}
-        self.tallies: list[Tally] = []
-        # what was warned of already, in this program or in its run in another chain
-        self.warned: set[str] = set() if warned is None else warned
+    model: Model
+    # what [define ...] binds, and the variables of the loops around it with their values
+    names: Mapping[str, Any]
+    passes: Mapping[str, int]
+    # values for `{name}`
+    parameters: Mapping[str, Any]
+    # compiles an expression into a function that evaluates it as `sample` does
+    sampler: Callable[[Expression], Callable[[], Any]]
+    # what is known of the draws and of the kernels that ran between them
+    watch: Watch
+    progress: Progress = field(default_factory=Silent)
+    # what was warned of already, in this program or in its run in another chain
+    warned: set[str] = field(default_factory=set)
+    # the data of the program's loops, gathered when an action asks for them
+    data: Callable[[], Data | None] = lambda: None
+    # finds what an expression reads
+    reader: Callable[[Expression], Sources] = lambda item: NOTHING_READ
+    # whether kernels of an annealing are being compiled: data will be out while they run
+    annealing: bool = False
+    # what the engines of this program have in common
+    shared: dict[Any, Any] = field(default_factory=dict)
+    draws: DrawsBuilder = field(default_factory=DrawsBuilder)
+    # the expressions of each variable
+    collected: dict[str, list[Expression]] = field(default_factory=dict)
+    tallies: list[Tally] = field(default_factory=list)
 
     def run(self, expression: Expression) -> Any:
         """Run the program; the value of an expression that is no action, else None."""
@@ -140,9 +127,9 @@ class InferenceProgram:
                 record = self.model.trace.analyzer.procedure(head)
                 if isinstance(record, Deterministic):
                     return apply_checked(record, tuple(map(self.value, rest)), item.span)
-                if head in self.actions:
+                if head in ACTIONS:
                     raise no_value(head).at(item.span)
-                known = [*self.actions, *registry.PROCEDURES, *EXAMPLES]
+                known = [*ACTIONS, *registry.PROCEDURES, *EXAMPLES]
                 raise NameUnknown(f"unknown inference action {head}", span, suggestion(head, known, EXAMPLES))
         raise ArgumentError("not an inference expression", item.span)
 
@@ -182,14 +169,14 @@ class InferenceProgram:
         """Whether an expression is a form of an action."""
         match item:
             case Form(items=(Name(name=name), *_)):
-                return name in self.actions
+                return name in ACTIONS
         return False
 
     # ------------------------------------------------------------------------------------------------ actions
 
     def compile(self, item: Expression) -> Part:
         """What runs an action; its arguments are checked now."""
-        form, action = self.actions.of(item)
+        form, action = ACTIONS.of(item)
         found = action.read(form)
         return action.compile(self, ActionForm(found.arguments, found.words, program=self, form=form))
 

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from venture_lite.errors import InternalError
 from venture_lite.inference.lambdas import closed
 from venture_lite.inference.program import InferenceProgram
 from venture_lite.interpreter.handler import Handler
@@ -102,14 +101,9 @@ class ReplayedProcedure:
             found = here if found is WHOLE else found
             if code.kind == "directive":
                 return found
-            if code.kind == "branch":
-                environment = trace.tables[code.index].environment
-                if code.parent is None or environment is None:
-                    raise InternalError("a branch without a parent")
-                code, slot, row = code.parent, code.if_slot, environment.view[row]
-            else:
-                packed = trace.tables[code.index].user.view[row]
-                code, slot, row = trace.decode(packed)
+            caller = trace.caller(code, row)
+            assert caller is not None
+            code, slot, row = trace.decode(caller)
 
 
 def _results(code: Code) -> dict[int, tuple[int, ...]]:

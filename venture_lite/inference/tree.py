@@ -27,13 +27,14 @@ if TYPE_CHECKING:
 class Part(ABC):
     """A part of an inference program. Parts compare by what they do, not by the model that they do it to."""
 
+    action: str
     # what it runs
     parts: tuple[Part, ...] = field(default=(), kw_only=True)
 
     @property
-    @abstractmethod
     def heading(self) -> str:
         """What it is, without its parts, in a line."""
+        return self.action
 
     @abstractmethod
     def run(self) -> None:
@@ -65,10 +66,6 @@ def often(times: int) -> str:
 class Do(Part):
     """Runs parts one after the other."""
 
-    @property
-    def heading(self) -> str:
-        return "do"
-
     def run(self) -> None:
         self.run_parts()
 
@@ -77,8 +74,6 @@ class Do(Part):
 class Repeat(Part):
     """Runs parts, in order, so many times."""
 
-    # the action, as progress has it
-    action: str
     times: int
     program: InferenceProgram = field(repr=False, compare=False)
 
@@ -103,7 +98,7 @@ class Mixture(Part):
         return f"mixture {often(self.times)}, by weights {', '.join(map(show, self.weights))}"
 
     def run(self) -> None:
-        _repeat(self.program, "mixture", self.times, self._run_one)
+        _repeat(self.program, self.action, self.times, self._run_one)
 
     def _run_one(self) -> None:
         target = self.program.model.trace.rng.random() * float(sum(self.weights))
@@ -139,7 +134,6 @@ Add = Callable[[list[tuple[str, Any]]], None]
 class Keep(Part):
     """Draws every variable and adds the draws to the result: `collect`, `labelled` and `plot`."""
 
-    action: str
     names: tuple[str, ...]
     samplers: Samplers = field(repr=False, compare=False)
     add: Add = field(repr=False, compare=False)
@@ -174,7 +168,7 @@ class Print(Part):
 
     @property
     def heading(self) -> str:
-        return " ".join(["print", *self.names])
+        return " ".join([self.action, *self.names])
 
     def run(self) -> None:
         print(escaped("  ".join(f"{name} = {show(sample())}" for name, sample in self.samplers)))
@@ -187,7 +181,6 @@ class Print(Part):
 class KernelPart(Part):
     """Moves blocks: an action by its engine, so many times; of a sweep each time every block."""
 
-    action: str
     scope: Any
     selector: Selector
     times: int
@@ -231,12 +224,7 @@ def located(error: VentureError, action: Span) -> VentureError:
 class Reported(Part):
     """Runs parts and tells what came of it: `subsampled_mh_report`."""
 
-    action: str
     tell: Callable[[], None] = field(repr=False, compare=False)
-
-    @property
-    def heading(self) -> str:
-        return self.action
 
     def run(self) -> None:
         self.run_parts()

@@ -26,6 +26,9 @@ StartSource = int | Global
 Start = tuple[StartSource, ...]
 """What in a row has the value at the start: slots, or one name that its text reads."""
 
+Reads = frozenset[tuple[StartSource, bool]]
+"""What a slot reads, each with whether it is the operator."""
+
 Follow = Callable[[Any, int, Any], Any]
 """(weigher or mover, row, value at the start) -> the row's result, if it depends on that."""
 
@@ -34,8 +37,8 @@ Follow = Callable[[Any, int, Any], Any]
 class Dependents:
     """What depends on some slots of a row by the text alone."""
 
-    # slots in order, with what among the start and these each reads, by role
-    slots: tuple[tuple[int, frozenset[StartSource], frozenset[StartSource]], ...]
+    # slots in order, with what among the start and these each reads
+    slots: tuple[tuple[int, Reads], ...]
     # those whose edge and evidence decide what happens
     applied: tuple[int, ...]
 
@@ -66,8 +69,7 @@ def reach_of(code: Code, start: Start) -> Dependents:
             fit = kind in (Kind.RANDOM, Kind.DETERMINISTIC, Kind.CALL) and slot not in start
             if not fit or any(role == KEY for _, role in read):
                 raise Unplanned
-            operators = frozenset(source for source, role in read if role == OPERATOR)
-            slots.append((slot, operators, frozenset(source for source, role in read if role != OPERATOR)))
+            slots.append((slot, frozenset((source, role == OPERATOR) for source, role in read)))
             if kind is not Kind.DETERMINISTIC:
                 applied.append(slot)
             if kind is not Kind.RANDOM:
@@ -90,8 +92,8 @@ def written_shape(
     """One shape of row, with its functions. Raises Unplanned."""
     texts = [_FollowText(trace, code, start, moving) for moving in (False, True)]
     for text in texts:
-        for slot, operators, arguments in reach.slots:
-            text.follow(slot, operators, arguments, *kinds.get(slot, (MEMO_EDGE, False)))
+        for slot, reads in reach.slots:
+            text.follow(slot, reads, *kinds.get(slot, (MEMO_EDGE, False)))
     weigh, move = (text.written() for text in texts)
     return RowShape(weigh, move, tuple(texts[0].made), tuple(texts[0].calls), texts[0].terms, texts[0].goes_on)
 
@@ -121,13 +123,12 @@ class _FollowText(BodyText):
             return self.operations.record("name", "x") if site << 32 | row in self._named else None
         return super().known(site, row) if site - self.code.first_site in self.moved else None
 
-    def follow(
-        self, slot: int, operators: frozenset[StartSource], arguments: frozenset[StartSource], kind: int, observed: bool
-    ) -> None:
+    def follow(self, slot: int, reads: Reads, kind: int, observed: bool) -> None:
         """One slot that may depend on the value."""
-        other = bool(operators & self.moved)
-        if not other and not arguments & self.moved:
+        roles = {is_operator for source, is_operator in reads if source in self.moved}
+        if not roles:
             return
+        other = True in roles
         item = self.code.slots[slot]
         if item.kind is Kind.DETERMINISTIC:
             assert isinstance(item.record, Deterministic)

@@ -22,7 +22,7 @@ from venture_lite.procedures.domains import ANY
 from venture_lite.procedures.record import Deterministic, Random
 from venture_lite.procedures.simulation import RecordingGenerator
 from venture_lite.procedures.straight_line import Node, needed, recordable
-from venture_lite.program.code import Code, Kind
+from venture_lite.program.code import Kind
 from venture_lite.trace.borrowed import BorrowedColumn
 from venture_lite.trace.table import ROW_MASK, Column
 from venture_lite.trace.trace import Trace
@@ -214,7 +214,10 @@ class Lowering:
     def _renewed(self, node: int) -> Value:
         source = computed_from(self._trace, node)
         assert source is not None
-        at = self._row_known(source.code, source.row)
+        stands = self._standing.get((source.code.index, source.row))
+        if stands is None:
+            raise NoForm("a value is computed in a row that it does not stand in")
+        at = self._row_of(stands)
         values = [self._proposed.read(source.code, at, ref) for ref in source.refs]
         if not source.is_applied:
             return values[0]
@@ -262,13 +265,6 @@ class Lowering:
         found = self._operations.record("row", self._place_of[node])
         self._row[found.place] = node & ROW_MASK
         return found
-
-    def _row_known(self, code: Code, row: int) -> Value:
-        """A row that some place stands in."""
-        node = self._standing.get((code.index, row))
-        if node is None:
-            raise NoForm("a value is computed in a row that it does not stand in")
-        return self._row_of(node)
 
     def _stores(self) -> Iterator[Store]:
         for node, value in self._new.items():

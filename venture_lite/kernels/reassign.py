@@ -9,7 +9,7 @@ would come or go, the interpreter makes that one move. What has no plan at all i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -112,7 +112,7 @@ class Reassignments:
     def covers(self, part: FollowedRow) -> bool:
         """Whether all that is computed in a row is followed, so that its arguments are all that its cells are read
         for."""
-        followed = {slot for slot, _, _ in self._reaches.found((part.code.index, part.start)).slots}
+        followed = {slot for slot, _ in self._reaches.found((part.code.index, part.start)).slots}
         return followed.issuperset(step for step in part.code.steps if step not in part.start)
 
 
@@ -313,26 +313,27 @@ class Reassignment:
         )
 
     def apply(self, value: Any, preview: Preview | None) -> None:
-        """Move for good; an error leaves all as it was."""
+        """Give the choice its new value for good; what must be made is made as previewed. An error leaves all as it
+        was."""
         with self._plans.model.transaction() as change:
-            self.move(value, preview)
+            if preview is not None or self.dying:
+                self._regenerate(value, {} if preview is None else preview.drawn)
+            else:
+                self._redirect(value)
             change.keep()
 
-    def move(self, value: Any, preview: Preview | None) -> None:
-        """Give the choice its new value, through the journal; what must be made is made as previewed."""
-        trace, model = self._trace, self._plans.model
-        if preview is not None or self.dying:
-            self._interpreted(value, preview)
-            return
+    def _redirect(self, value: Any) -> None:
+        statistics = self._trace.statistics
         for operator, its_value, inputs in self._applications():
-            trace.statistics.unincorporate(operator, its_value, inputs)
+            statistics.unincorporate(operator, its_value, inputs)
         if isinstance(self.operator, Exchangeable):
-            trace.statistics.incorporate(self.operator, value, self.arguments)
-        self._follow(Mover(model), value, moving=True)
+            statistics.incorporate(self.operator, value, self.arguments)
+        self._follow(Mover(self._plans.model), value, moving=True)
 
-    def _interpreted(self, value: Any, preview: Preview | None) -> None:
-        model, trace = self._plans.model, self._trace
-        scaffold = Builder(trace).build([self.node])
+    def _regenerate(self, value: Any, drawn: Mapping[Any, Any]) -> None:
+        """By the interpreter."""
+        model = self._plans.model
+        scaffold = Builder(self._trace).build([self.node])
         model.regenerator.detach(scaffold, counts=False)
-        with model.machine.handled_by(recalled(trace, {} if preview is None else preview.drawn)):
+        with model.machine.handled_by(recalled(self._trace, drawn)):
             model.regenerator.regenerate(scaffold, FixedValue(value))

@@ -76,19 +76,19 @@ class Elementwise:
 
     def to_free(self, value: Any, arguments: tuple[Any, ...]) -> Any:
         value = _array(value)
-        return (self.free_of if _is_one(value) else self.columns[0])(value, *arguments)
+        return (self.columns[0] if isinstance(value, np.ndarray) else self.free_of)(value, *arguments)
 
     def from_free(self, free: Any, arguments: tuple[Any, ...]) -> Any:
-        if _is_one(free):
+        if not isinstance(free, np.ndarray):
             return float(self.value_of(free, *arguments))
         with np.errstate(all="ignore"):
             return freeze(np.array(self.columns[1](free, *arguments), dtype=np.float64))
 
     def log_jacobian(self, value: Any, arguments: tuple[Any, ...]) -> float:
         value = _array(value)
-        if _is_one(value):
-            return float(self.log_slope(value, *arguments))
-        return float(np.sum(self.columns[2](value, *arguments)))
+        if isinstance(value, np.ndarray):
+            return float(np.sum(self.columns[2](value, *arguments)))
+        return float(self.log_slope(value, *arguments))
 
     def free_gradient(self, value: Any, arguments: tuple[Any, ...], gradient: Any) -> Any:
         return self.by_free(_array(value), gradient, *arguments)
@@ -114,10 +114,6 @@ def elementwise(
 def _array(value: Any) -> Any:
     """Lists as arrays; numbers and arrays as they are."""
     return np.array(value, dtype=np.float64) if isinstance(value, tuple) else value
-
-
-def _is_one(value: Any) -> bool:
-    return not isinstance(value, np.ndarray)
 
 
 def itself(x: float, *arguments: float) -> float:

@@ -40,6 +40,7 @@ class Analyzer:
         self.program = program
         self.globals: dict[str, Global] = {}
         self.library = library
+        self.library_names: tuple[str, ...] = () if library is None else library.names
         # definitions of the standard library, which is loaded as it is used
         self.standard: dict[str, Global] = {}
         # names that bodies of procedures refer to and that nothing binds, or nothing any more
@@ -70,8 +71,7 @@ class Analyzer:
 
         One that is registered again is the new one in text that follows.
         """
-        library = self.library.names if self.library is not None else ()
-        if name in registry.PROCEDURES or name in SPECIAL_FORMS or name in library:
+        if name in registry.PROCEDURES or name in SPECIAL_FORMS or name in self.library_names:
             raise ArgumentError(f"{name} is a procedure of the language already", hint="register it under another name")
         if name in self.globals:
             hint = "register it under another name, or forget the assume"
@@ -299,8 +299,8 @@ class Compiler:
         procedure = self.analyzer.procedure(item.name)
         if procedure is not None:
             return Constant(procedure)
-        library = self.analyzer.library.names if self.analyzer.library is not None else ()
-        visible = [*scope.all_names(), *self.analyzer.globals, *self.analyzer.registered, *library]
+        analyzer = self.analyzer
+        visible = [*scope.all_names(), *analyzer.globals, *analyzer.registered, *analyzer.library_names]
         error = unknown_name(item, visible, self.analyzer.defined)
         if scope.inlining or scope.in_procedure():
             awaited = self.analyzer.await_name(item, error.hint)

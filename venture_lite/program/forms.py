@@ -226,17 +226,14 @@ SUGAR: dict[str, Callable[[Form], Expression]] = {
 """Forms that are written as others."""
 
 
-def compile_sugar(compiler: Compiler, form: Form, scope: LexicalScope) -> Ref:
+def unsugared(form: Form) -> Expression:
+    """The text that a form stands for which is written as another."""
     head = form.items[0]
     assert isinstance(head, Name)
-    return compiler.compile(SUGAR[head.name](form), scope)
+    return SUGAR[head.name](form)
 
 
 # ---------------------------------------------------------------------------------------------------- binding
-
-
-def compile_begin(compiler: Compiler, form: Form, scope: LexicalScope) -> Ref:
-    return compiler.body(form.items[1:], scope, form.span)
 
 
 def let_parts(form: Form) -> tuple[list[tuple[Name, Expression]], tuple[Expression, ...]]:
@@ -300,10 +297,6 @@ def procedure_text(value: Expression) -> Form | None:
 def quoted(form: Form) -> Any:
     """The value of a quoted datum."""
     return _datum(*_parts(form, "(quote datum)"))
-
-
-def compile_quote(compiler: Compiler, form: Form, scope: LexicalScope) -> Ref:
-    return Constant(quoted(form))
 
 
 def _datum(item: Expression) -> Any:
@@ -372,11 +365,11 @@ SPECIAL_FORMS: dict[str, Callable[[Compiler, Form, LexicalScope], Ref]] = {
     "lambda": compile_lambda,
     "mem": compile_mem,
     "if": compile_if,
-    **dict.fromkeys(SUGAR, compile_sugar),
-    "begin": compile_begin,
+    **dict.fromkeys(SUGAR, lambda compiler, form, scope: compiler.compile(unsugared(form), scope)),
+    "begin": lambda compiler, form, scope: compiler.body(form.items[1:], scope, form.span),
     "let": compile_let,
     "letrec": compile_letrec,
-    "quote": compile_quote,
+    "quote": lambda compiler, form, scope: Constant(quoted(form)),
     "scope_include": compile_scope_include,
     "tag": compile_scope_include,
 }

@@ -352,12 +352,6 @@ def _letrec(walk: _Walk, form: Form, names: LabelNames, at: Which) -> LabelValue
     return walk.body(body, inner, at)
 
 
-def _sugar(walk: _Walk, form: Form, names: LabelNames, at: Which) -> LabelValue:
-    head = form.items[0]
-    assert isinstance(head, Name)
-    return walk.known(forms.SUGAR[head.name](form), names, at)
-
-
 def _tag(walk: _Walk, form: Form, names: LabelNames, at: Which) -> LabelValue:
     _, key, expression = forms.scope_include_parts(form)
     walk.known(key, names, at)
@@ -374,6 +368,6 @@ SPECIAL: dict[str, Callable[[_Walk, Form, LabelNames, Which], LabelValue]] = {
     "quote": lambda walk, form, names, at: LabelValue(Which((form.span.text,))),
     "scope_include": _tag,
     "tag": _tag,
-    **dict.fromkeys(forms.SUGAR, _sugar),
+    **dict.fromkeys(forms.SUGAR, lambda walk, form, names, at: walk.known(forms.unsugared(form), names, at)),
 }
 """The special forms, by name."""

@@ -1,8 +1,9 @@
 """The prompt: `venture repl`.
 
-`conversation.py` is what becomes of an entry: run, shown (`reply.py`), recorded (`record.py`); `terminal.py` reads
-entries from a person at a terminal, `plain.py` from a pipe. `lexer.py`, `completion.py`, `names.py` and `help.py` know
-the language as a person types it, `commands.py` holds the prompt's own commands, `history.py` what was entered before.
+`conversation.py` takes entries: `commands.py` holds the prompt's own commands, and what is no command is run
+(`running.py`), shown (`reply.py`) and recorded (`record.py`). `terminal.py` reads entries from a person at a terminal,
+`plain.py` from a pipe; `history.py` has what was entered before. `lexer.py`, `completion.py`, `names.py` and `help.py`
+know the language as a person types it.
 """
 
 from __future__ import annotations

@@ -81,8 +81,8 @@ def _help(conversation: Conversation, rest: str) -> None:
 
 
 def _load(conversation: Conversation, rest: str) -> None:
-    source = read_source(_path(rest), None)
-    run_text(conversation, Source(str(_path(rest)), source.text), plain_names=False)
+    path = _path(rest)
+    run_text(conversation, Source(str(path), read_source(path, None).text), plain_names=False)
 
 
 def _save(conversation: Conversation, rest: str) -> None:

@@ -151,8 +151,7 @@ def _in_text(before: str) -> bool:
 def signature(text: str, conversation: Conversation) -> tuple[str, str] | None:
     """Usage and summary of the innermost call that is known, for a text that ends at the cursor."""
     known = conversation.known()
-    calls = open_calls(text)
-    for depth, call in reversed(list(enumerate(calls))):
+    for depth, call in reversed(list(enumerate(open_calls(text)))):
         for entry in known.get(call.head or "", ()) or known.get((call.head or "").lower(), ()):
             directive = depth == 0 and call.opener.text == "["
             if (entry.kind == "directive") == directive:

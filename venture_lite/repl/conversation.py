@@ -1,4 +1,4 @@
-"""What the prompt does with an entry: runs it, shows what it gave, records it, and goes on after every error.
+"""What the prompt does with an entry: runs it, and goes on after every error.
 
 Terminal and pipe share this. Nothing of the language is imported before `load`, which a thread calls while the prompt
 is shown already.

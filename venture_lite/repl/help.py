@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from venture_lite.draws.presentation import table
 from venture_lite.errors import NameUnknown
@@ -13,10 +12,8 @@ from venture_lite.language.suggestions import suggestion
 from venture_lite.procedures import registry
 from venture_lite.procedures.record import Deterministic, Maker, Random
 from venture_lite.repl.names import BLOCKS, DIRECTIVES, FORMS, NameEntry, entries
+from venture_lite.session import Venture
 from venture_lite.session.standard import NAMES as STANDARD_NAMES
-
-if TYPE_CHECKING:
-    from venture_lite.session import Venture
 
 
 def overview(commands: Iterable[tuple[str, str]], width: int) -> str:

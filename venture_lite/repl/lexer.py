@@ -159,8 +159,7 @@ def open_calls(text: str) -> list[Call]:
     stack: list[tuple[LexerToken, list[LexerToken]]] = []
     for token in tokens(text):
         if token.kind == "closer":
-            if stack:
-                stack.pop()
+            del stack[-1:]
         elif token.kind == "opener":
             if stack:
                 stack[-1][1].append(token)

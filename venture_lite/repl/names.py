@@ -10,18 +10,15 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING
 
 from venture_lite.inference.actions import ACTIONS
 from venture_lite.language.syntax import Expression, Form, Name
 from venture_lite.procedures import registry
 from venture_lite.procedures.record import REQUIRED, Deterministic, Maker, Procedure, Random
+from venture_lite.session import Venture
 from venture_lite.session.standard import NAMES as STANDARD_NAMES
 from venture_lite.session.standard import prelude
 from venture_lite.values import show
-
-if TYPE_CHECKING:
-    from venture_lite.session import Venture
 
 DIRECTIVES = {
     "assume": ("[assume NAME EXPR]", "Evaluates EXPR in the trace and binds NAME to it for all that follows."),

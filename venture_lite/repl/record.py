@@ -2,7 +2,7 @@
 
 The record holds each directive that changed the model, the names of inference, or the random numbers, in order. With
 the session's seed those directives draw the same numbers again, so their text is all that a file needs. What a failed
-directive drew is given back to the generators (`conversation.py`), and an inference that was interrupted stands in the
+directive drew is given back to the generators (`running.py`), and an inference that was interrupted stands in the
 file with a remark: it would run to its end there.
 """
 
@@ -27,7 +27,7 @@ from venture_lite.session import DirectiveResult, read_source
 
 
 @dataclass(frozen=True, slots=True)
-class _Given:
+class _Option:
     """One value of a parameter, as a command line gives it."""
 
     # what the saved file calls it
@@ -46,9 +46,9 @@ class RecordedParameters:
 
     def __init__(self) -> None:
         self.values: dict[str, Any] = {}
-        self._present: dict[str, _Given] = {}
+        self._present: dict[str, _Option] = {}
         # by the saved file's name: what recorded directives use
-        self.used: dict[str, _Given] = {}
+        self.used: dict[str, _Option] = {}
 
     def set(self, name: str, value: Any, option: str, text: str) -> None:
         """`option` and `text` as on a command line: "-p" with JSON, or "-d" with a path."""
@@ -60,7 +60,7 @@ class RecordedParameters:
         number = 2
         while saved in self.used or (saved != name and saved in self.values):
             saved, number = f"{name}_{number}", number + 1
-        self._present[name] = _Given(saved, option, text)
+        self._present[name] = _Option(saved, option, text)
 
     def set_all(self, values: Mapping[str, Any], option: str, text: str) -> None:
         """What one option gives, `NAME=...` or all of a file, each value with the option that gives it alone."""

@@ -99,8 +99,6 @@ class _Run:
         elif (self._generators(), self._in_force()) != (self.generators, self.in_force):
             self.conversation.record.add_unfinished(directive, "was interrupted" if interrupted else "failed")
 
-    # ------------------------------------------------------------------------------------------------- showing
-
     def _show(self, result: DirectiveResult, alone: bool) -> None:
         """What a person wants to see of a directive; `alone`: its text stands right above."""
         conversation = self.conversation

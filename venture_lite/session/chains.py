@@ -110,10 +110,6 @@ class Chains:
             model.trace.analyzer.registered = self.registered
             model.trace.analyzer.defined = self.defined
 
-    def poll(self) -> None:
-        """A point at which a directive can stop."""
-        self.models[0].poll()
-
     def joined(self, values: list[Any]) -> Any:
         """One value where there is one chain, else the list."""
         return values[0] if len(self.models) == 1 else values

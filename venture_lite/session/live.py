@@ -46,14 +46,13 @@ class LivePasses:
 class LoopPart:
     """One assume, observe or predict, with the rows that it made: one, or one for each pass of a loop."""
 
-    label: str | None
+    directive: Directive
     # by chain
     rows: list[Rows] = field(default_factory=list)
     passes: LivePasses | None = None
     # positions of forgotten passes
     forgotten: set[int] = field(default_factory=set)
-    # of an observe: what its values are called, and the values, one a pass, as the trace was given them
-    data_name: str | None = None
+    # of an observe: the values, one a pass, as the trace was given them
     evidence: Any = None
 
     def left(self) -> Sequence[int]:
@@ -166,7 +165,7 @@ class Directory:
             if live.label == label:
                 found.append(FoundDirective(live))
             elif live.is_loop:
-                found.extend(FoundDirective(live, part) for part in live.parts if part.label == label)
+                found.extend(FoundDirective(live, part) for part in live.parts if part.directive.label == label)
         return found
 
     def find(self, reference: DirectiveReference) -> list[FoundDirective]:
@@ -182,7 +181,7 @@ class Directory:
             if target in (live.id, live.name):
                 return [FoundDirective(live)]
         known = [live.label for live in self] + [live.name for live in self]
-        known.extend(part.label for live in self for part in live.parts)
+        known.extend(part.directive.label for live in self for part in live.parts)
         hint = nearest(str(target), filter(None, known)) or "[list_directives] shows what there is"
         raise VentureError(f"no directive is labelled or numbered {target}", reference.span, hint)
 
@@ -214,8 +213,6 @@ class Directory:
                     return position
         return None
 
-    # -------------------------------------------------------------------------------------------------- report
-
     def report(self, found: list[FoundDirective]) -> Any:
         """The present value; a list with one for each pass where a label stands inside a loop."""
         if len(found) == 1 and found[0].part is None:
@@ -241,8 +238,6 @@ class Directory:
             ]
             for model, rows in chains
         ]
-
-    # -------------------------------------------------------------------------------------------------- forget
 
     def forget(self, reference: DirectiveReference) -> None:
         """Undo what a reference names, in every chain."""
@@ -277,8 +272,6 @@ class Directory:
             if not part.left():
                 for model, rows in zip(self.chains.models, part.rows, strict=True):
                     shapes_of(model).forgotten(rows.code, rows.bound)
-
-    # -------------------------------------------------------------------------------------------------- freeze
 
     def freeze(self, reference: DirectiveReference) -> None:
         """Make the present value of what a reference names a constant, in every chain."""

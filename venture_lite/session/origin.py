@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from venture_lite.draws.draws import Origin, column_array
-from venture_lite.language.syntax import Expression, IndexName, IndexOf, Observe, Parameter
+from venture_lite.draws.draws import Origin, column_array, joined_column
+from venture_lite.language.syntax import Directive, Expression, IndexName, IndexOf, Observe, Parameter
 from venture_lite.session.live import Directory, Live, LoopPart
 from venture_lite.values import freeze
 
@@ -28,14 +28,12 @@ class Origins:
         return Origin(self.seed, program, expression.span.text, observed)
 
 
-def name_of_data(directive: Observe) -> str | None:
+def name_of_data(directive: Directive) -> str | None:
     """What the observed values of a directive go by: its label, or the parameter that holds them."""
-    match directive.value:
-        case _ if directive.label is not None:
-            return directive.label
-        case Parameter(index=IndexOf(base=IndexName(name=name)) | IndexName(name=name)):
+    match directive:
+        case Observe(value=Parameter(index=IndexOf(base=IndexName(name=name)) | IndexName(name=name)), label=None):
             return name
-    return None
+    return directive.label
 
 
 def _program(directory: Directory) -> str:
@@ -61,9 +59,9 @@ def _observed(directory: Directory) -> dict[str, np.ndarray]:
             found.setdefault((name, id(live.run or live)), []).append(values)
     observed: dict[str, np.ndarray] = {}
     for (name, _), parts in found.items():
-        shapes = {values.shape[1:] for values in parts if values.dtype != object}
-        if len(shapes) == 1 and all(values.dtype != object for values in parts):
-            observed[_unused(name, observed)] = freeze(np.concatenate(parts))
+        values = joined_column(parts)
+        if values.dtype != object:
+            observed[_unused(name, observed)] = freeze(values)
     return observed
 
 
@@ -71,7 +69,7 @@ def _named_parts(live: Live) -> Iterator[tuple[str, LoopPart]]:
     """The observing parts of a directive; a loop that observes once may lend its label."""
     observing = [part for part in live.parts if part.evidence is not None]
     for part in observing:
-        name = part.data_name or (live.label if len(observing) == 1 else None)
+        name = name_of_data(part.directive) or (live.label if len(observing) == 1 else None)
         if name is not None:
             yield name, part
 

@@ -91,8 +91,12 @@ def sample(chains: Chains, expression: Expression, given: Given) -> Any:
 
 def evaluator(chains: Chains, given: Given) -> InferenceProgram:
     """Evaluates constant expressions; they are the same in every chain."""
-    model = chains.models[0]
-    return InferenceProgram(model, chains.defined, given.parameters, sampler(model, given), given.passes)
+    return _program(chains, given, chains.models[0], Watch(chains.models[0]))
+
+
+def _program(chains: Chains, given: Given, model: Model, watch: Watch, *heard: Any) -> InferenceProgram:
+    names = {**chains.defined, **given.passes}
+    return InferenceProgram(model, names, given.passes, given.parameters, sampler(model, given), watch, *heard)
 
 
 def force(chains: Chains, directive: syntax.Force, given: Given) -> Any:
@@ -126,18 +130,8 @@ def infer(chains: Chains, expression: Expression, given: Given, directory: Direc
     # a proposal may overflow: what that means is for the engines to say
     with _BLAS_THREADS.one(), np.errstate(all="ignore"):
         for index, (model, watch) in enumerate(zip(chains.models, watches, strict=True)):
-            program = InferenceProgram(
-                model,
-                chains.defined,
-                given.parameters,
-                sampler(model, given),
-                given.passes,
-                chains.progress,
-                warned,
-                partial(LoopData, directory, index),
-                partial(_read_by, model, given),
-                watch,
-            )
+            data, reader = partial(LoopData, directory, index), partial(_read_by, model, given)
+            program = _program(chains, given, model, watch, chains.progress, warned, data, reader)
             chains.collecting = program.draws
             try:
                 values.append(to_python(program.run(expression)))

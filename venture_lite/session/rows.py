@@ -20,7 +20,6 @@ from venture_lite.program.lift import Lifter, shape
 from venture_lite.program.parameters import constant_index, index_column
 from venture_lite.session.chains import Chains, Given
 from venture_lite.session.live import Live, LivePasses, LoopPart
-from venture_lite.session.origin import name_of_data
 from venture_lite.session.queries import evaluator
 from venture_lite.session.shapes import Shared, told_at
 from venture_lite.values import from_python, show
@@ -92,7 +91,7 @@ def load_rows(chains: Chains, live: Live, given: Given) -> None:
         if leaf.variables and id(leaf.variables) not in passes:
             columns = [_compact(column) for column in leaf.variables.values()]
             passes[id(leaf.variables)] = LivePasses(tuple(leaf.variables), columns, leaf.count)
-        live.parts.append(LoopPart(leaf.directive.label, passes=passes.get(id(leaf.variables))))
+        live.parts.append(LoopPart(leaf.directive, passes=passes.get(id(leaf.variables))))
     _load(chains, live.parts, leaves, given)
     # a part without a pass has no rows, and nothing to report or to forget
     live.parts[:] = [part for part in live.parts if part.rows]
@@ -186,7 +185,6 @@ def _remember(part: LoopPart, leaf: LoopLeaf, evidence: Any) -> None:
         return
     is_array = isinstance(evidence, np.ndarray)
     if (evidence.size if is_array else len(evidence)) <= REMEMBERED:
-        part.data_name = name_of_data(leaf.directive)
         part.evidence = np.array(evidence) if is_array else evidence
 
 
@@ -214,7 +212,7 @@ def _load_prepared(model: Model, prepared: list[_Prepared]) -> list[Rows]:
             return made
         # one pass after another, so that the data of a pass stand together
         made = [model.begin_load(*item.arguments()) for item in prepared]
-        for position in model.polled(range(counts.pop() if counts else 0), grows=True):
+        for position in model.polled(range(counts.pop()), grows=True):
             for item, rows in zip(prepared, made, strict=True):
                 try:
                     model.load_one(rows, item.evidence, position)

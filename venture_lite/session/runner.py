@@ -232,7 +232,7 @@ class Runner:
                 target.lambda_form = inlinable(filled, directive.name)
                 targets.append(target)
             made = rows.load_assume(self.chains, directive, given, targets)
-            live = Live(self.directory.next_id, directive, [LoopPart(None, made)])
+            live = Live(self.directory.next_id, directive, [LoopPart(directive, made)])
             value = self.directory.value(live)
         except BaseException:
             for analyzer in analyzers[: len(targets)]:
@@ -283,7 +283,7 @@ class Runner:
         """The values of a loop's directives, pass by pass."""
         values = []
         for value in rows.bounds(loop, given, given.passes):
-            self.chains.poll()
+            self.chains.models[0].poll()
             inner = given.inside(loop.variable, value)
             try:
                 values.append([self._part(directive, inner) for directive in loop.body])

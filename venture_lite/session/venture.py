@@ -222,8 +222,7 @@ class Venture:
 
         `print` shows it; `parts` are its records. The traces stay as they are.
         """
-        parsed = expression_of(expression)
-        return self._runner.explain_expression(parsed, Given(Parameters(parameters)))
+        return self._runner.explain_expression(expression_of(expression), Given(Parameters(parameters)))
 
     def explain_source(self, source: Source, parameters: Mapping[str, Any]) -> list[Explanation]:
         """Run a program but for its inferences, and explain each of these as of the state before it."""

@@ -16,18 +16,15 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
-from venture_lite.draws.draws import Draws, column_array
+from venture_lite.draws.draws import Draws, DrawsBuilder, column_array
 from venture_lite.inference.progress import Snapshot
 from venture_lite.inference.signals import Stop, unblock
 from venture_lite.shell.report import RunReport, portable
 from venture_lite.shell.streams import told
-
-if TYPE_CHECKING:
-    from venture_lite.draws.draws import DrawsBuilder
 
 # how long draws may stand in a process that its parent does not know of
 SECONDS_BETWEEN_PIECES = 5.0
@@ -91,7 +88,7 @@ class Stopped:
 Message = RunReport | Heard | Piece | ChainFailed | Stopped
 
 # runs one chain, and tells the listener; the last argument is called with the way to the draws under way
-RunChain = Callable[[Listener, Callable[[Callable[[], "DrawsBuilder | None"]], None]], None]
+RunChain = Callable[[Listener, Callable[[Callable[[], DrawsBuilder | None]], None]], None]
 
 
 def work(run_chain: RunChain, messages: Connection) -> None:

@@ -60,8 +60,9 @@ def load_data(text: str, limit: int | None = None) -> FileColumns:
             more memory than the limit.
     """
     limit = half_of_memory() if limit is None else limit
-    name, location = _split_name(text)
-    path, key = _split_key(location)
+    before, equals, location = text.partition("=")
+    name = before if equals and NAME.fullmatch(before) else None
+    path, key = _split_key(location if name is not None else text)
     suffix = _suffix(path)
     if suffix is None:
         raise UsageError(f"{path} is not a .npy, .npz, .csv, .tsv or .parquet file (.csv.gz and .tsv.gz are read, too)")
@@ -174,11 +175,6 @@ def _check_parsed(name: str, value: Any) -> None:
     elif value is None or isinstance(value, dict):
         kind = "null" if value is None else "an object"
         raise UsageError(f"the value of {name} holds {kind}; it can be a number, true, false, a string or a list")
-
-
-def _split_name(text: str) -> tuple[str | None, str]:
-    name, equals, rest = text.partition("=")
-    return (name, rest) if equals and NAME.fullmatch(name) else (None, text)
 
 
 def _split_key(location: str) -> tuple[Path, str | None]:

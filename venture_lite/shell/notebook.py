@@ -138,8 +138,7 @@ class Magic:
             kind = type(known).__name__
             raise VentureError(f"{options.name} is a {kind}, no session", hint="name the session: %%venture model")
         if known is not None and not options.fresh:
-            present = {"seed": known.seed, "chains": len(known.traces)}
-            for option, held in present.items():
+            for option, held in (("seed", known.seed), ("chains", len(known.traces))):
                 if getattr(options, option) not in (None, held):
                     raise VentureError(f"{options.name} has {option} {held}", hint="--fresh starts it anew")
             return known

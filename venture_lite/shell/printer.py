@@ -151,12 +151,9 @@ class Printer:
 
 def _partial(report: RunReport, draws: Draws, chains: int) -> str:
     """What there is of an inference that did not come to its end."""
-    counts = draws.lengths()
-    if chains == 1:
-        held = counted(max(counts.values(), default=0), "draw")
-    else:
-        each = " each" * (draws.chain_count > 1)
-        held = f"{_listed(draws.numbers)} of {chains}, {counted(max(counts.values(), default=0), 'draw')}{each}"
+    held = counted(max(draws.lengths().values(), default=0), "draw")
+    if chains > 1:
+        held = f"{_listed(draws.numbers)} of {chains}, {held}{' each' * (draws.chain_count > 1)}"
     if report.rest is not None:
         held += "; the rest: " + ", ".join(
             f"chain {number}: {counted(count, 'draw')}" for number, count in report.rest.lengths().items()

@@ -23,23 +23,19 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from multiprocessing.connection import Connection, wait
-from typing import TYPE_CHECKING, Any
+from multiprocessing.process import BaseProcess
+from typing import Any
 
 import numpy as np
 
-from venture_lite.draws.draws import Draws, joined_column
+from venture_lite.draws.draws import Draws, DrawsBuilder, joined_column
 from venture_lite.errors import Source, VentureError
 from venture_lite.inference.progress import Silent, Tracker
 from venture_lite.inference.signals import Stop, blocked
 from venture_lite.program.supplied import Parameters
 from venture_lite.shell.chain_process import ChainFailed, Heard, Listener, Message, Piece, Stopped, work
+from venture_lite.shell.data import Options
 from venture_lite.shell.report import RunReport, warnings_to
-
-if TYPE_CHECKING:
-    from multiprocessing.context import SpawnProcess
-
-    from venture_lite.draws.draws import DrawsBuilder
-    from venture_lite.shell.data import Options
 
 # how long a worker may take to undo its transition and hand over its draws
 INTERRUPT_SECONDS = 10.0
@@ -163,7 +159,7 @@ class _Worker:
     """A chain's process, and what it gave that waits for the other chains. Mutable."""
 
     chain: int
-    process: SpawnProcess
+    process: BaseProcess
     messages: Connection
     # how many reports it has given, and those that were not told yet
     given: int = 0
@@ -236,7 +232,9 @@ class _Workers:
                 while self._open():
                     self._hear()
                     self._tell_joined()
-                    self._stop_where_one_failed()
+                    # an error in one chain stops the others where they have come as far
+                    if self._deadline is None and self._failed() is not None:
+                        self._stop_all(INTERRUPT_SECONDS)
                     self._end_the_late()
             finally:
                 for worker in self._workers:
@@ -288,7 +286,9 @@ class _Workers:
             status = worker.process.exitcode
             if status and worker.failure is None and worker.fate is None:
                 worker.fate = f"was killed by {signal_name(-status)}" if status < 0 else f"ended with status {status}"
-            self._tell_fate(worker)
+            self._listener.progressed(worker.chain, None)
+            if worker.fate is not None and self._deadline is None and self._open():
+                self._warn_of(worker, "the other chains go on; Ctrl-C ends them, and keeps what they have drawn")
             return
         match message:
             case Heard(method, arguments):
@@ -315,12 +315,6 @@ class _Workers:
     def _open(self) -> list[_Worker]:
         return [worker for worker in self._workers if worker.is_open]
 
-    def _tell_fate(self, worker: _Worker) -> None:
-        """Name a chain whose process was ended from outside, at once where the others go on."""
-        self._listener.progressed(worker.chain, None)
-        if worker.fate is not None and self._deadline is None and self._open():
-            self._warn_of(worker, "the other chains go on; Ctrl-C ends them, and keeps what they have drawn")
-
     def _warn_of(self, worker: _Worker, more: str = "") -> None:
         """Say once what became of a chain's process."""
         if worker.fate != worker.told_fate:
@@ -328,11 +322,6 @@ class _Workers:
             self._listener.warn("; ".join(filter(None, (worker.named(), more))))
 
     # --------------------------------------------------------------------------------------------------- stopping
-
-    def _stop_where_one_failed(self) -> None:
-        """An error in one chain stops the others where they have come as far."""
-        if self._deadline is None and self._failed() is not None:
-            self._stop_all(INTERRUPT_SECONDS)
 
     def _failed(self) -> _Worker | None:
         """The first chain whose error comes next in the order of the program."""

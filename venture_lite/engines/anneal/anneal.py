@@ -271,7 +271,7 @@ def _compile_anneal(program: InferenceProgram, given: ActionForm) -> Part:
         program.annealing = False
 
     def gathered() -> tuple[Data, Sequence[int]]:
-        data = program.data() if program.data is not None else None
+        data = program.data()
         if data is None or not data.count:
             reason = "there are no data to anneal: no loop observes"
             raise KernelError(reason, given.span, "for n in 1...N: [observe ...]")

@@ -335,9 +335,7 @@ def accepts(u: float, weight: Weight) -> bool:
 
 def _engine(program: InferenceProgram, given: ActionForm, always_audited: bool) -> tuple[Subsampled, Part]:
     batch, tolerance = given.count("NBATCH", least=2), given.between("EPS", 0, 0.5)
-    audit = 1.0 if always_audited else 0.0
-    if "audit" in given:
-        audit = given.between("F", 0, 1, "the audited fraction F")
+    audit = given.between("F", 0, 1, "the audited fraction F") if "audit" in given else float(always_audited)
     model = program.model
     proposal = drift(program, given) if "drift" in given else Resimulation(model)
     settings = SubsampledSettings(batch, tolerance, "proxy" in given, "bernstein" in given, audit)

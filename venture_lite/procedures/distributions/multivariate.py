@@ -61,10 +61,7 @@ def _normal(value: Any, mean: Any, cov: Any) -> float:
     if point is None or len(point) != len(mean):
         return -math.inf
     z = factor.whitening @ (point - mean)
-    return _finite_or_impossible(-0.5 * (float(z @ z) + factor.log_determinant + len(z) * LOG_TWO_PI))
-
-
-def _finite_or_impossible(log_density: float) -> float:
+    log_density = -0.5 * (float(z @ z) + factor.log_determinant + len(z) * LOG_TWO_PI)
     return log_density if log_density == log_density else -math.inf
 
 

@@ -138,7 +138,8 @@ class Conditioned:
         numbers, place = self.numbers(), np.array([point])
         weights = np.empty(0)
         if len(numbers):
-            self._check_size(point)
+            if len(point) != (size := numbers.shape[1] - POINT):
+                raise ArgumentError(f"make_gp: {_shown(point)} has {len(point)} coordinates, other points have {size}")
             if not self.covariance.noisy and len(rows := self._rows_at(point)):
                 return Prediction(self.values[rows[0]][0], 0.0, weights, int(rows[0]))
         with np.errstate(all="ignore"):
@@ -151,11 +152,6 @@ class Conditioned:
         if not (math.isfinite(mean) and math.isfinite(variance)):
             raise ArgumentError(f"make_gp: the mean or the covariance at {_shown(point)} is beyond the floats")
         return Prediction(mean, math.sqrt(variance), weights, -1)
-
-    def _check_size(self, point: InputPoint) -> None:
-        size = self._numbers.shape[1] - POINT
-        if len(point) != size:
-            raise ArgumentError(f"make_gp: {_shown(point)} has {len(point)} coordinates, other points have {size}")
 
     def _rows_at(self, point: InputPoint) -> np.ndarray:
         return np.flatnonzero((self.numbers()[:, POINT:] == point).all(axis=1))

@@ -60,13 +60,6 @@ class OwnProposal(BlockKernel):
         self.warn = warn
         self._moves = kernel(self.model, Move(self, self._decide, looks=True))
         self._metropolis = Metropolis(self.model)
-        # of the transition under way
-        self._block: list[int] = []
-        self._at: Selection | None = None
-        self._start: tuple[Any, ...] = ()
-        self._discrete: frozenset[int] = frozenset()
-        self._drawn = ProposalDraw((), 0.0, (), frozenset(), False)
-        self._proposed: dict[int, Any] = {}
         # proposals that could not have proposed the way back; None once one could
         self._one_way: int | None = 0
 
@@ -79,6 +72,7 @@ class OwnProposal(BlockKernel):
         return self._moves.course(in_order(self.model, nodes), at)
 
     def step(self, nodes: list[int], at: Selection) -> bool:
+        # of the transition under way
         self._block, self._at = in_order(self.model, nodes), at
         try:
             return self._moves.step(self._block, at)
@@ -120,10 +114,8 @@ class OwnProposal(BlockKernel):
 
     def _decide(self, weight: Weight) -> bool:
         """Weigh the way back in the new state."""
-        if self.model.trace.journal.restructured:
-            assert self._at is not None
-            if set(self._at.members_now()) != set(self._block):
-                raise self._refusal("brings choices into its block by what it does to others")
+        if self.model.trace.journal.restructured and set(self._at.members_now()) != set(self._block):
+            raise self._refusal("brings choices into its block by what it does to others")
         if weight.impossible <= 0:
             drawn = self._drawn
             back = self.density.log_density(drawn.values, self._start, drawn, self._discrete)

@@ -149,7 +149,8 @@ class InferenceProgram:
         """The variables that never changed though they depend on a choice that is neither observed nor forced."""
         trace, found = self.model.trace, set()
         for name, values in self.draws.values.items():
-            if len(values) > 1 and _are_equal(values):
+            first = from_python(values[0]) if values else None
+            if len(values) > 1 and all(equal(from_python(value), first) for value in values):
                 sources = list(map(self.reader, self.collected[name]))
                 nodes = (node for read in sources for node in read.nodes if node not in trace.default.forced)
                 if not any(read.draws for read in sources) and any(is_unobserved(trace, node) for node in nodes):
@@ -200,9 +201,3 @@ def not_constant(name: str, of_model: Container[str]) -> ArgumentError | None:
         hint = "a number, a parameter {y}, or a name that [define ...] binds; [sample ...] reads the model's"
         return ArgumentError(f"VALUE is a constant; {name} is a name of the model", hint=hint)
     return None
-
-
-def _are_equal(draws: list[Any]) -> bool:
-    """Whether all draws of a value are one, as the language compares them."""
-    first = from_python(draws[0])
-    return all(equal(from_python(draw), first) for draw in draws)

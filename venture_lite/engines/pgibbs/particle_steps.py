@@ -122,15 +122,11 @@ class Steps(Handler):
         self.played = 0
         # particles whose steps are in place, each with the journal's mark before it
         self._in_place: list[tuple[Particle, int]] = []
-        self._waiting = _Waiting((), model.trace)
         # of the step under way: where its choices take their values, and its weight, if anybody wants it
         self._take: Take = self.renew
         self._weight: Weight | None = None
-        trace = model.trace
         # of each step: its nodes that are stored
-        self._stored = [Cells(trace, step.order) for step in schedule.steps]
-        # exchangeable procedures that no particle made
-        self._makers: set[Exchangeable] = set()
+        self._stored = [Cells(model.trace, step.order) for step in schedule.steps]
 
     @contextmanager
     def detached(self) -> Iterator[None]:
@@ -139,6 +135,7 @@ class Steps(Handler):
         model.regenerator.detach(scaffold, counts=False)
         self.pending = self._waiting = _Waiting((*scaffold.principals, *scaffold.pending), model.trace)
         self.structural = _Waiting(scaffold.structural, model.trace)
+        # exchangeable procedures that no particle made
         self._makers = set(model.trace.statistics.makers.values())
         with model.machine.handled_by(self):
             yield

@@ -82,7 +82,7 @@ class Selection:
 
     def drawn_from(self) -> int:
         """Out of how many blocks the one at hand would be drawn as of this state; 1 where none is drawn."""
-        return max(self.found().block_count(), 1) if self.is_drawn else 1
+        return max(self.found().block_count(), 1) if self.selector.kind == "one" else 1
 
     def members_now(self) -> list[int]:
         """The choices of the block at hand as of this state."""

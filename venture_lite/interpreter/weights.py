@@ -98,7 +98,12 @@ def log_density(trace: Trace, node: int) -> float:
 
 
 def density_of(trace: Trace, node: int, operator: Random | Exchangeable, values: tuple[Any, ...], value: Any) -> float:
-    if not admitted(trace, operator, values, node, is_drawn=False):
+    try:
+        # nearly all arguments are as they should be
+        is_valid = isinstance(operator, Random) and trace.valid[operator](*values)
+    except TypeError:
+        is_valid = False
+    if not is_valid and not admitted(trace, operator, values, node, is_drawn=False):
         return -math.inf
     try:
         if isinstance(operator, Exchangeable):

@@ -118,7 +118,7 @@ def test_nobody_else_can_read_the_draws_while_they_are_written(
         beside.write_text("1")
         seen.append(stat.S_IMODE(beside.stat().st_mode))
 
-    monkeypatch.setitem(export.WRITERS, ".csv", written)
+    monkeypatch.setattr(export, "_save_csv", written)
     draws.save(path)
     assert seen == [0o600]
 

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from venture_lite.draws.draws import Draws
 
 
+SUFFIXES = (".npz", ".csv", ".nc")
+
+
 def save(draws: Draws, path: str | PathLike[str]) -> None:
     """Write draws by the file's suffix.
 
@@ -40,7 +43,13 @@ def save(draws: Draws, path: str | PathLike[str]) -> None:
     check_output(path)
     try:
         with replacing(path) as beside:
-            WRITERS[path.suffix](draws, beside)
+            match path.suffix:
+                case ".npz":
+                    _save_npz(draws, beside)
+                case ".csv":
+                    _save_csv(draws, beside)
+                case _:
+                    _save_netcdf(draws, beside)
     except OSError as error:
         raise VentureError(f"cannot write {path}: {error.strerror or error}") from error
 
@@ -59,8 +68,8 @@ def save_parts(even: Draws, rest: Draws | None, path: Path, say: Callable[[str],
 
 def check_output(path: Path) -> None:
     """Refuse an output file that could not be written, before anything has run."""
-    if path.suffix not in WRITERS:
-        raise VentureError(f"cannot tell the format of {path}", hint=f"end its name in {', '.join(WRITERS)}")
+    if path.suffix not in SUFFIXES:
+        raise VentureError(f"cannot tell the format of {path}", hint=f"end its name in {', '.join(SUFFIXES)}")
     try:
         path.exists()
     except OSError as error:
@@ -158,7 +167,3 @@ def _csv_columns(draws: Draws, name: str) -> Iterator[tuple[str, list[list[Any]]
         if is_truth:
             cells = [[str(value).lower() for value in chain] for chain in cells]
         yield heading, cells
-
-
-WRITERS = {".npz": _save_npz, ".csv": _save_csv, ".nc": _save_netcdf}
-"""What writes a file, by its suffix."""

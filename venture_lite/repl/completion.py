@@ -46,8 +46,7 @@ def candidates(text: str, conversation: Conversation) -> list[Candidate]:
     if match := _HELP.match(text):
         return _of_entries(match["begun"], [found[0] for found in conversation.known().values()])
     if match := _COMMAND.match(text):
-        begun = match["begun"]
-        return _starting(begun, ((command.name, command.usage, command.summary) for command in COMMANDS))
+        return _starting(match["begun"], ((command.name, command.usage, command.summary) for command in COMMANDS))
     if match := _FILE.match(text):
         return list(_paths(match["begun"]))
     begun = WORD.search(text)[0]  # type: ignore[index]

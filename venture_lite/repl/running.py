@@ -35,7 +35,7 @@ def run(conversation: Conversation, source: Source, plain_names: bool = True) ->
     running = _Run(conversation, program)
     try:
         values = conversation.record.parameters.values
-        session.run_source(source, values, running.on_value, program, running.on_part)
+        session.run_source(source, values, running.on_value, program, lambda part: running.show(part, alone=False))
     except (Exception, KeyboardInterrupt) as error:
         running.after_failure(isinstance(error, KeyboardInterrupt))
         unfinished: DirectiveResult | None = getattr(error, "unfinished", None)
@@ -74,10 +74,7 @@ class _Run:
         self.conversation.record.add(result, drew=now != self.generators)
         self.done += 1
         self.generators, self.in_force = now, self._in_force()
-        self._show(result, alone=len(self.program) == 1)
-
-    def on_part(self, result: DirectiveResult) -> None:
-        self._show(result, alone=False)
+        self.show(result, alone=len(self.program) == 1)
 
     def _generators(self) -> list[Any]:
         return [model.trace.rng.bit_generator.state for model in self.conversation.session.traces]
@@ -99,7 +96,7 @@ class _Run:
         elif (self._generators(), self._in_force()) != (self.generators, self.in_force):
             self.conversation.record.add_unfinished(directive, "was interrupted" if interrupted else "failed")
 
-    def _show(self, result: DirectiveResult, alone: bool) -> None:
+    def show(self, result: DirectiveResult, alone: bool) -> None:
         """What a person wants to see of a directive; `alone`: its text stands right above."""
         conversation = self.conversation
         report = RunReport.of(result, conversation.settings.chains)

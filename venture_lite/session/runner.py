@@ -17,7 +17,7 @@ from venture_lite.language.parse import parse_program
 from venture_lite.language.source_files import loading, resolved
 from venture_lite.language.syntax import Directive, flattened
 from venture_lite.program.compiler import inlinable
-from venture_lite.program.label_uses import LabelUse, LabelUses
+from venture_lite.program.label_uses import LabelUses
 from venture_lite.program.lift import Lifter
 from venture_lite.program.supplied import Parameters
 from venture_lite.session import queries, rows
@@ -245,7 +245,8 @@ class Runner:
             for target in awaited:
                 hint = f"; {target.hint}" if target.hint else ""
                 warn(f"{directive.name} refers to {target.name}, which nothing binds yet{hint}")
-        _warn_of(self._label_uses.bind(directive.name, directive.expression))
+        for use in self._label_uses.bind(directive.name, directive.expression):
+            warn(str(use))
         return value
 
     def _rows(self, directive: syntax.Observe | syntax.Predict | syntax.Loop, given: Given) -> Any:
@@ -260,7 +261,8 @@ class Runner:
         else:
             value = self.directory.value(live)
         self.directory.enter(live)
-        _warn_of(self._label_uses.within(directive, tuple(given.passes)))
+        for use in self._label_uses.within(directive, tuple(given.passes)):
+            warn(str(use))
         return value
 
     def _loop(self, loop: syntax.Loop, given: Given) -> Any:
@@ -292,12 +294,6 @@ class Runner:
                 raise
             self.chains.commit()
         return values
-
-
-def _warn_of(found: list[LabelUse]) -> None:
-    """Say what a directive does with labels that mean nothing but equality."""
-    for use in found:
-        warn(str(use))
 
 
 def _last_draws(values: list[Any]) -> Draws | None:

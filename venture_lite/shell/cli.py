@@ -287,7 +287,3 @@ def _parameters(options: argparse.Namespace, stop: Stop) -> Options:
     if len(notes) > NOTES_SHOWN:
         say(f"note: and {len(notes) - NOTES_SHOWN} more columns")
     return found
-
-
-if __name__ == "__main__":
-    sys.exit(main())

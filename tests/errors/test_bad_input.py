@@ -76,6 +76,12 @@ CASES = [
     Bad("too few for a procedure of the prelude", "[predict (fold + 1)]", ArgumentError, ("fold takes 3", "got 2")),
     Bad("a defined name in the model", "[predict (+ n 1)]", NameUnknown, ("inference expressions only",), "[define n 3]"),
     Bad("its own value", "[assume a (+ a 1)]", VentureError, (":1:14", "before it has a value")),
+    Bad(
+        "its own value, handed to a procedure",
+        "[assume f (lambda (x) x)] [assume y (f y)]",
+        VentureError,
+        (":1:40", "before it has a value"),
+    ),
     Bad("too few arguments", "[assume a (normal 0)]", ArgumentError, (":1:11", "2 arguments (mean sd)", "got 1")),
     Bad("too many for a lambda", "[predict (g 1 2)]", ArgumentError, ("g takes 1 argument", "got 2"), "[assume (g a) a]"),
     Bad("too many, not inlined", "[predict (g 1 2)]", ArgumentError, ("g takes 1", "got 2"), "[assume g (mem (lambda (a) a))]"),

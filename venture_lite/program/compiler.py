@@ -292,7 +292,7 @@ class Compiler:
             return local
         found = self.analyzer.find_global(item.name, scope.horizon)
         if found is not None:
-            if item.name == self.analyzer.defining and not scope.inlining and not scope.in_procedure():
+            if item.name == self.analyzer.defining and not scope.in_procedure():
                 raise VentureError(f"{item.name} is used before it has a value", item.span)
             self.used.add(found)
             return GlobalRef(found)

@@ -49,7 +49,7 @@ class Analyzer:
         self.defining: str | None = None
         self._may_come: frozenset[str] | None = frozenset()
         self._awaited: list[Global] = []
-        self._order = 0
+        self.order = 0
         # procedures registered from Python
         self.registered: dict[str, Procedure] = {}
         # what `define` binds: no expression of the model sees it
@@ -84,9 +84,9 @@ class Analyzer:
 
     def new_global(self, name: str, span: Span | None) -> Global:
         self.refuse_binding(name, span)
-        self._order += 1
-        made = self.forward.pop(name, None) or Global(name, self._order, span)
-        made.order, made.span = self._order, span
+        self.order += 1
+        made = self.forward.pop(name, None) or Global(name, self.order, span)
+        made.order, made.span = self.order, span
         self.globals[name] = made
         return made
 
@@ -145,7 +145,7 @@ class Analyzer:
         """The Code of one directive: `arity` argument slots, then what the expression needs. Numbers the whole tree;
         one that is `passing`, of which no row lasts, by numbers that were in use before."""
         if horizon is None:
-            horizon = self._order
+            horizon = self.order
         code = Code("directive", name, None, arity, expression.span)
         for _ in range(arity):
             code.add(Slot(Kind.ARGUMENT, expression.span, stored=True))
@@ -292,7 +292,7 @@ class Compiler:
             return local
         found = self.analyzer.find_global(item.name, scope.horizon)
         if found is not None:
-            if item.name == self.analyzer.defining and not scope.in_procedure():
+            if item.name == self.analyzer.defining and self._is_needed_at_once(scope):
                 raise VentureError(f"{item.name} is used before it has a value", item.span)
             self.used.add(found)
             return GlobalRef(found)
@@ -359,6 +359,11 @@ class Compiler:
                         dot = Slot(Kind.DETERMINISTIC, span, registry.PROCEDURES["dot"], arguments=sides)
                         return record.logit_form, (self.add(scope, dot),)
         return record, arguments
+
+    def _is_needed_at_once(self, scope: LexicalScope) -> bool:
+        """Whether what stands in a scope is evaluated with the directive: a branch of an inlined body may not be."""
+        is_inlined = scope.horizon != self.analyzer.order
+        return not scope.in_procedure() and not (is_inlined and scope.code.kind == "branch")
 
     # ---------------------------------------------------------------------------------------------- inlining
 

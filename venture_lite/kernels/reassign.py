@@ -68,7 +68,9 @@ class Reassignments:
         self._version = -1
         # the plan made last, and of what: it is the next one, too, where the move was rejected
         self._latest: tuple[Any, Reassignment] | None = None
-        model.trace.derived.extend((self._reaches, self._shapes))
+        # by kind of move, what `single_choices.py` counts
+        self.misses: dict[str, dict[int, int]] = {}
+        model.trace.derived.extend((self._reaches, self._shapes, self.misses))
 
     def plan(self, node: int, draws: Drawable) -> Reassignment:
         """Raises Unplanned where the interpreter is to do it."""

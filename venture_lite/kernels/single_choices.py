@@ -27,13 +27,13 @@ MOST_MISSES = 8
 
 
 class SingleChoices:
-    """The plans of one engine's moves."""
+    """The plans of the moves of one kind."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Model, kind: str) -> None:
         self.plans = plans_of(model)
         self._generator = model.trace.rng.bit_generator
-        # site -> how many more of its choices had no plan than had one, where one was tried
-        self.misses: dict[int, int] = {}
+        # site -> how many more of its choices had no plan than had one, where one was tried, in this program
+        self.misses = self.plans.misses.setdefault(kind, {})
 
     def could_plan(self, node: int, draws: Drawable) -> bool:
         """Whether the choice has a plan in this state; the moves that it has none for are left to the interpreter."""
@@ -72,7 +72,7 @@ class SingleMH:
         self.decide = decide
         # absorbing choices weighed
         self.rows = 0
-        self.choices = SingleChoices(model)
+        self.choices = SingleChoices(model, "mh")
 
     def draws(self, at: Selection) -> Drawable:
         """Which new choices a move may draw: where the block was drawn, nothing may come or go that changes how many
@@ -117,7 +117,7 @@ class SingleGibbs:
         self.quiet = False
         # of the candidates of the last move
         self.weights: list[Weight] = []
-        self.choices = SingleChoices(model)
+        self.choices = SingleChoices(model, "gibbs")
 
     def draws(self, at: Selection) -> Drawable:
         """Which new choices a move may draw."""

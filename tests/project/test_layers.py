@@ -16,6 +16,7 @@ GROUND = ("errors", "values", "__init__")
 ROOMS = (
     "language",
     "procedures",
+    "networks",
     "program",
     "draws",
     "trace",

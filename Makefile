@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-QUICK := language parse project check session procedures trace engines
+QUICK := language parse project check session procedures networks trace engines
 
 .PHONY: run test quick setup test-slow bench lint docs pictures experiments
 

@@ -9,11 +9,11 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from tests.networks.examples import LAYOUT, random_examples, random_network, random_values
+from tests.networks.examples import random_examples, random_network, random_values
 from venture_lite.errors import KernelError, ParameterError
 from venture_lite.networks import fitting
-from venture_lite.networks.conditional import Conditional, Layout
-from venture_lite.networks.fitting import MOST_NORM, RATE, Adam, Report, Training, fit
+from venture_lite.networks.conditional import Conditional, Layout, Prepared
+from venture_lite.networks.fitting import MINIBATCH, MOST_NORM, RATE, Adam, Report, Training, fit
 from venture_lite.networks.heads import Categories, Normals
 from venture_lite.networks.pooled import Examples, Names, Rows
 
@@ -86,7 +86,7 @@ def test_training_reaches_the_entropy(layout: Layout, problem: Problem, entropy:
 def test_the_report_says_what_there_was() -> None:
     network, report = trained(TWO_MODES, two_modes, 500, 50)
     assert (report.steps, report.rate, report.clipped) == (50, RATE, 0)
-    assert report.parameters == sum(layer.size for layer in network.weights)
+    assert report.parameters == sum(layer.size for layer in network.weights) == 3 * 32 + 33 * 32 + 33 * 9
     assert 0.0 < report.seconds < 60.0
     assert {layer.dtype for layer in network.weights} == {np.dtype(np.float64)}
 
@@ -99,6 +99,7 @@ def training(count: int, steps: int, seed: int = 1) -> tuple[Training, np.random
     return Training(network, prepared, rng.permutation(count), RATE, steps), rng
 
 
+@pytest.mark.thorough
 def test_training_stops_early_and_keeps_the_best() -> None:
     """A hundred examples are learned by heart soon, which the ten held out do not like."""
     made, rng = training(100, 4000)
@@ -115,6 +116,21 @@ def test_held_out_examples_are_not_trained_on() -> None:
     assert len(made.trained_on) == 2250
     seen = np.concatenate([made.prepared.values[made.trained_on], *(chunk.values for chunk in made.held_out)])
     assert (np.sort(seen, axis=0) == np.sort(made.prepared.values, axis=0)).all()
+
+
+def test_a_pass_takes_each_example_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """But for those that are left when no minibatch is full any more."""
+    made, rng = training(2500, 8)
+    seen: list[np.ndarray] = []
+
+    def take_step(self: Training, minibatch: Prepared) -> None:
+        seen.append(minibatch.values[:, 0])
+        self.step += 1
+
+    monkeypatch.setattr(Training, "take_step", take_step)
+    made.run(rng, lambda: None)
+    assert [len(values) for values in seen] == [MINIBATCH] * 8
+    assert len(np.unique(np.concatenate(seen))) == 8 * MINIBATCH
 
 
 def test_long_gradients_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -189,11 +205,13 @@ def test_an_interruption_leaves_the_network_as_it_was() -> None:
     assert all((array == old).all() for array, old in zip(network.arrays(), before, strict=True))
 
 
-def test_a_seed_gives_one_network() -> None:
+@pytest.mark.parametrize(
+    ("layout", "problem"), [(TWO_MODES, two_modes), (MEAN, mean_of_normals), (KIND, kind_and_place)]
+)
+def test_a_seed_gives_one_network(layout: Layout, problem: Problem) -> None:
     def weights(seed: int) -> np.ndarray:
-        rng = np.random.default_rng(seed)
-        examples, values = random_examples(rng, 300), random_values(rng, 300)
-        network, _ = fit(Conditional.drawn(rng, LAYOUT, examples, values), examples, values, rng, steps=30)
+        network, report = trained(layout, problem, 600, 60, seed)
+        assert report.loss < report.first_loss
         return np.concatenate([layer.ravel() for layer in network.weights])
 
     assert (weights(1) == weights(1)).all()

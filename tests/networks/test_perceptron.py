@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 
@@ -50,6 +53,16 @@ def test_training_is_in_the_type_of_the_weights() -> None:
     layers = network.forward(np.ones((4, 2), np.float32))
     (by_weights,), by_inputs = network.backward(layers, layers[-1])
     assert {array.dtype for array in (*layers, by_weights, by_inputs)} == {np.dtype(np.float32)}
+
+
+def test_a_copy_has_buffers_of_its_own() -> None:
+    rng = np.random.default_rng(5)
+    network = Perceptron.drawn(rng, (5, 8, 8, 3), ends_linear=False)
+    first, second = rng.standard_normal((2, 5))
+    expected = network.row(first).copy()
+    network.row(second)
+    for copied in (copy.deepcopy(network), pickle.loads(pickle.dumps(network))):
+        assert (copied.row(first) == expected).all()
 
 
 def test_shapes_that_do_not_follow_each_other_are_refused() -> None:

@@ -94,7 +94,12 @@ class Conditional:
     @property
     def weights(self) -> list[np.ndarray]:
         """Of the ports' networks and of the bodies, layer by layer."""
-        return [*self.pooled.weights, *(weights for body in self.bodies for weights in body.weights)]
+        return [*self.pooled.weights, *(layer for body in self.bodies for layer in body.weights)]
+
+    @property
+    def parameters(self) -> int:
+        """How many numbers are in the weights."""
+        return sum(layer.size for layer in self.weights)
 
     def with_weights(self, weights: Iterable[np.ndarray]) -> Conditional:
         """The same over other arrays. Raises ValueError where their shapes do not fit."""

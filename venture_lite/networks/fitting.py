@@ -1,9 +1,10 @@
 """Training: the weights under which the values of examples have the highest mean log density.
 
 Minimising the mean of -log q(value | inputs) over draws of (inputs, value) minimises the divergence of the true
-conditional from q, averaged over the inputs (Le, Baydin and Wood 2017, Inference compilation, section 3.2). The steps
-are those of Adam (Kingma and Ba 2015, algorithm 1) at a rate that falls along a cosine to 0 (Loshchilov and Hutter
-2017, SGDR, equation 5, without restarts); part of the examples is held out, and decides which weights are kept.
+conditional from q, averaged over the inputs (Le, Baydin and Wood 2017, Inference compilation and universal
+probabilistic programming). The steps are those of Adam (Kingma and Ba 2015, algorithm 1) at a rate that falls along a
+cosine to 0 (Loshchilov and Hutter 2017, SGDR, equation 5, without restarts); part of the examples is held out, and
+decides which weights are kept.
 """
 
 from __future__ import annotations
@@ -39,10 +40,9 @@ class Report:
     steps: int
     # of CPU time
     seconds: float
-    # mean of -log density of the held-out values, in nats: of the weights kept, and of the first, which read no input
+    # mean of -log density of the held-out values, in nats: with the weights kept, and with the first
     loss: float
     first_loss: float
-    # how many numbers are in the weights
     parameters: int
     # of Adam, at the first step: RATE, or a third of it after a restart
     rate: float
@@ -80,8 +80,7 @@ def fit(
             continue
         seconds = time.process_time() - start
         losses = training.least_loss, training.first_loss
-        report = Report(training.step, seconds, *losses, training.best.size, rate, clipped)
-        return training.kept(), report
+        return training.kept(), Report(training.step, seconds, *losses, initial.parameters, rate, clipped)
     raise KernelError(f"training does not converge: {_suspect(initial, examples, values)}")
 
 
@@ -109,10 +108,9 @@ class Training:
 
     def _over(self, weights: np.ndarray) -> Conditional:
         """The network whose arrays are parts of a flat one."""
-        ends = np.cumsum([layer.size for layer in self.initial.weights])
-        parts = np.split(weights, ends[:-1])
-        shapes = [layer.shape for layer in self.initial.weights]
-        return self.initial.with_weights(part.reshape(shape) for part, shape in zip(parts, shapes, strict=True))
+        layers = self.initial.weights
+        parts = np.split(weights, np.cumsum([layer.size for layer in layers])[:-1])
+        return self.initial.with_weights(part.reshape(layer.shape) for part, layer in zip(parts, layers, strict=True))
 
     def kept(self) -> Conditional:
         return self._over(self.best.astype(np.float64))
@@ -125,21 +123,21 @@ class Training:
     def run(self, rng: np.random.Generator, poll: Callable[[], None]) -> None:
         """All steps, or as many as bring gain."""
         interval = max(1, self.steps // CHECKS)
-        without_gain = 0
-        order, reached = self.trained_on, len(self.trained_on)
+        order, without_gain = self.trained_on, 0
+        size, reached = min(MINIBATCH, len(order)), len(order)
         while self.step < self.steps and without_gain < PATIENCE:
             poll()
-            if reached >= len(order):
-                order, reached = rng.permutation(self.trained_on), 0
-            self.take_step(self.prepared.take(order[reached : reached + MINIBATCH]))
-            reached += MINIBATCH
+            if reached + size > len(order):
+                order, reached = rng.permutation(order), 0
+            self.take_step(self.prepared.take(order[reached : reached + size]))
+            reached += size
             if self.step % interval == 0 or self.step == self.steps:
                 without_gain = 0 if self.check() else without_gain + 1
 
     def take_step(self, minibatch: Prepared) -> None:
         loss, by_weights = self.network.loss(minibatch)
-        gradient = np.concatenate([part.ravel() for part in by_weights])
         _finite(loss)
+        gradient = np.concatenate([part.ravel() for part in by_weights])
         norm = math.sqrt(_finite(float(gradient.dot(gradient))))
         if norm > MOST_NORM:
             gradient *= MOST_NORM / norm
@@ -186,13 +184,13 @@ def _finite(number: float) -> float:
 def _suspect(network: Conditional, examples: Examples, values: np.ndarray) -> str:
     """Which numbers are not finite, or else the largest."""
     names = network.layout.names
-    columns = dict(zip((name for name, _ in network.layout.coordinates), values.T, strict=True))
-    columns |= dict(zip(names.fixed, examples.fixed.T, strict=True))
+    columns = [*zip((name for name, _ in network.layout.coordinates), values.T, strict=True)]
+    columns += zip(names.fixed, examples.fixed.T, strict=True)
     for of_port, rows in zip(names.of_rows(), examples.ports, strict=True):
-        columns |= dict(zip(of_port, rows.values.T, strict=True))
-    largest = {name: float(np.max(np.abs(column), initial=0.0)) for name, column in columns.items()}
-    for name, size in largest.items():
+        columns += zip(of_port, rows.values.T, strict=True)
+    sizes = [(float(np.max(np.abs(column), initial=0.0)), name) for name, column in columns]
+    for size, name in sizes:
         if not math.isfinite(size):
             return f"values of {name} are not finite"
-    name = max(largest, key=lambda name: largest[name])
-    return f"the largest values are those of {name}, up to {largest[name]:.3g}"
+    size, name = max(sizes)
+    return f"the largest values are those of {name}, up to {size:.3g}"

@@ -13,6 +13,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -50,6 +51,10 @@ class Perceptron:
             layer[:-1] = rng.standard_normal((inputs, outputs)) / math.sqrt(max(inputs, 1))
             weights.append(layer)
         return Perceptron(weights, sizes[0], ends_linear)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # a copied step would read and write copies of its buffers that are no longer parts of each other
+        return Perceptron, (self.weights, self.inputs, self.ends_linear)
 
     @property
     def outputs(self) -> int:

@@ -4,9 +4,9 @@ A *port* is one kind of row: all data that read a choice in one role, say. Each 
 and the rows of an example are summed (Zaheer et al. 2017, Deep sets, theorem 2), so that their order is nothing and
 their number is not in any shape. All rows of a port, of all examples, go through phi in one product.
 
-What is read is the sum over the number of rows, beside log(1 + count): the same knowledge as the sum, at size one
-whatever the count. On means of normals (0 to 20 data) it was 0.015 nats from the posterior where sums were 0.027, and
-0.10 against 0.16 at twice as many data as ever in training.
+What is read is the sum divided by the number of rows, beside log(1 + count): the same knowledge as the sum, of size one
+whatever the count. Trained for the mean of 0 to 20 normals, it came within 0.015 nats of the posterior where the sum
+came within 0.027; with 40, more than ever in training, within 0.10 and 0.16.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from venture_lite.networks.standardisation import Standardisation
 
 LAYERS = 2
 """Of each port's network."""
-ARRAYS = 3
-ARRAYS_OF_PORT = 3 + LAYERS
+ARRAYS, ARRAYS_OF_PORT = 3, 3 + LAYERS
+"""How many arrays `Pooled.arrays` has, and how many more for each port."""
 
 
 @dataclass(slots=True, eq=False)
@@ -144,7 +144,7 @@ class Pooled:
 
     @property
     def weights(self) -> list[np.ndarray]:
-        return [weights for port in self.ports for weights in port.phi.weights]
+        return [layer for port in self.ports for layer in port.phi.weights]
 
     def with_weights(self, weights: Iterator[np.ndarray]) -> Pooled:
         """The same over other arrays, taken in the order of `weights`. Raises ValueError where shapes do not fit."""
@@ -197,7 +197,7 @@ class Pooled:
         return np.concatenate(parts), clipped
 
     def arrays(self) -> list[np.ndarray]:
-        """All but the names, as plain arrays: ARRAYS, and ARRAYS_OF_PORT for each port."""
+        """All but the names, as plain arrays."""
         of_ports = [[*port.standard.arrays(), *port.phi.weights] for port in self.ports]
         return [*self.standard.arrays(), *itertools.chain.from_iterable(of_ports)]
 

@@ -220,7 +220,8 @@ class Given:
         return total
 
     def of_coordinate(self, d: int, values: Sequence[float]) -> Density:
-        """The density of a coordinate after the values of those before it, which were asked for in order."""
+        """The density of a coordinate after the values of those before it. Coordinates are asked for in order: what a
+        body reads of the earlier ones was written as these were passed."""
         if d == 0:
             return self._first
         its = self._conditional

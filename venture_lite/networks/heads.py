@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -56,7 +56,6 @@ class Normals:
     lie.
     """
 
-    kind: ClassVar[str] = "normals"
     components: int = 5
 
     @property
@@ -129,7 +128,6 @@ class NormalMixture:
 class Categories:
     """The values 0 ... size - 1, by logits."""
 
-    kind: ClassVar[str] = "categories"
     size: int
     # counts have an order: later networks read the number, and of others one column for each value
     ordered: bool = False

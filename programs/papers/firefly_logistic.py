@@ -30,7 +30,7 @@ from firefly import (
 from logistic import PRIOR_VARIANCE, Data, chosen, take_data
 
 from venture_lite import Venture
-from venture_lite.engines.firefly.flymc import Walk
+from venture_lite.engines.firefly.flymc import GaussianStep
 
 PROGRAM = Path(__file__).with_suffix(".vnt").read_text(encoding="utf-8")
 MODEL = PROGRAM.partition("# a Gaussian walk")[0]
@@ -75,7 +75,7 @@ def main() -> None:
         )
     if options.runs:
         beginnings = Beginnings(lambda seed: model(data, seed), options.runs, COURSE)
-        draw(beginnings.courses(REGULAR.format(step=regular.step), walks, Walk()), options.picture)
+        draw(beginnings.courses(REGULAR.format(step=regular.step), walks, GaussianStep()), options.picture)
 
 
 def model(data: Data, seed: int) -> Venture:

@@ -17,7 +17,7 @@ from venture_lite.audit.snapshot import snapshot
 from venture_lite.draws.draws import Draws, KernelStatistics
 from venture_lite.engines.firefly.firefly import Firefly, FireflySettings
 from venture_lite.engines.firefly.firefly_bounds import bright_probability
-from venture_lite.engines.firefly.flymc import Langevin, StepSize, Walk
+from venture_lite.engines.firefly.flymc import GaussianStep, Langevin, StepSize
 from venture_lite.errors import ArgumentError
 from venture_lite.procedures.predictor import Bound, LinearPredictor, Quadratic
 
@@ -217,7 +217,7 @@ def test_a_bright_row_at_its_bound_raises_no_warning_of_numpys() -> None:
     firefly.theta = firefly._mode.at
     point = firefly.at(firefly._mode.at.copy(), steep=True)
     assert point.log_density == -np.inf
-    for move in (Langevin(), Walk()):
+    for move in (Langevin(), GaussianStep()):
         move(firefly, StepSize(1.0, 0.5, 0))
 
 

@@ -9,9 +9,9 @@ import numpy as np
 from tests.procedures.differences import agree, derivative, inner, is_sharp
 from venture_lite.networks.conditional import Conditional, Layout
 from venture_lite.networks.heads import Categories, Normals
-from venture_lite.networks.pooled import Examples, Names, Rows
+from venture_lite.networks.pooled import Examples, InputNames, PortRows
 
-NAMES = Names(("a", "b"), (("data", ("value", "sd")), ("others", ("value",))))
+NAMES = InputNames(("a", "b"), (("data", ("value", "sd")), ("others", ("value",))))
 LAYOUT = Layout(NAMES, (("x", Normals(3)), ("k", Categories(4)), ("n", Categories(5, ordered=True)), ("y", Normals(2))))
 
 
@@ -20,7 +20,7 @@ def random_examples(rng: np.random.Generator, count: int = 40) -> Examples:
     ports = []
     for _, columns in NAMES.ports:
         counts = rng.integers(0, 5, size=count)
-        ports.append(Rows(rng.standard_normal((counts.sum(), len(columns))) ** 3, counts))
+        ports.append(PortRows(rng.standard_normal((counts.sum(), len(columns))) ** 3, counts))
     return Examples(rng.standard_normal((count, len(NAMES.fixed))), tuple(ports))
 
 

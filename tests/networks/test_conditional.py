@@ -10,7 +10,7 @@ from scipy import stats
 
 from tests.networks.examples import LAYOUT, NAMES, assert_gradient, random_examples, random_network, random_values
 from tests.networks.test_pooled import example
-from venture_lite.networks.conditional import Conditional, Given, Layout
+from venture_lite.networks.conditional import Conditional, ExampleDensity, Layout
 
 RATE = 1e-6
 
@@ -21,7 +21,7 @@ def of(*names: str) -> Layout:
     return Layout(NAMES, tuple((name, coordinates[name]) for name in names))
 
 
-def given(network: Conditional, at: int = 0, seed: int = 1) -> Given:
+def given(network: Conditional, at: int = 0, seed: int = 1) -> ExampleDensity:
     return network.given(*example(random_examples(np.random.default_rng(seed)), at))
 
 
@@ -63,7 +63,7 @@ def test_a_coordinate_reads_only_those_before_it() -> None:
         assert density.of_coordinate(3, moved).log_density(-1.0) != pytest.approx(last, rel=1e-6)
 
 
-def cells(density: Given, order: tuple[str, ...], edges: np.ndarray) -> np.ndarray:
+def cells(density: ExampleDensity, order: tuple[str, ...], edges: np.ndarray) -> np.ndarray:
     """Probabilities (4, B) of k and of x between edges (B - 1,), by the trapezoidal rule in x = sinh(s)."""
     s, step = np.linspace(-11.0, 11.0, 1201, retstep=True)
     x, stretch = np.sinh(s), np.cosh(s) * step

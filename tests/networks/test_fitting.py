@@ -12,10 +12,10 @@ import pytest
 from tests.networks.examples import random_examples, random_network, random_values
 from venture_lite.errors import KernelError, ParameterError
 from venture_lite.networks import fitting
-from venture_lite.networks.conditional import Conditional, Layout, Prepared
-from venture_lite.networks.fitting import MINIBATCH, MOST_NORM, RATE, Adam, Report, Training, fit
+from venture_lite.networks.conditional import Conditional, Layout, PreparedExamples
+from venture_lite.networks.fitting import MINIBATCH, MOST_NORM, RATE, Adam, FitReport, Training, fit
 from venture_lite.networks.heads import Categories, Normals
-from venture_lite.networks.pooled import Examples, Names, Rows
+from venture_lite.networks.pooled import Examples, InputNames, PortRows
 
 Problem = Callable[[np.random.Generator, int], tuple[Examples, np.ndarray]]
 NORMAL = 0.5 * math.log(2.0 * math.pi * math.e)
@@ -33,7 +33,7 @@ def mean_of_normals(rng: np.random.Generator, count: int) -> tuple[Examples, np.
     """The mean, standard normal itself, of 0 to 10 standard normals."""
     mean, counts = rng.standard_normal(count), rng.integers(0, 11, size=count)
     rows = np.repeat(mean, counts) + rng.standard_normal(counts.sum())
-    return Examples(np.empty((count, 0)), (Rows(rows[:, None], counts),)), mean[:, None]
+    return Examples(np.empty((count, 0)), (PortRows(rows[:, None], counts),)), mean[:, None]
 
 
 def kind_and_place(rng: np.random.Generator, count: int) -> tuple[Examples, np.ndarray]:
@@ -51,12 +51,12 @@ def entropy_of_kinds() -> float:
     return float(np.sum(-(p * np.log(p)).sum(axis=1) * np.exp(-0.5 * x * x)) * step / math.sqrt(2.0 * math.pi))
 
 
-TWO_MODES = Layout(Names(("x", "nothing")), (("y", Normals(3)),))
-MEAN = Layout(Names((), (("data", ("value",)),)), (("mean", Normals(2)),))
-KIND = Layout(Names(("x",)), (("kind", Categories(3)), ("place", Normals(2))))
+TWO_MODES = Layout(InputNames(("x", "nothing")), (("y", Normals(3)),))
+MEAN = Layout(InputNames((), (("data", ("value",)),)), (("mean", Normals(2)),))
+KIND = Layout(InputNames(("x",)), (("kind", Categories(3)), ("place", Normals(2))))
 
 
-def trained(layout: Layout, problem: Problem, count: int, steps: int, seed: int = 1) -> tuple[Conditional, Report]:
+def trained(layout: Layout, problem: Problem, count: int, steps: int, seed: int = 1) -> tuple[Conditional, FitReport]:
     rng = np.random.default_rng(seed)
     examples, values = problem(rng, count)
     return fit(Conditional.drawn(rng, layout, examples, values), examples, values, rng, steps=steps)
@@ -123,7 +123,7 @@ def test_a_pass_takes_each_example_once(monkeypatch: pytest.MonkeyPatch) -> None
     made, rng = training(2500, 8)
     seen: list[np.ndarray] = []
 
-    def take_step(self: Training, minibatch: Prepared) -> None:
+    def take_step(self: Training, minibatch: PreparedExamples) -> None:
         seen.append(minibatch.values[:, 0])
         self.step += 1
 

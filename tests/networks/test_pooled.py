@@ -7,7 +7,7 @@ import pytest
 
 from tests.networks.examples import NAMES, assert_gradient, random_examples
 from venture_lite.errors import ParameterError
-from venture_lite.networks.pooled import Examples, Names, Pooled, Rows
+from venture_lite.networks.pooled import Examples, InputNames, Pooled, PortRows
 
 
 def example(examples: Examples, at: int) -> tuple[np.ndarray, list[np.ndarray]]:
@@ -37,7 +37,7 @@ def test_gradients_agree_with_differences() -> None:
 @pytest.mark.parametrize("counts", [[3, 3, 3], [0, 2, 4], [2, 0, 0], [0, 0, 0]])
 def test_means_and_their_derivatives_are_those_of_loops(counts: list[int]) -> None:
     rng = np.random.default_rng(2)
-    rows = Rows(np.empty((sum(counts), 0)), np.array(counts))
+    rows = PortRows(np.empty((sum(counts), 0)), np.array(counts))
     terms, by_means = rng.standard_normal((sum(counts), 4)), rng.standard_normal((3, 4))
     parts = np.split(terms, np.cumsum(counts)[:-1])
     expected = [part.mean(axis=0) if len(part) else np.zeros(4) for part in parts]
@@ -47,13 +47,13 @@ def test_means_and_their_derivatives_are_those_of_loops(counts: list[int]) -> No
 
 
 def test_rows_are_taken_with_their_examples() -> None:
-    rows = Rows.owned(np.arange(6.0)[:, None], np.array([0, 0, 2, 3, 3, 3]), 5)
+    rows = PortRows.owned(np.arange(6.0)[:, None], np.array([0, 0, 2, 3, 3, 3]), 5)
     assert rows.counts.tolist() == [2, 0, 1, 3, 0]
     taken = rows.take(np.array([3, 1, 0]))
     assert taken.values[:, 0].tolist() == [3.0, 4.0, 5.0, 0.0, 1.0]
     assert taken.counts.tolist() == [3, 0, 2]
     with pytest.raises(ValueError, match="not sorted"):
-        Rows.owned(np.zeros((2, 1)), np.array([1, 0]), 2)
+        PortRows.owned(np.zeros((2, 1)), np.array([1, 0]), 2)
 
 
 def test_one_example_is_a_row_of_the_batch() -> None:
@@ -88,17 +88,17 @@ def test_counts_are_read() -> None:
 
 
 def test_a_count_that_never_varies_is_no_input() -> None:
-    names = Names(("a",), (("data", ("value",)),))
+    names = InputNames(("a",), (("data", ("value",)),))
     rng = np.random.default_rng(6)
-    examples = Examples(rng.standard_normal((9, 1)), (Rows(rng.standard_normal((18, 1)), np.full(9, 2)),))
+    examples = Examples(rng.standard_normal((9, 1)), (PortRows(rng.standard_normal((18, 1)), np.full(9, 2)),))
     assert Pooled.drawn(rng, names, examples, 4).standard.dropped == ("count of data",)
 
 
 @pytest.mark.filterwarnings("error")
 def test_a_port_that_is_always_empty_is_harmless() -> None:
-    names = Names(("a",), (("data", ("value",)),))
+    names = InputNames(("a",), (("data", ("value",)),))
     rng = np.random.default_rng(7)
-    examples = Examples(rng.standard_normal((9, 1)), (Rows(np.empty((0, 1)), np.zeros(9, np.intp)),))
+    examples = Examples(rng.standard_normal((9, 1)), (PortRows(np.empty((0, 1)), np.zeros(9, np.intp)),))
     network = Pooled.drawn(rng, names, examples, 4)
     assert network.ports[0].standard.dropped == ("value of data",)
     features, activations = network.forward(network.prepared(examples, np.float32)[0])

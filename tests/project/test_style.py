@@ -21,6 +21,26 @@ def offenders(root: Path) -> list[str]:
     return found
 
 
+def ambiguous(package: Path) -> list[str]:
+    """Classes of one name in two modules, apart from private ones: a name means one thing."""
+    found: dict[str, list[str]] = {}
+    for path in sorted(package.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                found.setdefault(node.name, []).append(path.relative_to(package).as_posix())
+    return [f"{name}: {', '.join(paths)}" for name, paths in found.items() if len(paths) > 1]
+
+
+def test_a_class_is_the_only_one_of_its_name() -> None:
+    assert not ambiguous(ROOT / "venture_lite")
+
+
+def test_a_second_class_of_a_name_is_found(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("class X: ...\nclass _Y: ...\n")
+    (tmp_path / "b.py").write_text("def f():\n    class X: ...\nclass _Y: ...\n")
+    assert ambiguous(tmp_path) == ["X: a.py, b.py"]
+
+
 def test_every_module_says_what_it_is() -> None:
     assert not offenders(ROOT)
 

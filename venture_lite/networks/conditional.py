@@ -17,7 +17,7 @@ import numpy as np
 
 from venture_lite.networks.heads import Density, Head
 from venture_lite.networks.perceptron import Perceptron
-from venture_lite.networks.pooled import ARRAYS, ARRAYS_OF_PORT, Examples, Names, Pooled
+from venture_lite.networks.pooled import ARRAYS, ARRAYS_OF_PORT, Examples, InputNames, Pooled
 from venture_lite.networks.standardisation import Standardisation
 
 LAYERS = 3
@@ -28,13 +28,13 @@ LAYERS = 3
 class Layout:
     """What a conditional density reads, and of what it is one: its signature, without numbers."""
 
-    names: Names
+    names: InputNames
     # in order, each by its name
     coordinates: tuple[tuple[str, Head], ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Prepared:
+class PreparedExamples:
     """Examples as training reads them, standardised and in one floating type."""
 
     inputs: Examples
@@ -46,8 +46,8 @@ class Prepared:
     def __len__(self) -> int:
         return len(self.values)
 
-    def take(self, chosen: np.ndarray) -> Prepared:
-        return Prepared(self.inputs.take(chosen), self.earlier[chosen], self.values[chosen])
+    def take(self, chosen: np.ndarray) -> PreparedExamples:
+        return PreparedExamples(self.inputs.take(chosen), self.earlier[chosen], self.values[chosen])
 
 
 class Conditional:
@@ -134,7 +134,9 @@ class Conditional:
             raise ValueError("a network has other outputs than its head reads")
         return Conditional(layout, pooled, earlier, bodies)
 
-    def prepared(self, examples: Examples, values: np.ndarray, dtype: type[np.floating]) -> tuple[Prepared, int]:
+    def prepared(
+        self, examples: Examples, values: np.ndarray, dtype: type[np.floating]
+    ) -> tuple[PreparedExamples, int]:
         """Examples and values (N, D) for training, and how many inputs were clipped.
 
         Raises ParameterError for an input that is not finite.
@@ -145,9 +147,9 @@ class Conditional:
             for d, (standard, head) in enumerate(zip(self.earlier, self.heads, strict=False))
         ]
         read = np.concatenate([np.empty((len(values), 0)), *earlier], axis=1)
-        return Prepared(inputs, read.astype(dtype), values.astype(dtype)), clipped
+        return PreparedExamples(inputs, read.astype(dtype), values.astype(dtype)), clipped
 
-    def log_density(self, prepared: Prepared) -> np.ndarray:
+    def log_density(self, prepared: PreparedExamples) -> np.ndarray:
         """Log densities (N,)."""
         features, _ = self.pooled.forward(prepared.inputs)
         found = np.zeros(len(prepared), features.dtype)
@@ -155,7 +157,7 @@ class Conditional:
             found += densities
         return found
 
-    def loss(self, prepared: Prepared) -> tuple[float, list[np.ndarray]]:
+    def loss(self, prepared: PreparedExamples) -> tuple[float, list[np.ndarray]]:
         """The mean of -log density, and its derivatives by each array of `weights`."""
         features, activations = self.pooled.forward(prepared.inputs)
         by_features, total = np.zeros_like(features), 0.0
@@ -170,22 +172,22 @@ class Conditional:
         return total, self.pooled.backward(prepared.inputs, activations, by_features) + by_weights
 
     def _coordinates(
-        self, prepared: Prepared, features: np.ndarray
+        self, prepared: PreparedExamples, features: np.ndarray
     ) -> Iterator[tuple[list[np.ndarray], np.ndarray, np.ndarray]]:
         """For each coordinate: its body's activations, log densities (N,), and their derivatives by the outputs."""
         for d, (body, head) in enumerate(zip(self.bodies, self.heads, strict=True)):
             layers = body.forward(np.concatenate((features, prepared.earlier[:, : self.reach[d]]), axis=1))
             yield layers, *head.log_density(layers[-1], prepared.values[:, d])
 
-    def given(self, fixed: np.ndarray, ports: Sequence[np.ndarray] = ()) -> Given:
+    def given(self, fixed: np.ndarray, ports: Sequence[np.ndarray] = ()) -> ExampleDensity:
         """The density of one example: fixed inputs (I,) and rows (R, F) of each port. Weights are float64.
 
         Raises ParameterError for an input that is not finite.
         """
-        return Given(self, *self.pooled.row(fixed, ports))
+        return ExampleDensity(self, *self.pooled.row(fixed, ports))
 
 
-class Given:
+class ExampleDensity:
     """The density of D coordinates for one example: its features are evaluated once."""
 
     __slots__ = ("_conditional", "_first", "_inputs", "_width", "clipped")

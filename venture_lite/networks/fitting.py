@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from venture_lite.errors import KernelError
-from venture_lite.networks.conditional import Conditional, Prepared
+from venture_lite.networks.conditional import Conditional, PreparedExamples
 from venture_lite.networks.pooled import Examples
 
 RATE = 3e-3
@@ -34,7 +34,7 @@ wanders, and most of the gain comes as the rate falls."""
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class FitReport:
     """What a training came to."""
 
     steps: int
@@ -61,7 +61,7 @@ def fit(
     rng: np.random.Generator,
     poll: Callable[[], None] = lambda: None,
     steps: int | None = None,
-) -> tuple[Conditional, Report]:
+) -> tuple[Conditional, FitReport]:
     """A trained copy, in float64, for values (N, D), and its report; `initial` stays as it is, also where `poll`,
     called before each of at most `steps` steps, raises.
 
@@ -80,7 +80,7 @@ def fit(
             continue
         seconds = time.process_time() - start
         losses = training.least_loss, training.first_loss
-        return training.kept(), Report(training.step, seconds, *losses, initial.parameters, rate, clipped)
+        return training.kept(), FitReport(training.step, seconds, *losses, initial.parameters, rate, clipped)
     raise KernelError(f"training does not converge: {_suspect(initial, examples, values)}")
 
 
@@ -88,7 +88,7 @@ class Training:
     """One training, on a flat copy of the weights."""
 
     def __init__(
-        self, initial: Conditional, prepared: Prepared, order: np.ndarray, rate: float, steps: int | None
+        self, initial: Conditional, prepared: PreparedExamples, order: np.ndarray, rate: float, steps: int | None
     ) -> None:
         """`order` (N,) is a permutation of the examples; those that it has first are held out."""
         held = max(1, round(HELD_OUT * len(order)))
@@ -134,7 +134,7 @@ class Training:
             if self.step % interval == 0 or self.step == self.steps:
                 without_gain = 0 if self.check() else without_gain + 1
 
-    def take_step(self, minibatch: Prepared) -> None:
+    def take_step(self, minibatch: PreparedExamples) -> None:
         loss, by_weights = self.network.loss(minibatch)
         _finite(loss)
         gradient = np.concatenate([part.ravel() for part in by_weights])

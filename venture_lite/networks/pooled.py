@@ -28,7 +28,7 @@ ARRAYS, ARRAYS_OF_PORT = 3, 3 + LAYERS
 
 
 @dataclass(slots=True, eq=False)
-class Rows:
+class PortRows:
     """The rows that N examples have at one port: those of an example lie together, the examples in order."""
 
     # (R, F)
@@ -42,18 +42,18 @@ class Rows:
         self.starts = self.counts.cumsum() - self.counts
 
     @staticmethod
-    def owned(values: np.ndarray, owners: np.ndarray, examples: int) -> Rows:
+    def owned(values: np.ndarray, owners: np.ndarray, examples: int) -> PortRows:
         """From the example (R,) that each row belongs to. Raises ValueError unless the owners are sorted."""
         if (np.diff(owners) < 0).any():
             raise ValueError("rows of a port are not sorted by the example that they belong to")
-        return Rows(values, np.bincount(owners, minlength=examples))
+        return PortRows(values, np.bincount(owners, minlength=examples))
 
-    def take(self, chosen: np.ndarray) -> Rows:
+    def take(self, chosen: np.ndarray) -> PortRows:
         """The rows of some examples, in the order in which these are chosen."""
         counts = self.counts[chosen]
         starts = counts.cumsum() - counts
         positions = np.repeat(self.starts[chosen] - starts, counts) + np.arange(counts.sum())
-        return Rows(self.values[positions], counts)
+        return PortRows(self.values[positions], counts)
 
     def means(self, terms: np.ndarray) -> np.ndarray:
         """Means (N, P) of terms (R, P) by example; 0 where an example has no rows."""
@@ -84,7 +84,7 @@ class Examples:
 
     # (N, I)
     fixed: np.ndarray
-    ports: tuple[Rows, ...] = ()
+    ports: tuple[PortRows, ...] = ()
 
     def __len__(self) -> int:
         return len(self.fixed)
@@ -94,7 +94,7 @@ class Examples:
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
+class InputNames:
     """What inputs are called: in messages, and where a file is compared with a program."""
 
     fixed: tuple[str, ...]
@@ -111,7 +111,7 @@ class Names:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Port:
+class PooledPort:
     """What reads the rows of one port."""
 
     standard: Standardisation
@@ -123,10 +123,10 @@ class Pooled:
     """Features: fixed inputs and log(1 + count) of each port, standardised, then the means over rows of each port."""
 
     standard: Standardisation
-    ports: tuple[Port, ...]
+    ports: tuple[PooledPort, ...]
 
     @staticmethod
-    def drawn(rng: np.random.Generator, names: Names, examples: Examples, width: int) -> Pooled:
+    def drawn(rng: np.random.Generator, names: InputNames, examples: Examples, width: int) -> Pooled:
         """Initial weights of networks of LAYERS layers of `width`, and the standardisation of these examples.
 
         Raises ParameterError for an input that is not finite.
@@ -135,7 +135,7 @@ class Pooled:
         for columns, rows in zip(names.of_rows(), examples.ports, strict=True):
             standard = Standardisation.of(columns, rows.values)
             phi = Perceptron.drawn(rng, (standard.width, *(width,) * LAYERS), ends_linear=False)
-            ports.append(Port(standard, phi))
+            ports.append(PooledPort(standard, phi))
         return Pooled(Standardisation.of(names.beside(), _beside(examples)), tuple(ports))
 
     @property
@@ -151,7 +151,7 @@ class Pooled:
         ports = []
         for port in self.ports:
             phi = Perceptron(list(itertools.islice(weights, LAYERS)), port.standard.width, ends_linear=False)
-            ports.append(Port(port.standard, phi))
+            ports.append(PooledPort(port.standard, phi))
         return Pooled(self.standard, tuple(ports))
 
     def prepared(self, examples: Examples, dtype: type[np.floating]) -> tuple[Examples, int]:
@@ -161,7 +161,7 @@ class Pooled:
         for port, rows in zip(self.ports, examples.ports, strict=True):
             values, more = port.standard(rows.values)
             clipped += more
-            ports.append(Rows(values.astype(dtype, copy=False), rows.counts))
+            ports.append(PortRows(values.astype(dtype, copy=False), rows.counts))
         return Examples(fixed.astype(dtype, copy=False), tuple(ports)), clipped
 
     def forward(self, prepared: Examples) -> tuple[np.ndarray, list[list[np.ndarray]]]:
@@ -202,14 +202,14 @@ class Pooled:
         return [*self.standard.arrays(), *itertools.chain.from_iterable(of_ports)]
 
     @staticmethod
-    def from_arrays(names: Names, arrays: Iterator[np.ndarray]) -> Pooled:
+    def from_arrays(names: InputNames, arrays: Iterator[np.ndarray]) -> Pooled:
         """What `arrays` gave. Raises ValueError where they are not of these names."""
         standard = Standardisation.from_arrays(names.beside(), next(arrays), next(arrays), next(arrays))
         ports = []
         for columns in names.of_rows():
             of_rows = Standardisation.from_arrays(columns, next(arrays), next(arrays), next(arrays))
             phi = Perceptron(list(itertools.islice(arrays, LAYERS)), of_rows.width, ends_linear=False)
-            ports.append(Port(of_rows, phi))
+            ports.append(PooledPort(of_rows, phi))
         return Pooled(standard, tuple(ports))
 
 

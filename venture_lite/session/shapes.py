@@ -33,7 +33,7 @@ class Shared:
     expression: Expression
 
 
-class Shapes:
+class DirectiveShapes:
     """The shapes of one model. Mutable."""
 
     def __init__(self, model: Model) -> None:
@@ -83,9 +83,9 @@ class Shapes:
         let_go(self._model, gone)
 
 
-def shapes_of(model: Model) -> Shapes:
+def shapes_of(model: Model) -> DirectiveShapes:
     """The model's shapes."""
-    return model.kept.lasting(Shapes, model)
+    return model.kept.lasting(DirectiveShapes, model)
 
 
 def let_go(model: Model, codes: list[Code]) -> None:

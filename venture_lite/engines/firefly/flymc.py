@@ -69,7 +69,7 @@ class BrightDensity(Protocol):
     def poll(self) -> None: ...
 
 
-class Walk:
+class GaussianStep:
     """A Gaussian step. Accepting 0.234 is best (Roberts, Gelman and Gilks 1997)."""
 
     words = "steps"
@@ -163,11 +163,11 @@ def _decided(firefly: Firefly, step: StepSize, u: float, there: FireflyPoint, ch
     return moved
 
 
-FireflyMove = Walk | Langevin | SliceMove
+FireflyMove = GaussianStep | Langevin | SliceMove
 """One transition of a block given its brightness; whether it moved."""
 
 MOVES: dict[str, tuple[type[FireflyMove], str, str]] = {
-    "drift": (Walk, "SIGMA", "the drift's SIGMA"),
+    "drift": (GaussianStep, "SIGMA", "the drift's SIGMA"),
     "mala": (Langevin, "STEP", "STEP"),
     "slice": (SliceMove, "WIDTH", "WIDTH"),
 }

@@ -19,7 +19,7 @@ from venture_lite.errors import KernelError, VentureError
 from venture_lite.interpreter.application import admitted
 from venture_lite.interpreter.explain import explain
 from venture_lite.interpreter.model import Model
-from venture_lite.interpreter.runs import Run
+from venture_lite.interpreter.runs import Places, Run
 from venture_lite.interpreter.sources import ValueSource, source_value
 from venture_lite.interpreter.weights import AtLimit, Group, Weight, log_density
 from venture_lite.procedures.columns import RowByRow
@@ -28,7 +28,7 @@ from venture_lite.procedures.record import Random
 from venture_lite.procedures.straight_line import Node
 from venture_lite.program.code import Kind
 from venture_lite.trace.nodes import node_at
-from venture_lite.trace.table import Column, length, listed, one_of, part_of
+from venture_lite.trace.table import Column, length, one_of, part_of
 from venture_lite.trace.trace import Trace
 
 
@@ -41,31 +41,12 @@ class BlockState:
         self.free, self.gradient = np.zeros(size), np.zeros(size)
         # what impossible terms of the present evaluation count
         self.impossible = 0
-        # site -> the rows that move, sorted, and the places of their cotangents
-        self.places: dict[int, tuple[np.ndarray, np.ndarray]] = {}
-        count = 0
-        for run in runs:
-            rows, places = self.places.get(run.site, (np.zeros(0, int), np.zeros(0, int)))
-            rows, places = np.append(rows, run.rows), np.append(places, np.arange(count, count + len(run.rows)))
-            self.places[run.site] = rows, places
-            count += len(run.rows)
-        for site, (rows, places) in self.places.items():
-            order = np.argsort(rows)
-            self.places[site] = rows[order], places[order]
+        self.places = Places(runs)
         # the derivatives of what was weighed so far by the value of each node that moves, where it is a number, and
         # where not, None for 0; the last place takes those of nodes that stay, and is not read
-        self.nowhere = count
-        self.cotangents = np.zeros(count + 1)
-        self.others: list[Any] = [None] * (count + 1)
-
-    def places_of(self, site: int, rows: Any) -> Any:
-        """Places of cotangents: of one row, of many, or one place for all where the site does not move."""
-        if site not in self.places:
-            return self.nowhere
-        known, places = self.places[site]
-        rows = listed(rows)
-        at = np.minimum(np.searchsorted(known, rows), len(known) - 1)
-        return np.where(known[at] == rows, places[at], self.nowhere)[()]
+        self.nowhere = self.places.nowhere
+        self.cotangents = np.zeros(self.nowhere + 1)
+        self.others: list[Any] = [None] * (self.nowhere + 1)
 
     def begin(self) -> None:
         """An evaluation."""
@@ -90,7 +71,7 @@ class BlockState:
 
     def keep(self) -> None:
         """Enter what moves in the journal, where columns of numbers are written without it."""
-        for site, (rows, _) in self.places.items():
+        for site, rows in self.places.rows():
             column = self.model.trace.column(site)
             if column.kind is float:
                 self.model.trace.journal.keep_rows(column, rows)
@@ -123,7 +104,7 @@ class RowKind:
         # of each row its coordinates, and the shape in which the transform takes them, None for a number
         self.coordinates = coordinates
         read = [tape.rows_of(leaf, at) for leaf in tape.leaves]
-        places = [state.places_of(leaf.site, found) for leaf, found in zip(tape.leaves, read, strict=True)]
+        places = [state.places.of(leaf.site, found) for leaf, found in zip(tape.leaves, read, strict=True)]
         moves = [found != state.nowhere for found in places]
         # places of the tape that depend on the block, and which of what is read does
         self.wanted = tape.wanted([bool(np.any(flags)) for flags in moves], trace)
@@ -131,7 +112,7 @@ class RowKind:
         self._refuse(int(np.argmax(sum(np.broadcast_to(flags, self.count) for flags in moves))) if moves else 0)
         # for each row: itself, the place of its cotangent, its coordinates, rows and places of leaves, rows of closures
         leaves = [each for pair in zip(read, places, strict=True) for each in pair]
-        self.given: list[Any] = [rows, state.places_of(self.site, rows), 0, *leaves]
+        self.given: list[Any] = [rows, state.places.of(self.site, rows), 0, *leaves]
         self.given += [tape.given(row, at) for _, row in tape.closures]
         # forward and backward, of single rows and of many
         self._single = self._together = (_unprinted, _unprinted)

@@ -7,7 +7,7 @@ by columns, one of few rows row by row, by the same operations.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ from venture_lite.interpreter.sources import ALL, ValueSource, computed_from, pa
 from venture_lite.program.code import Ref
 from venture_lite.trace.borrowed import BorrowedColumn
 from venture_lite.trace.nodes import node_at, row_of, site_of
+from venture_lite.trace.table import listed
 
 if TYPE_CHECKING:
     from venture_lite.trace.trace import Trace
@@ -43,6 +44,35 @@ class Run:
     @property
     def refs(self) -> tuple[Ref, ...]:
         return self.source.refs
+
+
+class Places:
+    """A number for each node of some runs, which is its place in what is held by node."""
+
+    def __init__(self, runs: Iterable[Run]) -> None:
+        # site -> its rows, sorted, and their places
+        self._sites: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+        # that of every node which is in no run
+        self.nowhere = 0
+        for run in runs:
+            rows, places = self._sites.get(run.site, (np.zeros(0, int), np.zeros(0, int)))
+            rows, places = np.append(rows, run.rows), np.append(places, self.nowhere + np.arange(len(run.rows)))
+            order = np.argsort(rows)
+            self._sites[run.site] = rows[order], places[order]
+            self.nowhere += len(run.rows)
+
+    def of(self, site: int, rows: Any) -> Any:
+        """Of one row, of many, or one place for all where no row of the site is in a run."""
+        if site not in self._sites:
+            return self.nowhere
+        known, places = self._sites[site]
+        rows = listed(rows)
+        at = np.minimum(np.searchsorted(known, rows), len(known) - 1)
+        return np.where(known[at] == rows, places[at], self.nowhere)[()]
+
+    def rows(self) -> Iterator[tuple[int, np.ndarray]]:
+        """The rows of each site."""
+        return ((site, rows) for site, (rows, _) in self._sites.items())
 
 
 def runs_of(trace: Trace, nodes: Iterable[int]) -> list[Run]:

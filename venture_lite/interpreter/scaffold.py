@@ -361,6 +361,12 @@ def absorbing_count(trace: Trace, scaffold: Scaffold) -> int:
     return count
 
 
+def absorbing_rows(trace: Trace, scaffold: Scaffold) -> list[int]:
+    """Every choice that absorbs, one by one, those of groups last."""
+    groups = (node for site in scaffold.groups for node in trace.nodes_of(site))
+    return list(dict.fromkeys((*scaffold.absorbing, *groups)))
+
+
 def is_maker_application(trace: Trace, node: int) -> bool:
     return trace.edge(node) == MAKER_EDGE
 

@@ -1,0 +1,361 @@
+"""Worlds: joint draws of choices and data from the program, in columns, and what is read in them.
+
+What a block depends on and what depends on it is cut into runs (`interpreter/runs.py`), parents first; each run is
+drawn or computed for many worlds in one call, the choices with evidence like all others. What stays has the trace's
+value in every world. A value of N rows in W worlds is an array of N * W entries, the worlds of the first row first; of
+a single state, W is 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from venture_lite.blocks.tape import Tape
+from venture_lite.errors import KernelError, VentureError
+from venture_lite.interpreter.application import simulate_anew
+from venture_lite.interpreter.model import Model
+from venture_lite.interpreter.runs import Places, Run, runs_alike, runs_of
+from venture_lite.interpreter.scaffold import Builder, Scaffold, absorbing_rows, is_maker_application
+from venture_lite.interpreter.sources import application_nodes, depends_on, reached
+from venture_lite.kernels.population import column_of
+from venture_lite.procedures.columns import RowByRow
+from venture_lite.procedures.record import Deterministic, Random
+from venture_lite.procedures.straight_line import Node, needed
+from venture_lite.trace.nodes import node_at
+from venture_lite.trace.table import Column, NotColumnar
+from venture_lite.trace.trace import Trace
+from venture_lite.values import equal
+
+Lifted = tuple[bool, ...]
+PortKey = tuple[int, int, str]
+
+
+class Worlds:
+    """The values of what moves: by place, (W,) or (W, K). Mutable."""
+
+    def __init__(self, places: Places, count: int) -> None:
+        self.places = places
+        self.count = count
+        self.values: list[Any] = [None] * places.nowhere
+        # worlds in which some choice could not be drawn, or some value not be computed, and the first error
+        self.failed = np.zeros(count, bool)
+        self.error: VentureError | None = None
+
+    def copy(self) -> Worlds:
+        """The same, whose values may be put elsewhere."""
+        found = Worlds(self.places, self.count)
+        found.values, found.failed = list(self.values), self.failed
+        return found
+
+    def put(self, places: Iterable[int], columns: np.ndarray) -> None:
+        """The values of as many rows as there are places, (N * W,) or (N * W, K)."""
+        parts = columns.reshape(-1, self.count, *columns.shape[1:])
+        for place, part in zip(places, parts, strict=True):
+            self.values[place] = part
+
+    def fail(self, at: int, error: VentureError) -> None:
+        self.failed[at % self.count] = True
+        self.error = self.error or error
+
+
+def _gathered(column: Column, rows: np.ndarray) -> np.ndarray:
+    """Values of a column, of whatever kind."""
+    try:
+        return column.gather(rows)
+    except NotColumnar:
+        return column_of([column.view[row] for row in rows.tolist()])
+
+
+class RunReader:
+    """What one run reads, and from it the values of its rows."""
+
+    def __init__(self, model: Model, places: Places, run: Run) -> None:
+        self.model, self.run = model, run
+        self.tape = tape = Tape(model.trace, run.source.code, run.refs)
+        if tape.closures:
+            raise RowByRow
+        self.own = places.of(run.site, run.rows)
+        self._read = []
+        for leaf in tape.leaves:
+            rows = tape.rows_of(leaf, run.at)
+            self._read.append((leaf, rows, places.of(leaf.site, rows)))
+        self._nowhere = places.nowhere
+        # places of the tape whose values differ between rows or worlds
+        moving = {leaf.node.place for leaf, _, at in self._read if not np.all(at == self._nowhere)}
+        self.is_choice = isinstance(run.operator, Random)
+        self._lifted: set[int] = set()
+        for node in needed(tape.outputs):
+            if node.place in moving or tape.is_lifted(node) or any(map(self._is_lifted, node.operands)):
+                self._lifted.add(node.place)
+        self.lifted: Lifted = tuple(map(self._is_lifted, tape.outputs))
+
+    def _is_lifted(self, value: Any) -> bool:
+        return value.__class__ is Node and value.place in self._lifted
+
+    def outputs(self, worlds: Worlds) -> list[Any]:
+        """What is read, of all rows in all worlds where `lifted` says so, else one value."""
+        values: dict[int, Any] = {leaf.node.place: self._leaf(worlds, leaf, rows, at) for leaf, rows, at in self._read}
+        operations = self.tape.operations
+
+        def value_of(operand: Any) -> Any:
+            return values[operand.place] if operand.__class__ is Node else operand
+
+        for node in needed(self.tape.outputs):
+            if node.operation == "object":
+                values[node.place] = operations.objects[node.operands[0]]
+            elif node.operation == "call":
+                operands = node.operands[1:]
+                lifted = tuple(map(self._is_lifted, operands))
+                values[node.place] = self._called(
+                    worlds, operations.calls[node.place][0], lifted, list(map(value_of, operands))
+                )
+        return list(map(value_of, self.tape.outputs))
+
+    def _leaf(self, worlds: Worlds, leaf: Any, rows: Any, places: Any) -> Any:
+        if not self._is_lifted(leaf.node):
+            return leaf.column.view[rows]
+        count, stays = worlds.count, places == self._nowhere
+        if np.all(stays):
+            return np.repeat(_gathered(leaf.column, rows), count, axis=0)
+        each = len(self.run.rows)
+        if not leaf.is_lifted:
+            return np.concatenate([worlds.values[int(places)]] * each)
+        column, parts = leaf.column.view, []
+        for row, at, still in zip(rows.tolist(), places.tolist(), stays.tolist(), strict=True):
+            value = column[row] if still else worlds.values[at]
+            parts.append(np.broadcast_to(value, (count, *np.shape(value))) if still else value)
+        return np.concatenate(parts)
+
+    def _called(self, worlds: Worlds, record: Deterministic, lifted: Lifted, arguments: list[Any]) -> Any:
+        if True not in lifted:
+            return record.scalar(*arguments)
+        if record.columns is not None:
+            try:
+                return record.columns(lifted, *arguments)
+            except (RowByRow, NotColumnar, TypeError):
+                pass
+        return self._row_by_row(worlds, lifted, arguments, lambda at, row: record.scalar(*row))
+
+    def _row_by_row(
+        self, worlds: Worlds, lifted: Lifted, arguments: Sequence[Any], one: Callable[[int, tuple[Any, ...]], Any]
+    ) -> np.ndarray:
+        """`one` of each row in each world; where it fails the value of the world before stands in."""
+        size = len(self.run.rows) * worlds.count
+        columns = [
+            (x.tolist() if x.ndim == 1 else list(x)) if up else [x] * size
+            for x, up in zip(arguments, lifted, strict=True)
+        ]
+        found: list[Any] = []
+        for at, row in enumerate(zip(*columns, strict=True) if columns else [()] * size):
+            try:
+                found.append(one(at, row))
+            except VentureError as error:
+                if not found:
+                    raise
+                worlds.fail(at, error)
+                found.append(found[-1])
+        return column_of(found)
+
+    def set(self, worlds: Worlds) -> None:
+        """Draw choices from their distributions, or compute values."""
+        if self.is_choice:
+            self.draw(worlds)
+        else:
+            self.renew(worlds)
+
+    def values(self, worlds: Worlds) -> np.ndarray:
+        """Of all rows: those of the worlds, or the trace's where they stay."""
+        if np.all(self.own == worlds.places.nowhere):
+            return np.repeat(_gathered(self.model.trace.column(self.run.site), self.run.rows), worlds.count, axis=0)
+        return np.concatenate([worlds.values[place] for place in self.own.tolist()])
+
+    def draw(self, worlds: Worlds) -> None:
+        """Choices, from their distributions."""
+        record, arguments = self.run.operator, self.outputs(worlds)
+        assert isinstance(record, Random)
+        size = len(self.run.rows) * worlds.count
+        worlds.put(self.own.tolist(), self._drawn(worlds, record, size, arguments))
+
+    def _drawn(self, worlds: Worlds, record: Random, size: int, arguments: list[Any]) -> np.ndarray:
+        trace = self.model.trace
+        if record.simulate_columns is not None and self._fit(record, arguments):
+            given = [*arguments, *[each.default for each in record.arguments[len(arguments) :]]]
+            try:
+                return record.simulate_columns(trace.rng, size, *given)
+            except RowByRow:
+                pass
+        nodes = [node_at(self.run.site, row) for row in self.run.rows.tolist()]
+
+        def one(at: int, row: tuple[Any, ...]) -> Any:
+            return simulate_anew(trace, nodes[at // worlds.count], record, row)
+
+        return self._row_by_row(worlds, self.lifted, arguments, one)
+
+    def _fit(self, record: Random, arguments: list[Any]) -> bool:
+        given = zip(record.arguments, arguments, self.lifted, strict=False)
+        return all((each.domain.contains_all if up else each.domain.contains)(x) for each, x, up in given)
+
+    def renew(self, worlds: Worlds) -> None:
+        """Computed values; what the worlds do not hold, nothing in them reads."""
+        if not np.ndim(self.own):
+            return
+        outputs = self.outputs(worlds)
+        if self.run.operator is None:
+            value, lifted = outputs[0], self.lifted[0]
+        else:
+            value, lifted = self._called(worlds, self.run.operator, self.lifted, outputs), True in self.lifted
+        if not lifted:
+            value = column_of([value] * (len(self.run.rows) * worlds.count))
+        worlds.put(self.own.tolist(), value)
+
+
+class WorldMaker:
+    """Draws the choices that some nodes depend on, and these nodes with them."""
+
+    def __init__(self, model: Model, nodes: Iterable[int]) -> None:
+        self.model = model
+        moving = _moving(model.trace, nodes)
+        runs = runs_of(model.trace, moving)
+        self.places = Places(runs)
+        self._readers = [RunReader(model, self.places, run) for run in runs]
+
+    def draw(self, count: int, rng: np.random.Generator) -> Worlds:
+        """So many worlds. Raises VentureError where some choice cannot be drawn in the first of them."""
+        trace, worlds = self.model.trace, Worlds(self.places, count)
+        before, trace.rng = trace.rng, rng
+        try:
+            with np.errstate(all="ignore"):
+                for reader in self._readers:
+                    self.model.poll()
+                    reader.set(worlds)
+        finally:
+            trace.rng = before
+        return worlds
+
+
+def _moving(trace: Trace, nodes: Iterable[int]) -> list[int]:
+    """Some nodes with all above them that differs between worlds: choices, and what is computed from them.
+
+    Raises KernelError where what exists, or which family a call leads to, depends on a choice among them.
+    """
+
+    def above(node: int) -> list[int]:
+        is_choice = trace.is_choice(*trace.decode(node))
+        return application_nodes(trace, node) if is_choice else depends_on(trace, node)
+
+    every = list(reached(nodes, above))
+    choices = [node for node in every if trace.is_choice(*trace.decode(node))]
+    scaffold = Builder(trace).build(choices)
+    for node in every:
+        if node in scaffold.structural or is_maker_application(trace, node):
+            code, slot, row = trace.decode(node)
+            reason = "what exists around the block, or the statistics that it is drawn from, depends on choices"
+            raise KernelError(reason, code.slots[slot].span, "mh or gibbs", trace.call_chain(code, slot, row))
+    return [node for node in every if node in scaffold.principals or node in scaffold.pending]
+
+
+class Port:
+    """The choices of one site that read a block, in like ways: each gives one row of inputs."""
+
+    def __init__(self, reader: RunReader) -> None:
+        self.reader = reader
+        run = reader.run
+        # what a network knows it by, whatever the rows
+        self.key = (run.site, run.source.code.first_site + run.source.slot, run.operator.name)
+
+    def rows(self, worlds: Worlds) -> np.ndarray:
+        """(W, N, F): the values of the choices, and their arguments."""
+        reader, count = self.reader, worlds.count
+        size = len(reader.run.rows)
+        inputs = [_numbers(reader, reader.values(worlds))]
+        inputs += _spread(reader.outputs(worlds), reader.lifted, size * count)
+        flat = [np.asarray(x, dtype=np.float64).reshape(size, count, -1) for x in inputs]
+        return np.concatenate(flat, axis=2).swapaxes(0, 1)
+
+
+def _numbers(reader: RunReader, values: np.ndarray) -> np.ndarray:
+    """Values as numbers: of symbols and the like, a column for each value that they can have."""
+    if values.dtype.kind in "fbiu":
+        return values
+    trace = reader.model.trace
+    operator, arguments = trace.application(node_at(reader.run.site, int(reader.run.rows[0])))
+    assert isinstance(operator, Random)
+    support = operator.support(*arguments) if operator.support is not None else ()
+    return np.array([[equal(value, other) for other in support] for value in values], np.float64)
+
+
+def _spread(outputs: Sequence[Any], lifted: Lifted, size: int) -> Iterator[np.ndarray]:
+    """What is read, as numbers, of each row: lists and names have none."""
+    for value, up in zip(outputs, lifted, strict=True):
+        if up and value.dtype.kind in "fbiu":
+            yield value
+        elif not up and (isinstance(value, (int, float)) or (isinstance(value, np.ndarray) and value.ndim == 1)):
+            yield np.repeat(np.asarray(value, dtype=np.float64)[None], size, axis=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Features:
+    """What a network reads of W examples."""
+
+    # (W, I)
+    fixed: np.ndarray
+    # key of a port -> (W, N, F)
+    ports: dict[PortKey, np.ndarray]
+
+
+Centre = Callable[[RunReader, list[Any]], np.ndarray]
+"""(choices, their arguments) -> the values at which they are put, (N * W,) or (N * W, K)."""
+
+
+class Blanket:
+    """What a block's conditional distribution depends on, read with the block at a centre: its own arguments, and
+    for each port one row for each choice that reads it (Liang et al. 2021, section 3: the Markov blanket).
+
+    With the places of worlds it is read in these, with none in the state that the trace is in.
+    """
+
+    def __init__(self, model: Model, block: Sequence[int], places: Places | None = None) -> None:
+        trace = model.trace
+        self.model, self.block = model, list(block)
+        self.stamp = trace.structure_stamp()
+        scaffold = Builder(trace).build(block)
+        self._refuse(scaffold)
+        runs = runs_of(trace, [*block, *scaffold.pending])
+        self.places = Places(runs) if places is None else places
+        # parents first
+        self._readers = [RunReader(model, self.places, run) for run in runs]
+        self.choices = [reader for reader in self._readers if reader.is_choice]
+        children = runs_alike(trace, [node for node in absorbing_rows(trace, scaffold) if node not in block])
+        self.ports = [Port(RunReader(model, self.places, run)) for run in children]
+
+    def holds(self) -> bool:
+        """Whether edges and readers are as they were."""
+        return self.stamp == self.model.trace.structure_stamp()
+
+    def _refuse(self, scaffold: Scaffold) -> None:
+        trace = self.model.trace
+        odd = (node for node in scaffold.absorbing if is_maker_application(trace, node))
+        for node in (*scaffold.structural, *scaffold.makers, *scaffold.brush, *odd):
+            place = trace.decode(node) if isinstance(node, int) else trace.decode(self.block[0])
+            reason = "what exists, or statistics that are kept, depend on the block"
+            raise KernelError(reason, place[0].slots[place[1]].span, "mh or gibbs")
+
+    def read(self, centre: Centre, worlds: Worlds | None = None) -> Features:
+        """In worlds, or as the trace stands."""
+        there = Worlds(self.places, 1) if worlds is None else worlds.copy()
+        fixed: list[np.ndarray] = []
+        for reader in self._readers:
+            if not reader.is_choice:
+                reader.renew(there)
+                continue
+            arguments, size = reader.outputs(there), len(reader.run.rows)
+            given = _spread(arguments, reader.lifted, size * there.count)
+            fixed += [x.astype(np.float64).reshape(size, there.count, -1) for x in given]
+            there.put(reader.own.tolist(), centre(reader, arguments))
+        flat = [part.swapaxes(0, 1).reshape(there.count, -1) for part in fixed]
+        inputs = np.concatenate(flat, axis=1) if flat else np.zeros((there.count, 0))
+        return Features(inputs, {port.key: port.rows(there) for port in self.ports})

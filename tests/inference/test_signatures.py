@@ -12,6 +12,8 @@ import pytest
 
 from venture_lite import Venture, VentureError
 from venture_lite.checker import check
+from venture_lite.engines.compiled.compiled import proposers_of
+from venture_lite.engines.compiled.proposer import Proposer
 from venture_lite.errors import Source
 from venture_lite.inference.actions import ACTIONS
 from venture_lite.inference.usage import Bracketed, Clauses, Optional, Pattern, Repeated, Role, pattern_of
@@ -27,6 +29,7 @@ WRITTEN = {
     "PROPOSAL": "(lambda (v) (normal v 1))", "SCHEDULE": "linear", "BOUND": "auto", "TUNING": "'map", "WEIGHT": "0.5",
     "T": "2", "P": "3", "MAX-STEPS": "4", "LEAPFROGS": "5", "NBATCH": "6", "BURN": "7", "SIGMA": "0.1", "WIDTH": "0.2",
     "STEP": "0.3", "EPS": "0.4", "F": "0.5", "Q": "0.6", "FRACTION": "0.7",
+    "N": "100", "K": "2", "H": "4",
 }  # fmt: skip
 
 OF_FORM = re.compile(r"\w+ (is written|knows no such|takes) ")
@@ -69,6 +72,8 @@ def refused_by_check(form: str) -> tuple[str, str, str | None] | None:
 def refused_by_run(form: str) -> tuple[str, str, str | None] | None:
     v = Venture(seed=1)
     v.execute(PROGRAM)
+    # what is proposed with has to be there
+    proposers_of(v.traces[0])["level"] = Proposer("level", "s", "s all", {})
     try:
         evaluator(v._runner.chains, Given(Parameters({}))).compile(parse_expression(Source("<input>", form)))
     except VentureError as error:

@@ -301,10 +301,12 @@ def _kernels(item: Expression) -> Iterator[tuple[Any, Any]]:
     """(scope, key) of every kernel of an inference; UNKNOWN for a key stands for all blocks."""
     for part in walked(item):
         match part:
-            case Form(items=(Name(name=head), scope, *rest)) if head in ACTIONS:
-                words = ACTIONS[head].usage[0].split()
-                if words[1:2] == ["SCOPE"]:
-                    yield _scope(scope), _key(rest[0] if words[2:3] == ["BLOCK"] and rest else None)
+            case Form(items=(Name(name=head), *rest)) if head in ACTIONS and head != "compile":
+                words = ACTIONS[head].usage[0].split()[1:]
+                at = words.index("SCOPE") if "SCOPE" in words[:2] else len(rest)
+                if at < len(rest):
+                    its_block = words[at + 1 : at + 2] == ["BLOCK"] and at + 1 < len(rest)
+                    yield _scope(rest[at]), _key(rest[at + 1] if its_block else None)
 
 
 def _scope(item: Expression) -> Any:

@@ -30,6 +30,8 @@ _HOMES = {
     "pgibbs": "engines.pgibbs.pgibbs",
     "flymc": "engines.firefly.flymc",
     "anneal": "engines.anneal.anneal",
+    "compile": "engines.compiled.compiled",
+    "compiled_mh": "engines.compiled.compiled",
     "cycle": "inference.combinators",
     "mixture": "inference.combinators",
     "repeat": "inference.combinators",

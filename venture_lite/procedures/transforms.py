@@ -8,7 +8,7 @@ value on the boundary of its support: it stays at the nearest float inside.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -109,6 +109,22 @@ def elementwise(
     """A transform that reads the arguments where it has derivatives by them."""
     columns = tuple(map(on_columns, (free_of, value_of, log_slope)))
     return Elementwise(free_of, value_of, log_slope, by_free, by_arguments, columns, by_arguments is not None)
+
+
+def values_of_rows(transform: Transform, free: np.ndarray, arguments: Sequence[Any]) -> np.ndarray:
+    """Values (R,) or (R, K) at the free coordinates of rows, where arguments may be columns."""
+    if isinstance(transform, Elementwise):
+        return np.asarray(transform.columns[1](free, *(arguments if transform.reads_arguments else ())))
+    return np.stack([transform.from_free(row, ()) for row in free])
+
+
+def free_of_rows(transform: Transform, values: np.ndarray, arguments: Sequence[Any]) -> np.ndarray:
+    """Free coordinates (R, K) of the values of rows."""
+    if isinstance(transform, Elementwise):
+        found = np.asarray(transform.columns[0](values, *(arguments if transform.reads_arguments else ())))
+    else:
+        found = np.stack([transform.to_free(row, ()) for row in values])
+    return found.reshape(len(values), -1)
 
 
 def _array(value: Any) -> Any:

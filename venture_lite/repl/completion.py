@@ -91,8 +91,8 @@ def _is_inference(calls: list[Call]) -> bool:
 def _is_scope(call: Call) -> bool:
     """Whether a scope's name stands at this place, whatever the way to write the action: never a variable."""
     action = ACTIONS.get(call.head or "")
-    usages = action.usage if action is not None and call.parts == 1 else ()
-    return bool(usages) and all(usage.strip("()").split()[1:2] == ["SCOPE"] for usage in usages)
+    usages = action.usage if action is not None and call.parts in (1, 2) else ()
+    return bool(usages) and all(usage.strip("()").split()[call.parts : call.parts + 1] == ["SCOPE"] for usage in usages)
 
 
 def _arguments(begun: str, call: Call, scope_names: list[str], quoted: bool) -> list[Candidate]:

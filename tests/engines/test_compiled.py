@@ -1,0 +1,198 @@
+"""`compile` and `compiled_mh`: what is learned, that it is exact, what it leaves alone and what it refuses."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from venture_lite import Venture, VentureError, VentureWarning
+from venture_lite.audit.snapshot import snapshot
+from venture_lite.engines.compiled.compiled import proposers_of
+from venture_lite.engines.compiled.proposer import CompiledProposal, drawn, log_densities
+from venture_lite.networks.heads import NormalMixture
+
+CONJUGATE = "[assume x (tag 'x 0 (normal 0 2))] [observe (normal x 0.5) {y}]"
+TWO_MODES = "[assume x (tag 'x 0 (normal 6.55 5))] [observe (normal (pow (- x 5) 2) 10) 25]"
+MIXED = """
+    [assume b (tag 'block 0 (flip 0.3))] [assume s (tag 'block 0 (gamma 2 2))] [assume k (tag 'block 0 (poisson 2))]
+    [assume u (tag 'block 0 (uniform_continuous 0 (+ 1 s)))]
+    [observe (normal (+ (if b 2 0) (* k u)) (+ 0.5 s)) 3]
+"""
+
+
+def compiled(program: str, action: str, seed: int = 1, **parameters: Any) -> Venture:
+    venture = Venture(seed=seed)
+    venture.execute(program, **parameters)
+    venture.infer(action)
+    return venture
+
+
+def draws(venture: Venture, kernel: str, count: int, name: str) -> np.ndarray:
+    return np.asarray(venture.infer(f"(repeat {count} (do {kernel} (collect {name})))")[name], dtype=float)
+
+
+@pytest.mark.parametrize("y", [-3.0, 0.5, 4.0])
+def test_a_conjugate_posterior_is_learned(y: float) -> None:
+    venture = compiled(CONJUGATE, "(compile p x one 'worlds 8000)", y=y)
+    result = venture.infer("(repeat 1500 (do (compiled_mh p x one 1) (collect x)))")
+    x = np.asarray(result["x"])
+    mean, sd = 4.0 * y / 4.25, math.sqrt(1.0 / (1.0 / 4.0 + 1.0 / 0.25))
+    # five standard errors, were half of the draws independent
+    assert abs(x.mean() - mean) < 5.0 * sd / math.sqrt(750)
+    assert abs(x.std() / sd - 1.0) < 0.15
+    assert result.statistics[0].details["acceptance of learned proposals"] > 0.85
+
+
+def test_both_of_two_modes_are_visited() -> None:
+    """The share of the right one is 0.630 by quadrature."""
+    x = draws(compiled(TWO_MODES, "(compile m x one)"), "(compiled_mh m x one 1)", 4000, "x")
+    assert abs((x > 5.0).mean() - 0.630) < 0.04
+    assert len(np.unique(x)) > 3000
+
+
+def by_hand(count: int = 400_000) -> dict[str, float]:
+    """Posterior means of MIXED by weighing draws of the prior."""
+    rng = np.random.default_rng(0)
+    b, s, k = rng.random(count) < 0.3, rng.gamma(2, 0.5, count), rng.poisson(2, count)
+    u = rng.random(count) * (1 + s)
+    sd = 0.5 + s
+    weight = np.exp(-0.5 * ((3 - (2 * b + k * u)) / sd) ** 2) / sd
+    return {name: float((weight * x).sum() / weight.sum()) for name, x in (("b", b), ("s", s), ("k", k), ("u", u))}
+
+
+@pytest.mark.parametrize("block", ["all", "0"])
+def test_a_block_of_discrete_and_bounded_choices(block: str) -> None:
+    venture = compiled(MIXED, f"(compile q block {block} 'worlds 6000)")
+    result = venture.infer(f"(repeat 3000 (do (compiled_mh q block {block} 1) (collect b s k u)))")
+    assert result.statistics[0].details["acceptance of learned proposals"] > 0.4
+    for name, expected in by_hand().items():
+        x = np.asarray(result[name], dtype=float)
+        assert abs(x.mean() - expected) < 6.0 * x.std() / math.sqrt(500), name
+
+
+def test_one_network_serves_all_blocks_of_a_kind() -> None:
+    """Also blocks with more data than any had when it was trained."""
+    program = """
+        [assume m (normal 0 1)] [assume x (mem (lambda (i) (tag 'x i (normal m 1))))]
+        for n in 1...N: [observe (normal (x {G[n]}) 1) {Y[n]}]
+    """
+    venture = compiled(
+        program, "(compile p x one 'worlds 4000)", N=9, G=[1, 1, 1, 2, 2, 3, 4, 5, 5], Y=np.arange(9.0) / 3
+    )
+    (kind,) = proposers_of(venture.traces[0])["p"].kinds.values()
+    assert len(kind.frame.positions) == 1
+    venture.execute("for n in 1...3: [observe (normal (x 3) 1) {Z[n]}]", Z=[2.0, 2.1, 1.9])
+    found = venture.infer("(compiled_mh p x each 200)".replace("each", "one"))
+    assert found.statistics[0].details["acceptance of learned proposals"] > 0.4
+
+
+def test_compiling_moves_nothing_and_takes_no_random_numbers() -> None:
+    venture = Venture(seed=3)
+    venture.execute(CONJUGATE, y=1.0)
+    model = venture.traces[0]
+    before, state = snapshot(model), model.trace.rng.bit_generator.state
+    venture.infer("(compile p x one 'worlds 500)")
+    assert snapshot(model) == before
+    assert model.trace.rng.bit_generator.state == state
+
+
+def test_a_seed_gives_one_result() -> None:
+    found = [
+        draws(compiled(CONJUGATE, "(compile p x one 'worlds 500)", 4, y=1.0), "(compiled_mh p x one 1)", 50, "x")
+        for _ in range(2)
+    ]
+    assert found[0].tobytes() == found[1].tobytes()
+
+
+def test_a_rejected_transition_leaves_no_trace(monkeypatch: pytest.MonkeyPatch) -> None:
+    venture = compiled(MIXED, "(compile q block all 'worlds 500)")
+    before = snapshot(venture.traces[0])
+    monkeypatch.setattr("venture_lite.engines.compiled.proposer.Metropolis.__call__", lambda self, weight: False)
+    venture.infer("(compiled_mh q block all 50)")
+    assert snapshot(venture.traces[0]) == before
+
+
+def test_the_density_of_the_network_is_that_of_its_draws() -> None:
+    """Also of its normals made wide: E_q[p / q] is 1 for any density p, here a standard normal's."""
+    venture = compiled(CONJUGATE, "(compile p x one 'worlds 2000)", y=1.0)
+    (kind,) = proposers_of(venture.traces[0])["p"].kinds.values()
+    proposal = CompiledProposal(venture.traces[0], 0.5)
+    proposal.kinds = {kind.sites: kind}
+    proposal.block = venture.traces[0].trace.scopes["x"].everything()
+    proposal.prepare(venture.traces[0].trace, proposal.block)
+    given, rng = proposal._given, np.random.default_rng(0)
+    density = given.of_coordinate(0, [])
+    assert isinstance(density, NormalMixture)
+    for is_wide in (False, True):
+        z = np.array([drawn(given, kind, rng, is_wide)[0] for _ in range(4000)])
+        own = np.array([log_densities(given, kind, [each])[is_wide] for each in z])
+        center, sd = z.mean(), z.std() / (3.0 if is_wide else 2.0)
+        target = -0.5 * ((z - center) / sd) ** 2 - math.log(sd * math.sqrt(2.0 * math.pi))
+        ratio = np.exp(target - own)
+        assert abs(ratio.mean() - 1.0) < 5.0 * ratio.std() / math.sqrt(len(z))
+
+
+def test_inputs_beyond_the_prior_are_told() -> None:
+    venture = compiled(CONJUGATE, "(compile p x one 'worlds 1000)", y=30.0)
+    with pytest.warns(VentureWarning, match="the data lie outside what the prior draws"):
+        venture.infer("(compiled_mh p x one 300)")
+
+
+def test_a_proposer_that_gains_nothing_is_told() -> None:
+    venture = Venture(seed=1)
+    venture.execute("[assume x (tag 'x 0 (normal 0 1))] [observe (normal x 100) 0]")
+    with pytest.warns(VentureWarning, match="is not worth its time"):
+        venture.infer("(compile p x one 'worlds 1000)")
+
+
+@pytest.mark.parametrize(
+    ("program", "action", "message"),
+    [
+        (CONJUGATE, "(compiled_mh q x one 1)", "there is no proposer q"),
+        (CONJUGATE, "(compile p x one 'worlds 99)", "N must be a whole number, 100 or more, got 99"),
+        (CONJUGATE, "(do (compile p x one 'worlds 100) (compiled_mh p x all 1))", "p was compiled for x one"),
+        (
+            CONJUGATE,
+            "(do (compile p x one 'worlds 100) (compiled_mh p x one 'defensive 0 1))",
+            "EPS must be above 0 and below 1",
+        ),
+        (
+            "[assume c (make_crp 1)] [assume z (tag 'x 0 (c))] [assume y (flip (if (= z 1) 0.2 0.6))]",
+            "(compile p x one 'worlds 100)",
+            r"depends? on choices|statistics",
+        ),
+        (
+            "[assume b (tag 'x 0 (flip 0.5))] [observe (normal (if b 1 (normal 0 1)) 1) 1]",
+            "(compile p x one 'worlds 100)",
+            "depends? on",
+        ),
+    ],
+)
+def test_bad_input_is_refused(program: str, action: str, message: str) -> None:
+    venture = Venture(seed=1)
+    venture.execute(program, **({"y": 1.0} if "{y}" in program else {}))
+    before = snapshot(venture.traces[0])
+    with pytest.raises(VentureError, match=message):
+        venture.infer(action)
+    assert snapshot(venture.traces[0]) == before
+
+
+def test_an_empty_scope_is_told() -> None:
+    venture = Venture(seed=1)
+    venture.execute(CONJUGATE, y=1.0)
+    with pytest.warns(VentureWarning, match="the scope nothing is empty"):
+        venture.infer("(compile p nothing one 'worlds 100)")
+
+
+def test_an_interrupted_training_leaves_no_proposer() -> None:
+    venture = Venture(seed=1)
+    venture.execute(CONJUGATE, y=1.0)
+    venture.traces[0].interrupt_after = 20
+    with pytest.raises(KeyboardInterrupt):
+        venture.infer("(compile p x one 'worlds 1000)")
+    venture.traces[0].interrupt_after = None
+    with pytest.raises(VentureError, match=r"there is no proposer p|compiled for other blocks"):
+        venture.infer("(compiled_mh p x one 1)")

@@ -1,0 +1,1 @@
+"""Inference compilation: proposals learned from draws of the program."""

@@ -1,0 +1,127 @@
+"""`(compile NAME SCOPE BLOCK ...)` learns proposals from draws of the program; `(compiled_mh NAME SCOPE BLOCK T)` makes
+exact transitions with them (Liang et al. 2021, Accelerating Metropolis-Hastings with lightweight inference
+compilation)."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from venture_lite.engines.compiled.proposer import CompiledMH, Proposer
+from venture_lite.engines.compiled.training import KindReport, Trainer
+from venture_lite.errors import ArgumentError, nearest
+from venture_lite.inference.given import ActionForm, label_of
+from venture_lite.inference.program import Action, InferenceProgram
+from venture_lite.inference.tree import Part
+from venture_lite.interpreter.model import Model
+from venture_lite.interpreter.selection import Selection, in_order
+from venture_lite.values import show
+
+WORLDS, COMPONENTS, HIDDEN, DEFENSIVE = 10_000, 5, 32, 0.05
+
+
+class Proposers:
+    """The proposers of a model, by name."""
+
+    def __init__(self, model: Model) -> None:
+        self.known: dict[str, Proposer] = {}
+
+
+def proposers_of(model: Model) -> dict[str, Proposer]:
+    return model.kept.lasting(Proposers, model).known
+
+
+@dataclass(frozen=True, slots=True)
+class Compile(Part):
+    """Trains a proposer and tells what came of it."""
+
+    settings: str
+    once: Callable[[], None] = field(repr=False, compare=False)
+
+    @property
+    def heading(self) -> str:
+        return f"{self.action} {self.settings}"
+
+    def run(self) -> None:
+        self.once()
+
+
+def _compile(program: InferenceProgram, given: ActionForm) -> Part:
+    name, model = label_of(given["NAME"]), program.model
+    worlds = given.count("N", 100) if "worlds" in given else WORLDS
+    components = given.count("K", 1) if "components" in given else COMPONENTS
+    hidden = given.count("H", 1) if "hidden" in given else HIDDEN
+    scope, selector = given.scope, given.selector
+
+    def train() -> None:
+        selection = Selection(model, scope, selector)
+        blocks = [in_order(model, nodes) for _, nodes in selection.present() if nodes]
+        if not blocks:
+            program.warn(selection.missing() or f"compile: there is nothing to move in {show(scope)}")
+            return
+        trainer = Trainer(model, blocks, worlds, components, hidden, generator(model, name))
+        kinds, reports = trainer.run()
+        proposers_of(model)[name] = Proposer(name, scope, show_selector(given), kinds)
+        _tell(program, name, reports)
+
+    proposers_of(model).setdefault(name, Proposer(name, scope, show_selector(given), {}))
+    return Compile(given.action, f"{name}: {worlds:,} worlds of {show_selector(given)}", train)
+
+
+def show_selector(given: ActionForm) -> str:
+    return f"{given['SCOPE'].span.text} {given['BLOCK'].span.text}"
+
+
+def generator(model: Model, name: str) -> np.random.Generator:
+    """Of worlds, weights and minibatches: of the session's seed and the name alone."""
+    seed = model.trace.rng.bit_generator.seed_seq
+    assert isinstance(seed, np.random.SeedSequence)
+    own = int.from_bytes(hashlib.blake2b(name.encode(), digest_size=4).digest(), "big")
+    return np.random.default_rng(np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, own)))
+
+
+def _tell(program: InferenceProgram, name: str, reports: list[KindReport]) -> None:
+    for report in reports:
+        print(f"proposer {name}: {report}")
+        if report.gain < LEAST_GAIN:
+            program.warn(
+                f"compile: {name} gains {report.gain:.3g} nats by reading its inputs: it is not worth its time"
+            )
+
+
+LEAST_GAIN = 0.05
+"""Nats of the held-out loss below which a proposer is said not to be worth it."""
+
+
+def _compiled_mh(program: InferenceProgram, given: ActionForm) -> Part:
+    name, known = label_of(given["NAME"]), proposers_of(program.model)
+    if name not in known:
+        there = f"there are {', '.join(sorted(known))}" if known else "compile makes one"
+        raise ArgumentError(f"there is no proposer {name}", given["NAME"].span, nearest(name, known) or there)
+    proposer = known[name]
+    if proposer.blocks != show_selector(given):
+        message = f"proposer {name} was compiled for {proposer.blocks}"
+        raise ArgumentError(message, given["SCOPE"].span, f"(compiled_mh {name} {proposer.blocks} T)")
+    safe = (
+        float(given.number("EPS", "above 0 and below 1", lambda x: 0.0 < x < 1.0))
+        if "defensive" in given
+        else DEFENSIVE
+    )
+    engine = CompiledMH(program.model, known, name, safe, program.warn)
+    return given.kernel(f"proposals of {name}", engine)
+
+
+COMPILE = Action(
+    "compile", ("(compile NAME SCOPE BLOCK ['worlds N] ['components K] ['hidden H])",),
+    "Learns proposals for blocks from joint draws of the program and its data: a network for each kind of block reads "
+    "what the block depends on and what depends on it. Moves nothing; prints what was learned. N worlds (10,000), K "
+    "normals for each number (5), hidden layers of H (32).", _compile,
+)  # fmt: skip
+COMPILED_MH = Action(
+    "compiled_mh", ("(compiled_mh NAME SCOPE BLOCK ['defensive EPS] T)",),
+    "T exact transitions with what compile learned as NAME: proposals from the network, with probability EPS (0.05) "
+    "from the prior or from the network made wide.", _compiled_mh,
+)  # fmt: skip

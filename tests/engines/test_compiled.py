@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -84,8 +85,8 @@ def test_one_network_serves_all_blocks_of_a_kind() -> None:
     )
     (kind,) = proposers_of(venture.traces[0])["p"].kinds.values()
     assert len(kind.frame.positions) == 1
-    venture.execute("for n in 1...3: [observe (normal (x 3) 1) {Z[n]}]", Z=[2.0, 2.1, 1.9])
-    found = venture.infer("(compiled_mh p x each 200)".replace("each", "one"))
+    venture.execute("for n in 1...3: [observe (normal (x {G[n]}) 1) {Y[n]}]", G=[3, 3, 3], Y=[2.0, 2.1, 1.9])
+    found = venture.infer("(compiled_mh p x each 40)")
     assert found.statistics[0].details["acceptance of learned proposals"] > 0.4
 
 
@@ -120,7 +121,7 @@ def test_the_density_of_the_network_is_that_of_its_draws() -> None:
     venture = compiled(CONJUGATE, "(compile p x one 'worlds 2000)", y=1.0)
     (kind,) = proposers_of(venture.traces[0])["p"].kinds.values()
     proposal = CompiledProposal(venture.traces[0], 0.5)
-    proposal.kinds = {kind.sites: kind}
+    proposal.proposer = proposers_of(venture.traces[0])["p"]
     proposal.block = venture.traces[0].trace.scopes["x"].everything()
     proposal.prepare(venture.traces[0].trace, proposal.block)
     given, rng = proposal._given, np.random.default_rng(0)
@@ -196,3 +197,110 @@ def test_an_interrupted_training_leaves_no_proposer() -> None:
     venture.traces[0].interrupt_after = None
     with pytest.raises(VentureError, match=r"there is no proposer p|compiled for other blocks"):
         venture.infer("(compiled_mh p x one 1)")
+
+
+def saved(path: Path, program: str = CONJUGATE, y: float = 1.0) -> Venture:
+    venture = compiled(program, "(compile p x one 'worlds 500)", y=y)
+    venture.infer(f'(save_proposers "{path}")')
+    return venture
+
+
+def loaded(path: Path, program: str = CONJUGATE, y: float = 1.0) -> Venture:
+    venture = Venture(seed=1)
+    venture.execute(program, y=y)
+    venture.infer(f'(load_proposers "{path}")')
+    return venture
+
+
+def test_a_loaded_proposer_makes_the_draws_of_the_session_that_trained_it(tmp_path: Path) -> None:
+    path = tmp_path / "p.npz"
+    kernel = "(compiled_mh p x each 1)"
+    assert draws(saved(path), kernel, 40, "x").tobytes() == draws(loaded(path), kernel, 40, "x").tobytes()
+
+
+def test_a_file_serves_other_data_of_the_program(tmp_path: Path) -> None:
+    path = tmp_path / "p.npz"
+    saved(path, MANY.format(n=6), y=1.0)
+    venture = loaded(path, "[assume z (normal 0 1)] " + MANY.format(n=9), y=2.0)
+    found = venture.infer("(compiled_mh p x one 300)")
+    assert found.statistics[0].details["acceptance of learned proposals"] > 0.5
+
+
+MANY = "[assume x (tag 'x 0 (normal 0 2))] for n in 1...{n}: [observe (normal x 1) {{y}}]"
+
+
+def test_a_block_of_discrete_choices_goes_through_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "q.npz"
+    first = compiled(MIXED, "(compile q block all 'worlds 500)")
+    first.infer(f'(save_proposers "{path}")')
+    second = Venture(seed=1)
+    second.execute(MIXED)
+    second.infer(f'(load_proposers "{path}")')
+    kernel = "(compiled_mh q block all 1)"
+    assert draws(first, kernel, 40, "u").tobytes() == draws(second, kernel, 40, "u").tobytes()
+
+
+@pytest.mark.parametrize(
+    ("program", "message"),
+    [
+        (CONJUGATE.replace("normal 0 2", "student_t 3 0 2"), "here are .student_t 3 0 2., there .normal 0 2."),
+        (CONJUGATE + " [observe (poisson (exp x)) 2]", "for another program: .poisson .exp x..: poisson did not read"),
+    ],
+)
+def test_a_proposer_of_another_program_is_refused(tmp_path: Path, program: str, message: str) -> None:
+    path = tmp_path / "p.npz"
+    saved(path)
+    venture = loaded(path, program)
+    before = snapshot(venture.traces[0])
+    with pytest.raises(VentureError, match=message):
+        venture.infer("(compiled_mh p x one 1)")
+    assert snapshot(venture.traces[0]) == before
+
+
+def spoilt(path: Path, how: str) -> None:
+    content = path.read_bytes()
+    with np.load(path) as arrays:
+        held = dict(arrays)
+    match how:
+        case "cut off":
+            path.write_bytes(content[: len(content) // 2])
+        case "no archive":
+            path.write_text("x,y\n1,2\n")
+        case "other arrays":
+            np.savez(path, x=np.zeros(3))
+        case "pickled":
+            np.savez(path, **held | {"text": np.array([{"format": "proposers"}], object)})
+        case "another version":
+            text = str(held["text"]).replace('"version": 1', '"version": 2')
+            np.savez(path, **held | {"text": np.array(text)})
+        case "a wrong shape":
+            name = max(name for name in held if ".network." in name)
+            np.savez(path, **held | {name: np.zeros((2, 2))})
+
+
+@pytest.mark.parametrize(
+    ("how", "message"),
+    [
+        ("cut off", "no file of proposers, or a damaged one"),
+        ("no archive", "no file of proposers, or a damaged one"),
+        ("other arrays", "no file of proposers, or a damaged one"),
+        ("pickled", "no file of proposers, or a damaged one"),
+        ("another version", "proposers of format 2, and this version reads 1"),
+        ("a wrong shape", "no file of proposers, or a damaged one"),
+    ],
+)
+def test_a_spoilt_file_is_refused(tmp_path: Path, how: str, message: str) -> None:
+    path = tmp_path / "p.npz"
+    saved(path)
+    spoilt(path, how)
+    venture = Venture(seed=1)
+    with pytest.raises(VentureError, match=message):
+        venture.infer(f'(load_proposers "{path}")')
+
+
+def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(VentureError, match="No such file"):
+        Venture(seed=1).infer(f'(load_proposers "{tmp_path / "none.npz"}")')
+    venture = compiled(CONJUGATE, "(compile p x one 'worlds 500)", y=1.0)
+    with pytest.raises(VentureError, match="No such file"):
+        venture.infer(f'(save_proposers "{tmp_path / "none" / "p.npz"}")')

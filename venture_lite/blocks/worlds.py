@@ -8,6 +8,7 @@ a single state, W is 1.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,18 +21,19 @@ from venture_lite.interpreter.application import simulate_anew
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.runs import Places, Run, runs_alike, runs_of
 from venture_lite.interpreter.scaffold import Builder, Scaffold, absorbing_rows, is_maker_application
+from venture_lite.interpreter.shape import text_of_site
 from venture_lite.interpreter.sources import application_nodes, depends_on, reached
 from venture_lite.kernels.population import column_of
 from venture_lite.procedures.columns import RowByRow
 from venture_lite.procedures.record import Deterministic, Random
 from venture_lite.procedures.straight_line import Node, needed
-from venture_lite.trace.nodes import node_at
+from venture_lite.trace.nodes import node_at, site_of
 from venture_lite.trace.table import Column, NotColumnar
 from venture_lite.trace.trace import Trace
 from venture_lite.values import equal
 
 Lifted = tuple[bool, ...]
-PortKey = tuple[int, int, str]
+PortKey = str
 
 
 class Worlds:
@@ -258,14 +260,42 @@ def _moving(trace: Trace, nodes: Iterable[int]) -> list[int]:
     return [node for node in every if node in scaffold.principals or node in scaffold.pending]
 
 
+class SiteNames:
+    """The sites of a program by their text, with a number behind all but the first of one text: the same in every
+    session that runs the same program, where the sites' own numbers are not."""
+
+    def __init__(self, model: Model) -> None:
+        self._program = model.trace.program
+        self._version = -1
+        self._names: list[str] = []
+
+    def of(self, site: int) -> str:
+        if self._version != self._program.version or site >= len(self._names):
+            texts = [text_of_site(self._program, each) for each in range(len(self._program.site_code))]
+            seen: Counter[str] = Counter()
+            self._names = []
+            for text in texts:
+                seen[text] += 1
+                self._names.append(text if seen[text] == 1 else f"{text} ({seen[text]})")
+            self._version = self._program.version
+        return self._names[site]
+
+
+def names_of(model: Model, block: Iterable[int]) -> tuple[str, ...]:
+    """The sites of a block's choices, by name."""
+    names = model.kept.lasting(SiteNames, model)
+    return tuple([names.of(site_of(node)) for node in block])
+
+
 class Port:
     """The choices of one site that read a block, in like ways: each gives one row of inputs."""
 
     def __init__(self, reader: RunReader) -> None:
         self.reader = reader
         run = reader.run
+        (name,) = names_of(reader.model, run.nodes[:1])
         # what a network knows it by, whatever the rows
-        self.key = (run.site, run.source.code.first_site + run.source.slot, run.operator.name)
+        self.key = f"{name}: {run.operator.name}"
 
     def rows(self, worlds: Worlds) -> np.ndarray:
         """(W, N, F): the values of the choices, and their arguments."""

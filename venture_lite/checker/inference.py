@@ -235,6 +235,6 @@ ROLES: dict[str, Callable[[Inference, Expression], object]] = {
     "PROPOSAL": Inference.proposal,
     "WEIGHT": Inference.weight,
     **dict.fromkeys(("T", "P", "MAX-STEPS", "LEAPFROGS", "NBATCH"), Inference.count),
-    **dict.fromkeys(("SIGMA", "WIDTH", "STEP", "EPS"), Inference.value),
+    **dict.fromkeys(("SIGMA", "WIDTH", "STEP", "EPS", "FILE"), Inference.value),
 }
 """How an argument is checked, by the capitals of the usage; one of another kind is taken as it is."""

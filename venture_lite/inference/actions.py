@@ -32,6 +32,8 @@ _HOMES = {
     "anneal": "engines.anneal.anneal",
     "compile": "engines.compiled.compiled",
     "compiled_mh": "engines.compiled.compiled",
+    "save_proposers": "engines.compiled.compiled",
+    "load_proposers": "engines.compiled.compiled",
     "cycle": "inference.combinators",
     "mixture": "inference.combinators",
     "repeat": "inference.combinators",

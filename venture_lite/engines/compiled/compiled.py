@@ -4,15 +4,18 @@ compilation)."""
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 
+from venture_lite.engines.compiled import files
 from venture_lite.engines.compiled.proposer import CompiledMH, Proposer
 from venture_lite.engines.compiled.training import KindReport, Trainer
-from venture_lite.errors import ArgumentError, nearest
+from venture_lite.errors import ArgumentError, ParameterError, nearest
 from venture_lite.inference.given import ActionForm, label_of
 from venture_lite.inference.program import Action, InferenceProgram
 from venture_lite.inference.tree import Part
@@ -36,7 +39,7 @@ def proposers_of(model: Model) -> dict[str, Proposer]:
 
 @dataclass(frozen=True, slots=True)
 class Compile(Part):
-    """Trains a proposer and tells what came of it."""
+    """Makes, writes or reads proposers, and tells what came of it."""
 
     settings: str
     once: Callable[[], None] = field(repr=False, compare=False)
@@ -72,7 +75,9 @@ def _compile(program: InferenceProgram, given: ActionForm) -> Part:
 
 
 def show_selector(given: ActionForm) -> str:
-    return f"{given['SCOPE'].span.text} {given['BLOCK'].span.text}"
+    """The blocks of an action: drawn, one by one or in order, they are the same."""
+    block = given["BLOCK"].span.text
+    return f"{given['SCOPE'].span.text} {'one' if given.selector.kind in ('each', 'ordered') else block}"
 
 
 def generator(model: Model, name: str) -> np.random.Generator:
@@ -94,6 +99,48 @@ def _tell(program: InferenceProgram, name: str, reports: list[KindReport]) -> No
 
 LEAST_GAIN = 0.05
 """Nats of the held-out loss below which a proposer is said not to be worth it."""
+
+
+def _path(given: ActionForm) -> Path:
+    path = given.value("FILE")
+    if not isinstance(path, str) or not path:
+        raise ArgumentError(f"FILE must be a string, got {show(path)}", given["FILE"].span)
+    return Path(path)
+
+
+def _save(program: InferenceProgram, given: ActionForm) -> Part:
+    path = _path(given)
+
+    def save() -> None:
+        trained = [proposer for proposer in proposers_of(program.model).values() if proposer.kinds]
+        try:
+            files.save(trained, path)
+        except OSError as error:
+            raise ParameterError(f"{path}: {error.strerror or error}", given["FILE"].span) from None
+
+    return Compile(given.action, str(path), save)
+
+
+def _load(program: InferenceProgram, given: ActionForm) -> Part:
+    path, known = _path(given), proposers_of(program.model)
+    found: list[Proposer] = []
+    # what the program does with the names comes after this; a file that cannot be read is told when it is needed
+    with contextlib.suppress(ParameterError):
+        found += files.load(path)
+        known.update({proposer.name: proposer for proposer in found})
+
+    def load() -> None:
+        try:
+            found[:] = files.load(path)
+        except ParameterError as error:
+            error.span = given["FILE"].span
+            raise
+        known.update({proposer.name: proposer for proposer in found})
+        for proposer in found:
+            parameters = sum(kind.network.parameters for kind in proposer.kinds.values())
+            print(f"proposer {proposer.name}: loaded, {parameters:,} parameters")
+
+    return Compile(given.action, str(path), load)
 
 
 def _compiled_mh(program: InferenceProgram, given: ActionForm) -> Part:
@@ -124,4 +171,11 @@ COMPILED_MH = Action(
     "compiled_mh", ("(compiled_mh NAME SCOPE BLOCK ['defensive EPS] T)",),
     "T exact transitions with what compile learned as NAME: proposals from the network, with probability EPS (0.05) "
     "from the prior or from the network made wide.", _compiled_mh,
+)  # fmt: skip
+SAVE_PROPOSERS = Action(
+    "save_proposers", ("(save_proposers FILE)",), "Writes every proposer that was compiled to a .npz file.", _save
+)
+LOAD_PROPOSERS = Action(
+    "load_proposers", ("(load_proposers FILE)",),
+    "Reads proposers that save_proposers wrote, on these data or on others of the same program.", _load,
 )  # fmt: skip

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from venture_lite.blocks.worlds import Blanket, Features, PortKey
+from venture_lite.blocks.worlds import Blanket, Features, PortKey, names_of
 from venture_lite.engines.compiled.frame import BlockFrame
 from venture_lite.errors import KernelError
 from venture_lite.interpreter.application import simulate_anew
@@ -26,7 +26,6 @@ from venture_lite.interpreter.weights import Weight, density_of
 from venture_lite.kernels.compiled import kernel
 from venture_lite.networks.conditional import Conditional, ExampleDensity
 from venture_lite.networks.heads import Density, NormalMixture
-from venture_lite.trace.nodes import site_of
 from venture_lite.trace.trace import Trace
 
 MOST_BLANKETS = 10_000
@@ -46,7 +45,8 @@ LONG_STAY, ENOUGH, OUTSIDE = 200, 200, 0.05
 RETURN = 1e-6
 """By how much the numbers of a value may differ from those that it was made from."""
 
-Sites = tuple[int, ...]
+SiteTexts = tuple[str, ...]
+"""The choices of a block, by the names of their sites."""
 
 
 Range = tuple[np.ndarray, np.ndarray]
@@ -57,7 +57,7 @@ Range = tuple[np.ndarray, np.ndarray]
 class KindProposer:
     """Proposals for the blocks whose choices stand at the same sites."""
 
-    sites: Sites
+    sites: SiteTexts
     frame: BlockFrame
     ports: tuple[PortKey, ...]
     network: Conditional
@@ -91,18 +91,27 @@ class Proposer:
     scope: Any
     # BLOCK as the program has it
     blocks: str
-    kinds: dict[Sites, KindProposer]
+    kinds: dict[SiteTexts, KindProposer]
 
     def refuse_other(self, model: Model, block: Sequence[int]) -> None:
         """Raises KernelError for a block of which no kind was compiled."""
-        if sites_of(block) not in self.kinds:
-            code, slot, _ = model.trace.decode(block[0])
-            reason = f"proposer {self.name} was compiled for other blocks: none had these choices"
-            raise KernelError(reason, code.slots[slot].span, f"compile {self.name} again")
+        here = names_of(model, block)
+        if here not in self.kinds:
+            known = "; ".join(", ".join(names) for names in self.kinds) or "none yet"
+            raise self._refusal(model, block[0], f"for other blocks: here are {', '.join(here)}, there {known}")
 
+    def refuse_ports(self, model: Model, blanket: Blanket) -> None:
+        """Raises KernelError where something reads the block that nothing in the worlds was."""
+        ports = self.kinds[names_of(model, blanket.block)].ports
+        for port in blanket.ports:
+            if port.key not in ports:
+                raise self._refusal(model, blanket.block[0], f"for another program: {port.key} did not read the block")
 
-def sites_of(block: Sequence[int]) -> Sites:
-    return tuple(map(site_of, block))
+    def _refusal(self, model: Model, node: int, reason: str) -> KernelError:
+        code, slot, _ = model.trace.decode(node)
+        return KernelError(
+            f"proposer {self.name} was compiled {reason}", code.slots[slot].span, f"compile {self.name} again"
+        )
 
 
 @dataclass(slots=True)
@@ -120,7 +129,7 @@ class CompiledProposal:
 
     def __init__(self, model: Model, safe: float) -> None:
         self.model = model
-        self.kinds: Mapping[Sites, KindProposer] = {}
+        self.proposer = Proposer("", None, "", {})
         # probabilities of the parts, and their logarithms: the prior, the wide normals, the network
         self._shares = (0.5 * safe, safe)
         self._logs = (math.log(0.5 * safe), math.log(0.5 * safe), math.log1p(-safe))
@@ -139,7 +148,7 @@ class CompiledProposal:
             code, slot, _ = trace.decode(self.block[0])
             reason = "the block takes away choices of its own by what it does to others"
             raise KernelError(reason, code.slots[slot].span, "mh, or tags that keep these in a block of their own")
-        self._kind = kind = self.kinds[sites_of(self.block)]
+        self._kind = kind = self.proposer.kinds[names_of(self.model, self.block)]
         features = self._blanket().read(kind.frame.centre(self.block, 1))
         self._given = kind.given(features)
         self.outside += kind.lie_outside(features)
@@ -163,6 +172,7 @@ class CompiledProposal:
             if len(self._blankets) >= MOST_BLANKETS:
                 self._blankets.clear()
             found = self._blankets[key] = Blanket(self.model, self.block)
+            self.proposer.refuse_ports(self.model, found)
         return found
 
     def _log_density(self) -> float:
@@ -292,7 +302,7 @@ class CompiledMH(BlockKernel):
         return Course(INTERPRETED, "features of the block are read at each transition")
 
     def step(self, nodes: list[int], at: Selection) -> bool:
-        self.proposal.block, self.proposal.kinds = in_order(self.model, nodes), self.proposer.kinds
+        self.proposal.block, self.proposal.proposer = in_order(self.model, nodes), self.proposer
         self.proposer.refuse_other(self.model, self.proposal.block)
         try:
             moved = self._moves.step(self.proposal.block, at)

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from venture_lite.blocks.worlds import Blanket, Features, Port, PortKey, WorldMaker, Worlds
+from venture_lite.blocks.worlds import Blanket, Features, Port, PortKey, WorldMaker, Worlds, names_of
 from venture_lite.engines.compiled.frame import BlockFrame, Position, frame_of, raw
-from venture_lite.engines.compiled.proposer import KindProposer, Range, Sites, sites_of
+from venture_lite.engines.compiled.proposer import KindProposer, Range, SiteTexts
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.scaffold import Builder, absorbing_rows
 from venture_lite.networks.conditional import Conditional, Layout
@@ -67,14 +67,14 @@ class Trainer:
     ) -> None:
         self.model, self.worlds, self.rng = model, worlds, rng
         self.components, self.hidden = components, hidden
-        self.kinds: dict[Sites, list[list[int]]] = {}
+        self.kinds: dict[SiteTexts, list[list[int]]] = {}
         for block in blocks:
-            self.kinds.setdefault(sites_of(block), []).append(block)
+            self.kinds.setdefault(names_of(model, block), []).append(block)
         every = [node for block in blocks for node in block]
         children = absorbing_rows(model.trace, Builder(model.trace).build(every))
         self.maker = WorldMaker(model, [*every, *children])
 
-    def run(self) -> tuple[dict[Sites, KindProposer], list[KindReport]]:
+    def run(self) -> tuple[dict[SiteTexts, KindProposer], list[KindReport]]:
         start = time.process_time()
         kinds = {sites: KindExamples(self, blocks) for sites, blocks in self.kinds.items()}
         failed, error = 0, None
@@ -104,7 +104,8 @@ class KindExamples:
         self.frame = BlockFrame(())
         self.ports: tuple[PortKey, ...] = ()
         self.ranges: tuple[Range, ...] = ()
-        self._texts: dict[PortKey, tuple[str, int, bool]] = {}
+        # of each port how many inputs a row has, and whether its choices have evidence
+        self._widths: dict[PortKey, tuple[int, bool]] = {}
         self._fixed: list[np.ndarray] = []
         self._rows: dict[PortKey, list[tuple[np.ndarray, np.ndarray]]] = {}
         self._numbers: list[np.ndarray] = []
@@ -133,13 +134,9 @@ class KindExamples:
             self._keep(features, np.concatenate(numbers, axis=1), good)
 
     def _meet(self, port: Port, width: int) -> None:
-        if port.key in self._texts:
+        if port.key in self._widths:
             return
-        trace, node = self.trainer.model.trace, port.reader.run.nodes[0]
-        code, slot, _ = trace.decode(node)
-        span = code.slots[slot].span
-        text = " ".join(span.text.split()) if span is not None else port.key[2]
-        self._texts[port.key] = text, width, trace.is_observed(node)
+        self._widths[port.key] = width, self.trainer.model.trace.is_observed(port.reader.run.nodes[0])
         # examples before this one have no rows here
         self._rows[port.key] = [(np.zeros((0, width)), np.zeros(len(part), np.intp)) for part in self._fixed]
 
@@ -152,7 +149,7 @@ class KindExamples:
                 inside &= coordinate >= 0
         self._fixed.append(features.fixed[inside])
         self._numbers.append(numbers[inside])
-        for key, (_, width, observed) in self._texts.items():
+        for key, (width, observed) in self._widths.items():
             rows = features.ports.get(key)
             if rows is None:
                 self._rows[key].append((np.zeros((0, width)), np.zeros(int(inside.sum()), np.intp)))
@@ -170,13 +167,11 @@ class KindExamples:
     # ----------------------------------------------------------------------------------------------------- fitting
 
     def ports_told(self) -> tuple[tuple[str, float], ...]:
-        return tuple(
-            (self._texts[key][0], float(np.mean(np.concatenate([c for _, c in self._rows[key]])))) for key in self.ports
-        )
+        return tuple((key, float(np.mean(np.concatenate([c for _, c in self._rows[key]])))) for key in self.ports)
 
     def fit(self) -> tuple[Conditional, FitReport]:
         trainer = self.trainer
-        self.ports = tuple(self._texts)
+        self.ports = tuple(self._widths)
         fixed = np.concatenate(self._fixed)
         rows = []
         for key in self.ports:
@@ -185,7 +180,7 @@ class KindExamples:
         examples = Examples(fixed, tuple(rows))
         self.ranges = tuple(_range(inputs) for inputs in (fixed, *[port.values for port in rows]))
         ports = [
-            (text, ("value", *(f"argument {at}" for at in range(1, width)))) for text, width, _ in self._texts.values()
+            (key, ("value", *(f"argument {at}" for at in range(1, width)))) for key, (width, _) in self._widths.items()
         ]
         names = InputNames(tuple(f"input {at}" for at in range(fixed.shape[1])), tuple(ports))
         layout = Layout(names, tuple(pair for position in self.frame.positions for pair in self._heads(position)))

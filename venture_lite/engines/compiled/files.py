@@ -1,0 +1,111 @@
+"""Files of proposers: plain arrays and one JSON text in a .npz, nothing that is unpickled.
+
+A proposer is known by what its networks read: sites by their text, ports, the heads of each choice. So a file that was
+made on one data set serves every other of the same program.
+"""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from venture_lite.draws.whole_files import replacing
+from venture_lite.engines.compiled.frame import BlockFrame, Position
+from venture_lite.engines.compiled.proposer import KindProposer, Proposer
+from venture_lite.errors import ParameterError
+from venture_lite.networks.conditional import Conditional, Layout
+from venture_lite.networks.heads import Categories, Head, Normals
+from venture_lite.networks.pooled import InputNames
+from venture_lite.values import Symbol
+
+VERSION = 1
+"""Of the format."""
+
+
+def save(proposers: Iterable[Proposer], path: Path) -> None:
+    """Write proposers, whole or not at all. Raises OSError."""
+    arrays: dict[str, np.ndarray] = {}
+    told: list[dict[str, Any]] = []
+    for proposer in proposers:
+        kinds = [_of_kind(kind, f"{len(told)}.{at}", arrays) for at, kind in enumerate(proposer.kinds.values())]
+        scope = proposer.scope.name if isinstance(proposer.scope, Symbol) else proposer.scope
+        told.append({"name": proposer.name, "scope": scope, "blocks": proposer.blocks, "kinds": kinds})
+    text = json.dumps({"format": "proposers", "version": VERSION, "proposers": told})
+    with replacing(path) as beside, open(beside, "wb") as file:
+        np.savez(file, allow_pickle=False, text=np.array(text), **arrays)
+
+
+def _of_kind(kind: KindProposer, prefix: str, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
+    network = kind.network.arrays()
+    frame = [array for each in kind.frame.positions for array in (each.centre, each.scale, each.values)]
+    ranges = [array for pair in kind.ranges for array in pair]
+    for part, found in (("network", network), ("frame", frame), ("range", ranges)):
+        arrays |= {f"{prefix}.{part}.{at}": array for at, array in enumerate(found)}
+    layout = kind.network.layout
+    return {
+        "sites": kind.sites,
+        "positions": [(each.text, each.distribution, each.is_number) for each in kind.frame.positions],
+        "fixed": layout.names.fixed,
+        "ports": layout.names.ports,
+        "heads": [(name, _of_head(head)) for name, head in layout.coordinates],
+        "arrays": [len(network), len(frame), len(ranges)],
+    }
+
+
+def _of_head(head: Head) -> tuple[str, int, bool]:
+    if isinstance(head, Categories):
+        return "categories", head.size, head.ordered
+    assert isinstance(head, Normals)
+    return "normals", head.components, False
+
+
+def load(path: Path) -> list[Proposer]:
+    """Raises ParameterError for a file that cannot be read, or is none of proposers."""
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            told = json.loads(str(arrays["text"]))
+            if not isinstance(told, dict) or told.get("format") != "proposers":
+                raise ValueError("no proposers")
+            if told["version"] != VERSION:
+                message = f"{path}: proposers of format {told['version']}, and this version reads {VERSION}"
+                raise ParameterError(message, hint="compile them again")
+            return [_proposer(each, f"{at}", arrays) for at, each in enumerate(told["proposers"])]
+    except OSError as error:
+        raise ParameterError(f"{path}: {error.strerror or 'cannot be read'}") from None
+    except (ValueError, KeyError, TypeError, IndexError, EOFError, zipfile.BadZipFile) as error:
+        raise ParameterError(f"{path}: no file of proposers, or a damaged one ({error})") from None
+
+
+def _proposer(told: Mapping[str, Any], prefix: str, arrays: Mapping[str, np.ndarray]) -> Proposer:
+    kinds = [_kind(each, f"{prefix}.{at}", arrays) for at, each in enumerate(told["kinds"])]
+    return Proposer(str(told["name"]), told["scope"], str(told["blocks"]), {kind.sites: kind for kind in kinds})
+
+
+def _kind(told: Mapping[str, Any], prefix: str, arrays: Mapping[str, np.ndarray]) -> KindProposer:
+    parts = zip(("network", "frame", "range"), told["arrays"], strict=True)
+    network, frame, ranges = ([arrays[f"{prefix}.{part}.{at}"] for at in range(count)] for part, count in parts)
+    ports = tuple((name, tuple(columns)) for name, columns in told["ports"])
+    heads = tuple((name, _head(*head)) for name, head in told["heads"])
+    positions = [
+        Position(text, distribution, *three, is_number)
+        for (text, distribution, is_number), three in zip(told["positions"], _threes(frame), strict=True)
+    ]
+    if sum(each.width for each in positions) != len(heads) or len(ranges) != 2 * (1 + len(ports)):
+        raise ValueError("parts of different proposers")
+    conditional = Conditional.from_arrays(Layout(InputNames(tuple(told["fixed"]), ports), heads), network)
+    keys = tuple(name for name, _ in ports)
+    pairs = tuple(zip(ranges[::2], ranges[1::2], strict=True))
+    return KindProposer(tuple(told["sites"]), BlockFrame(positions), keys, conditional, pairs)
+
+
+def _threes(arrays: list[np.ndarray]) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    return list(zip(arrays[::3], arrays[1::3], arrays[2::3], strict=True))
+
+
+def _head(kind: str, size: int, ordered: bool) -> Head:
+    return Categories(size, ordered) if kind == "categories" else Normals(size)

@@ -12,7 +12,7 @@ import pytest
 
 import venture_lite
 from venture_lite import Venture
-from venture_lite.interpreter.selection import Selection
+from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.tally import Tally
 
 ROOT = str(Path(venture_lite.__file__).parent)
@@ -80,13 +80,13 @@ def test_a_branch_is_changed_in_two_hundred_calls_of_twenty_five_modules() -> No
 
 
 def test_a_transition_that_calls_more_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    original = Selection.next_block
+    original = Model.poll
 
-    def looks_around(self: Selection) -> list[int]:
+    def looks_around(self: Model) -> None:
         for _ in range(20):
-            self.missing()
-        return original(self)
+            self.trace.structure_stamp()
+        original(self)
 
-    monkeypatch.setattr(Selection, "next_block", looks_around)
+    monkeypatch.setattr(Model, "poll", looks_around)
     with pytest.raises(AssertionError):
         check(BRANCH, calls=200, files=25)

@@ -80,19 +80,33 @@ class Compiled(BlockKernel):
                 if self._run_formed(selection, times - done, tally):
                     tally.progress.advance(tally.transitions - before)
                     continue
-                for nodes in selection.blocks(times, tally, done):
-                    looked = self._passed.get(nodes[0] >> 32)
-                    if looked is not None and looked.skip:
-                        looked.skip -= 1
-                        tally.count(self._interpreted.step(nodes, selection))
-                        continue
-                    tally.count(self.step(nodes, selection))
-                    if self._forms.blocks and self._forms.ready():
-                        break
-                if tally.transitions - before == done:
-                    # there is no block
+                if not self._run_drawn(selection, done, times, tally):
+                    tally.warn(str(selection.missing()))
                     break
         return tally.transitions - before
+
+    def _run_drawn(self, selection: Selection, first: int, times: int, tally: Tally) -> int:
+        """Make transitions of blocks that are drawn, of so many the `first` being behind, until some have forms; how
+        many were made."""
+        poll, rng, scope, passed = self.model.poll, self.model.trace.rng, selection.found(), self._passed
+        interpreted, forms = self._interpreted.step, self._forms
+        for done in range(first, times):
+            if not scope.block_count():
+                return done - first
+            poll()
+            node, selection.key = scope.drawing(rng)()
+            nodes = [node] if node != SEVERAL else scope.members(selection.key)
+            looked = passed.get(nodes[0] >> 32)
+            if looked is not None and looked.skip:
+                looked.skip -= 1
+                tally.count(interpreted(nodes, selection))
+            else:
+                tally.count(self.step(nodes, selection))
+                if forms.blocks and forms.ready():
+                    return done + 1 - first
+            if not done & 63:
+                tally.progress.advance(done)
+        return times - first
 
     def _run_formed(self, selection: Selection, times: int, tally: Tally) -> int:
         """Make up to so many transitions of blocks that are drawn, while they have forms; how many were made."""

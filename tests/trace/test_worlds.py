@@ -13,7 +13,7 @@ from scipy import stats
 
 from venture_lite import Venture
 from venture_lite.audit.snapshot import snapshot
-from venture_lite.blocks.worlds import Blanket, RunReader, WorldMaker
+from venture_lite.blocks.worlds import Blanket, RunReader, WorldMaker, names_of
 from venture_lite.errors import KernelError
 from venture_lite.interpreter.model import Model
 from venture_lite.trace.nodes import node_at
@@ -172,3 +172,13 @@ def test_worlds_and_the_trace_are_read_alike() -> None:
     assert here.ports.keys() == there.ports.keys()
     for key, rows in here.ports.items():
         assert np.allclose(rows, there.ports[key], rtol=1e-12)
+
+
+def test_sites_have_the_same_names_in_every_session() -> None:
+    """Whatever else was asked before."""
+    program = "[assume x (tag 'x 0 (normal 0 1))] [assume y (tag 'x 1 (normal 0 1))]"
+    first, second = Venture(seed=1), Venture(seed=1)
+    first.execute(program)
+    second.execute("[sample (+ 1 2)] [assume z (lambda (v) (normal v 1))] " + program + " [sample (z x)]")
+    found = [sorted(names_of(venture.traces[0], scoped(venture.traces[0], "x"))) for venture in (first, second)]
+    assert found == [["(normal 0 1)", "(normal 0 1) (2)"]] * 2

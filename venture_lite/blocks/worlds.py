@@ -27,6 +27,7 @@ from venture_lite.kernels.population import column_of
 from venture_lite.procedures.columns import RowByRow
 from venture_lite.procedures.record import Deterministic, Random
 from venture_lite.procedures.straight_line import Node, needed
+from venture_lite.program.code import Kind
 from venture_lite.trace.nodes import node_at, site_of
 from venture_lite.trace.table import Column, NotColumnar
 from venture_lite.trace.trace import Trace
@@ -261,8 +262,8 @@ def _moving(trace: Trace, nodes: Iterable[int]) -> list[int]:
 
 
 class SiteNames:
-    """The sites of a program by their text, with a number behind all but the first of one text: the same in every
-    session that runs the same program, where the sites' own numbers are not."""
+    """The sites of a program by their text, with a number behind all but the first of one text and kind: the same in
+    every session that runs the same program, where the sites' own numbers are not."""
 
     def __init__(self, model: Model) -> None:
         self._program = model.trace.program
@@ -271,12 +272,13 @@ class SiteNames:
 
     def of(self, site: int) -> str:
         if self._version != self._program.version or site >= len(self._names):
-            texts = [text_of_site(self._program, each) for each in range(len(self._program.site_code))]
-            seen: Counter[str] = Counter()
+            program, seen = self._program, Counter[tuple[str, Kind]]()
             self._names = []
-            for text in texts:
-                seen[text] += 1
-                self._names.append(text if seen[text] == 1 else f"{text} ({seen[text]})")
+            for each, code in enumerate(program.site_code):
+                # constants have the text of what they stand in
+                text, kind = text_of_site(program, each), code.slots[program.site_slot[each]].kind
+                seen[text, kind] += 1
+                self._names.append(text if seen[text, kind] == 1 else f"{text} ({seen[text, kind]})")
             self._version = self._program.version
         return self._names[site]
 

@@ -77,8 +77,8 @@ def load(path: Path) -> list[Proposer]:
             return [_proposer(each, f"{at}", arrays) for at, each in enumerate(told["proposers"])]
     except OSError as error:
         raise ParameterError(f"{path}: {error.strerror or 'cannot be read'}") from None
-    except (ValueError, KeyError, TypeError, IndexError, EOFError, zipfile.BadZipFile) as error:
-        raise ParameterError(f"{path}: no file of proposers, or a damaged one ({error})") from None
+    except (ValueError, KeyError, TypeError, IndexError, EOFError, zipfile.BadZipFile):
+        raise ParameterError(f"{path}: no file of proposers, or a damaged one") from None
 
 
 def _proposer(told: Mapping[str, Any], prefix: str, arrays: Mapping[str, np.ndarray]) -> Proposer:

@@ -78,10 +78,10 @@ def test_every_case_that_is_not_refused(case: Case, block: str) -> None:
 
 def test_a_network_trained_on_other_data_is_slow_and_right() -> None:
     """It is put in place past all that `compile` looks at."""
-    program = "[assume x (tag 'x 0 (normal 0 2))] [observe (normal x SD) 1.5]"
+    program = "[assume x (tag 'x 0 (normal 0 2))] [observe (normal x {SD}) 1.5]"
     other, venture = Venture(seed=1), Venture(seed=1)
-    other.execute(program.replace("SD", "20"))
-    venture.execute(program.replace("SD", "0.5"))
+    other.execute(program, SD=20.0)
+    venture.execute(program, SD=0.5)
     other.infer("(compile p x one 'worlds 1000)")
     (kind,) = proposers_of(other.traces[0])["p"].kinds.values()
     kinds = {kind.sites: KindProposer(kind.sites, kind.frame, kind.ports, kind.network, kind.ranges)}

@@ -275,6 +275,10 @@ class SiteNames:
             program, seen = self._program, Counter[tuple[str, Kind]]()
             self._names = []
             for each, code in enumerate(program.site_code):
+                if program.site_slot[each] < 0:
+                    # room for a slot that never came
+                    self._names.append("")
+                    continue
                 # constants have the text of what they stand in
                 text, kind = text_of_site(program, each), code.slots[program.site_slot[each]].kind
                 seen[text, kind] += 1

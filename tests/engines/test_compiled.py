@@ -136,6 +136,13 @@ def test_the_density_of_the_network_is_that_of_its_draws() -> None:
         assert abs(ratio.mean() - 1.0) < 5.0 * ratio.std() / math.sqrt(len(z))
 
 
+def test_a_name_is_compiled_anew_for_other_blocks() -> None:
+    program = "[assume x (tag 'x 0 (normal 0 1))] [assume y (tag 'y 0 (normal x 1))]"
+    venture = compiled(program, "(compile p x one 'worlds 100)")
+    venture.infer("(do (compile p y all 'worlds 100) (compiled_mh p y all 5))")
+    assert proposers_of(venture.traces[0])["p"].blocks == "y all"
+
+
 def test_inputs_beyond_the_prior_are_told() -> None:
     venture = compiled(CONJUGATE, "(compile p x one 'worlds 1000)", y=30.0)
     with pytest.warns(VentureWarning, match="the data lie outside what the prior draws"):
@@ -164,6 +171,11 @@ def test_a_proposer_that_gains_nothing_is_told() -> None:
             "[assume c (make_crp 1)] [assume z (tag 'x 0 (c))] [assume y (flip (if (= z 1) 0.2 0.6))]",
             "(compile p x one 'worlds 100)",
             r"depends? on choices|statistics",
+        ),
+        (
+            "[assume k (tag 'x 0 (poisson 10000))] [observe (normal k 10) 9990]",
+            "(compile p x one 'worlds 100)",
+            "most of its counts are above 200",
         ),
         (
             "[assume b (tag 'x 0 (flip 0.5))] [observe (normal (if b 1 (normal 0 1)) 1) 1]",

@@ -15,13 +15,14 @@ from typing import Any
 import numpy as np
 
 from venture_lite.blocks.moving import BlockState, RowKind
+from venture_lite.blocks.tape import TapeLeaf
 from venture_lite.errors import VentureError
 from venture_lite.procedures.columns import RowByRow, numeric
 from venture_lite.procedures.derivatives import slopes_of
 from venture_lite.procedures.jets import Jet, NoRule, value_of
 from venture_lite.procedures.pullbacks import accumulated, gathered
 from venture_lite.procedures.record import Deterministic, Random
-from venture_lite.procedures.straight_line import Node, needed
+from venture_lite.procedures.straight_line import Node
 from venture_lite.procedures.transforms import Elementwise
 from venture_lite.trace.table import Column, NotColumnar, listed, one_of, part_of
 
@@ -110,21 +111,12 @@ class _Rows:
         self._count = () if self._single else (stop - start,)
         self._given = [one_of(each, start) if self._single else part_of(each, start, stop) for each in kind.given]
         self._row, self._places = self._given[0], np.broadcast_to(self._given[1], self._count)
-        self._read = list(zip(self._given[3::2], self._given[4::2], strict=True))
+        read = zip(self._given[3::2], self._given[4::2], strict=True)
+        self._read = {leaf.node.place: each for leaf, each in zip(tape.leaves, read, strict=True)}
         self._is_number = kind.column.kind is float
         self._flags = tuple(map(self._is_lifted, tape.outputs))
         # by place of the tape
-        self._values: dict[int, Any] = {}
-        numbers = {leaf.node.place: number for number, leaf in enumerate(tape.leaves)}
-        for node in needed(tape.outputs):
-            if node.place in numbers:
-                self._values[node.place] = self._leaf(numbers[node.place])
-            elif node.operation == "object":
-                self._values[node.place] = tape.operations.objects[node.operands[0]]
-            elif node.operation == "call":
-                record, operands = tape.operations.calls[node.place][0], node.operands[1:]
-                lifted = tuple(map(self._is_lifted, operands))
-                self._values[node.place] = _called(record, lifted, list(map(self._value, operands)))
+        self._values = tape.evaluated(self._leaf, self._call)
         self._outputs = list(map(self._value, tape.outputs))
 
     def _is_lifted(self, operand: Any) -> bool:
@@ -133,9 +125,11 @@ class _Rows:
     def _value(self, operand: Any) -> Any:
         return self._values[operand.place] if operand.__class__ is Node else operand
 
-    def _leaf(self, number: int) -> Any:
-        leaf, (rows, places) = self._tape.leaves[number], self._read[number]
-        return self._moving(leaf.column, rows, places)
+    def _leaf(self, leaf: TapeLeaf) -> Any:
+        return self._moving(leaf.column, *self._read[leaf.node.place])
+
+    def _call(self, node: Node, record: Deterministic, arguments: list[Any]) -> Any:
+        return _called(record, tuple(map(self._is_lifted, node.operands[1:])), arguments)
 
     def _moving(self, column: Column, rows: Any, places: Any) -> Any:
         """The values of some rows, or the value of one, with derivatives; as they are where they stay."""
@@ -268,9 +262,9 @@ class _Rows:
                 for value, part in zip(operands, parts, strict=True):
                     add(value, part)
         # nothing is added before all is known
-        for leaf, (_, places) in zip(tape.leaves, self._read, strict=True):
+        for leaf in tape.leaves:
             if (part := found.get(leaf.node.place)) is not None:
-                self._add(places, part, leaf.column.kind is float)
+                self._add(self._read[leaf.node.place][1], part, leaf.column.kind is float)
 
     def _add(self, places: Any, part: Any, is_number: bool) -> None:
         """To the cotangents of a leaf, one place or one for each row."""

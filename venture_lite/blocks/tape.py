@@ -6,7 +6,7 @@ values, and backward, from cotangents of these to cotangents of the leaves.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -99,6 +99,22 @@ class Tape:
 
     def is_lifted(self, value: Value) -> bool:
         return value.__class__ is Node and value.place in self._lifted
+
+    def evaluated(
+        self, leaf_of: Callable[[TapeLeaf], Any], called: Callable[[Node, Deterministic, list[Any]], Any]
+    ) -> dict[int, Any]:
+        """By place, all that leads to the outputs, from what leaves are and what calls give of such values."""
+        leaves = {leaf.node.place: leaf for leaf in self.leaves}
+        values: dict[int, Any] = {}
+        for node in needed(self.outputs):
+            if node.place in leaves:
+                values[node.place] = leaf_of(leaves[node.place])
+            elif node.operation == "object":
+                values[node.place] = self.operations.objects[node.operands[0]]
+            elif node.operation == "call":
+                given = [values[each.place] if each.__class__ is Node else each for each in node.operands[1:]]
+                values[node.place] = called(node, self.operations.calls[node.place][0], given)
+        return values
 
     def rows_of(self, leaf: TapeLeaf, rows: Any) -> Any:
         """The rows of a leaf's site that a group of rows, a slice or an index array, reads: one, or as many."""

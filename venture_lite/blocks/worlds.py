@@ -80,7 +80,8 @@ class RunReader:
         self.model, self.run = model, run
         self.tape = tape = Tape(model.trace, run.source.code, run.refs)
         if tape.closures:
-            raise RowByRow
+            reason = "a procedure that is made anew in each row leads to what the block reads, or what reads it"
+            raise KernelError(reason, run.source.code.slots[max(run.source.slot, 0)].span, "mh or gibbs")
         self.own = places.of(run.site, run.rows)
         self._read = []
         for leaf in tape.leaves:
@@ -101,22 +102,13 @@ class RunReader:
 
     def outputs(self, worlds: Worlds) -> list[Any]:
         """What is read, of all rows in all worlds where `lifted` says so, else one value."""
-        values: dict[int, Any] = {leaf.node.place: self._leaf(worlds, leaf, rows, at) for leaf, rows, at in self._read}
-        operations = self.tape.operations
+        read = {leaf.node.place: self._leaf(worlds, leaf, rows, at) for leaf, rows, at in self._read}
 
-        def value_of(operand: Any) -> Any:
-            return values[operand.place] if operand.__class__ is Node else operand
+        def called(node: Node, record: Deterministic, arguments: list[Any]) -> Any:
+            return self._called(worlds, record, tuple(map(self._is_lifted, node.operands[1:])), arguments)
 
-        for node in needed(self.tape.outputs):
-            if node.operation == "object":
-                values[node.place] = operations.objects[node.operands[0]]
-            elif node.operation == "call":
-                operands = node.operands[1:]
-                lifted = tuple(map(self._is_lifted, operands))
-                values[node.place] = self._called(
-                    worlds, operations.calls[node.place][0], lifted, list(map(value_of, operands))
-                )
-        return list(map(value_of, self.tape.outputs))
+        values = self.tape.evaluated(lambda leaf: read[leaf.node.place], called)
+        return [values[each.place] if each.__class__ is Node else each for each in self.tape.outputs]
 
     def _leaf(self, worlds: Worlds, leaf: Any, rows: Any, places: Any) -> Any:
         if not self._is_lifted(leaf.node):

@@ -103,7 +103,7 @@ class NormalMixture:
     def __init__(self, outputs: list[float]) -> None:
         size = len(outputs) // 3
         logits = outputs[:size]
-        total = _log_sum(logits)
+        total = log_sum(logits)
         self.log_weights = [logit - total for logit in logits]
         self.means = outputs[size : 2 * size]
         self.log_sds = [MOST_LOG_SD * math.tanh(unbounded / MOST_LOG_SD) for unbounded in outputs[2 * size :]]
@@ -121,7 +121,7 @@ class NormalMixture:
         for log_weight, mean, log_sd in zip(self.log_weights, self.means, self.log_sds, strict=True):
             scaled = (value - mean) * math.exp(-log_sd)
             terms.append(log_weight - log_sd - 0.5 * scaled * scaled)
-        return _log_sum(terms) - HALF_LOG_TWO_PI
+        return log_sum(terms) - HALF_LOG_TWO_PI
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +181,7 @@ def _log_softmax(logits: np.ndarray) -> np.ndarray:
     return shifted
 
 
-def _log_sum(terms: list[float]) -> float:
+def log_sum(terms: list[float]) -> float:
     """The logarithm of the sum of exponentials."""
     top = max(terms)
     return top if top == -math.inf else top + math.log(sum([math.exp(term - top) for term in terms]))

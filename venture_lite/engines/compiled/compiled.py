@@ -27,10 +27,11 @@ WORLDS, COMPONENTS, HIDDEN, DEFENSIVE = 10_000, 5, 32, 0.05
 
 
 class Proposers:
-    """The proposers of a model, by name."""
+    """The proposers of a model, by name, and what blocks those are for that a program is about to compile."""
 
     def __init__(self, model: Model) -> None:
         self.known: dict[str, Proposer] = {}
+        self.announced: dict[str, str] = {}
 
 
 def proposers_of(model: Model) -> dict[str, Proposer]:
@@ -70,7 +71,7 @@ def _compile(program: InferenceProgram, given: ActionForm) -> Part:
         proposers_of(model)[name] = Proposer(name, scope, show_selector(given), kinds)
         _tell(program, name, reports)
 
-    proposers_of(model).setdefault(name, Proposer(name, scope, show_selector(given), {}))
+    model.kept.lasting(Proposers, model).announced[name] = show_selector(given)
     return Compile(given.action, f"{name}: {worlds:,} worlds of {show_selector(given)}", train)
 
 
@@ -123,15 +124,16 @@ def _save(program: InferenceProgram, given: ActionForm) -> Part:
 
 def _load(program: InferenceProgram, given: ActionForm) -> Part:
     path, known = _path(given), proposers_of(program.model)
+    announced = program.model.kept.lasting(Proposers, program.model).announced
     found: list[Proposer] = []
     # what the program does with the names comes after this; a file that cannot be read is told when it is needed
     with contextlib.suppress(ParameterError):
         found += files.load(path)
-        known.update({proposer.name: proposer for proposer in found})
+        announced.update({proposer.name: proposer.blocks for proposer in found})
 
     def load() -> None:
         try:
-            found[:] = files.load(path)
+            found[:] = found or files.load(path)
         except ParameterError as error:
             error.span = given["FILE"].span
             raise
@@ -145,13 +147,14 @@ def _load(program: InferenceProgram, given: ActionForm) -> Part:
 
 def _compiled_mh(program: InferenceProgram, given: ActionForm) -> Part:
     name, known = label_of(given["NAME"]), proposers_of(program.model)
-    if name not in known:
+    announced = program.model.kept.lasting(Proposers, program.model).announced
+    blocks = announced.get(name) or (known[name].blocks if name in known else None)
+    if blocks is None:
         there = f"there are {', '.join(sorted(known))}" if known else "compile makes one"
         raise ArgumentError(f"there is no proposer {name}", given["NAME"].span, nearest(name, known) or there)
-    proposer = known[name]
-    if proposer.blocks != show_selector(given):
-        message = f"proposer {name} was compiled for {proposer.blocks}"
-        raise ArgumentError(message, given["SCOPE"].span, f"(compiled_mh {name} {proposer.blocks} T)")
+    if blocks != show_selector(given):
+        message = f"proposer {name} was compiled for {blocks}"
+        raise ArgumentError(message, given["SCOPE"].span, f"(compiled_mh {name} {blocks} T)")
     safe = (
         float(given.number("EPS", "above 0 and below 1", lambda x: 0.0 < x < 1.0))
         if "defensive" in given

@@ -23,6 +23,8 @@ from venture_lite.trace.nodes import node_at
 
 MOST_COUNT = 200
 """Counts above are left to the prior."""
+MOST_LEARNED = 0.5
+"""Of the draws of a count, so many must lie below."""
 SHARE = 0.999
 """Of the draws of a count, so many lie in what is learned."""
 
@@ -148,7 +150,10 @@ def _position(model: Model, node: int, draws: np.ndarray) -> Position:
     ):
         reason = f"a proposal for {record.name} cannot be learned: its values are no numbers"
         raise KernelError(reason, span, "gibbs, or mh", trace.call_chain(code, slot, row))
-    if record.support is None or record.name == "binomial":
-        most = min(int(np.quantile(draws, SHARE)) + 1, MOST_COUNT)
-        return Position(text, record.name, none, none, np.arange(most + 1))
-    return Position(text, record.name, none, none, np.unique(draws))
+    values = np.unique(draws)
+    if len(values) > MOST_COUNT or record.support is None:
+        values = np.arange(min(int(np.quantile(draws, SHARE)) + 1, MOST_COUNT) + 1)
+    if np.isin(draws, values).mean() < MOST_LEARNED:
+        reason = f"a proposal for {record.name} cannot be learned: most of its counts are above {MOST_COUNT}"
+        raise KernelError(reason, span, "mh, or a proposal of your own", trace.call_chain(code, slot, row))
+    return Position(text, record.name, none, none, values)

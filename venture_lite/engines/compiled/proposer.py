@@ -8,6 +8,7 @@ network reads the block at the frame's centre and not where it is (Liang et al. 
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from venture_lite.blocks.worlds import Blanket, Features, PortKey, names_of
-from venture_lite.engines.compiled.frame import BlockFrame
+from venture_lite.engines.compiled.frame import BlockFrame, Position
 from venture_lite.errors import KernelError
 from venture_lite.interpreter.application import simulate_anew
 from venture_lite.interpreter.kernel import INTERPRETED, BlockKernel, Course, Metropolis, Move
@@ -25,7 +26,7 @@ from venture_lite.interpreter.selection import Selection, in_order
 from venture_lite.interpreter.weights import Weight, density_of
 from venture_lite.kernels.compiled import kernel
 from venture_lite.networks.conditional import Conditional, ExampleDensity
-from venture_lite.networks.heads import Density, NormalMixture
+from venture_lite.networks.heads import Density, NormalMixture, log_sum
 from venture_lite.trace.trace import Trace
 
 MOST_BLANKETS = 10_000
@@ -48,6 +49,8 @@ RETURN = 1e-6
 SiteTexts = tuple[str, ...]
 """The choices of a block, by the names of their sites."""
 
+Weighed = tuple[list[float], float, float]
+"""Of a value: its numbers in the frame, the log Jacobian from them to it, its log density by the prior."""
 
 Range = tuple[np.ndarray, np.ndarray]
 """The least and the largest of each column."""
@@ -93,19 +96,20 @@ class Proposer:
     blocks: str
     kinds: dict[SiteTexts, KindProposer]
 
-    def refuse_other(self, model: Model, block: Sequence[int]) -> None:
+    def kind_of(self, model: Model, block: Sequence[int]) -> KindProposer:
         """Raises KernelError for a block of which no kind was compiled."""
         here = names_of(model, block)
         if here not in self.kinds:
             known = "; ".join(", ".join(names) for names in self.kinds) or "none yet"
             raise self._refusal(model, block[0], f"for other blocks: here are {', '.join(here)}, there {known}")
+        return self.kinds[here]
 
-    def refuse_ports(self, model: Model, blanket: Blanket) -> None:
+    def refuse_ports(self, blanket: Blanket, kind: KindProposer) -> None:
         """Raises KernelError where something reads the block that nothing in the worlds was."""
-        ports = self.kinds[names_of(model, blanket.block)].ports
         for port in blanket.ports:
-            if port.key not in ports:
-                raise self._refusal(model, blanket.block[0], f"for another program: {port.key} did not read the block")
+            if port.key not in kind.ports:
+                reason = f"for another program: {port.key} did not read the block"
+                raise self._refusal(blanket.model, blanket.block[0], reason)
 
     def _refusal(self, model: Model, node: int, reason: str) -> KernelError:
         code, slot, _ = model.trace.decode(node)
@@ -138,7 +142,7 @@ class CompiledProposal:
         self.outside = 0
         # in the order of their addresses
         self.block: list[int] = []
-        self._blankets: dict[tuple[int, ...], Blanket] = {}
+        self._blankets: dict[tuple[int, ...], tuple[Blanket, KindProposer, Proposer]] = {}
 
     # ---------------------------------------------------------------------------- what a transition calls, in order
 
@@ -148,58 +152,65 @@ class CompiledProposal:
             code, slot, _ = trace.decode(self.block[0])
             reason = "the block takes away choices of its own by what it does to others"
             raise KernelError(reason, code.slots[slot].span, "mh, or tags that keep these in a block of their own")
-        self._kind = kind = self.proposer.kinds[names_of(self.model, self.block)]
-        features = self._blanket().read(kind.frame.centre(self.block, 1))
+        blanket, kind = self._read_by()
+        self._kind = kind
+        features = blanket.read(kind.frame.centre(self.block, 1))
         self._given = kind.given(features)
         self.outside += kind.lie_outside(features)
-        self._new: dict[int, tuple[Any, tuple[Any, ...], Any]] = {
-            node: (*trace.application(node), trace.value(node)) for node in self.block
-        }
+        self._weighed = {node: self._weigh(node, *trace.application(node), trace.value(node)) for node in self.block}
         self._old = self._log_density()
         part = trace.rng.random()
         self.part = 0 if part < self._shares[0] else 1 if part < self._shares[1] else 2
-        self._numbers = iter(drawn(self._given, kind, trace.rng, self.part == 1) if self.part else ())
-        self._values: dict[int, list[float]] = {}
-        if self.part:
-            for node, position in zip(self.block, kind.frame.positions, strict=True):
-                self._values[node] = [next(self._numbers) for _ in range(position.width)]
+        numbers = iter(drawn(self._given, kind, trace.rng, self.part == 1) if self.part else ())
+        # of each choice what was drawn; nothing where it comes from the prior
+        self._drawn = {
+            node: list(itertools.islice(numbers, position.width))
+            for node, position in zip(self.block, kind.frame.positions, strict=True)
+        }
         self._waiting = set(self.block)
 
-    def _blanket(self) -> Blanket:
+    def _read_by(self) -> tuple[Blanket, KindProposer]:
+        """The blanket of the block, and the network that reads it."""
         key = tuple(self.block)
         found = self._blankets.get(key)
-        if found is None or not found.holds():
+        if found is None or not found[0].holds() or found[2] is not self.proposer:
             if len(self._blankets) >= MOST_BLANKETS:
                 self._blankets.clear()
-            found = self._blankets[key] = Blanket(self.model, self.block)
-            self.proposer.refuse_ports(self.model, found)
-        return found
+            kind = self.proposer.kind_of(self.model, self.block)
+            found = self._blankets[key] = Blanket(self.model, self.block), kind, self.proposer
+            self.proposer.refuse_ports(found[0], kind)
+        return found[:2]
+
+    def _position(self, node: int) -> Position:
+        return self._kind.frame.positions[self.block.index(node)]
+
+    def _weigh(self, node: int, operator: Any, arguments: tuple[Any, ...], value: Any) -> Weighed:
+        position = self._position(node)
+        return (
+            position.numbers(operator, value, arguments),
+            position.log_jacobian(operator, value, arguments),
+            density_of(self.model.trace, node, operator, arguments, value),
+        )
 
     def _log_density(self) -> float:
-        """Of proposing the values in `_new`, by the whole mixture."""
-        numbers: list[float] = []
-        jacobian = prior = 0.0
-        for node, position in zip(self.block, self._kind.frame.positions, strict=True):
-            operator, arguments, value = self._new[node]
-            numbers += position.numbers(operator, value, arguments)
-            jacobian += position.log_jacobian(operator, value, arguments)
-            prior += density_of(self.model.trace, node, operator, arguments, value)
+        """Of proposing the values that were weighed, by the whole mixture."""
+        weighed = [self._weighed[node] for node in self.block]
+        numbers = [number for its, _, _ in weighed for number in its]
+        jacobian, prior = sum(each[1] for each in weighed), sum(each[2] for each in weighed)
         learned, wide = log_densities(self._given, self._kind, numbers)
         terms = (prior, wide - jacobian, learned - jacobian)
-        return _log_sum([log + term for log, term in zip(self._logs, terms, strict=True)])
+        return log_sum([log + term for log, term in zip(self._logs, terms, strict=True)])
 
     def propose(self, node: int, operator: Any, arguments: tuple[Any, ...], old: Any) -> tuple[Any, float]:
-        position = self._kind.frame.positions[self.block.index(node)]
-        if self.part:
-            value = position.value(operator, self._values[node], arguments)
-            if not np.allclose(position.numbers(operator, value, arguments), self._values[node], RETURN, RETURN):
-                # an angle beyond the seam, or a number at the end of the floats, has other numbers too
-                raise Outside
+        wanted = self._drawn[node]
+        if wanted:
+            value = self._position(node).value(operator, wanted, arguments)
         else:
             value = simulate_anew(self.model.trace, node, operator, arguments)
-        if density_of(self.model.trace, node, operator, arguments, value) == -math.inf:
+        numbers, _, prior = self._weighed[node] = self._weigh(node, operator, arguments, value)
+        # an angle beyond the seam, or a number at the end of the floats, has other numbers too
+        if prior == -math.inf or (wanted and not np.allclose(numbers, wanted, RETURN, RETURN)):
             raise Outside
-        self._new[node] = operator, arguments, value
         self._waiting.discard(node)
         return value, 0.0 if self._waiting else self._old - self._log_density()
 
@@ -245,12 +256,7 @@ def _log_wide(density: Density, number: float) -> float:
         scaled = (number - mean) * math.exp(-log_sd) / WIDER
         log_t = LOG_T - 0.5 * (DEGREES + 1.0) * math.log1p(scaled * scaled / DEGREES)
         terms.append(log_weight - log_sd - LOG_WIDER + log_t)
-    return _log_sum(terms)
-
-
-def _log_sum(terms: Sequence[float]) -> float:
-    top = max(terms)
-    return top if top == -math.inf else top + math.log(sum(math.exp(term - top) for term in terms))
+    return log_sum(terms)
 
 
 class CompiledMH(BlockKernel):
@@ -274,7 +280,7 @@ class CompiledMH(BlockKernel):
 
     @property
     def proposer(self) -> Proposer:
-        return self._known[self._name]
+        return self._known.get(self._name) or Proposer(self._name, None, "", {})
 
     @property
     def rows(self) -> int:
@@ -295,7 +301,7 @@ class CompiledMH(BlockKernel):
     def refuse(self, nodes: list[int]) -> None:
         # what is compiled in the same program has no kinds before that runs
         if nodes and self.proposer.kinds:
-            self.proposer.refuse_other(self.model, in_order(self.model, nodes))
+            self.proposer.kind_of(self.model, in_order(self.model, nodes))
 
     def course(self, nodes: list[int], at: Selection) -> Course:
         self.refuse(nodes)
@@ -303,7 +309,6 @@ class CompiledMH(BlockKernel):
 
     def step(self, nodes: list[int], at: Selection) -> bool:
         self.proposal.block, self.proposal.proposer = in_order(self.model, nodes), self.proposer
-        self.proposer.refuse_other(self.model, self.proposal.block)
         try:
             moved = self._moves.step(self.proposal.block, at)
         except Outside:

@@ -22,6 +22,8 @@ CHUNK = 4096
 """Worlds drawn at once."""
 MOST_BLOCKS = 16
 """Blocks of one kind that are read in each chunk of worlds."""
+MOST_TOLD = 4
+"""Choices of a block that a report names."""
 MOST_FAILED = 0.01
 """Share of worlds that may be impossible, and are left out."""
 
@@ -30,6 +32,7 @@ MOST_FAILED = 0.01
 class KindReport:
     """What the training for one kind of block came to."""
 
+    sites: SiteTexts
     blocks: int
     worlds: int
     failed: int
@@ -43,11 +46,16 @@ class KindReport:
         """Nats by which the held-out loss is below that of the same without inputs."""
         return self.fit.first_loss - self.fit.loss
 
+    def _what(self) -> str:
+        """The blocks, by the choices of one."""
+        more = f" and {len(self.sites) - MOST_TOLD} more" if len(self.sites) > MOST_TOLD else ""
+        return f"{self.blocks} x {', '.join(self.sites[:MOST_TOLD])}{more}"
+
     def __str__(self) -> str:
         ports = ", ".join(f"{text} ({count:.3g} rows)" for text, count in self.ports) or "none"
         left_out = f", {self.failed:,} left out" if self.failed else ""
         return (
-            f"{self.blocks} blocks, {self.worlds:,} worlds{left_out} in {self.seconds_of_worlds:.2f} s; "
+            f"{self._what()}; {self.worlds:,} worlds{left_out} in {self.seconds_of_worlds:.2f} s; "
             f"{self.fit.parameters:,} parameters, trained in {self.fit.seconds:.2f} s; held-out loss "
             f"{self.fit.loss:.3g} nats, {self.fit.first_loss:.3g} without inputs; read by: {ports}"
         )
@@ -91,7 +99,7 @@ class Trainer:
         for sites, kind in kinds.items():
             network, report = kind.fit()
             found[sites] = KindProposer(sites, kind.frame, kind.ports, network, kind.ranges)
-            reports.append(KindReport(len(kind.blocks), self.worlds, failed, seconds, report, kind.ports_told()))
+            reports.append(KindReport(sites, len(kind.blocks), self.worlds, failed, seconds, report, kind.ports_told()))
         return found, reports
 
 

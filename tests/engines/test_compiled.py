@@ -100,6 +100,17 @@ def test_compiling_moves_nothing_and_takes_no_random_numbers() -> None:
     assert model.trace.rng.bit_generator.state == state
 
 
+def test_draws_count_from_where_nothing_more_is_learned(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("venture_lite.networks.fitting.LEAST_STEPS", 10)
+    venture = compiled(CONJUGATE, "(compile p x one 'worlds 100)", y=1.0)
+    again = "(repeat 4 (do (compile p x one 'worlds 100) (compiled_mh p x one 1) (collect x)))"
+    learned = venture.infer(again)
+    assert learned.adapting == ({"x": 3},)
+    assert venture.infer(f"(do (repeat 5 (collect x)) (compile p x one 'worlds 100) {again})").adapting == ({"x": 8},)
+    once = "(do (collect x) (compile p x one 'worlds 100) (repeat 5 (do (compiled_mh p x one 1) (collect x))))"
+    assert venture.infer(once).adapting == ({},)
+
+
 def test_a_seed_gives_one_result() -> None:
     found = [
         draws(compiled(CONJUGATE, "(compile p x one 'worlds 500)", 4, y=1.0), "(compiled_mh p x one 1)", 50, "x")

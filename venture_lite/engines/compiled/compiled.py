@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -58,7 +59,7 @@ def _compile(program: InferenceProgram, given: ActionForm) -> Part:
     worlds = given.count("N", 100) if "worlds" in given else WORLDS
     components = given.count("K", 1) if "components" in given else COMPONENTS
     hidden = given.count("H", 1) if "hidden" in given else HIDDEN
-    scope, selector = given.scope, given.selector
+    scope, selector, earlier = given.scope, given.selector, itertools.count()
 
     def train() -> None:
         selection = Selection(model, scope, selector)
@@ -69,6 +70,9 @@ def _compile(program: InferenceProgram, given: ActionForm) -> Part:
         trainer = Trainer(model, blocks, worlds, components, hidden, generator(model, name))
         kinds, reports = trainer.run()
         proposers_of(model)[name] = Proposer(name, scope, show_selector(given), kinds)
+        if next(earlier):
+            # in a loop: what was drawn by a proposer that is learned again does not count
+            program.draws.mark_earlier()
         _tell(program, name, reports)
 
     model.kept.lasting(Proposers, model).announced[name] = show_selector(given)

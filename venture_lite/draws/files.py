@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from venture_lite.draws.summary import coordinates
-from venture_lite.draws.whole_files import replacing
+from venture_lite.draws.whole_files import refuse_no_file, replacing
 from venture_lite.errors import VentureError
 
 if TYPE_CHECKING:
@@ -70,14 +70,7 @@ def check_output(path: Path) -> None:
     """Refuse an output file that could not be written, before anything has run."""
     if path.suffix not in SUFFIXES:
         raise VentureError(f"cannot tell the format of {path}", hint=f"end its name in {', '.join(SUFFIXES)}")
-    try:
-        path.exists()
-    except OSError as error:
-        raise VentureError(f"cannot write {path}: {error.strerror}") from error
-    if not path.parent.is_dir():
-        raise VentureError(f"there is no folder {path.parent} to write {path.name} into")
-    if path.is_dir():
-        raise VentureError(f"{path} is a folder, so no draws can be written to it")
+    refuse_no_file(path, "draws")
     if path.suffix == ".nc" and _netcdf_engine() is None:
         raise VentureError(
             "no netCDF library is installed, so .nc files cannot be written",

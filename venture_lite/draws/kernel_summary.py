@@ -34,6 +34,8 @@ MOST_DIVERGENT = 0.01
 METROPOLIS = frozenset({"mh", "hmc", "mala", "flymc", "subsampled_mh", "subsampled_mh_report"})
 """The actions that accept or refuse proposals; of the others a transition that changes nothing may be a draw."""
 
+TRAINED = "seconds for training"
+"""Among the details of an action that trains."""
 
 GENTLER = {
     "flymc": "a smaller step, or 'adapt BURN",
@@ -80,10 +82,12 @@ class KernelRow:
 
 
 def kernel_rows(statistics: Iterable[KernelStatistics]) -> tuple[KernelRow, ...]:
-    """A row for each kernel, its chains together."""
+    """A row for each kernel, its chains together; what trained moved nothing, and is none."""
     kernels: dict[tuple[str, int], list[KernelStatistics]] = {}
     seen: dict[tuple[str, int], int] = {}
     for row in statistics:
+        if TRAINED in row.details:
+            continue
         # the same text may stand in a program twice
         place = seen[row.kernel, row.chain] = seen.get((row.kernel, row.chain), 0) + 1
         kernels.setdefault((row.kernel, place), []).append(row)

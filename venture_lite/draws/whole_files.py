@@ -8,6 +8,20 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
+from venture_lite.errors import VentureError
+
+
+def refuse_no_file(path: Path, what: str) -> None:
+    """Raises VentureError where no file can be written, as far as its place says."""
+    try:
+        path.exists()
+    except OSError as error:
+        raise VentureError(f"cannot write {path}: {error.strerror}") from error
+    if not path.parent.is_dir():
+        raise VentureError(f"there is no folder {path.parent} to write {path.name} into")
+    if path.is_dir():
+        raise VentureError(f"{path} is a folder, so no {what} can be written to it")
+
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[Path]:

@@ -10,8 +10,8 @@ from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from venture_lite.draws.draws import DrawsBuilder
-from venture_lite.errors import ArgumentError, NameUnknown, nearest, warn
+from venture_lite.draws.draws import DrawsBuilder, KernelStatistics
+from venture_lite.errors import ArgumentError, NameUnknown, Span, nearest, warn
 from venture_lite.inference.actions import ACTIONS
 from venture_lite.inference.data import Data
 from venture_lite.inference.given import ActionForm
@@ -83,6 +83,8 @@ class InferenceProgram:
     progress: Progress = field(default_factory=Silent)
     # what was warned of already, in this program or in its run in another chain
     warned: set[str] = field(default_factory=set)
+    # what was made once, for this run and those in the other chains
+    joint: dict[Any, Any] = field(default_factory=dict)
     # the data of the program's loops, gathered when an action asks for them
     data: Callable[[], Data | None] = lambda: None
     # finds what an expression reads
@@ -95,6 +97,8 @@ class InferenceProgram:
     # the expressions of each variable
     collected: dict[str, list[Expression]] = field(default_factory=dict)
     tallies: list[Tally] = field(default_factory=list)
+    # statistics of actions that move nothing, by their place
+    notes: dict[Span, list[KernelStatistics]] = field(default_factory=dict)
 
     def run(self, expression: Expression) -> Any:
         """Run the program; the value of an expression that is no action, else None."""
@@ -180,6 +184,13 @@ class InferenceProgram:
         form, action = ACTIONS.of(item)
         found = action.read(form)
         return action.compile(self, ActionForm(found.arguments, found.words, program=self, form=form))
+
+    def is_first(self, key: Any) -> bool:
+        """Whether no run of this program, in this chain or another, has asked with this key."""
+        if key in self.joint:
+            return False
+        self.joint[key] = True
+        return True
 
     def warn(self, text: str) -> None:
         """Say something once."""

@@ -21,7 +21,7 @@ from venture_lite.interpreter.scaffold import Builder, going
 from venture_lite.interpreter.steps import STEPS, fill
 from venture_lite.interpreter.weights import KeptWeights, Weight, log_density
 from venture_lite.program.code import Code, Global, Kind
-from venture_lite.trace.kept import SetUps
+from venture_lite.trace.kept import InCommon, SetUps
 from venture_lite.trace.table import Table
 from venture_lite.trace.trace import Trace
 from venture_lite.values import freeze, show
@@ -153,6 +153,8 @@ class Model:
         self.impossible_since: Span | None = None
         # what was made ready once, for engines and for fast ways
         self.kept = SetUps(self.trace.bytes_used)
+        # what it shares with the other chains of its session
+        self.in_common = InCommon()
 
     def poll(self) -> None:
         """A point at which an interruption can come: raises KeyboardInterrupt if one has."""

@@ -33,7 +33,7 @@ CHECKS, PATIENCE = 25, 10
 wanders, and most of the gain comes as the rate falls."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class FitReport:
     """What a training came to."""
 
@@ -48,6 +48,8 @@ class FitReport:
     rate: float
     # how many numbers of the inputs were clipped
     clipped: int
+    # positions of the examples that were held out
+    held_out: np.ndarray
 
 
 class Diverged(Exception):
@@ -80,7 +82,8 @@ def fit(
             continue
         seconds = time.process_time() - start
         losses = training.least_loss, training.first_loss
-        return training.kept(), FitReport(training.step, seconds, *losses, initial.parameters, rate, clipped)
+        held_out = np.setdiff1d(order, training.trained_on)
+        return training.kept(), FitReport(training.step, seconds, *losses, initial.parameters, rate, clipped, held_out)
     raise KernelError(f"training does not converge: {_suspect(initial, examples, values)}")
 
 

@@ -127,6 +127,14 @@ def free_of_rows(transform: Transform, values: np.ndarray, arguments: Sequence[A
     return found.reshape(len(values), -1)
 
 
+def slopes_of_rows(transform: Transform, values: np.ndarray, arguments: Sequence[Any]) -> np.ndarray:
+    """log |d value / d free| (R,) at the values of rows, summed over coordinates."""
+    if isinstance(transform, Elementwise):
+        found = np.asarray(transform.columns[2](values, *(arguments if transform.reads_arguments else ())))
+        return np.asarray(np.broadcast_to(found, values.shape).reshape(len(values), -1).sum(axis=1))
+    return np.array([transform.log_jacobian(row, ()) for row in values])
+
+
 def _array(value: Any) -> Any:
     """Lists as arrays; numbers and arrays as they are."""
     return np.array(value, dtype=np.float64) if isinstance(value, tuple) else value

@@ -20,6 +20,7 @@ from venture_lite.interpreter.tally import Progress
 from venture_lite.procedures.record import Procedure
 from venture_lite.session.interruption import Interruption
 from venture_lite.session.standard import StandardLibrary
+from venture_lite.trace.kept import InCommon
 
 LONGEST_JOURNAL = 100_000
 """Entries of a journal that are kept for one directive while the next runs, which may fail and change nothing."""
@@ -79,6 +80,7 @@ class Chains:
         self.kernels = kernels
         self.progress = progress
         self.registered: dict[str, Procedure] = {}
+        self.in_common = InCommon()
         # what `define` binds, for inference expressions only
         self.defined: dict[str, Any] = {}
         # program texts of which some choices were told to be moved by none of their kernels
@@ -107,6 +109,7 @@ class Chains:
         for model in self.models:
             # asked at each transition: no call of Python
             model.interrupted = partial(getattr, self.interruption, "noted")
+            model.in_common = self.in_common
             model.trace.analyzer.registered = self.registered
             model.trace.analyzer.defined = self.defined
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -126,12 +127,13 @@ def infer(chains: Chains, expression: Expression, given: Given, directory: Direc
     parts: list[Draws] = []
     values: list[Any] = []
     warned: set[str] = set()
+    joint: dict[Any, Any] = {}
     watches = given.watches or [Watch(model) for model in chains.models]
     # a proposal may overflow: what that means is for the engines to say
     with _BLAS_THREADS.one(), np.errstate(all="ignore"):
         for index, (model, watch) in enumerate(zip(chains.models, watches, strict=True)):
             data, reader = partial(LoopData, directory, index), partial(_read_by, model, given)
-            program = _program(chains, given, model, watch, chains.progress, warned, data, reader)
+            program = _program(chains, given, model, watch, chains.progress, warned, joint, data, reader)
             chains.collecting = program.draws
             try:
                 values.append(to_python(program.run(expression)))
@@ -203,7 +205,8 @@ def _read_by(model: Model, given: Given, expression: Expression) -> Sources:
 
 def _finished(program: InferenceProgram, looked_at: bool = True) -> Draws:
     """The draws of one chain; merging numbers it among the others."""
-    program.draws.statistics = [tally.statistics() for tally in program.tallies]
+    noted = itertools.chain.from_iterable(program.notes.values())
+    program.draws.statistics = [*(tally.statistics() for tally in program.tallies), *noted]
     if looked_at:
         program.draws.could_move = program.could_move()
     return program.draws.finish()

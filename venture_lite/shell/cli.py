@@ -43,6 +43,8 @@ EXAMPLES = """\
 examples:
   venture run model.vnt --seed 1
   venture run model.vnt -p sigma=0.5 -d data.csv --chains 4 --out draws.npz
+  venture compile model.vnt -d data.csv -o proposers.npz
+  venture run model.vnt -d other.csv --proposers proposers.npz
   echo '[sample (normal 0 1)]' | venture run -
   venture check model.vnt
   venture explain model.vnt -d data.csv
@@ -88,12 +90,17 @@ def _parser() -> argparse.ArgumentParser:
 
     run = command("run", _run, "run a program")
     _add_limits(run)
+    _add_plots(run)
     run.add_argument("--chains", type=_positive, metavar="K", default=1, help="independent runs, in K processes")
     run.add_argument("--out", type=Path, metavar="FILE", help="write draws to a .npz, .csv or .nc file")
     run.add_argument("--json", action="store_true", help="print one JSON object a line")
     run.add_argument(
         "--kernels", choices=KERNELS, default=KERNELS[0], help="by fast ways, by the interpreter, or both and compared"
     )
+    run.add_argument("--proposers", type=Path, metavar="FILE", help="proposers that `compile` need not train")
+    compiling = command("compile", _compile, "train the proposers of a program, and write them to a file")
+    compiling.add_argument("-o", dest="out", type=Path, metavar="FILE", required=True, help="the file, a .npz")
+    _add_limits(compiling)
     check = command("check", _check, "find what is wrong with a program without running it")
     check.add_argument("--json", action="store_true", help="print one JSON object a line, for editors")
     explain = command("explain", _explain, "show what the inferences of a program would do, without running them")
@@ -101,6 +108,7 @@ def _parser() -> argparse.ArgumentParser:
     explain.add_argument("--json", action="store_true", help="print one JSON object a line")
     repl = command("repl", _repl, "a prompt for directives", nargs="?", type=Path, help="a program to run first")
     _add_limits(repl)
+    _add_plots(repl)
     repl.add_argument("--chains", type=_positive, metavar="K", default=1, help="independent traces of the program")
     return parser
 
@@ -125,12 +133,15 @@ def _add_limits(parser: argparse.ArgumentParser) -> None:
         "--seed", type=_natural, metavar="N", help="seed of the random numbers; the default is a fresh one"
     )
     parser.add_argument(
-        "--plots", type=Path, metavar="DIR", help="write what (plot ...) shows as pictures into a folder"
-    )
-    parser.add_argument(
         "--nested-calls", type=_positive, metavar="N", default=400_000, help="stop a deeper recursion (400000)"
     )
     parser.add_argument("--memory-mb", type=_positive, metavar="M", help="stop a process that takes more memory")
+
+
+def _add_plots(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--plots", type=Path, metavar="DIR", help="write what (plot ...) shows as pictures into a folder"
+    )
 
 
 class _Version(argparse.Action):
@@ -207,6 +218,11 @@ def _job(options: argparse.Namespace, watched: bool, stop: Stop) -> Job:
         from venture_lite.draws.pictures import check_available
 
         check_available()
+    if options.proposers is not None:
+        from venture_lite.engines.compiled.files import load
+
+        with stop.held():
+            load(options.proposers)
     seed = _seed(options)
     job = Job(
         _read_program(options.file),
@@ -217,10 +233,34 @@ def _job(options: argparse.Namespace, watched: bool, stop: Stop) -> Job:
         options.memory_mb,
         watched,
         options.kernels,
+        options.proposers,
     )
+    _tell_seed(options, seed)
+    return job
+
+
+def _compile(options: argparse.Namespace, stop: Stop) -> int:
+    with stop.held():
+        from venture_lite.shell.compiling import check_proposers, compile_program
+        from venture_lite.shell.printer import Printer
+        from venture_lite.shell.workers import Job
+
+    check_proposers(options.out)
+    printer, seed = Printer(False, None, None), _seed(options)
+    source, parameters = _read_program(options.file), _parameters(options, stop)
+    job = Job(source, parameters, seed, 1, options.nested_calls, options.memory_mb, printer.is_watched)
+    _tell_seed(options, seed)
+    try:
+        compile_program(job, options.out, printer)
+    finally:
+        printer.finish()
+    say(f"proposers written to {options.out}")
+    return 0
+
+
+def _tell_seed(options: argparse.Namespace, seed: int) -> None:
     if options.seed is None:
         say(f"seed: {seed}")
-    return job
 
 
 def _read_program(file: str) -> Source:

@@ -16,6 +16,7 @@ import io
 import multiprocessing
 import os
 import signal
+import tempfile
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -24,11 +25,13 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from venture_lite.draws.draws import Draws, DrawsBuilder, joined_column
+from venture_lite.engines.compiled.supply import GONE, Exchange, supply_of
 from venture_lite.errors import Source, VentureError
 from venture_lite.inference.progress import Silent, Tracker
 from venture_lite.inference.signals import Stop, blocked
@@ -36,6 +39,9 @@ from venture_lite.program.supplied import Parameters
 from venture_lite.shell.chain_process import ChainFailed, Heard, Listener, Message, Piece, Stopped, work
 from venture_lite.shell.data import Options
 from venture_lite.shell.report import RunReport, warnings_to
+
+if TYPE_CHECKING:
+    from venture_lite.session import Venture
 
 # how long a worker may take to undo its transition and hand over its draws
 INTERRUPT_SECONDS = 10.0
@@ -58,6 +64,10 @@ class Job:
     watched: bool = False
     # how transitions are made, one of `interpreter.model.WAYS`
     kernels: str = "compiled"
+    # a file of proposers, which are not trained
+    proposers: Path | None = None
+    # a folder in which the first chain leaves what it trained for the others
+    exchange: Path | None = None
 
 
 class ProgramFailed(Exception):
@@ -98,11 +108,26 @@ def run_chain(
 ) -> None:
     """One chain of the job, in this process; `look_at` is told where the draws under way are found, and each report is
     made in a context."""
-    from venture_lite.session import Venture
 
     def told(result: Any) -> None:
         with reporting():
             listener.report(RunReport.of(result))
+
+    with session(job, chain, listener) as (model, parameters):
+        if look_at is not None:
+            look_at(model.collecting)
+        model.run_source(job.source, parameters, told, on_part=told)
+        for remark in parameters.unread():
+            listener.warn(remark)
+        for option, names in job.options.given:
+            if parameters.used.isdisjoint(names):
+                listener.warn(f"the program uses nothing of {option}")
+
+
+@contextlib.contextmanager
+def session(job: Job, chain: int, listener: Listener) -> Iterator[tuple[Venture, Parameters]]:
+    """The session of a chain and the program's parameters, while the listener hears what is warned and printed."""
+    from venture_lite.session import Venture
 
     with warnings_to(listener.warn), contextlib.redirect_stdout(_Lines(listener.printed)):
         model = Venture(
@@ -114,15 +139,16 @@ def run_chain(
             memory_mb=job.memory_mb,
             kernels=job.kernels,
         )
-        if look_at is not None:
-            look_at(model.collecting)
-        parameters = Parameters(job.options.parameters, left_out=job.options.left_out)
-        model.run_source(job.source, parameters, told, on_part=told)
-        for remark in parameters.unread():
-            listener.warn(remark)
-        for option, names in job.options.given:
-            if parameters.used.isdisjoint(names):
-                listener.warn(f"the program uses nothing of {option}")
+        _supply(job, chain, model)
+        yield model, Parameters(job.options.parameters, left_out=job.options.left_out)
+
+
+def _supply(job: Job, chain: int, model: Venture) -> None:
+    """Say where `compile` has its proposers from."""
+    supply = supply_of(model.traces[0])
+    supply.file, supply.prints = job.proposers, chain == 0
+    if job.exchange is not None:
+        supply.exchange = Exchange(job.exchange, chain == 0)
 
 
 @contextlib.contextmanager
@@ -206,7 +232,12 @@ class _Worker:
 
 
 def _run_chains(job: Job, listener: Listener, stop: Stop) -> None:
-    _Workers(job, listener, stop).run()
+    with contextlib.ExitStack() as while_they_run:
+        # where there is no place for it, each chain trains for itself
+        with contextlib.suppress(OSError):
+            folder = tempfile.TemporaryDirectory(prefix="venture-chains-", ignore_cleanup_errors=True)
+            job = replace(job, exchange=Path(while_they_run.enter_context(folder)))
+        _Workers(job, listener, stop).run()
 
 
 class _Workers:
@@ -283,6 +314,9 @@ class _Workers:
             # its end of the pipe closes when its program is over, or its process
             worker.is_open = False
             worker.process.join()
+            if worker.chain == 0 and self._job.exchange is not None:
+                # the others wait for nothing that it would have trained
+                (self._job.exchange / GONE).touch()
             status = worker.process.exitcode
             if status and worker.failure is None and worker.fate is None:
                 worker.fate = f"was killed by {signal_name(-status)}" if status < 0 else f"ended with status {status}"

@@ -27,6 +27,19 @@ class SetUp(Protocol):
         """Memory that goes when the set-up goes: what it shares with the trace aside."""
 
 
+class InCommon:
+    """What the traces of one session have in common: the one thing of each kind, made where it is asked for first."""
+
+    def __init__(self) -> None:
+        self._made: dict[Callable[[], Any], Any] = {}
+
+    def of(self, kind: Callable[[], Made]) -> Made:
+        if kind not in self._made:
+            self._made[kind] = kind()
+        found: Made = self._made[kind]
+        return found
+
+
 class SetUps:
     """What is kept with one trace, what was used last at the end. Set-ups together take no more bytes than the trace's
     tables; the oldest go first. The one of many rows that was used last stays, whatever it takes."""

@@ -7,15 +7,19 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import itertools
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
+from venture_lite.draws.draws import KernelStatistics
 from venture_lite.engines.compiled import files
 from venture_lite.engines.compiled.proposer import CompiledMH, Proposer
-from venture_lite.engines.compiled.training import KindReport, Trainer
+from venture_lite.engines.compiled.report import LEAST_GAIN
+from venture_lite.engines.compiled.supply import LastCompiled, supply_of
+from venture_lite.engines.compiled.training import Trainer
 from venture_lite.errors import ArgumentError, ParameterError, nearest
 from venture_lite.inference.given import ActionForm, label_of
 from venture_lite.inference.program import Action, InferenceProgram
@@ -31,7 +35,7 @@ class Proposers:
     """The proposers of a model, by name, and what blocks those are for that a program is about to compile."""
 
     def __init__(self, model: Model) -> None:
-        self.known: dict[str, Proposer] = {}
+        self.known: dict[str, Proposer] = dict(supply_of(model).given)
         self.announced: dict[str, str] = {}
 
 
@@ -59,24 +63,70 @@ def _compile(program: InferenceProgram, given: ActionForm) -> Part:
     worlds = given.count("N", 100) if "worlds" in given else WORLDS
     components = given.count("K", 1) if "components" in given else COMPONENTS
     hidden = given.count("H", 1) if "hidden" in given else HIDDEN
-    scope, selector, earlier = given.scope, given.selector, itertools.count()
+    scope, selector = given.scope, given.selector
 
-    def train() -> None:
+    def train() -> Proposer | None:
         selection = Selection(model, scope, selector)
         blocks = [in_order(model, nodes) for _, nodes in selection.present() if nodes]
         if not blocks:
             program.warn(selection.missing() or f"compile: there is nothing to move in {show(scope)}")
-            return
+            return None
         trainer = Trainer(model, blocks, worlds, components, hidden, generator(model, name))
         kinds, reports = trainer.run()
-        proposers_of(model)[name] = Proposer(name, scope, show_selector(given), kinds)
-        if next(earlier):
-            # in a loop: what was drawn by a proposer that is learned again does not count
-            program.draws.mark_earlier()
-        _tell(program, name, reports)
+        return Proposer(name, scope, show_selector(given), kinds, tuple(reports))
 
     model.kept.lasting(Proposers, model).announced[name] = show_selector(given)
-    return Compile(given.action, f"{name}: {worlds:,} worlds of {show_selector(given)}", train)
+    once = _loaded(program, given) if name in supply_of(model).given else _trained(program, given, train)
+    return Compile(given.action, f"{name}: {worlds:,} worlds of {show_selector(given)}", once)
+
+
+def _trained(program: InferenceProgram, given: ActionForm, train: Callable[[], Proposer | None]) -> Callable[[], None]:
+    """What trains a proposer at each run, for all chains together."""
+    name, times = label_of(given["NAME"]), itertools.count()
+
+    def once() -> None:
+        supply, at, start = supply_of(program.model), next(times), time.perf_counter()
+        key = given.span, at
+        is_new = key not in program.joint
+        if is_new:
+            program.joint[key] = supply.trained(name, train, program.model.poll)
+        proposer: Proposer | None = program.joint[key]
+        if proposer is not None:
+            proposers_of(program.model)[name] = proposer
+            if at:
+                # in a loop: what was drawn by a proposer that is learned again does not count
+                program.draws.mark_earlier()
+            _note(program, given, proposer, time.perf_counter() - start)
+            if is_new:
+                _tell(program, proposer)
+        if supply.last == given.span:
+            raise LastCompiled
+
+    return once
+
+
+def _loaded(program: InferenceProgram, given: ActionForm) -> Callable[[], None]:
+    """What stands for the training of a proposer that a file has."""
+    model, name = program.model, label_of(given["NAME"])
+    proposer = supply_of(model).given[name]
+    _refuse_others(proposer.blocks, given)
+
+    def once() -> None:
+        for _, nodes in Selection(model, given.scope, given.selector).present():
+            if nodes:
+                proposer.kind_of(model, in_order(model, nodes))
+        proposers_of(model)[name] = proposer
+        _note(program, given, proposer, 0.0)
+        _tell_loaded(program, proposer)
+
+    return once
+
+
+def _note(program: InferenceProgram, given: ActionForm, proposer: Proposer, seconds: float) -> None:
+    """Statistics of a training, a row for each kind of block."""
+    program.notes[given.span] = [
+        KernelStatistics(given.span.text, 0, 0, 0, seconds, details=report.details()) for report in proposer.reports
+    ]
 
 
 def show_selector(given: ActionForm) -> str:
@@ -86,24 +136,25 @@ def show_selector(given: ActionForm) -> str:
 
 
 def generator(model: Model, name: str) -> np.random.Generator:
-    """Of worlds, weights and minibatches: of the session's seed and the name alone."""
+    """Of worlds, weights and minibatches: of the session's seed and the name alone, whichever chain trains."""
     seed = model.trace.rng.bit_generator.seed_seq
     assert isinstance(seed, np.random.SeedSequence)
-    own = int.from_bytes(hashlib.blake2b(name.encode(), digest_size=4).digest(), "big")
-    return np.random.default_rng(np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, own)))
+    own = int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), "big")
+    return np.random.default_rng(np.random.SeedSequence(seed.entropy, spawn_key=(own,)))
 
 
-def _tell(program: InferenceProgram, name: str, reports: list[KindReport]) -> None:
-    for report in reports:
-        print(f"proposer {name}: {report}")
-        if report.gain < LEAST_GAIN:
-            program.warn(
-                f"compile: {name} gains {report.gain:.3g} nats by reading its inputs: it is not worth its time"
-            )
+def _tell(program: InferenceProgram, proposer: Proposer) -> None:
+    if supply_of(program.model).prints:
+        print(proposer.report)
+    if proposer.report.gain < LEAST_GAIN:
+        gain = f"{proposer.report.gain:.3g} nats over the prior"
+        program.warn(f"compile: {proposer.name} gains {gain} by reading its inputs: it is not worth its time")
 
 
-LEAST_GAIN = 0.05
-"""Nats of the held-out loss below which a proposer is said not to be worth it."""
+def _tell_loaded(program: InferenceProgram, proposer: Proposer) -> None:
+    text = f"proposer {proposer.name}: loaded, {proposer.parameters:,} parameters"
+    if supply_of(program.model).prints and program.is_first(text):
+        print(text)
 
 
 def _path(given: ActionForm) -> Path:
@@ -114,9 +165,11 @@ def _path(given: ActionForm) -> Path:
 
 
 def _save(program: InferenceProgram, given: ActionForm) -> Part:
-    path = _path(given)
+    path, times = _path(given), itertools.count()
 
     def save() -> None:
+        if not program.is_first((given.span, next(times))):
+            return
         trained = [proposer for proposer in proposers_of(program.model).values() if proposer.kinds]
         try:
             files.save(trained, path)
@@ -143,10 +196,18 @@ def _load(program: InferenceProgram, given: ActionForm) -> Part:
             raise
         known.update({proposer.name: proposer for proposer in found})
         for proposer in found:
-            parameters = sum(kind.network.parameters for kind in proposer.kinds.values())
-            print(f"proposer {proposer.name}: loaded, {parameters:,} parameters")
+            _tell_loaded(program, proposer)
 
     return Compile(given.action, str(path), load)
+
+
+def _refuse_others(blocks: str, given: ActionForm) -> None:
+    """Raises ArgumentError where the blocks of an action are not those that the proposer was compiled for."""
+    if blocks != show_selector(given):
+        name = label_of(given["NAME"])
+        rest = " T" if given.action == "compiled_mh" else ""
+        message = f"proposer {name} was compiled for {blocks}"
+        raise ArgumentError(message, given["SCOPE"].span, f"({given.action} {name} {blocks}{rest})")
 
 
 def _compiled_mh(program: InferenceProgram, given: ActionForm) -> Part:
@@ -156,9 +217,7 @@ def _compiled_mh(program: InferenceProgram, given: ActionForm) -> Part:
     if blocks is None:
         there = f"there are {', '.join(sorted(known))}" if known else "compile makes one"
         raise ArgumentError(f"there is no proposer {name}", given["NAME"].span, nearest(name, known) or there)
-    if blocks != show_selector(given):
-        message = f"proposer {name} was compiled for {blocks}"
-        raise ArgumentError(message, given["SCOPE"].span, f"(compiled_mh {name} {blocks} T)")
+    _refuse_others(blocks, given)
     safe = (
         float(given.number("EPS", "above 0 and below 1", lambda x: 0.0 < x < 1.0))
         if "defensive" in given

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import zipfile
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ import numpy as np
 from venture_lite.draws.whole_files import replacing
 from venture_lite.engines.compiled.frame import BlockFrame, Position
 from venture_lite.engines.compiled.proposer import KindProposer, Proposer
+from venture_lite.engines.compiled.report import KindReport
 from venture_lite.errors import ParameterError
 from venture_lite.networks.conditional import Conditional, Layout
 from venture_lite.networks.heads import Categories, Head, Normals
@@ -34,7 +36,10 @@ def save(proposers: Iterable[Proposer], path: Path) -> None:
     for proposer in proposers:
         kinds = [_of_kind(kind, f"{len(told)}.{at}", arrays) for at, kind in enumerate(proposer.kinds.values())]
         scope = proposer.scope.name if isinstance(proposer.scope, Symbol) else proposer.scope
-        told.append({"name": proposer.name, "scope": scope, "blocks": proposer.blocks, "kinds": kinds})
+        reports = [asdict(report) for report in proposer.reports]
+        told.append(
+            {"name": proposer.name, "scope": scope, "blocks": proposer.blocks, "kinds": kinds, "reports": reports}
+        )
     text = json.dumps({"format": "proposers", "version": VERSION, "proposers": told})
     with replacing(path) as beside, open(beside, "wb") as file:
         np.savez(file, allow_pickle=False, text=np.array(text), **arrays)
@@ -83,7 +88,14 @@ def load(path: Path) -> list[Proposer]:
 
 def _proposer(told: Mapping[str, Any], prefix: str, arrays: Mapping[str, np.ndarray]) -> Proposer:
     kinds = [_kind(each, f"{prefix}.{at}", arrays) for at, each in enumerate(told["kinds"])]
-    return Proposer(str(told["name"]), told["scope"], str(told["blocks"]), {kind.sites: kind for kind in kinds})
+    reports = tuple(_report(each) for each in told["reports"])
+    name, blocks = str(told["name"]), str(told["blocks"])
+    return Proposer(name, told["scope"], blocks, {kind.sites: kind for kind in kinds}, reports)
+
+
+def _report(told: Mapping[str, Any]) -> KindReport:
+    ports = tuple((str(text), float(count)) for text, count in told["ports"])
+    return KindReport(**{**told, "sites": tuple(told["sites"]), "ports": ports})
 
 
 def _kind(told: Mapping[str, Any], prefix: str, arrays: Mapping[str, np.ndarray]) -> KindProposer:

@@ -96,6 +96,11 @@ class BlockFrame:
     def __init__(self, positions: Sequence[Position]) -> None:
         self.positions = tuple(positions)
 
+    @property
+    def log_scale(self) -> float:
+        """log |d free coordinates / d numbers| of a block."""
+        return float(sum(np.log(position.scale).sum() for position in self.positions))
+
     def centre(self, block: Sequence[int], count: int) -> Any:
         """What puts the choices of a run at their centres, in so many worlds."""
         of = dict(zip(block, self.positions, strict=True))

@@ -18,6 +18,7 @@ import numpy as np
 
 from venture_lite.blocks.worlds import Blanket, Features, PortKey, names_of
 from venture_lite.engines.compiled.frame import BlockFrame, Position
+from venture_lite.engines.compiled.report import KindReport, ProposerReport
 from venture_lite.errors import KernelError
 from venture_lite.interpreter.application import simulate_anew
 from venture_lite.interpreter.kernel import INTERPRETED, BlockKernel, Course, Metropolis, Move
@@ -95,6 +96,16 @@ class Proposer:
     # BLOCK as the program has it
     blocks: str
     kinds: dict[SiteTexts, KindProposer]
+    # what the training came to, in the order of the kinds
+    reports: tuple[KindReport, ...] = ()
+
+    @property
+    def report(self) -> ProposerReport:
+        return ProposerReport(self.name, self.reports)
+
+    @property
+    def parameters(self) -> int:
+        return sum(kind.network.parameters for kind in self.kinds.values())
 
     def kind_of(self, model: Model, block: Sequence[int]) -> KindProposer:
         """Raises KernelError for a block of which no kind was compiled."""

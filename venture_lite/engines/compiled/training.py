@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from venture_lite.blocks.prior import log_prior
 from venture_lite.blocks.worlds import Blanket, Features, Port, PortKey, WorldMaker, Worlds, names_of
 from venture_lite.engines.compiled.frame import BlockFrame, Position, frame_of, raw
 from venture_lite.engines.compiled.proposer import KindProposer, Range, SiteTexts
+from venture_lite.engines.compiled.report import KindReport
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.scaffold import Builder, absorbing_rows
 from venture_lite.networks.conditional import Conditional, Layout
@@ -22,43 +24,8 @@ CHUNK = 4096
 """Worlds drawn at once."""
 MOST_BLOCKS = 16
 """Blocks of one kind that are read in each chunk of worlds."""
-MOST_TOLD = 4
-"""Choices of a block that a report names."""
 MOST_FAILED = 0.01
 """Share of worlds that may be impossible, and are left out."""
-
-
-@dataclass(frozen=True, slots=True)
-class KindReport:
-    """What the training for one kind of block came to."""
-
-    sites: SiteTexts
-    blocks: int
-    worlds: int
-    failed: int
-    # CPU time of drawing and reading worlds, for all kinds
-    seconds_of_worlds: float
-    fit: FitReport
-    ports: tuple[tuple[str, float], ...]
-
-    @property
-    def gain(self) -> float:
-        """Nats by which the held-out loss is below that of the same without inputs."""
-        return self.fit.first_loss - self.fit.loss
-
-    def _what(self) -> str:
-        """The blocks, by the choices of one."""
-        more = f" and {len(self.sites) - MOST_TOLD} more" if len(self.sites) > MOST_TOLD else ""
-        return f"{self.blocks} x {', '.join(self.sites[:MOST_TOLD])}{more}"
-
-    def __str__(self) -> str:
-        ports = ", ".join(f"{text} ({count:.3g} rows)" for text, count in self.ports) or "none"
-        left_out = f", {self.failed:,} left out" if self.failed else ""
-        return (
-            f"{self._what()}; {self.worlds:,} worlds{left_out} in {self.seconds_of_worlds:.2f} s; "
-            f"{self.fit.parameters:,} parameters, trained in {self.fit.seconds:.2f} s; held-out loss "
-            f"{self.fit.loss:.3g} nats, {self.fit.first_loss:.3g} without inputs; read by: {ports}"
-        )
 
 
 class Trainer:
@@ -97,10 +64,26 @@ class Trainer:
         seconds = time.process_time() - start
         found, reports = {}, []
         for sites, kind in kinds.items():
-            network, report = kind.fit()
+            network, fitted = kind.fit()
             found[sites] = KindProposer(sites, kind.frame, kind.ports, network, kind.ranges)
-            reports.append(KindReport(sites, len(kind.blocks), self.worlds, failed, seconds, report, kind.ports_told()))
+            reports.append(self._report(kind, failed, seconds, fitted))
         return found, reports
+
+    def _report(self, kind: KindExamples, failed: int, seconds: float, fitted: FitReport) -> KindReport:
+        return KindReport(
+            names_of(self.model, kind.blocks[0]),
+            len(kind.blocks),
+            self.worlds,
+            failed,
+            seconds,
+            fitted.seconds,
+            fitted.parameters,
+            fitted.loss,
+            kind.prior_loss(fitted.held_out),
+            "prior",
+            kind.ports_told(),
+            fitted.clipped,
+        )
 
 
 class KindExamples:
@@ -117,6 +100,8 @@ class KindExamples:
         self._fixed: list[np.ndarray] = []
         self._rows: dict[PortKey, list[tuple[np.ndarray, np.ndarray]]] = {}
         self._numbers: list[np.ndarray] = []
+        # of each example, by the numbers of the frame
+        self._log_prior: list[np.ndarray] = []
 
     def _chosen(self) -> list[Blanket]:
         rng, count = self.trainer.rng, len(self.blocks)
@@ -139,7 +124,8 @@ class KindExamples:
             numbers = [p.in_frame(drawn[node]) for node, p in zip(blanket.block, self.frame.positions, strict=True)]
             for port in blanket.ports:
                 self._meet(port, features.ports[port.key].shape[2])
-            self._keep(features, np.concatenate(numbers, axis=1), good)
+            prior = log_prior(blanket, worlds) + self.frame.log_scale
+            self._keep(features, np.concatenate(numbers, axis=1), prior, good)
 
     def _meet(self, port: Port, width: int) -> None:
         if port.key in self._widths:
@@ -148,7 +134,7 @@ class KindExamples:
         # examples before this one have no rows here
         self._rows[port.key] = [(np.zeros((0, width)), np.zeros(len(part), np.intp)) for part in self._fixed]
 
-    def _keep(self, features: Features, numbers: np.ndarray, good: np.ndarray) -> None:
+    def _keep(self, features: Features, numbers: np.ndarray, prior: np.ndarray, good: np.ndarray) -> None:
         """Worlds that could be drawn, and whose choices the frame knows; in half of them data keep only some rows."""
         rng = self.trainer.rng
         inside = good & np.isfinite(numbers).all(axis=1)
@@ -157,6 +143,7 @@ class KindExamples:
                 inside &= coordinate >= 0
         self._fixed.append(features.fixed[inside])
         self._numbers.append(numbers[inside])
+        self._log_prior.append(prior[inside])
         for key, (width, observed) in self._widths.items():
             rows = features.ports.get(key)
             if rows is None:
@@ -176,6 +163,11 @@ class KindExamples:
 
     def ports_told(self) -> tuple[tuple[str, float], ...]:
         return tuple((key, float(np.mean(np.concatenate([c for _, c in self._rows[key]])))) for key in self.ports)
+
+    def prior_loss(self, examples: np.ndarray) -> float:
+        """The mean of -log density of some examples by the prior, where it has one."""
+        terms = -np.concatenate(self._log_prior)[examples]
+        return float(np.mean(terms[np.isfinite(terms)])) if np.isfinite(terms).any() else math.inf
 
     def fit(self) -> tuple[Conditional, FitReport]:
         trainer = self.trainer

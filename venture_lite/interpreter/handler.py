@@ -48,6 +48,11 @@ class Handler:
         """The value of a fresh choice."""
         return simulate(self.trace, node, operator, arguments)
 
+    def constrain(self, node: int, operator: Any, arguments: tuple[Any, ...], evidence: Any) -> Any:
+        """The value of a choice that evidence fixes."""
+        self.constrained.append(node)
+        return evidence
+
     def recall(self, node: int) -> bool:
         """Put the value of a node that waits in place, if it is known already; whether it was."""
         return False

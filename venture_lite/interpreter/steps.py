@@ -59,8 +59,7 @@ def _choice(machine: Machine, frame: Frame, index: int, operator: Any, values: t
         machine.store(frame, index, machine.handler.renew(node, operator, values))
         return
     if evidence is not NO_EVIDENCE:
-        machine.store(frame, index, evidence)
-        machine.handler.constrained.append(node)
+        machine.store(frame, index, machine.handler.constrain(node, operator, values, evidence))
         return
     value = machine.handler.choose(node, operator, values)
     machine.store(frame, index, value)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from venture_lite.checker import check, check_file
     from venture_lite.draws.draws import Draws, KernelStatistics
     from venture_lite.draws.summary import Summary
+    from venture_lite.engines.compiled.report import ProposerReport
     from venture_lite.errors import (
         ArgumentError,
         EvidenceError,
@@ -51,6 +52,7 @@ __all__ = [
     "NameUnknown",
     "ParameterError",
     "ParseError",
+    "ProposerReport",
     "Summary",
     "Symbol",
     "Venture",
@@ -67,6 +69,7 @@ _HOMES = {
     "Draws": "venture_lite.draws.draws",
     "ExchangeableState": "venture_lite.procedures.registered.makers",
     "KernelStatistics": "venture_lite.draws.draws",
+    "ProposerReport": "venture_lite.engines.compiled.report",
     "Summary": "venture_lite.draws.summary",
     "Symbol": "venture_lite.values",
     "Venture": "venture_lite.session",

@@ -22,7 +22,8 @@ def to_datatree(draws: Draws) -> DataTree:
       `draw` dimension, in `posterior_LENGTH`; of chains that differ in length, each in
       `posterior_LENGTH_chain_K`. A slash in a name, which a tree reads as a path, becomes a division sign.
     - `warmup_posterior`: likewise the draws made while a kernel still adapted; the others are without them.
-    - `sample_stats`: what each kernel did, with dimensions chain and kernel (the kernel's text).
+    - `sample_stats`: what each kernel did, with dimensions chain and kernel (the kernel's text), and what its
+      engine has to say besides (`details`), NaN where it says nothing.
     - `observed_data`: the numbers that the program observed, by the observe's label or the parameter's name.
     - attributes: seed, version, the program's directives and the inference program.
     """
@@ -96,6 +97,12 @@ def _kernels(draws: Draws) -> Dataset:
         return ("chain", "kernel"), np.array(table)
 
     variables = {field: column(field) for field in ("transitions", "accepted", "rows", "seconds")}
+    for name in dict.fromkeys(name for row in draws.statistics for name in row.details):
+        table = [
+            [by_chain[chain].details.get(name, np.nan) if chain in by_chain else np.nan for by_chain in rows.values()]
+            for chain in chains
+        ]
+        variables[_key(name)] = ("chain", "kernel"), np.array(table)
     with np.errstate(all="ignore"):
         rate = variables["accepted"][1] / variables["transitions"][1]
     kernels = [kernel if not which else f"{kernel} #{which + 1}" for kernel, which in rows]

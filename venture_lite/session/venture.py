@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping
 from os import PathLike
 from pathlib import Path
-from typing import Any, NoReturn, overload
+from typing import TYPE_CHECKING, Any, NoReturn, overload
 
 import numpy as np
 
@@ -38,6 +38,10 @@ from venture_lite.session.programs import (
 )
 from venture_lite.session.runner import Runner
 from venture_lite.session.undo import Undo
+from venture_lite.values import written as value_as_text
+
+if TYPE_CHECKING:
+    from venture_lite.engines.compiled.report import ProposerReport
 
 
 class Venture:
@@ -252,6 +256,60 @@ class Venture:
 
     def _execute(self, directive: syntax.Directive, parameters: Mapping[str, Any] | None = None) -> Any:
         return self._runner.execute(directive, Given(Parameters(parameters or {})))
+
+    # ----------------------------------------------------------------------------------------------- proposers
+
+    @door
+    def compile(
+        self,
+        name: str,
+        scope: str,
+        block: str | int,
+        *,
+        worlds: int | None = None,
+        rounds: int | None = None,
+        components: int | None = None,
+        hidden: int | None = None,
+        frame: str | None = None,
+    ) -> ProposerReport:
+        """Train the proposer `name` for blocks of a scope, as `(compile NAME SCOPE BLOCK ...)` does, but print nothing:
+        the report is returned. `(compiled_mh NAME SCOPE BLOCK T)` then proposes with it.
+
+        `block` is "one", "each", "ordered", "all" or a key. Of the options, `worlds` is how many joint draws of the
+        program and its data are trained on, `components` how many normals a number has, `hidden` the width of hidden
+        layers, `frame` "prior" or "newton", and `rounds` how often what was learned is corrected on the data at hand;
+        those left out have the action's defaults. Several chains are trained once, and share what was learned.
+
+        Raises VentureError for blocks of which no proposal can be learned; a proposer that was there before under this
+        name then stays. Where there is nothing to move it warns, and the report is empty.
+        """
+        options = {"worlds": worlds, "rounds": rounds, "components": components, "hidden": hidden, "frame": frame}
+        given = "".join(f" '{option} {value}" for option, value in options.items() if value is not None)
+        program = f"(compile {name_of(name)} {scope} {block}{given})"
+        from venture_lite.engines.compiled.compiled import quietly
+        from venture_lite.engines.compiled.report import ProposerReport
+
+        made = quietly(self.traces[0], lambda: self.infer(program))
+        return made[0] if made else ProposerReport(name, ())
+
+    @door
+    def save_proposers(self, path: str | PathLike[str], /) -> None:
+        """Write every proposer to a file, whole or not at all: `load_proposers` and `venture run --proposers` read it.
+
+        Raises VentureError where it cannot be written.
+        """
+        self.infer(f"(save_proposers {value_as_text(str(path))})")
+
+    @door
+    def load_proposers(self, path: str | PathLike[str], /) -> list[ProposerReport]:
+        """Read proposers that were trained for this program, on these data or on others; the report of each.
+
+        Raises VentureError for a file that cannot be read, or is none of proposers. Whether they were trained for this
+        program is seen where `compiled_mh` first uses them.
+        """
+        from venture_lite.engines.compiled.compiled import quietly
+
+        return quietly(self.traces[0], lambda: self.infer(f"(load_proposers {value_as_text(str(path))})"))
 
     # ---------------------------------------------------------------------------------------------- procedures
 

@@ -17,7 +17,7 @@ import numpy as np
 from venture_lite.draws.draws import KernelStatistics
 from venture_lite.engines.compiled import files
 from venture_lite.engines.compiled.proposer import CompiledMH, Proposer
-from venture_lite.engines.compiled.report import LEAST_GAIN
+from venture_lite.engines.compiled.report import LEAST_GAIN, ProposerReport
 from venture_lite.engines.compiled.supply import LastCompiled, supply_of
 from venture_lite.engines.compiled.training import Trainer
 from venture_lite.errors import ArgumentError, ParameterError, nearest
@@ -41,6 +41,17 @@ class Proposers:
 
 def proposers_of(model: Model) -> dict[str, Proposer]:
     return model.kept.lasting(Proposers, model).known
+
+
+def quietly(model: Model, run: Callable[[], object]) -> list[ProposerReport]:
+    """The reports of what a run compiles or loads, which are not printed."""
+    supply, before = supply_of(model), dict(proposers_of(model))
+    printed, supply.prints = supply.prints, False
+    try:
+        run()
+    finally:
+        supply.prints = printed
+    return [made.report for name, made in proposers_of(model).items() if before.get(name) is not made]
 
 
 @dataclass(frozen=True, slots=True)

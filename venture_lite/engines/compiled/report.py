@@ -101,6 +101,6 @@ class ProposerReport:
         return len(self.kinds)
 
     def __str__(self) -> str:
-        return "\n".join(f"proposer {self.name}: {kind}" for kind in self.kinds)
+        return "\n".join(f"proposer {self.name}: {kind}" for kind in self.kinds) or f"proposer {self.name}: nothing"
 
     __repr__ = __str__

@@ -176,7 +176,7 @@ def test_a_proposer_that_gains_nothing_is_told() -> None:
         (
             CONJUGATE,
             "(do (compile p x one 'worlds 100) (compiled_mh p x one 'defensive 0 1))",
-            "EPS must be above 0 and below 1",
+            "EPS must be above 0 and at most 1",
         ),
         (
             "[assume c (make_crp 1)] [assume z (tag 'x 0 (c))] [assume y (flip (if (= z 1) 0.2 0.6))]",

@@ -182,11 +182,11 @@ def test_a_loss_that_stays_so_is_an_error_that_names_the_input(bad: float, messa
         fit(network, examples, values, rng, steps=20)
 
 
-def test_an_input_that_is_not_finite_is_named() -> None:
+def test_an_input_that_is_no_number_is_named() -> None:
     rng = np.random.default_rng(1)
     examples = random_examples(rng)
     examples.ports[0].values[3, 1] = math.nan
-    with pytest.raises(ParameterError, match="input sd of data is not finite"):
+    with pytest.raises(ParameterError, match="input sd of data is not a number"):
         fit(random_network(rng), examples, random_values(rng), rng)
 
 

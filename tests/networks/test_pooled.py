@@ -108,10 +108,10 @@ def test_a_port_that_is_always_empty_is_harmless() -> None:
     assert np.isfinite(network.row(np.zeros(1), [np.ones((3, 1))])[0]).all()
 
 
-def test_a_row_that_is_not_finite_is_refused_by_name() -> None:
+def test_a_row_that_is_no_number_is_refused_by_name() -> None:
     examples = random_examples(np.random.default_rng(8))
     network = pooled(8, examples)
-    with pytest.raises(ParameterError, match="input sd of data is not finite"):
+    with pytest.raises(ParameterError, match="input sd of data is not a number"):
         network.row(examples.fixed[0], [np.array([[0.0, np.nan]]), np.ones((1, 1))])
 
 

@@ -18,6 +18,7 @@ import numpy as np
 from venture_lite.blocks.tape import Tape
 from venture_lite.errors import KernelError, VentureError
 from venture_lite.interpreter.application import simulate_anew
+from venture_lite.interpreter.explain import apply_checked
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.runs import Places, Run, runs_alike, runs_of
 from venture_lite.interpreter.scaffold import Builder, Scaffold, absorbing_rows, is_maker_application
@@ -36,6 +37,11 @@ from venture_lite.values import equal
 Lifted = tuple[bool, ...]
 PortKey = str
 
+CALLS_TOLD = 8
+"""Of the chain that leads to an error."""
+AT_CENTRE = ", with the block at the centre of its frame"
+"""Where what is read has no value."""
+
 
 class Worlds:
     """The values of what moves: by place, (W,) or (W, K). Mutable."""
@@ -46,12 +52,12 @@ class Worlds:
         self.values: list[Any] = [None] * places.nowhere
         # worlds in which some choice could not be drawn, or some value not be computed, and the first error
         self.failed = np.zeros(count, bool)
-        self.error: VentureError | None = None
+        self.errors: list[VentureError] = []
 
     def copy(self) -> Worlds:
-        """The same, whose values may be put elsewhere."""
+        """The same, whose values may be put elsewhere; a world that fails there fails here."""
         found = Worlds(self.places, self.count)
-        found.values, found.failed = list(self.values), self.failed
+        found.values, found.failed, found.errors = list(self.values), self.failed, self.errors
         return found
 
     def put(self, places: Iterable[int], columns: np.ndarray) -> None:
@@ -62,7 +68,8 @@ class Worlds:
 
     def fail(self, at: int, error: VentureError) -> None:
         self.failed[at % self.count] = True
-        self.error = self.error or error
+        if not self.errors:
+            self.errors.append(error)
 
 
 def _gathered(column: Column, rows: np.ndarray) -> np.ndarray:
@@ -105,7 +112,8 @@ class RunReader:
         read = {leaf.node.place: self._leaf(worlds, leaf, rows, at) for leaf, rows, at in self._read}
 
         def called(node: Node, record: Deterministic, arguments: list[Any]) -> Any:
-            return self._called(worlds, record, tuple(map(self._is_lifted, node.operands[1:])), arguments)
+            site = self.tape.operations.calls[node.place][1]
+            return self._called(worlds, record, site, tuple(map(self._is_lifted, node.operands[1:])), arguments)
 
         values = self.tape.evaluated(lambda leaf: read[leaf.node.place], called)
         return [values[each.place] if each.__class__ is Node else each for each in self.tape.outputs]
@@ -125,35 +133,50 @@ class RunReader:
             parts.append(np.broadcast_to(value, (count, *np.shape(value))) if still else value)
         return np.concatenate(parts)
 
-    def _called(self, worlds: Worlds, record: Deterministic, lifted: Lifted, arguments: list[Any]) -> Any:
+    def _called(self, worlds: Worlds, record: Deterministic, site: int, lifted: Lifted, arguments: list[Any]) -> Any:
+        """What a procedure, as applied at a site, gives of all rows in all worlds."""
+        program = self.model.trace.program
+        span = program.site_code[site].slots[program.site_slot[site]].span
         if True not in lifted:
-            return record.scalar(*arguments)
+            return apply_checked(record, tuple(arguments), span)
         if record.columns is not None:
             try:
                 return record.columns(lifted, *arguments)
             except (RowByRow, NotColumnar, TypeError):
                 pass
-        return self._row_by_row(worlds, lifted, arguments, lambda at, row: record.scalar(*row))
+        return self._row_by_row(worlds, lifted, arguments, lambda at, row: apply_checked(record, row, span))
 
     def _row_by_row(
         self, worlds: Worlds, lifted: Lifted, arguments: Sequence[Any], one: Callable[[int, tuple[Any, ...]], Any]
     ) -> np.ndarray:
-        """`one` of each row in each world; where it fails the value of the world before stands in."""
+        """`one` of each row in each world; where it fails a value of another world stands in. Raises VentureError where
+        it fails in all."""
         size = len(self.run.rows) * worlds.count
         columns = [
             (x.tolist() if x.ndim == 1 else list(x)) if up else [x] * size
             for x, up in zip(arguments, lifted, strict=True)
         ]
         found: list[Any] = []
+        failed: list[int] = []
         for at, row in enumerate(zip(*columns, strict=True) if columns else [()] * size):
             try:
                 found.append(one(at, row))
             except VentureError as error:
-                if not found:
-                    raise
-                worlds.fail(at, error)
-                found.append(found[-1])
+                worlds.fail(at, self._located(error, at // worlds.count))
+                failed.append(at)
+                found.append(None)
+                if len(failed) == size:
+                    raise worlds.errors[0] from None
+        if failed:
+            stand_in = next(value for at, value in enumerate(found) if at not in set(failed))
+            for at in failed:
+                found[at] = stand_in
         return column_of(found)
+
+    def _located(self, error: VentureError, row: int) -> VentureError:
+        """An error met in a row, with the calls that lead to what reads there."""
+        source, trace = self.run.source, self.model.trace
+        return error.at(*trace.place(source.code, source.slot, int(self.run.at[row]), CALLS_TOLD))
 
     def set(self, worlds: Worlds) -> None:
         """Draw choices from their distributions, or compute values."""
@@ -202,7 +225,8 @@ class RunReader:
         if self.run.operator is None:
             value, lifted = outputs[0], self.lifted[0]
         else:
-            value, lifted = self._called(worlds, self.run.operator, self.lifted, outputs), True in self.lifted
+            value = self._called(worlds, self.run.operator, self.run.site, self.lifted, outputs)
+            lifted = True in self.lifted
         if not lifted:
             value = column_of([value] * (len(self.run.rows) * worlds.count))
         worlds.put(self.own.tolist(), value)
@@ -373,8 +397,15 @@ class Blanket:
             raise KernelError(reason, place[0].slots[place[1]].span, "mh or gibbs")
 
     def read(self, centre: Centre, worlds: Worlds | None = None) -> Features:
-        """In worlds, or as the trace stands."""
+        """In worlds, or as the trace stands. Raises VentureError where what reads the block has no value at all."""
         there = Worlds(self.places, 1) if worlds is None else worlds.copy()
+        try:
+            return self._read(centre, there)
+        except VentureError as error:
+            error.message += AT_CENTRE
+            raise
+
+    def _read(self, centre: Centre, there: Worlds) -> Features:
         fixed: list[np.ndarray] = []
         for reader in self._readers:
             if not reader.is_choice:
@@ -386,4 +417,5 @@ class Blanket:
             there.put(reader.own.tolist(), centre(reader, arguments))
         flat = [part.swapaxes(0, 1).reshape(there.count, -1) for part in fixed]
         inputs = np.concatenate(flat, axis=1) if flat else np.zeros((there.count, 0))
-        return Features(inputs, {port.key: port.rows(there) for port in self.ports})
+        ports = {port.key: port.rows(there) for port in self.ports}
+        return Features(inputs, ports)

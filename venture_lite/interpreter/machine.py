@@ -119,10 +119,11 @@ class Machine:
         self.poll()
         self.refuse_excess()
 
-    def refuse_excess(self) -> None:
-        """Raises LimitError when the process holds more memory than the limit, where there is one."""
+    def refuse_excess(self, more_mb: float = 0.0) -> None:
+        """Raises LimitError when the process holds more memory than the limit, where there is one, or would hold more
+        with `more_mb` besides."""
         if self.limits.memory_mb is not None:
-            refuse_excess_memory(self.limits.memory_mb)
+            refuse_excess_memory(self.limits.memory_mb, more_mb)
 
     def push(self, frame: Frame) -> None:
         if len(self.stack) >= self.limits.nested_calls:
@@ -249,11 +250,14 @@ class Machine:
             self.trace.journal.put(column, user_row, value)
 
 
-def refuse_excess_memory(limit_mb: float) -> None:
-    """Raises LimitError when the process holds more memory than the limit."""
+def refuse_excess_memory(limit_mb: float, more_mb: float = 0.0) -> None:
+    """Raises LimitError when the process holds more memory than the limit, or would hold it with `more_mb` besides."""
     import resource
     import sys
 
     used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1024**2 if sys.platform == "darwin" else 1024)
-    if used > limit_mb and not math.isinf(limit_mb):
-        raise LimitError(f"the process uses {used:,.0f} MB, more than the limit of {limit_mb:,.0f} MB (memory_mb)")
+    if used + more_mb > limit_mb and not math.isinf(limit_mb):
+        more = f" and would take {more_mb:,.0f} MB more" if more_mb else ""
+        raise LimitError(
+            f"the process uses {used:,.0f} MB{more}, more than the limit of {limit_mb:,.0f} MB (memory_mb)"
+        )

@@ -77,7 +77,7 @@ class Conditional:
         """Initial weights for these examples and values (N, D).
 
         The last layers are 0 but for their biases: the density begins as about the values' own, whatever the inputs.
-        Raises ParameterError for an input that is not finite.
+        Raises ParameterError for an input that is not a number.
         """
         pooled = Pooled.drawn(rng, layout.names, examples, summed)
         names_of_columns = _names_of_columns(layout)
@@ -139,7 +139,7 @@ class Conditional:
     ) -> tuple[PreparedExamples, int]:
         """Examples and values (N, D) for training, and how many inputs were clipped.
 
-        Raises ParameterError for an input that is not finite.
+        Raises ParameterError for an input that is not a number.
         """
         inputs, clipped = self.pooled.prepared(examples, dtype)
         earlier = [
@@ -182,7 +182,7 @@ class Conditional:
     def given(self, fixed: np.ndarray, ports: Sequence[np.ndarray] = ()) -> ExampleDensity:
         """The density of one example: fixed inputs (I,) and rows (R, F) of each port. Weights are float64.
 
-        Raises ParameterError for an input that is not finite.
+        Raises ParameterError for an input that is not a number.
         """
         return ExampleDensity(self, *self.pooled.row(fixed, ports))
 

@@ -68,7 +68,7 @@ def fit(
     called before each of at most `steps` steps, raises.
 
     A loss that is not finite leads to one restart, in float64 at a third of the rate. Raises KernelError where that
-    fails too, ParameterError for an input that is not finite.
+    fails too, ParameterError for an input that is not a number.
     """
     start = time.process_time()
     order = rng.permutation(len(values))

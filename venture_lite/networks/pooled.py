@@ -129,7 +129,7 @@ class Pooled:
     def drawn(rng: np.random.Generator, names: InputNames, examples: Examples, width: int) -> Pooled:
         """Initial weights of networks of LAYERS layers of `width`, and the standardisation of these examples.
 
-        Raises ParameterError for an input that is not finite.
+        Raises ParameterError for an input that is not a number.
         """
         ports = []
         for columns, rows in zip(names.of_rows(), examples.ports, strict=True):

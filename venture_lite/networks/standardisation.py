@@ -16,6 +16,7 @@ from venture_lite.errors import ParameterError
 
 CLIP = 6.0
 """In standard deviations: beyond, a network only extrapolates."""
+LARGEST = float(np.finfo(np.float64).max)
 CONSTANT = 1e-10
 """Inputs that vary less, relative to their mean, are rounding."""
 
@@ -33,11 +34,12 @@ class Standardisation:
 
     @staticmethod
     def of(names: tuple[str, ...], inputs: np.ndarray) -> Standardisation:
-        """From inputs (N, I); without any rows, all are constant. Raises ParameterError for one that is not finite."""
-        refuse_infinite(names, inputs)
+        """From inputs (N, I), an infinite one taken for the largest float; without any rows, all are constant. Raises
+        ParameterError for one that is not a number."""
+        refuse_nan(names, inputs)
         if not len(inputs):
             return Standardisation(names, np.empty(0, np.intp), np.empty(0), np.empty(0))
-        compressed = np.arcsinh(inputs)
+        compressed = np.arcsinh(np.clip(inputs, -LARGEST, LARGEST))
         mean, sd = compressed.mean(axis=0), compressed.std(axis=0)
         kept = np.flatnonzero(sd > CONSTANT * (1.0 + np.abs(mean)))
         return Standardisation(names, kept, mean[kept], sd[kept])
@@ -67,24 +69,24 @@ class Standardisation:
     def __call__(self, inputs: np.ndarray) -> tuple[np.ndarray, int]:
         """Standardised inputs (..., J) of inputs (..., I), and how many numbers were clipped.
 
-        Raises ParameterError for one that is not finite; an input that was dropped is not looked at.
+        Raises ParameterError for one that is not a number; an input that was dropped is not looked at.
         """
         found: np.ndarray = np.arcsinh(inputs.take(self.kept, axis=-1))
         found -= self.mean
         found /= self.sd
         flat = found.ravel()
-        # one product finds what is not finite, and mostly also that nothing needs clipping
+        # one product finds what is no number, and mostly also that nothing needs clipping
         squares = float(flat.dot(flat))
         if squares <= CLIP * CLIP:
             return found, 0
-        if not math.isfinite(squares):
-            refuse_infinite(self.names, np.where(np.isin(np.arange(len(self.names)), self.kept), inputs, 0.0))
+        if math.isnan(squares):
+            refuse_nan(self.names, np.where(np.isin(np.arange(len(self.names)), self.kept), inputs, 0.0))
         clipped = int(np.count_nonzero(np.abs(found) > CLIP))
         return np.clip(found, -CLIP, CLIP, out=found), clipped
 
 
-def refuse_infinite(names: tuple[str, ...], inputs: np.ndarray) -> None:
-    """Raises ParameterError for the first of the inputs (..., I) that is not finite."""
-    finite = np.isfinite(inputs).reshape(-1, len(names)).all(axis=0)
-    if not finite.all():
-        raise ParameterError(f"the network's input {names[int(np.argmin(finite))]} is not finite")
+def refuse_nan(names: tuple[str, ...], inputs: np.ndarray) -> None:
+    """Raises ParameterError for the first of the inputs (..., I) that is not a number."""
+    unknown = np.isnan(inputs).reshape(-1, len(names)).any(axis=0)
+    if unknown.any():
+        raise ParameterError(f"the network's input {names[int(np.argmax(unknown))]} is not a number")

@@ -17,13 +17,14 @@ import numpy as np
 from venture_lite.draws.draws import KernelStatistics
 from venture_lite.engines.compiled import files
 from venture_lite.engines.compiled.proposer import CompiledMH, Proposer
+from venture_lite.engines.compiled.refusals import refuse_choices, refuse_memory
 from venture_lite.engines.compiled.report import LEAST_GAIN, ProposerReport
 from venture_lite.engines.compiled.supply import LastCompiled, supply_of
-from venture_lite.engines.compiled.training import Trainer
-from venture_lite.errors import ArgumentError, ParameterError, nearest
+from venture_lite.engines.compiled.training import MOST_BLOCKS, Trainer
+from venture_lite.errors import ArgumentError, ParameterError, Span, VentureError, nearest
 from venture_lite.inference.given import ActionForm, label_of
 from venture_lite.inference.program import Action, InferenceProgram
-from venture_lite.inference.tree import Part
+from venture_lite.inference.tree import Part, located
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.selection import Selection, in_order
 from venture_lite.values import show
@@ -59,6 +60,7 @@ class Compile(Part):
     """Makes, writes or reads proposers, and tells what came of it."""
 
     settings: str
+    span: Span = field(repr=False, compare=False)
     once: Callable[[], None] = field(repr=False, compare=False)
 
     @property
@@ -66,7 +68,10 @@ class Compile(Part):
         return f"{self.action} {self.settings}"
 
     def run(self) -> None:
-        self.once()
+        try:
+            self.once()
+        except VentureError as error:
+            raise located(error, self.span) from error
 
 
 def _compile(program: InferenceProgram, given: ActionForm) -> Part:
@@ -82,13 +87,15 @@ def _compile(program: InferenceProgram, given: ActionForm) -> Part:
         if not blocks:
             program.warn(selection.missing() or f"compile: there is nothing to move in {show(scope)}")
             return None
+        refuse_choices(model, blocks)
         trainer = Trainer(model, blocks, worlds, components, hidden, generator(model, name))
+        refuse_memory(model, trainer.kinds.values(), worlds, MOST_BLOCKS)
         kinds, reports = trainer.run()
         return Proposer(name, scope, show_selector(given), kinds, tuple(reports))
 
     model.kept.lasting(Proposers, model).announced[name] = show_selector(given)
     once = _loaded(program, given) if name in supply_of(model).given else _trained(program, given, train)
-    return Compile(given.action, f"{name}: {worlds:,} worlds of {show_selector(given)}", once)
+    return Compile(given.action, f"{name}: {worlds:,} worlds of {show_selector(given)}", given.span, once)
 
 
 def _trained(program: InferenceProgram, given: ActionForm, train: Callable[[], Proposer | None]) -> Callable[[], None]:
@@ -187,7 +194,7 @@ def _save(program: InferenceProgram, given: ActionForm) -> Part:
         except OSError as error:
             raise ParameterError(f"{path}: {error.strerror or error}", given["FILE"].span) from None
 
-    return Compile(given.action, str(path), save)
+    return Compile(given.action, str(path), given.span, save)
 
 
 def _load(program: InferenceProgram, given: ActionForm) -> Part:
@@ -209,7 +216,7 @@ def _load(program: InferenceProgram, given: ActionForm) -> Part:
         for proposer in found:
             _tell_loaded(program, proposer)
 
-    return Compile(given.action, str(path), load)
+    return Compile(given.action, str(path), given.span, load)
 
 
 def _refuse_others(blocks: str, given: ActionForm) -> None:
@@ -230,7 +237,7 @@ def _compiled_mh(program: InferenceProgram, given: ActionForm) -> Part:
         raise ArgumentError(f"there is no proposer {name}", given["NAME"].span, nearest(name, known) or there)
     _refuse_others(blocks, given)
     safe = (
-        float(given.number("EPS", "above 0 and below 1", lambda x: 0.0 < x < 1.0))
+        float(given.number("EPS", "above 0 and at most 1", lambda x: 0.0 < x <= 1.0))
         if "defensive" in given
         else DEFENSIVE
     )

@@ -147,7 +147,7 @@ class CompiledProposal:
         self.proposer = Proposer("", None, "", {})
         # probabilities of the parts, and their logarithms: the prior, the wide normals, the network
         self._shares = (0.5 * safe, safe)
-        self._logs = (math.log(0.5 * safe), math.log(0.5 * safe), math.log1p(-safe))
+        self._logs = (math.log(0.5 * safe), math.log(0.5 * safe), math.log1p(-safe) if safe < 1.0 else -math.inf)
         self.learned, self.safe = ProposalCounts(), ProposalCounts()
         # transitions with inputs beyond all that was trained on
         self.outside = 0

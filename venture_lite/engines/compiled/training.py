@@ -9,10 +9,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from venture_lite.blocks.prior import log_prior
-from venture_lite.blocks.worlds import Blanket, Features, Port, PortKey, WorldMaker, Worlds, names_of
+from venture_lite.blocks.worlds import AT_CENTRE, Blanket, Features, Port, PortKey, WorldMaker, Worlds, names_of
 from venture_lite.engines.compiled.frame import BlockFrame, Position, frame_of, raw
 from venture_lite.engines.compiled.proposer import KindProposer, Range, SiteTexts
 from venture_lite.engines.compiled.report import KindReport
+from venture_lite.errors import VentureError
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.scaffold import Builder, absorbing_rows
 from venture_lite.networks.conditional import Conditional, Layout
@@ -26,6 +27,8 @@ MOST_BLOCKS = 16
 """Blocks of one kind that are read in each chunk of worlds."""
 MOST_FAILED = 0.01
 """Share of worlds that may be impossible, and are left out."""
+MOST_UNREAD = 0.5
+"""Share of worlds in which what reads a block may have no value with the block at the centre of its frame."""
 
 
 class Trainer:
@@ -52,22 +55,32 @@ class Trainer:
     def run(self) -> tuple[dict[SiteTexts, KindProposer], list[KindReport]]:
         start = time.process_time()
         kinds = {sites: KindExamples(self, blocks) for sites, blocks in self.kinds.items()}
-        failed, error = 0, None
+        failed = unread = 0
+        errors: list[VentureError] = []
         for first in range(0, self.worlds, CHUNK):
             worlds = self.maker.draw(min(CHUNK, self.worlds - first), self.rng)
-            failed += int(worlds.failed.sum())
-            error = error or worlds.error
+            bad = int(worlds.failed.sum())
+            failed, errors = failed + bad, errors or worlds.errors
+            self._refuse_failed(errors, failed, MOST_FAILED, "")
             for kind in kinds.values():
                 kind.add(worlds)
-        if error is not None and failed > MOST_FAILED * self.worlds:
-            raise error
+            unread, errors = unread + int(worlds.failed.sum()) - bad, errors or worlds.errors
+            self._refuse_failed(errors, unread, MOST_UNREAD, AT_CENTRE)
         seconds = time.process_time() - start
         found, reports = {}, []
         for sites, kind in kinds.items():
             network, fitted = kind.fit()
             found[sites] = KindProposer(sites, kind.frame, kind.ports, network, kind.ranges)
-            reports.append(self._report(kind, failed, seconds, fitted))
+            reports.append(self._report(kind, failed + unread, seconds, fitted))
         return found, reports
+
+    def _refuse_failed(self, errors: Sequence[VentureError], failed: int, most: float, where: str) -> None:
+        """Raises the first error where more than a share of the worlds has one."""
+        if errors and failed > most * self.worlds:
+            error = errors[0]
+            error.message += f" (so it is in {failed:,} of {self.worlds:,} worlds{where})"
+            error.hint = error.hint or "proposals are learned from draws of the prior: all of it must have values"
+            raise error
 
     def _report(self, kind: KindExamples, failed: int, seconds: float, fitted: FitReport) -> KindReport:
         return KindReport(
@@ -117,7 +130,6 @@ class KindExamples:
         blankets = self._chosen()
         if not self.frame.positions:
             self.frame = frame_of(self.trainer.model, blankets, worlds)
-        good = ~worlds.failed
         for blanket in blankets:
             features = blanket.read(self.frame.centre(blanket.block, worlds.count), worlds)
             drawn = raw(blanket, worlds)
@@ -125,7 +137,7 @@ class KindExamples:
             for port in blanket.ports:
                 self._meet(port, features.ports[port.key].shape[2])
             prior = log_prior(blanket, worlds) + self.frame.log_scale
-            self._keep(features, np.concatenate(numbers, axis=1), prior, good)
+            self._keep(features, np.concatenate(numbers, axis=1), prior, ~worlds.failed)
 
     def _meet(self, port: Port, width: int) -> None:
         if port.key in self._widths:

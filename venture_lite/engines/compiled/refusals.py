@@ -1,0 +1,69 @@
+"""What `compile` refuses before it draws worlds: choices that no head is for, and more memory than there may be."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from venture_lite.blocks.worlds import Blanket, RunReader
+from venture_lite.errors import KernelError, LimitError, VentureError
+from venture_lite.interpreter.model import Model
+from venture_lite.procedures.record import Random
+
+COPIES = 4.0
+"""Of the features of all worlds: as they were read, joined, compressed, and in the type that is trained."""
+
+
+def refuse_choices(model: Model, blocks: Iterable[Sequence[int]]) -> None:
+    """Raises KernelError for a choice whose values are no numbers, or real ones without a transform."""
+    for block in blocks:
+        for node in block:
+            operator, arguments = model.trace.application(node)
+            if isinstance(operator, Random) and (why := _unlearnable(operator, arguments, model.trace.value(node))):
+                code, slot, row = model.trace.decode(node)
+                reason = f"a proposal for {operator.name} cannot be learned: {why}"
+                chain = model.trace.call_chain(code, slot, row)
+                raise KernelError(reason, code.slots[slot].span, "gibbs, or mh", chain)
+
+
+def _unlearnable(record: Random, arguments: tuple[Any, ...], value: Any) -> str | None:
+    if record.transform is not None:
+        return None
+    support = record.support(*arguments) if record.support is not None else ()
+    if not all(isinstance(each, (int, float)) for each in (value, *support)):
+        return "its values are no numbers"
+    if record.support is None and not isinstance(value, int):
+        return "it has neither a domain of real numbers nor a list of its values"
+    return None
+
+
+def refuse_memory(model: Model, kinds: Iterable[Sequence[Sequence[int]]], worlds: int, most_blocks: int) -> None:
+    """Raises LimitError where the features of the worlds would take the process beyond its limit; `most_blocks` of a
+    kind are read in each world."""
+    if model.machine.limits.memory_mb is None:
+        return
+    numbers = sum(_numbers_read(model, blocks[:most_blocks]) for blocks in kinds)
+    megabytes = COPIES * 8.0 * worlds * numbers / 2**20
+    try:
+        model.machine.refuse_excess(megabytes)
+    except LimitError as error:
+        error.message = f"training reads {numbers:,} numbers in each of {worlds:,} worlds: {error.message}"
+        error.hint = "fewer 'worlds, or a higher limit"
+        raise
+
+
+def _numbers_read(model: Model, blocks: Sequence[Sequence[int]]) -> int:
+    """Of some blocks in one world. What cannot be read in the state at hand counts nothing."""
+
+    def present(reader: RunReader, arguments: list[Any]) -> np.ndarray:
+        return np.array([model.trace.value(node) for node in reader.run.nodes])
+
+    total = 0
+    for block in blocks:
+        with contextlib.suppress(VentureError):
+            features = Blanket(model, block).read(present)
+            total += len(block) + features.fixed.size + sum(rows.size for rows in features.ports.values())
+    return total

@@ -266,7 +266,8 @@ def test_a_block_of_discrete_choices_goes_through_a_file(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("program", "message"),
     [
-        (CONJUGATE.replace("normal 0 2", "student_t 3 0 2"), "here are .student_t 3 0 2., there .normal 0 2."),
+        (CONJUGATE.replace("normal 0 2", "student_t 3 0 2"), "for another program: x is student_t here, normal there"),
+        (CONJUGATE.replace("0 2", "0 3"), r"for another program: x is \(normal 0 3\) here, \(normal 0 2\) there"),
         (CONJUGATE + " [observe (poisson (exp x)) 2]", "for another program: .poisson .exp x..: poisson did not read"),
     ],
 )

@@ -130,9 +130,9 @@ def _loaded(program: InferenceProgram, given: ActionForm) -> Callable[[], None]:
     _refuse_others(proposer.blocks, given)
 
     def once() -> None:
-        for _, nodes in Selection(model, given.scope, given.selector).present():
-            if nodes:
-                proposer.kind_of(model, in_order(model, nodes))
+        CompiledMH(model, {name: proposer}, name, DEFENSIVE, program.warn).inspect(
+            Selection(model, given.scope, given.selector)
+        )
         proposers_of(model)[name] = proposer
         _note(program, given, proposer, 0.0)
         _tell_loaded(program, proposer)

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from venture_lite.blocks.worlds import Blanket, Features, PortKey, names_of
+from venture_lite.engines.compiled.differences import difference
 from venture_lite.engines.compiled.frame import BlockFrame, Position
 from venture_lite.engines.compiled.report import KindReport, ProposerReport
 from venture_lite.errors import KernelError
@@ -111,8 +112,8 @@ class Proposer:
         """Raises KernelError for a block of which no kind was compiled."""
         here = names_of(model, block)
         if here not in self.kinds:
-            known = "; ".join(", ".join(names) for names in self.kinds) or "none yet"
-            raise self._refusal(model, block[0], f"for other blocks: here are {', '.join(here)}, there {known}")
+            kinds = {names: [each.distribution for each in kind.frame.positions] for names, kind in self.kinds.items()}
+            raise self._refusal(model, block[0], difference(model, block, kinds))
         return self.kinds[here]
 
     def refuse_ports(self, blanket: Blanket, kind: KindProposer) -> None:
@@ -163,7 +164,7 @@ class CompiledProposal:
             code, slot, _ = trace.decode(self.block[0])
             reason = "the block takes away choices of its own by what it does to others"
             raise KernelError(reason, code.slots[slot].span, "mh, or tags that keep these in a block of their own")
-        blanket, kind = self._read_by()
+        blanket, kind = self.read_by()
         self._kind = kind
         features = blanket.read(kind.frame.centre(self.block, 1))
         self._given = kind.given(features)
@@ -180,7 +181,7 @@ class CompiledProposal:
         }
         self._waiting = set(self.block)
 
-    def _read_by(self) -> tuple[Blanket, KindProposer]:
+    def read_by(self) -> tuple[Blanket, KindProposer]:
         """The blanket of the block, and the network that reads it."""
         key = tuple(self.block)
         found = self._blankets.get(key)
@@ -312,7 +313,8 @@ class CompiledMH(BlockKernel):
     def refuse(self, nodes: list[int]) -> None:
         # what is compiled in the same program has no kinds before that runs
         if nodes and self.proposer.kinds:
-            self.proposer.kind_of(self.model, in_order(self.model, nodes))
+            self.proposal.block, self.proposal.proposer = in_order(self.model, nodes), self.proposer
+            self.proposal.read_by()
 
     def course(self, nodes: list[int], at: Selection) -> Course:
         self.refuse(nodes)

@@ -52,7 +52,7 @@ def test_a_file_serves_in_place_of_the_training(
 ) -> None:
     path = compiled(program, tmp_path)
     shown, said = capsys.readouterr()
-    assert shown.startswith("proposer p: 1 x (normal 0 2); 100 worlds")
+    assert shown.startswith("proposer p: 1 x x: (normal 0 2); 100 worlds")
     assert "proposers written to" in said
     trained = run(program, tmp_path)
     capsys.readouterr()
@@ -93,7 +93,7 @@ def test_a_name_that_is_not_in_the_file_is_trained(tmp_path: Path, capsys: pytes
     run(other, tmp_path, "--proposers", path)
     shown = capsys.readouterr().out
     assert "proposer p: loaded" in shown
-    assert "proposer q: 1 x (normal 0 2); 100 worlds" in shown
+    assert "proposer q: 1 x x: (normal 0 2); 100 worlds" in shown
 
 
 def test_nothing_is_drawn_after_the_last_training(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -244,7 +244,7 @@ def test_a_loaded_proposer_makes_the_draws_of_the_session_that_trained_it(tmp_pa
 def test_a_file_serves_other_data_of_the_program(tmp_path: Path) -> None:
     path = tmp_path / "p.npz"
     saved(path, MANY.format(n=6), y=1.0)
-    venture = loaded(path, "[assume z (normal 0 1)] " + MANY.format(n=9), y=2.0)
+    venture = loaded(path, "[assume z (normal 0 2)] " + MANY.format(n=9), y=2.0)
     found = venture.infer("(compiled_mh p x one 300)")
     assert found.statistics[0].details["acceptance of learned proposals"] > 0.5
 

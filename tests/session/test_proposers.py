@@ -34,9 +34,9 @@ def test_a_report_says_what_was_learned(capsys: pytest.CaptureFixture[str]) -> N
     assert isinstance(report, ProposerReport)
     assert not capsys.readouterr().out
     (kind,) = report
-    assert (kind.sites, kind.blocks, kind.worlds, kind.frame) == (("(normal 0 2)",), 3, 300, "prior")
+    assert (kind.sites, kind.blocks, kind.worlds, kind.frame) == (("x: (normal 0 2)",), 3, 300, "prior")
     assert kind.seconds_of_training > 0.0
-    assert repr(report).startswith("proposer p: 3 x (normal 0 2); 300 worlds in ")
+    assert repr(report).startswith("proposer p: 3 x x: (normal 0 2); 300 worlds in ")
     ((port, rows),) = kind.ports
     assert port == "(normal (x {i[n]}) 0.5): normal"
     assert 0.5 < rows < 4.0 / 3.0

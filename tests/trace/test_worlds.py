@@ -179,6 +179,6 @@ def test_sites_have_the_same_names_in_every_session() -> None:
     program = "[assume x (tag 'x 0 (normal 0 1))] [assume y (tag 'x 1 (normal 0 1))]"
     first, second = Venture(seed=1), Venture(seed=1)
     first.execute(program)
-    second.execute("[sample (+ 1 2)] [assume z (lambda (v) (normal v 1))] " + program + " [sample (z x)]")
+    second.execute("[sample (+ 1 2)] [assume z (lambda (v) (normal 0 1))] " + program + " [sample (z x)]")
     found = [sorted(names_of(venture.traces[0], scoped(venture.traces[0], "x"))) for venture in (first, second)]
-    assert found == [["(normal 0 1)", "(normal 0 1) (2)"]] * 2
+    assert found == [["x: (normal 0 1)", "y: (normal 0 1)"]] * 2

@@ -28,7 +28,7 @@ from venture_lite.kernels.population import column_of
 from venture_lite.procedures.columns import RowByRow
 from venture_lite.procedures.record import Deterministic, Random
 from venture_lite.procedures.straight_line import Node, needed
-from venture_lite.program.code import Kind
+from venture_lite.program.code import Code, Kind
 from venture_lite.trace.nodes import node_at, site_of
 from venture_lite.trace.table import Column, NotColumnar
 from venture_lite.trace.trace import Trace
@@ -41,6 +41,8 @@ CALLS_TOLD = 8
 """Of the chain that leads to an error."""
 AT_CENTRE = ", with the block at the centre of its frame"
 """Where what is read has no value."""
+NAMELESS = ("expression", "sample")
+"""What Codes of directives are called that bind no name."""
 
 
 class Worlds:
@@ -278,8 +280,9 @@ def _moving(trace: Trace, nodes: Iterable[int]) -> list[int]:
 
 
 class SiteNames:
-    """The sites of a program by their text, with a number behind all but the first of one text and kind: the same in
-    every session that runs the same program, where the sites' own numbers are not."""
+    """The sites of a program by the name that is bound to where they stand and their text, with a number behind all but
+    the first of these alike: the same in every session that runs the same program, where the sites' own numbers are
+    not, and whatever else the program assumes."""
 
     def __init__(self, model: Model) -> None:
         self._program = model.trace.program
@@ -297,10 +300,17 @@ class SiteNames:
                     continue
                 # constants have the text of what they stand in
                 text, kind = text_of_site(program, each), code.slots[program.site_slot[each]].kind
+                text = f"{owner}: {text}" if (owner := _directive_of(code).name) not in NAMELESS else text
                 seen[text, kind] += 1
                 self._names.append(text if seen[text, kind] == 1 else f"{text} ({seen[text, kind]})")
             self._version = self._program.version
         return self._names[site]
+
+
+def _directive_of(code: Code) -> Code:
+    while code.parent is not None:
+        code = code.parent
+    return code
 
 
 def names_of(model: Model, block: Iterable[int]) -> tuple[str, ...]:

@@ -23,7 +23,8 @@ def difference(model: Model, block: Sequence[int], kinds: Mapping[tuple[str, ...
     at = next(at for at, (one, other) in enumerate(zip(here, there, strict=True)) if one != other)
     operator = str(getattr(model.trace.application(block[at])[0], "name", here[at]))
     was = kinds[there][at]
-    own, other = (here[at], there[at]) if operator == was else (operator, was)
+    # by their texts alone: `_called` says where they stand
+    own, other = (name.split(": ", 1)[-1] for name in (here[at], there[at])) if operator == was else (operator, was)
     return f"for another program: {_called(model, block[at])} is {own} here, {other} there"
 
 

@@ -35,6 +35,10 @@ def test_without_rows_all_inputs_are_dropped() -> None:
     assert Standardisation.of(("a", "b"), np.empty((0, 2))).dropped == ("a", "b")
 
 
+def test_there_may_be_no_inputs() -> None:
+    assert Standardisation.of((), np.empty((5, 0)))(np.empty((2, 0)))[0].shape == (2, 0)
+
+
 def test_what_lies_far_out_is_clipped_and_counted() -> None:
     standard = Standardisation.of(("a", "b", "c"), cauchy(100))
     read, clipped = standard(np.array([1e300, 0.0, -1e300]))

@@ -182,3 +182,21 @@ def test_sites_have_the_same_names_in_every_session() -> None:
     second.execute("[sample (+ 1 2)] [assume z (lambda (v) (normal 0 1))] " + program + " [sample (z x)]")
     found = [sorted(names_of(venture.traces[0], scoped(venture.traces[0], "x"))) for venture in (first, second)]
     assert found == [["x: (normal 0 1)", "y: (normal 0 1)"]] * 2
+
+
+def test_evidence_that_is_a_list_is_read_as_the_vectors_of_worlds() -> None:
+    """So are matrices that stay in the trace and vary between worlds."""
+    model = model_of(
+        """
+        [assume m (tag 'm 0 (normal 0 1))] [assume v (wishart 4 {C})]
+        [observe (multivariate_normal (vector m 1) v) (list 1 0.5)]
+        """,
+        C=np.eye(2),
+    )
+    block = scoped(model, "m")
+    maker = WorldMaker(model, [*block, *observed(model)])
+    worlds = maker.draw(1, np.random.default_rng(0))
+    (here,) = Blanket(model, block).read(at_half).ports.values()
+    (there,) = Blanket(model, block, maker.places).read(at_half, worlds).ports.values()
+    assert here[0, 0, :4].tolist() == [1.0, 0.5, 0.5, 1.0]
+    assert here.shape[1:] == there.shape[1:] == (1, 8)

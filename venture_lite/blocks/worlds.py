@@ -343,6 +343,9 @@ def _numbers(reader: RunReader, values: np.ndarray) -> np.ndarray:
     """Values as numbers: of symbols and the like, a column for each value that they can have."""
     if values.dtype.kind in "fbiu":
         return values
+    if isinstance(values[0], tuple):
+        # evidence may be written as a list where draws are vectors
+        return np.array(values.tolist(), np.float64)
     trace = reader.model.trace
     operator, arguments = trace.application(node_at(reader.run.site, int(reader.run.rows[0])))
     assert isinstance(operator, Random)
@@ -355,7 +358,7 @@ def _spread(outputs: Sequence[Any], lifted: Lifted, size: int) -> Iterator[np.nd
     for value, up in zip(outputs, lifted, strict=True):
         if up and value.dtype.kind in "fbiu":
             yield value
-        elif not up and (isinstance(value, (int, float)) or (isinstance(value, np.ndarray) and value.ndim == 1)):
+        elif not up and (isinstance(value, (int, float)) or getattr(value, "dtype", None) == np.float64):
             yield np.repeat(np.asarray(value, dtype=np.float64)[None], size, axis=0)
 
 

@@ -87,6 +87,6 @@ class Standardisation:
 
 def refuse_nan(names: tuple[str, ...], inputs: np.ndarray) -> None:
     """Raises ParameterError for the first of the inputs (..., I) that is not a number."""
-    unknown = np.isnan(inputs).reshape(-1, len(names)).any(axis=0)
+    unknown = np.isnan(inputs).reshape(-1, max(len(names), 1)).any(axis=0)
     if unknown.any():
         raise ParameterError(f"the network's input {names[int(np.argmax(unknown))]} is not a number")

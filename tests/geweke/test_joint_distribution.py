@@ -70,11 +70,13 @@ FAST = [
 FORWARD = 200_000
 
 
-def successive_conditional(model: Model, engine: str, draws: int) -> dict[str, Floats]:
+def successive_conditional(model: Model, engine: str, draws: int, before: str = "(do)") -> dict[str, Floats]:
+    """Draws by an engine and what makes it ready."""
     from venture_lite import Venture
 
     venture = Venture(seed=21)
     venture.execute(model.program)
+    venture.infer(before)
     collected = " ".join(f"(labelled {expression} {name})" for name, expression in model.functions.items())
     found = venture.infer(f"(repeat {draws} (do {engine} (mh data each 1) {collected}))")
     return {name: np.asarray(found[name], dtype=float).reshape(draws) for name in model.functions}

@@ -6,7 +6,7 @@ the cases here are all others, each with a joint block, and with single choices 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 from zlib import crc32
 
@@ -45,7 +45,8 @@ def trained(case: Case, block: str, seed: int, worlds: int) -> Venture | None:
     return venture
 
 
-def agrees(venture: Venture, case: Case, block: str, draws: int) -> None:
+def chain(venture: Venture, case: Case, block: str) -> Callable[[int], Mapping[str, np.ndarray]]:
+    """What moves the chain on and returns its next draws."""
     kernel = f"(compiled_mh q default {block} 'defensive 0.3 {BLOCKS[block]})"
     venture.infer(f"(repeat 50 {kernel})")
     collected = " ".join(f"(labelled {expression} {name})" for name, expression in case.query.items())
@@ -54,7 +55,11 @@ def agrees(venture: Venture, case: Case, block: str, draws: int) -> None:
         found = venture.infer(f"(repeat {n} (do {kernel} {collected}))")
         return {name: np.asarray(found[name], dtype=float).reshape(n) for name in case.query}
 
-    assert_chain_agrees(more, case.exact(), draws=draws, what=f"{kernel} on {case.name}")
+    return more
+
+
+def agrees(venture: Venture, case: Case, block: str, draws: int) -> None:
+    assert_chain_agrees(chain(venture, case, block), case.exact(), draws=draws, what=f"{block} of {case.name}")
 
 
 @pytest.mark.parametrize("name", EVERYDAY)

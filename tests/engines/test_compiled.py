@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from venture_lite.engines.compiled.compiled import proposers_of
 from venture_lite.engines.compiled.proposer import CompiledProposal, drawn, log_densities
 from venture_lite.networks.heads import NormalMixture
 
+ROOT = Path(__file__).parents[2]
 CONJUGATE = "[assume x (tag 'x 0 (normal 0 2))] [observe (normal x 0.5) {y}]"
 TWO_MODES = "[assume x (tag 'x 0 (normal 6.55 5))] [observe (normal (pow (- x 5) 2) 10) 25]"
 MIXED = """
@@ -239,6 +242,17 @@ def test_a_loaded_proposer_makes_the_draws_of_the_session_that_trained_it(tmp_pa
     path = tmp_path / "p.npz"
     kernel = "(compiled_mh p x each 1)"
     assert draws(saved(path), kernel, 40, "x").tobytes() == draws(loaded(path), kernel, 40, "x").tobytes()
+
+
+def test_a_loaded_proposer_makes_the_same_draws_in_another_process(tmp_path: Path) -> None:
+    path = tmp_path / "p.npz"
+    here = draws(saved(path), "(compiled_mh p x each 1)", 40, "x")
+    program = (
+        f"from tests.engines import test_compiled as t; from pathlib import Path; v = t.loaded(Path({str(path)!r}))"
+    )
+    program += "; print(t.draws(v, '(compiled_mh p x each 1)', 40, 'x').tobytes().hex())"
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert ran.stdout.split()[-1] == here.tobytes().hex()
 
 
 def test_a_file_serves_other_data_of_the_program(tmp_path: Path) -> None:

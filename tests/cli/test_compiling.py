@@ -148,3 +148,13 @@ def test_a_file_of_other_blocks_is_refused(program: str, tmp_path: Path, capsys:
     said = capsys.readouterr().err
     assert "p.vnt:4:23: proposer p was compiled for x one" in said
     assert "try: (compile p x one)" in said
+
+
+@pytest.mark.thorough
+def test_an_error_of_a_training_is_told_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    choice = "(categorical (list 0.5 0.5) (list 'red 'green))"
+    program = write(tmp_path, f"[assume x (tag 'x 0 {choice})]\n[infer (compile p x one)]")
+    assert main(["run", program, "--seed", "1", "--chains", "2"]) == 1
+    said = capsys.readouterr().err
+    assert said.count("a proposal for categorical cannot be learned") == 1
+    assert said.startswith("p.vnt") or "p.vnt:1:21" in said

@@ -146,6 +146,20 @@ def test_an_interrupted_inference_is_remarked(
     assert conversation.record.steps[-1].startswith("; The next directive was interrupted in the session")
 
 
+def test_an_interrupted_training_leaves_the_prompt_and_no_proposer(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    conversation = after("[assume mu (tag 'x 0 (normal 0 1))]", "[observe (normal mu 1) 1]")
+    model = conversation.session.traces[0]
+    polls = iter(range(100))
+    monkeypatch.setattr(model, "interrupted", lambda: next(polls) > 20)
+    conversation.enter("(compile p x one)")
+    assert "interrupted; the trace is kept" in capsys.readouterr().err
+    monkeypatch.setattr(model, "interrupted", lambda: False)
+    conversation.enter("(compiled_mh p x one 1)")
+    assert "there is no proposer p" in capsys.readouterr().err
+
+
 def test_an_existing_file_is_replaced_only_on_request(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "mine.vnt"
     path.write_text("[assume precious 1]")

@@ -110,6 +110,8 @@ class Proposer:
 
     def kind_of(self, model: Model, block: Sequence[int]) -> KindProposer:
         """Raises KernelError for a block of which no kind was compiled."""
+        if not self.kinds:
+            raise KernelError(f"there is no proposer {self.name}", hint="compile makes one")
         here = names_of(model, block)
         if here not in self.kinds:
             kinds = {names: [each.distribution for each in kind.frame.positions] for names, kind in self.kinds.items()}

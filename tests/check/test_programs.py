@@ -29,6 +29,11 @@ def told(checked: Checked) -> list[str]:
 # the text, and each diagnostic as `line part of the message | part of the hint`
 CASES = {
     "a name assumed twice": ("[assume a 1]\n[assume a 2]", ["2 a is already assumed | <input>:1:1"]),
+    "a proposer that nothing compiles": (f"{TAGGED}\n[infer (compiled_mh p latent one 1)]", ["2 there is no proposer p here | compile makes one"]),
+    "a proposer of another name": (f"{TAGGED}\n[infer (do (compile modes latent one) (compiled_mh mode latent one 1))]", ["2 there is no proposer mode here | did you mean modes?"]),
+    "a proposer that is compiled": (f"{TAGGED}\n[infer (do (compile p latent one 'worlds 200) (compiled_mh p latent one 1))]", []),
+    "a proposer of a file": (f'{TAGGED}\n[infer (do (load_proposers "p.npz") (compiled_mh p latent one 1))]', []),
+    "worlds that are no number": (f"{TAGGED}\n[infer (compile p latent one 'worlds -1)]", ["2 a whole number, 0 or more, is needed here, got -1 | "]),
     "a name that is forgotten is free": ("[assume a 1]\n[forget a]\n[assume a 2]", []),
     "clear frees all names": ("[assume a 1]\nl: [predict a]\n[clear]\n[assume a 2]\nl: [predict a]", []),
     "a forgotten name is unknown": ("[assume a 1]\n[forget a]\n[predict a]", ["3 unknown name a | "]),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import ChainMap
 from collections.abc import Callable, Iterable
 from math import inf
@@ -36,6 +37,8 @@ class Inference:
         self._in_value = False
         # whether the text at hand runs again after what stands below it
         self.in_loop = False
+        # the proposers that were compiled above; None where a file may have brought any
+        self._proposers: set[str] | None = set()
 
     def program(self, item: Expression) -> None:
         """An expression that `infer` runs."""
@@ -130,6 +133,21 @@ class Inference:
             if role in ROLES:
                 ROLES[role](self, argument)
         self._block_of_default(dict(found.arguments))
+        self._proposer(action.name, dict(found.arguments).get("NAME"))
+
+    def _proposer(self, action: str, name: Expression | None) -> None:
+        """What `compile` makes, and `compiled_mh` asks for."""
+        if action == "load_proposers":
+            self._proposers = None
+        if self._proposers is None or name is None:
+            return
+        with contextlib.suppress(ArgumentError):
+            label = label_of(name)
+            if action == "compile":
+                self._proposers.add(label)
+            elif action == "compiled_mh" and label not in self._proposers and not self.in_loop:
+                hint = nearest(label, self._proposers) or "compile makes one, and so does a file given by --proposers"
+                self.findings.warn(f"there is no proposer {label} here", name.span, hint)
 
     def _inner_actions(self, arguments: Iterable[Expression]) -> None:
         """Of an action that is written wrong: what stands in it may be wrong too."""
@@ -234,7 +252,7 @@ ROLES: dict[str, Callable[[Inference, Expression], object]] = {
     "NAME": Inference.label,
     "PROPOSAL": Inference.proposal,
     "WEIGHT": Inference.weight,
-    **dict.fromkeys(("T", "P", "MAX-STEPS", "LEAPFROGS", "NBATCH"), Inference.count),
+    **dict.fromkeys(("T", "P", "MAX-STEPS", "LEAPFROGS", "NBATCH", "N", "K", "H", "R"), Inference.count),
     **dict.fromkeys(("SIGMA", "WIDTH", "STEP", "EPS", "FILE"), Inference.value),
 }
 """How an argument is checked, by the capitals of the usage; one of another kind is taken as it is."""

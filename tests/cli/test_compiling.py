@@ -57,7 +57,7 @@ def test_a_file_serves_in_place_of_the_training(
     trained = run(program, tmp_path)
     capsys.readouterr()
     loaded = run(program, tmp_path, "--proposers", path)
-    assert "proposer p: loaded, 3,759 parameters\n" in capsys.readouterr().out
+    assert "proposer p: loaded, 3,823 parameters\n" in capsys.readouterr().out
     assert loaded.tobytes() == trained.tobytes()
 
 
@@ -68,7 +68,7 @@ def test_chains_share_one_training(program: str, tmp_path: Path, capsys: pytest.
     together = Venture(seed=3, chains=2).run_file(program, y=[1, 2])[-1]["x"]
     assert capsys.readouterr().out.count("proposer p: 1 x") == 1
     loaded = run(program, tmp_path, "--proposers", path, "--chains", "2")
-    assert capsys.readouterr().out.count("loaded, 3,759") == 1
+    assert capsys.readouterr().out.count("loaded, 3,823") == 1
     assert loaded.tobytes() == together.tobytes()
     assert loaded[:1].tobytes() == run(program, tmp_path).tobytes()
 

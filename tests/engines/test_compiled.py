@@ -14,11 +14,16 @@ import pytest
 from venture_lite import Venture, VentureError, VentureWarning
 from venture_lite.audit.snapshot import snapshot
 from venture_lite.engines.compiled.compiled import proposers_of
-from venture_lite.engines.compiled.proposer import CompiledProposal, drawn, log_densities
-from venture_lite.networks.heads import NormalMixture
+from venture_lite.engines.compiled.moves import CompiledProposal
+from venture_lite.interpreter.selection import in_order
 
 ROOT = Path(__file__).parents[2]
 CONJUGATE = "[assume x (tag 'x 0 (normal 0 2))] [observe (normal x 0.5) {y}]"
+# a scale, the head, of levels, the body
+LEVELS = """
+    [assume s (tag 'x 0 (gamma 2 1))] [assume x (mem (lambda (i) (tag 'x (+ i 1) (normal 0 s))))]
+    for i in 1...2: [observe (normal (x i) 0.5) (* i {y})]
+"""
 TWO_MODES = "[assume x (tag 'x 0 (normal 6.55 5))] [observe (normal (pow (- x 5) 2) 10) 25]"
 MIXED = """
     [assume b (tag 'block 0 (flip 0.3))] [assume s (tag 'block 0 (gamma 2 2))] [assume k (tag 'block 0 (poisson 2))]
@@ -125,29 +130,31 @@ def test_a_seed_gives_one_result() -> None:
 def test_a_rejected_transition_leaves_no_trace(monkeypatch: pytest.MonkeyPatch) -> None:
     venture = compiled(MIXED, "(compile q block all 'worlds 500)")
     before = snapshot(venture.traces[0])
-    monkeypatch.setattr("venture_lite.engines.compiled.proposer.Metropolis.__call__", lambda self, weight: False)
+    monkeypatch.setattr("venture_lite.engines.compiled.moves.Metropolis.__call__", lambda self, weight: False)
     venture.infer("(compiled_mh q block all 50)")
     assert snapshot(venture.traces[0]) == before
 
 
-def test_the_density_of_the_network_is_that_of_its_draws() -> None:
-    """Also of its normals made wide: E_q[p / q] is 1 for any density p, here a standard normal's."""
-    venture = compiled(CONJUGATE, "(compile p x one 'worlds 2000)", y=1.0)
-    (kind,) = proposers_of(venture.traces[0])["p"].kinds.values()
+@pytest.mark.parametrize("frame", ["prior", "newton"])
+@pytest.mark.parametrize("program", [CONJUGATE, LEVELS])
+def test_the_density_that_is_proposed_is_that_of_its_draws(program: str, frame: str) -> None:
+    """Also of what is wide: E_q[p / q] is 1 for any density p, here a normal's in the coordinates."""
+    venture = compiled(program, f"(compile p x all 'worlds 2000 'frame {frame})", y=1.0)
     proposal = CompiledProposal(venture.traces[0], 0.5)
     proposal.proposer = proposers_of(venture.traces[0])["p"]
-    proposal.block = venture.traces[0].trace.scopes["x"].everything()
-    proposal.prepare(venture.traces[0].trace, proposal.block)
-    given, rng = proposal._given, np.random.default_rng(0)
-    density = given.of_coordinate(0, [])
-    assert isinstance(density, NormalMixture)
+    model = venture.traces[0]
+    proposal.block = in_order(model, model.trace.scopes["x"].everything())
+    proposal.prepare(model.trace, proposal.block)
+    standing, rng = proposal._standing, np.random.default_rng(0)
     for is_wide in (False, True):
-        z = np.array([drawn(given, kind, rng, is_wide)[0] for _ in range(4000)])
-        own = np.array([log_densities(given, kind, [each])[is_wide] for each in z])
-        center, sd = z.mean(), z.std() / (3.0 if is_wide else 2.0)
-        target = -0.5 * ((z - center) / sd) ** 2 - math.log(sd * math.sqrt(2.0 * math.pi))
-        ratio = np.exp(target - own)
-        assert abs(ratio.mean() - 1.0) < 5.0 * ratio.std() / math.sqrt(len(z))
+        z = np.array([standing.drawn(rng, is_wide) for _ in range(4000)])
+        own = np.array([standing.log_densities(each)[is_wide] for each in z.tolist()])
+        center = np.median(z, axis=0)
+        root = np.linalg.cholesky(np.atleast_2d(np.cov(z[np.abs(z - center).max(axis=1) < 5.0].T)))
+        away = np.linalg.solve(root / 2.0, (z - center).T)
+        volume = np.log(np.diagonal(root / 2.0)).sum() + 0.5 * len(root) * math.log(2.0 * math.pi)
+        ratio = np.exp(-0.5 * (away**2).sum(axis=0) - volume - own)
+        assert abs(ratio.mean() - 1.0) < 5.0 * ratio.std() / math.sqrt(len(z)) < 0.25
 
 
 def test_a_name_is_compiled_anew_for_other_blocks() -> None:
@@ -309,7 +316,7 @@ def spoilt(path: Path, how: str) -> None:
         case "pickled":
             np.savez(path, **held | {"text": np.array([{"format": "proposers"}], object)})
         case "another version":
-            text = str(held["text"]).replace('"version": 1', '"version": 2')
+            text = str(held["text"]).replace('"version": 2', '"version": 3')
             np.savez(path, **held | {"text": np.array(text)})
         case "a wrong shape":
             name = max(name for name in held if ".network." in name)
@@ -323,7 +330,7 @@ def spoilt(path: Path, how: str) -> None:
         ("no archive", "no file of proposers, or a damaged one"),
         ("other arrays", "no file of proposers, or a damaged one"),
         ("pickled", "no file of proposers, or a damaged one"),
-        ("another version", "proposers of format 2, and this version reads 1"),
+        ("another version", "proposers of format 3, and this version reads 2"),
         ("a wrong shape", "no file of proposers, or a damaged one"),
     ],
 )

@@ -18,7 +18,7 @@ from tests.posterior.cases import CASES
 from tests.statistics import assert_chain_agrees
 from venture_lite import Venture, VentureError
 from venture_lite.engines.compiled.compiled import proposers_of
-from venture_lite.engines.compiled.proposer import KindProposer, Proposer
+from venture_lite.engines.compiled.proposer import Proposer
 
 BLOCKS = {"one": 8, "all": 6}
 """Transitions between two draws."""
@@ -81,16 +81,15 @@ def test_every_case_that_is_not_refused(case: Case, block: str) -> None:
         agrees(venture, case, block, 4000)
 
 
-def test_a_network_trained_on_other_data_is_slow_and_right() -> None:
+@pytest.mark.parametrize("frame", ["prior", "newton"])
+def test_a_network_trained_on_other_data_is_slow_and_right(frame: str) -> None:
     """It is put in place past all that `compile` looks at."""
     program = "[assume x (tag 'x 0 (normal 0 2))] [observe (normal x {SD}) 1.5]"
     other, venture = Venture(seed=1), Venture(seed=1)
     other.execute(program, SD=20.0)
     venture.execute(program, SD=0.5)
-    other.infer("(compile p x one 'worlds 1000)")
-    (kind,) = proposers_of(other.traces[0])["p"].kinds.values()
-    kinds = {kind.sites: KindProposer(kind.sites, kind.frame, kind.ports, kind.network, kind.ranges)}
-    proposers_of(venture.traces[0])["p"] = Proposer("p", "x", "x one", kinds)
+    other.infer(f"(compile p x one 'worlds 1000 'frame {frame})")
+    proposers_of(venture.traces[0])["p"] = Proposer("p", "x", "x one", proposers_of(other.traces[0])["p"].kinds)
     draws = venture.infer("(repeat 4000 (do (compiled_mh p x one 'defensive 0.5 2) (collect x)))")
     x = np.asarray(draws["x"])
     mean, sd = 6.0 / 4.25, (1.0 / 4.25) ** 0.5

@@ -210,6 +210,10 @@ class BlockDensity:
         self._look()
         return second.hessian(self._state, self.size, self._moved, self._terms)
 
+    def passes(self) -> tuple[int, list[Stretch], list[RowKind]]:
+        """How many places move, the rows that do, parents first, and those that weigh the change."""
+        return self._state.nowhere, self._moved, self._terms
+
     def _look(self) -> None:
         if not self._views or any(column.view is not view for column, view in self._views):
             self._bind()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,12 +15,14 @@ from venture_lite.procedures.record import Random
 from venture_lite.procedures.transforms import slopes_of_rows
 
 
-def log_prior(blanket: Blanket, worlds: Worlds) -> np.ndarray:
-    """(W,): of a block's values in the worlds, given their parents there. A continuous choice has its density by the
-    free coordinates of its transform; NaN or infinite where it cannot be evaluated."""
+def log_prior(blanket: Blanket, worlds: Worlds, choices: Container[int]) -> np.ndarray:
+    """(W,): of the values of some choices of a block in the worlds, given their parents there. A continuous choice has
+    its density by the free coordinates of its transform; NaN or infinite where it cannot be evaluated."""
     found = np.zeros(worlds.count)
     with np.errstate(all="ignore"):
         for reader in blanket.choices:
+            if reader.run.nodes[0] not in choices:
+                continue
             record, values, arguments = reader.run.operator, reader.values(worlds), reader.outputs(worlds)
             terms = _log_densities(record, reader.lifted, values, arguments)
             if record.transform is not None:

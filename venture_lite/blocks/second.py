@@ -43,7 +43,7 @@ def hessian(state: BlockState, size: int, moved: Sequence[Stretch], terms: Itera
     jets go through."""
     if size * (state.nowhere + 1) > 10 * MOST:
         return None
-    second = _Second(state, size)
+    second = Second(state.nowhere, size)
     try:
         with np.errstate(all="ignore"):
             second.run(moved, terms)
@@ -63,44 +63,44 @@ def of_value(record: Random, value: np.ndarray, arguments: Sequence[Any]) -> np.
     return slope.tangent.reshape(value.size, -1) if slope.__class__ is Jet else np.zeros((value.size, value.size))
 
 
-class _Second:
+class Second:
     """Passes over a block at the state in which `present` or `put` left it."""
 
-    def __init__(self, state: BlockState, size: int) -> None:
-        self.nowhere = state.nowhere
+    def __init__(self, nowhere: int, size: int) -> None:
+        self.nowhere = nowhere
         self.size = size
         self.hessian = np.zeros((size, size))
         # by place: of each number that moves its derivatives in all directions, its cotangent, and the same of that
-        self.moved = np.zeros((state.nowhere + 1, size))
-        self.cotangents = np.zeros(state.nowhere + 1)
-        self.slopes = np.zeros((state.nowhere + 1, size))
+        self.moved = np.zeros((nowhere + 1, size))
+        self.cotangents = np.zeros(nowhere + 1)
+        self.slopes = np.zeros((nowhere + 1, size))
         # the values themselves, of jets, and the cotangents of vectors and lists
         self.values: dict[int, Any] = {}
         self.others: dict[int, Any] = {}
 
     def run(self, moved: Sequence[Stretch], terms: Iterable[RowKind]) -> None:
         for stretch in moved:
-            self._through(_Rows.forward, *stretch)
+            self._through(SecondRows.forward, *stretch)
         at_once = max(1, MOST // max(self.size, 1))
         for kind in terms:
             for start in range(0, kind.count, at_once):
-                self._through(_Rows.backward, kind, start, min(start + at_once, kind.count))
+                self._through(SecondRows.backward, kind, start, min(start + at_once, kind.count))
         for stretch in reversed(moved):
-            self._through(_Rows.backward, *stretch)
+            self._through(SecondRows.backward, *stretch)
 
-    def _through(self, way: Callable[[_Rows], None], kind: RowKind, start: int, stop: int) -> None:
+    def _through(self, way: Callable[[SecondRows], None], kind: RowKind, start: int, stop: int) -> None:
         """One way through some rows: together, or one by one where they have no form as columns."""
         try:
-            way(_Rows(self, kind, start, stop))
+            way(SecondRows(self, kind, start, stop))
         except (RowByRow, NotColumnar):
             for index in range(start, stop):
-                way(_Rows(self, kind, index))
+                way(SecondRows(self, kind, index))
 
 
-class _Rows:
+class SecondRows:
     """Some rows of a kind, or a single one, with what they read."""
 
-    def __init__(self, second: _Second, kind: RowKind, start: int, stop: int = -1) -> None:
+    def __init__(self, second: Second, kind: RowKind, start: int, stop: int = -1) -> None:
         self._second = second
         self._kind = kind
         self._tape = tape = kind.tape
@@ -128,8 +128,11 @@ class _Rows:
     def _leaf(self, leaf: TapeLeaf) -> Any:
         return self._moving(leaf.column, *self._read[leaf.node.place])
 
+    def _own_value(self, places: Any) -> Any:
+        return self._moving(self._kind.column, self._row, places)
+
     def _call(self, node: Node, record: Deterministic, arguments: list[Any]) -> Any:
-        return _called(record, tuple(map(self._is_lifted, node.operands[1:])), arguments)
+        return called(record, tuple(map(self._is_lifted, node.operands[1:])), arguments)
 
     def _moving(self, column: Column, rows: Any, places: Any) -> Any:
         """The values of some rows, or the value of one, with derivatives; as they are where they stay."""
@@ -153,7 +156,7 @@ class _Rows:
         kind, second = self._kind, self._second
         if kind.coordinates is not None:
             transform, arguments = self._transform()
-            value = self._moving(kind.column, self._row, second.nowhere)
+            value = self._own_value(second.nowhere)
             free = transform.columns[0](value, *map(value_of, arguments))
             coordinates = self._coordinates()
             directions = np.zeros((second.size, *coordinates.shape))
@@ -162,7 +165,7 @@ class _Rows:
         else:
             value = self._outputs[0]
             if kind.operator is not None:
-                value = _called(kind.operator, self._flags, self._outputs)
+                value = called(kind.operator, self._flags, self._outputs)
         is_shared = kind.coordinates is None and True not in self._flags
         if not self._is_number:
             for position, place in enumerate(np.atleast_1d(self._places).tolist()):
@@ -195,7 +198,7 @@ class _Rows:
         if isinstance(kind.operator, Random):
             self._weigh(kind.operator, parts[0])
         elif parts[0] is not None:
-            result = self._moving(kind.column, self._row, self._places)
+            result = self._own_value(self._places)
             if True not in flags and not self._single:
                 parts, result = [parts[0].sum(axis=0)], result[0]
             if kind.operator is not None:
@@ -219,7 +222,7 @@ class _Rows:
     def _weigh(self, record: Random, cotangent: Any) -> None:
         """Pass on the derivatives of log densities; those by the coordinates are rows of the Hessian."""
         kind, is_moved = self._kind, self._kind.coordinates is not None
-        value = self._moving(kind.column, self._row, self._places if is_moved else self._second.nowhere)
+        value = self._own_value(self._places if is_moved else self._second.nowhere)
         given, lifted = (value, *self._outputs, *kind.defaults), self._lifted()
         own, *parts = density_slopes(record, lifted, kind.flags, given, self._count)
         if not is_moved:
@@ -234,6 +237,10 @@ class _Rows:
                     parts[position] = accumulated(parts[position], part)
         by_free = transform.by_free(value, total, *arguments)
         self._back(parts[: len(self._outputs)])
+        self._take(by_free)
+
+    def _take(self, by_free: Any) -> None:
+        """The derivatives by the coordinates of choices."""
         if by_free.__class__ is Jet:
             at = np.ravel(self._coordinates())
             self._second.hessian[at] += by_free.tangent.reshape(self._second.size, -1).T
@@ -264,12 +271,12 @@ class _Rows:
         # nothing is added before all is known
         for leaf in tape.leaves:
             if (part := found.get(leaf.node.place)) is not None:
-                self._add(self._read[leaf.node.place][1], part, leaf.column.kind is float)
+                self._add(leaf, part)
 
-    def _add(self, places: Any, part: Any, is_number: bool) -> None:
+    def _add(self, leaf: TapeLeaf, part: Any) -> None:
         """To the cotangents of a leaf, one place or one for each row."""
-        second = self._second
-        if is_number:
+        second, places = self._second, self._read[leaf.node.place][1]
+        if leaf.column.kind is float:
             np.add.at(second.cotangents, places, value_of(part))
             if part.__class__ is Jet:
                 np.add.at(second.slopes, places, part.tangent.T)
@@ -302,7 +309,7 @@ def _summed(part: Any, count: tuple[int, ...], lifted: bool) -> Any:
     return part if lifted or not count else part.sum(axis=0)
 
 
-def _called(record: Deterministic, lifted: Lifted, arguments: Sequence[Any]) -> Any:
+def called(record: Deterministic, lifted: Lifted, arguments: Sequence[Any]) -> Any:
     """The value of a call, for each row where something is lifted."""
     if True in lifted:
         if record.columns is None:
@@ -310,7 +317,7 @@ def _called(record: Deterministic, lifted: Lifted, arguments: Sequence[Any]) -> 
         return record.columns(lifted, *arguments)
     if _is_row(record, arguments):
         with contextlib.suppress(RowByRow):
-            return _called(record, *_as_row(arguments))[0]
+            return called(record, *_as_row(arguments))[0]
     return record.scalar(*arguments)
 
 

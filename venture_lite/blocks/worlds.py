@@ -9,8 +9,8 @@ a single state, W is 1.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -30,7 +30,7 @@ from venture_lite.procedures.record import Deterministic, Random
 from venture_lite.procedures.straight_line import Node, needed
 from venture_lite.program.code import Code, Kind
 from venture_lite.trace.nodes import node_at, site_of
-from venture_lite.trace.table import Column, NotColumnar
+from venture_lite.trace.table import Column, NotColumnar, listed
 from venture_lite.trace.trace import Trace
 from venture_lite.values import equal
 
@@ -58,8 +58,14 @@ class Worlds:
 
     def copy(self) -> Worlds:
         """The same, whose values may be put elsewhere; a world that fails there fails here."""
-        found = Worlds(self.places, self.count)
-        found.values, found.failed, found.errors = list(self.values), self.failed, self.errors
+        return self.part(slice(None))
+
+    def part(self, chosen: slice | np.ndarray) -> Worlds:
+        """Some of the worlds, whose values may be put elsewhere; of a slice a world that fails there fails here."""
+        failed = self.failed[chosen]
+        found = Worlds(self.places, len(failed))
+        found.failed, found.errors = failed, self.errors
+        found.values = [None if value is None else value[chosen] for value in self.values]
         return found
 
     def put(self, places: Iterable[int], columns: np.ndarray) -> None:
@@ -72,6 +78,19 @@ class Worlds:
         self.failed[at % self.count] = True
         if not self.errors:
             self.errors.append(error)
+
+    def of_rows(self, column: Column, rows: Any, places: Any, each: int) -> Any:
+        """What `each` rows read in the worlds, of one row or of as many, that stand at some places."""
+        stays = places == self.places.nowhere
+        if np.all(stays):
+            return np.repeat(_gathered(column, rows), self.count, axis=0)
+        if not isinstance(rows, slice) and not np.ndim(rows):
+            return np.concatenate([self.values[int(places)]] * each)
+        parts = []
+        for row, at, still in zip(listed(rows).tolist(), places.tolist(), stays.tolist(), strict=True):
+            value = column.view[row] if still else self.values[at]
+            parts.append(np.broadcast_to(value, (self.count, *np.shape(value))) if still else value)
+        return np.concatenate(parts)
 
 
 def _gathered(column: Column, rows: np.ndarray) -> np.ndarray:
@@ -123,17 +142,7 @@ class RunReader:
     def _leaf(self, worlds: Worlds, leaf: Any, rows: Any, places: Any) -> Any:
         if not self._is_lifted(leaf.node):
             return leaf.column.view[rows]
-        count, stays = worlds.count, places == self._nowhere
-        if np.all(stays):
-            return np.repeat(_gathered(leaf.column, rows), count, axis=0)
-        each = len(self.run.rows)
-        if not leaf.is_lifted:
-            return np.concatenate([worlds.values[int(places)]] * each)
-        column, parts = leaf.column.view, []
-        for row, at, still in zip(rows.tolist(), places.tolist(), stays.tolist(), strict=True):
-            value = column[row] if still else worlds.values[at]
-            parts.append(np.broadcast_to(value, (count, *np.shape(value))) if still else value)
-        return np.concatenate(parts)
+        return worlds.of_rows(leaf.column, rows, places, len(self.run.rows))
 
     def _called(self, worlds: Worlds, record: Deterministic, site: int, lifted: Lifted, arguments: list[Any]) -> Any:
         """What a procedure, as applied at a site, gives of all rows in all worlds."""
@@ -179,6 +188,14 @@ class RunReader:
         """An error met in a row, with the calls that lead to what reads there."""
         source, trace = self.run.source, self.model.trace
         return error.at(*trace.place(source.code, source.slot, int(self.run.at[row]), CALLS_TOLD))
+
+    def outside(self) -> Iterator[Column]:
+        """Columns of what is read and does not move, values that are weighed included."""
+        if np.any(self.own == self._nowhere):
+            yield self.model.trace.column(self.run.site)
+        for leaf, _, at in self._read:
+            if np.any(at == self._nowhere):
+                yield leaf.column
 
     def set(self, worlds: Worlds) -> None:
         """Draw choices from their distributions, or compute values."""
@@ -243,6 +260,8 @@ class WorldMaker:
         runs = runs_of(model.trace, moving)
         self.places = Places(runs)
         self._readers = [RunReader(model, self.places, run) for run in runs]
+        # of a run
+        self.most_rows = max(len(run.rows) for run in runs)
 
     def draw(self, count: int, rng: np.random.Generator) -> Worlds:
         """So many worlds. Raises VentureError where some choice cannot be drawn in the first of them."""
@@ -370,6 +389,12 @@ class Features:
     fixed: np.ndarray
     # key of a port -> (W, N, F)
     ports: dict[PortKey, np.ndarray]
+    # key of a port -> (W, S), derivatives of its density
+    slopes: dict[PortKey, np.ndarray] = field(default_factory=dict)
+
+    def joined(self, inputs: np.ndarray, slopes: dict[PortKey, np.ndarray]) -> Features:
+        """With more fixed inputs (W, J)."""
+        return Features(np.concatenate((self.fixed, inputs), axis=1), self.ports, self.slopes | slopes)
 
 
 Centre = Callable[[RunReader, list[Any]], np.ndarray]
@@ -396,6 +421,7 @@ class Blanket:
         self.choices = [reader for reader in self._readers if reader.is_choice]
         children = runs_alike(trace, [node for node in absorbing_rows(trace, scaffold) if node not in block])
         self.ports = [Port(RunReader(model, self.places, run)) for run in children]
+        self._outside: list[Column] | None = None
 
     def holds(self) -> bool:
         """Whether edges and readers are as they were."""
@@ -409,26 +435,59 @@ class Blanket:
             reason = "what exists, or statistics that are kept, depend on the block"
             raise KernelError(reason, place[0].slots[place[1]].span, "mh or gibbs")
 
-    def read(self, centre: Centre, worlds: Worlds | None = None) -> Features:
-        """In worlds, or as the trace stands. Raises VentureError where what reads the block has no value at all."""
+    def placed(
+        self, put: Centre, worlds: Worlds | None = None, meet: Callable[[RunReader, list[Any]], None] | None = None
+    ) -> Worlds:
+        """Worlds, or the state that the trace is in, with the block elsewhere, and what is computed from it there.
+        `meet` is told the choices of the block with what they read."""
         there = Worlds(self.places, 1) if worlds is None else worlds.copy()
-        try:
-            return self._read(centre, there)
-        except VentureError as error:
-            error.message += AT_CENTRE
-            raise
-
-    def _read(self, centre: Centre, there: Worlds) -> Features:
-        fixed: list[np.ndarray] = []
         for reader in self._readers:
             if not reader.is_choice:
                 reader.renew(there)
                 continue
-            arguments, size = reader.outputs(there), len(reader.run.rows)
-            given = _spread(arguments, reader.lifted, size * there.count)
-            fixed += [x.astype(np.float64).reshape(size, there.count, -1) for x in given]
-            there.put(reader.own.tolist(), centre(reader, arguments))
-        flat = [part.swapaxes(0, 1).reshape(there.count, -1) for part in fixed]
-        inputs = np.concatenate(flat, axis=1) if flat else np.zeros((there.count, 0))
-        ports = {port.key: port.rows(there) for port in self.ports}
-        return Features(inputs, ports)
+            arguments = reader.outputs(there)
+            if meet is not None:
+                meet(reader, arguments)
+            there.put(reader.own.tolist(), put(reader, arguments))
+        return there
+
+    def read(
+        self,
+        put: Centre,
+        worlds: Worlds | None = None,
+        choices: Container[int] | None = None,
+        keys: Container[PortKey] | None = None,
+    ) -> Features:
+        """In worlds, or as the trace stands, with the block where `put` puts it: the arguments of all of its choices or
+        of some, and the rows of all ports or of some. Raises VentureError where what reads the block has no value at
+        all."""
+        fixed: list[np.ndarray] = []
+
+        def meet(reader: RunReader, arguments: list[Any]) -> None:
+            size = len(reader.run.rows)
+            if choices is None or reader.run.nodes[0] in choices:
+                given = _spread(arguments, reader.lifted, size * count)
+                parts = [x.astype(np.float64).reshape(size, count, -1).swapaxes(0, 1) for x in given]
+                fixed.extend(part.reshape(count, -1) for part in parts)
+
+        count = 1 if worlds is None else worlds.count
+        try:
+            there = self.placed(put, worlds, meet)
+            rows = {port.key: port.rows(there) for port in self.ports if keys is None or port.key in keys}
+        except VentureError as error:
+            error.message += AT_CENTRE
+            raise
+        return Features(np.concatenate(fixed, axis=1) if fixed else np.zeros((count, 0)), rows)
+
+    def set(self, worlds: Worlds) -> None:
+        """Draw the block from the prior, and compute what is computed from it."""
+        for reader in self._readers:
+            reader.set(worlds)
+
+    def stamps(self) -> tuple[int, ...]:
+        """Of what is read outside of the block: equal ones mean that it is the same."""
+        if self._outside is None:
+            readers = [*self._readers, *(port.reader for port in self.ports)]
+            found = {id(column): column for reader in readers for column in reader.outside()}
+            self._outside = list(found.values())
+        return tuple([column.stamp for column in self._outside])

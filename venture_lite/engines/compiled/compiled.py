@@ -16,11 +16,12 @@ import numpy as np
 
 from venture_lite.draws.draws import KernelStatistics
 from venture_lite.engines.compiled import files
-from venture_lite.engines.compiled.proposer import CompiledMH, Proposer
+from venture_lite.engines.compiled.moves import CompiledMH
+from venture_lite.engines.compiled.proposer import Proposer
 from venture_lite.engines.compiled.refusals import refuse_choices, refuse_memory
 from venture_lite.engines.compiled.report import LEAST_GAIN, ProposerReport
 from venture_lite.engines.compiled.supply import LastCompiled, supply_of
-from venture_lite.engines.compiled.training import MOST_BLOCKS, Trainer
+from venture_lite.engines.compiled.training import FRAMES, MOST_BLOCKS, Trainer
 from venture_lite.errors import ArgumentError, ParameterError, Span, VentureError, nearest
 from venture_lite.inference.given import ActionForm, label_of
 from venture_lite.inference.program import Action, InferenceProgram
@@ -79,6 +80,9 @@ def _compile(program: InferenceProgram, given: ActionForm) -> Part:
     worlds = given.count("N", 100) if "worlds" in given else WORLDS
     components = given.count("K", 1) if "components" in given else COMPONENTS
     hidden = given.count("H", 1) if "hidden" in given else HIDDEN
+    frame = given.word("FRAME", FRAMES) if "frame" in given else None
+    if "frame" in given and frame is None:
+        raise ArgumentError(f"FRAME must be {' or '.join(FRAMES)}", given["FRAME"].span)
     scope, selector = given.scope, given.selector
 
     def train() -> Proposer | None:
@@ -88,7 +92,7 @@ def _compile(program: InferenceProgram, given: ActionForm) -> Part:
             program.warn(selection.missing() or f"compile: there is nothing to move in {show(scope)}")
             return None
         refuse_choices(model, blocks)
-        trainer = Trainer(model, blocks, worlds, components, hidden, generator(model, name))
+        trainer = Trainer(model, blocks, worlds, components, hidden, frame, generator(model, name))
         refuse_memory(model, trainer.kinds.values(), worlds, MOST_BLOCKS)
         kinds, reports = trainer.run()
         return Proposer(name, scope, show_selector(given), kinds, tuple(reports))
@@ -246,10 +250,11 @@ def _compiled_mh(program: InferenceProgram, given: ActionForm) -> Part:
 
 
 COMPILE = Action(
-    "compile", ("(compile NAME SCOPE BLOCK ['worlds N] ['components K] ['hidden H])",),
+    "compile", ("(compile NAME SCOPE BLOCK ['worlds N] ['components K] ['hidden H] ['frame FRAME])",),
     "Learns proposals for blocks from joint draws of the program and its data: a network for each kind of block reads "
     "what the block depends on and what depends on it. Moves nothing; prints what was learned. N worlds (10,000), K "
-    "normals for each number (5), hidden layers of H (32).", _compile,
+    "normals for each number (5), hidden layers of H (32). FRAME is prior, or newton where there is a gradient.",
+    _compile,
 )  # fmt: skip
 COMPILED_MH = Action(
     "compiled_mh", ("(compiled_mh NAME SCOPE BLOCK ['defensive EPS] T)",),

@@ -25,7 +25,7 @@ from venture_lite.networks.heads import Categories, Head, Normals
 from venture_lite.networks.pooled import InputNames
 from venture_lite.values import Symbol
 
-VERSION = 1
+VERSION = 2
 """Of the format."""
 
 
@@ -46,18 +46,22 @@ def save(proposers: Iterable[Proposer], path: Path) -> None:
 
 
 def _of_kind(kind: KindProposer, prefix: str, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
-    network = kind.network.arrays()
-    frame = [array for each in kind.frame.positions for array in (each.centre, each.scale, each.values)]
+    network = [] if kind.network is None else kind.network.arrays()
+    frame = [x for each in kind.frame.positions for x in (each.centre, each.scale, each.values, each.reference)]
     ranges = [array for pair in kind.ranges for array in pair]
     for part, found in (("network", network), ("frame", frame), ("range", ranges)):
         arrays |= {f"{prefix}.{part}.{at}": array for at, array in enumerate(found)}
-    layout = kind.network.layout
+    layout = None if kind.network is None else kind.network.layout
     return {
         "sites": kind.sites,
-        "positions": [(each.text, each.distribution, each.is_number) for each in kind.frame.positions],
-        "fixed": layout.names.fixed,
-        "ports": layout.names.ports,
-        "heads": [(name, _of_head(head)) for name, head in layout.coordinates],
+        "positions": [
+            (each.text, each.distribution, each.is_number, each.is_head, each.scales) for each in kind.frame.positions
+        ],
+        "fixed": layout.names.fixed if layout is not None else (),
+        "ports": layout.names.ports if layout is not None else (),
+        "slopes": kind.slopes,
+        "known": kind.known,
+        "heads": [(name, _of_head(head)) for name, head in layout.coordinates] if layout is not None else (),
         "arrays": [len(network), len(frame), len(ranges)],
     }
 
@@ -104,19 +108,20 @@ def _kind(told: Mapping[str, Any], prefix: str, arrays: Mapping[str, np.ndarray]
     ports = tuple((name, tuple(columns)) for name, columns in told["ports"])
     heads = tuple((name, _head(*head)) for name, head in told["heads"])
     positions = [
-        Position(text, distribution, *three, is_number)
-        for (text, distribution, is_number), three in zip(told["positions"], _threes(frame), strict=True)
+        Position(text, distribution, centre, scale, values, is_number, is_head, reference, scales)
+        for (text, distribution, is_number, is_head, scales), centre, scale, values, reference in zip(
+            told["positions"], frame[::4], frame[1::4], frame[2::4], frame[3::4], strict=True
+        )
     ]
-    if sum(each.width for each in positions) != len(heads) or len(ranges) != 2 * (1 + len(ports)):
+    learned = {sum(each.width for each in positions), sum(each.width for each in positions if each.is_head)}
+    if len(heads) not in learned or (heads and len(ranges) != 2 * (1 + len(ports))):
         raise ValueError("parts of different proposers")
-    conditional = Conditional.from_arrays(Layout(InputNames(tuple(told["fixed"]), ports), heads), network)
+    layout = Layout(InputNames(tuple(told["fixed"]), ports), heads)
+    conditional = Conditional.from_arrays(layout, network) if heads else None
     keys = tuple(name for name, _ in ports)
     pairs = tuple(zip(ranges[::2], ranges[1::2], strict=True))
-    return KindProposer(tuple(told["sites"]), BlockFrame(positions), keys, conditional, pairs)
-
-
-def _threes(arrays: list[np.ndarray]) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    return list(zip(arrays[::3], arrays[1::3], arrays[2::3], strict=True))
+    sites, slopes, known = (tuple(told[name]) for name in ("sites", "slopes", "known"))
+    return KindProposer(sites, BlockFrame(positions), keys, slopes, conditional, pairs, known)
 
 
 def _head(kind: str, size: int, ordered: bool) -> Head:

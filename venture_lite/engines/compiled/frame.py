@@ -1,25 +1,31 @@
 """The coordinates in which proposals of a block are learned: of each choice its values as numbers of size one.
 
 A continuous choice stands at z = (free(x) - c) / s, `free` being the transform of its distribution, so that nothing is
-proposed outside a support; c and s are the median and half the distance between the 16% and the 84% quantile of draws
-from the prior. A discrete choice stands at the position of its value among those that it can have, or among the counts
-that draws reach.
+proposed outside a support. A discrete choice stands at the position of its value among those that it can have, or among
+the counts that draws reach.
+
+*Heads* have their c and s from draws of the prior: the median, and half the distance between the 16% and the 84%
+quantile. The *body* has the normal at the mode of its conditional density, z = L^-1 (free(x) - c) for all of it
+together. Where every choice is a head, the frame is the prior's. Otherwise the heads are those that others of the block
+read elsewhere than in a location, a scale of effects say: given these the body has a mode, together with them it need
+not have one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
+from venture_lite.blocks.density import BlockDensity
 from venture_lite.blocks.worlds import Blanket, RunReader, Worlds
 from venture_lite.errors import KernelError
 from venture_lite.interpreter.model import Model
 from venture_lite.procedures.record import Random
-from venture_lite.procedures.transforms import free_of_rows, values_of_rows
-from venture_lite.trace.nodes import node_at
+from venture_lite.procedures.transforms import POSITIVE, free_of_rows, values_of_rows
+from venture_lite.trace.nodes import node_at, site_of
 
 MOST_COUNT = 200
 """Counts above are left to the prior."""
@@ -27,6 +33,13 @@ MOST_LEARNED = 0.5
 """Of the draws of a count, so many must lie below."""
 SHARE = 0.999
 """Of the draws of a count, so many lie in what is learned."""
+REFERENCE = 0.9
+"""The quantile of heads' priors at which the body's frame is read: wide scales pool little."""
+MOST_BODY = 1000
+"""Choices of a body."""
+
+LOCATIONS = {"normal": 0, "student_t": 1, "laplace": 0, "cauchy": 0, "logistic_dist": 0, "lognormal": 0}
+"""Distribution -> which of its arguments moves the free coordinate as it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +55,11 @@ class Position:
     # of a discrete choice: its values in order, bool, int or float; none of a continuous one
     values: np.ndarray
     is_number: bool = True
+    # whether its numbers are learned before the body has a frame; then where it stands when that is read
+    is_head: bool = True
+    reference: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    # of a head that is the scale of choices of the body, the place of their site among those of the body
+    scales: int = -1
 
     @property
     def is_discrete(self) -> bool:
@@ -52,42 +70,41 @@ class Position:
         """How many numbers the choice is in the frame."""
         return 1 if self.is_discrete else len(self.centre)
 
-    @property
-    def middle(self) -> Any:
-        """The value of a discrete choice at which a block is read."""
-        return self.values[(len(self.values) - 1) // 2]
-
-    def in_frame(self, raw: np.ndarray) -> np.ndarray:
-        """What worlds hold of the choice as numbers of the frame, (W, width); positions of no value are -1."""
+    def coordinates(self, raw: np.ndarray) -> np.ndarray:
+        """What worlds hold of the choice as (W, width): free coordinates, or the positions of values, -1 of others."""
         if not self.is_discrete:
-            return np.asarray((raw - self.centre) / self.scale)
+            return raw
         at = np.minimum(np.searchsorted(self.values, raw), len(self.values) - 1)
         return np.where(self.values[at] == raw, at, -1)[:, None].astype(np.float64)
 
-    def numbers(self, record: Random, value: Any, arguments: Sequence[Any]) -> list[float]:
+    def of_value(self, record: Random, value: Any, arguments: Sequence[Any]) -> list[float]:
         """The same of one value."""
         if self.is_discrete:
-            found: list[float] = self.in_frame(np.array([value]))[0].tolist()
+            found: list[float] = self.coordinates(np.array([value]))[0].tolist()
             return found
         assert record.transform is not None
-        free = np.ravel(record.transform.to_free(value, tuple(arguments)))
-        numbers: list[float] = ((free - self.centre) / self.scale).tolist()
-        return numbers
+        free: list[float] = np.ravel(record.transform.to_free(value, tuple(arguments))).tolist()
+        return free
 
-    def value(self, record: Random, numbers: Sequence[float], arguments: Sequence[Any]) -> Any:
-        """The value that stands at some numbers of the frame."""
+    def value(self, record: Random, coordinates: Sequence[float], arguments: Sequence[Any]) -> Any:
+        """The value at some coordinates."""
         if self.is_discrete:
-            return self.values[int(numbers[0])].item()
+            return self.values[int(coordinates[0])].item()
         assert record.transform is not None
-        free = self.centre + self.scale * np.asarray(numbers)
-        return record.transform.from_free(float(free[0]) if self.is_number else free, tuple(arguments))
+        free = coordinates[0] if self.is_number else np.asarray(coordinates)
+        return record.transform.from_free(free, tuple(arguments))
 
     def log_jacobian(self, record: Random, value: Any, arguments: Sequence[Any]) -> float:
-        """log |d value / d numbers| at a value."""
-        if self.is_discrete:
-            return 0.0
-        assert record.transform is not None
-        return float(np.log(self.scale).sum()) + record.transform.log_jacobian(value, tuple(arguments))
+        """log |d value / d coordinates| at a value."""
+        return 0.0 if self.is_discrete else record.transform.log_jacobian(value, tuple(arguments))  # type: ignore
+
+    def numbers(self, coordinates: np.ndarray, shift: Any) -> np.ndarray:
+        """Coordinates (..., width) of a head as numbers of the frame, moved by what the state says of its centre."""
+        return coordinates if self.is_discrete else (coordinates - self.centre - shift) / self.scale
+
+    def log_volume(self) -> float:
+        """log |d coordinates / d numbers| of a head."""
+        return 0.0 if self.is_discrete else float(np.log(self.scale).sum())
 
 
 class BlockFrame:
@@ -95,27 +112,44 @@ class BlockFrame:
 
     def __init__(self, positions: Sequence[Position]) -> None:
         self.positions = tuple(positions)
+        # which of the block's choices these are
+        self.heads = [at for at, position in enumerate(positions) if position.is_head]
+        self.body = [at for at, position in enumerate(positions) if not position.is_head]
+        self.head_positions = [positions[at] for at in self.heads]
+        # of heads, and of all
+        self.widths = [position.width for position in self.head_positions]
+        self.width = sum(position.width for position in positions)
+        # of the body (D,), as its prior has them
+        self.start = np.array([positions[at].centre[0] for at in self.body])
+        self.scale = np.array([positions[at].scale[0] for at in self.body])
 
     @property
-    def log_scale(self) -> float:
-        """log |d free coordinates / d numbers| of a block."""
-        return float(sum(np.log(position.scale).sum() for position in self.positions))
+    def kind(self) -> str:
+        return "newton" if self.body else "prior"
 
-    def centre(self, block: Sequence[int], count: int) -> Any:
-        """What puts the choices of a run at their centres, in so many worlds."""
-        of = dict(zip(block, self.positions, strict=True))
+    def put(self, block: Sequence[int], count: int, free: dict[int, np.ndarray] | None = None) -> Any:
+        """What puts the choices of a run, in so many worlds, at coordinates (W, width), or else at those at which the
+        frame is read."""
+        of, elsewhere = dict(zip(block, self.positions, strict=True)), free or {}
+
+        def at(node: int) -> np.ndarray:
+            found = elsewhere.get(node)
+            return np.repeat(of[node].reference[None], count, axis=0) if found is None else found
 
         def put(reader: RunReader, arguments: list[Any]) -> np.ndarray:
-            own = [of[node_at(reader.run.site, row)] for row in reader.run.rows.tolist()]
-            if own[0].is_discrete:
-                return np.repeat(np.array([each.middle for each in own]), count)
-            free = np.repeat(np.stack([each.centre for each in own]), count, axis=0)
-            return values_of_rows(reader.run.operator.transform, free[:, 0] if own[0].is_number else free, arguments)
+            own = [node_at(reader.run.site, row) for row in reader.run.rows.tolist()]
+            coordinates = [at(node) for node in own]
+            if of[own[0]].is_discrete:
+                pairs = zip(own, coordinates, strict=True)
+                return np.concatenate([of[node].values[each[:, 0].astype(int)] for node, each in pairs])
+            joined = np.concatenate(coordinates)
+            joined = joined[:, 0] if of[own[0]].is_number else joined
+            return values_of_rows(reader.run.operator.transform, joined, arguments)
 
         return put
 
 
-def frame_of(model: Model, blankets: Sequence[Blanket], worlds: Worlds) -> BlockFrame:
+def prior_frame(model: Model, blankets: Sequence[Blanket], worlds: Worlds) -> BlockFrame:
     """From what the worlds hold of the blocks of one kind. Raises KernelError for a choice that cannot be learned."""
     drawn: list[list[np.ndarray]] = []
     for blanket in blankets:
@@ -123,6 +157,55 @@ def frame_of(model: Model, blankets: Sequence[Blanket], worlds: Worlds) -> Block
         drawn.append([found[node] for node in blanket.block])
     pooled = [np.concatenate(parts) for parts in zip(*drawn, strict=True)]
     return BlockFrame([_position(model, node, draws) for node, draws in zip(blankets[0].block, pooled, strict=True)])
+
+
+def with_body(frame: BlockFrame, blanket: Blanket, worlds: Worlds) -> BlockFrame:
+    """The frame in which what has a mode given the heads is a body, as one block of a kind shows it. Raises KernelError
+    where nothing has, or derivatives are missing."""
+    model, block = blanket.model, blanket.block
+    found = raw(blanket, worlds)
+    scaled = dict(_read_by_body(model, block, frame))
+    sites = list(dict.fromkeys(site_of(node) for node in block if site_of(node) not in scaled))
+    positions = []
+    for node, position in zip(block, frame.positions, strict=True):
+        read_by = scaled.get(site_of(node))
+        if read_by is None:
+            positions.append(replace(position, is_head=False, reference=position.centre))
+            continue
+        if not position.is_discrete:
+            position = replace(position, reference=np.quantile(found[node], REFERENCE, axis=0))
+        is_scale = read_by in sites and _transform(model, node) is POSITIVE
+        positions.append(replace(position, scales=sites.index(read_by)) if is_scale else position)
+    body = [at for at, position in enumerate(positions) if not position.is_head]
+    if not body or len(body) > MOST_BODY:
+        raise _refused(model, block[0], f"the body of the block has {len(body)} choices", "'frame prior")
+    return BlockFrame(positions)
+
+
+def _transform(model: Model, node: int) -> Any:
+    return getattr(model.trace.application(node)[0], "transform", None)
+
+
+def _read_by_body(model: Model, block: Sequence[int], frame: BlockFrame) -> Iterator[tuple[int, int]]:
+    """Sites of heads, each with a site of the block that reads it elsewhere than in a location, or -1."""
+    sites: dict[int, list[int]] = {}
+    for node in block:
+        sites.setdefault(site_of(node), []).append(node)
+    discrete = {site_of(node) for node, position in zip(block, frame.positions, strict=True) if position.is_discrete}
+    for site, nodes in sites.items():
+        if site in discrete or not frame.positions[block.index(nodes[0])].is_number:
+            yield site, -1
+            continue
+        _, moved, terms = BlockDensity(model, nodes).passes()
+        for kind in [*(kind for kind, _, _ in moved if kind.coordinates is not None), *terms]:
+            location = LOCATIONS.get(kind.operator.name, -1)
+            if kind.site in sites and any(ask and at != location for at, ask in enumerate(kind.asked)):
+                yield site, kind.site
+
+
+def _refused(model: Model, node: int, reason: str, hint: str) -> KernelError:
+    code, slot, row = model.trace.decode(node)
+    return KernelError(reason, code.slots[slot].span, hint, model.trace.call_chain(code, slot, row))
 
 
 def raw(blanket: Blanket, worlds: Worlds) -> dict[int, np.ndarray]:
@@ -147,8 +230,8 @@ def _position(model: Model, node: int, draws: np.ndarray) -> Position:
     none = np.zeros(0)
     if record.transform is not None:
         low, centre, high = np.quantile(draws, (0.16, 0.5, 0.84), axis=0)
-        scale = 0.5 * (high - low)
-        return Position(text, record.name, centre, np.where(scale > 0.0, scale, 1.0), none, draws.shape[1] == 1)
+        scale = np.where(high > low, 0.5 * (high - low), 1.0)
+        return Position(text, record.name, centre, scale, none, draws.shape[1] == 1, reference=centre)
     support = record.support(*arguments) if record.support is not None else None
     if draws.dtype.kind not in "fbiu" or (
         support is not None and not all(isinstance(x, (int, float)) for x in support)
@@ -161,4 +244,5 @@ def _position(model: Model, node: int, draws: np.ndarray) -> Position:
     if np.isin(draws, values).mean() < MOST_LEARNED:
         reason = f"a proposal for {record.name} cannot be learned: most of its counts are above {MOST_COUNT}"
         raise KernelError(reason, span, "mh, or a proposal of your own", trace.call_chain(code, slot, row))
-    return Position(text, record.name, none, none, values)
+    middle = np.array([(len(values) - 1.0) // 2.0])
+    return Position(text, record.name, none, none, values, reference=middle)

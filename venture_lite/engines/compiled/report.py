@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -40,8 +41,8 @@ class KindReport:
 
     @property
     def gain(self) -> float:
-        """Nats by which the network's loss is below the prior's."""
-        return self.prior_loss - self.loss
+        """Nats by which the network's loss is below the prior's; infinite where the frame is all there is."""
+        return self.prior_loss - self.loss if self.parameters else math.inf
 
     def details(self) -> dict[str, float]:
         """All numbers, by name, for the statistics of an inference."""
@@ -70,11 +71,13 @@ class KindReport:
         left_out = f", {self.failed:,} left out" if self.failed else ""
         clipped = f", {self.clipped:,} inputs clipped" if self.clipped else ""
         rounds = f"; {self.rounds_kept} rounds kept" if self.rounds_kept else ""
+        learned = (
+            f"{self.parameters:,} parameters, trained in {self.seconds_of_training:.2f} s{clipped}; held-out loss "
+            f"{self.loss:.3g} nats in the {self.frame} frame, {self.prior_loss:.3g} by the prior"
+        )
         return (
             f"{self._what()}; {self.worlds:,} worlds{left_out} in {self.seconds_of_worlds:.2f} s; "
-            f"{self.parameters:,} parameters, trained in {self.seconds_of_training:.2f} s{clipped}; held-out loss "
-            f"{self.loss:.3g} nats in the {self.frame} frame, {self.prior_loss:.3g} by the prior; read by: {ports}"
-            f"{rounds}"
+            f"{learned if self.parameters else f'the {self.frame} frame alone'}; read by: {ports}{rounds}"
         )
 
 

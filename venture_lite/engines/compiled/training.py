@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from venture_lite.blocks.prior import log_prior
 from venture_lite.blocks.worlds import AT_CENTRE, Blanket, Features, Port, PortKey, WorldMaker, Worlds, names_of
-from venture_lite.engines.compiled.frame import BlockFrame, Position, frame_of, raw
+from venture_lite.engines.compiled.frame import BlockFrame, Position, prior_frame, raw, with_body
 from venture_lite.engines.compiled.proposer import KindProposer, Range, SiteTexts
+from venture_lite.engines.compiled.reading import BlockReader, BlockReading
 from venture_lite.engines.compiled.report import KindReport
-from venture_lite.errors import VentureError
+from venture_lite.errors import KernelError, VentureError
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.scaffold import Builder, absorbing_rows
 from venture_lite.networks.conditional import Conditional, Layout
@@ -23,8 +24,17 @@ from venture_lite.networks.pooled import Examples, InputNames, PortRows
 
 CHUNK = 4096
 """Worlds drawn at once."""
+MOST_VALUES = 2_000_000
+"""Rows of a run times worlds drawn at once."""
 MOST_BLOCKS = 16
-"""Blocks of one kind that are read in each chunk of worlds."""
+"""Blocks of one kind that are read in each chunk of worlds; those with a body share its worlds, as modes take long."""
+MOST_ROWS = 64
+"""A port of more rows speaks to a kind with a body by its derivatives alone."""
+MOST_LEARNED_BODY = 20
+"""Choices of a body whose numbers are learned; a larger one is normal in its frame."""
+LEAST_MODES = 0.5
+"""Share of worlds in which a body must have a mode, unless that frame was asked for."""
+FRAMES = ("prior", "newton")
 MOST_FAILED = 0.01
 """Share of worlds that may be impossible, and are left out."""
 MOST_UNREAD = 0.5
@@ -41,9 +51,12 @@ class Trainer:
         worlds: int,
         components: int,
         hidden: int,
+        frame: str | None,
         rng: np.random.Generator,
     ) -> None:
+        """`frame` is one of FRAMES, or None for the first that there is from the right."""
         self.model, self.worlds, self.rng = model, worlds, rng
+        self.frame = frame
         self.components, self.hidden = components, hidden
         self.kinds: dict[SiteTexts, list[list[int]]] = {}
         for block in blocks:
@@ -55,10 +68,12 @@ class Trainer:
     def run(self) -> tuple[dict[SiteTexts, KindProposer], list[KindReport]]:
         start = time.process_time()
         kinds = {sites: KindExamples(self, blocks) for sites, blocks in self.kinds.items()}
-        failed = unread = 0
+        failed = unread = drawn = 0
         errors: list[VentureError] = []
-        for first in range(0, self.worlds, CHUNK):
-            worlds = self.maker.draw(min(CHUNK, self.worlds - first), self.rng)
+        chunk = min(CHUNK, max(64, MOST_VALUES // self.maker.most_rows))
+        while drawn < self.worlds and not (drawn and all(kind.is_settled for kind in kinds.values())):
+            worlds = self.maker.draw(min(chunk, self.worlds - drawn), self.rng)
+            drawn += worlds.count
             bad = int(worlds.failed.sum())
             failed, errors = failed + bad, errors or worlds.errors
             self._refuse_failed(errors, failed, MOST_FAILED, "")
@@ -69,9 +84,9 @@ class Trainer:
         seconds = time.process_time() - start
         found, reports = {}, []
         for sites, kind in kinds.items():
-            network, fitted = kind.fit()
-            found[sites] = KindProposer(sites, kind.frame, kind.ports, network, kind.ranges)
-            reports.append(self._report(kind, failed + unread, seconds, fitted))
+            found[sites], fitted = kind.fit(sites)
+            ports = kind.ports_told(found[sites].known)
+            reports.append(self._report(kind, drawn, failed + unread, seconds, fitted, ports))
         return found, reports
 
     def _refuse_failed(self, errors: Sequence[VentureError], failed: int, most: float, where: str) -> None:
@@ -82,21 +97,20 @@ class Trainer:
             error.hint = error.hint or "proposals are learned from draws of the prior: all of it must have values"
             raise error
 
-    def _report(self, kind: KindExamples, failed: int, seconds: float, fitted: FitReport) -> KindReport:
-        return KindReport(
-            names_of(self.model, kind.blocks[0]),
-            len(kind.blocks),
-            self.worlds,
-            failed,
-            seconds,
-            fitted.seconds,
-            fitted.parameters,
-            fitted.loss,
-            kind.prior_loss(fitted.held_out),
-            "prior",
-            kind.ports_told(),
-            fitted.clipped,
-        )
+    def _report(
+        self,
+        kind: KindExamples,
+        worlds: int,
+        failed: int,
+        seconds: float,
+        fitted: FitReport | None,
+        ports: tuple[tuple[str, float], ...],
+    ) -> KindReport:
+        first = names_of(self.model, kind.blocks[0]), len(kind.blocks), worlds, failed, seconds
+        if fitted is None:
+            return KindReport(*first, 0.0, 0, math.nan, math.nan, kind.frame.kind, ports, 0)
+        losses = fitted.loss, kind.prior_loss(fitted.held_out)
+        return KindReport(*first, fitted.seconds, fitted.parameters, *losses, kind.frame.kind, ports, fitted.clipped)
 
 
 class KindExamples:
@@ -104,40 +118,91 @@ class KindExamples:
 
     def __init__(self, trainer: Trainer, blocks: list[list[int]]) -> None:
         self.trainer, self.blocks = trainer, blocks
-        self._blankets: dict[int, Blanket] = {}
+        self._readers: dict[int, BlockReader] = {}
         self.frame = BlockFrame(())
         self.ports: tuple[PortKey, ...] = ()
         self.ranges: tuple[Range, ...] = ()
-        # of each port how many inputs a row has, and whether its choices have evidence
+        # of each port how many inputs a row has, and whether its choices have evidence; those read by derivatives alone
         self._widths: dict[PortKey, tuple[int, bool]] = {}
+        self._many: dict[PortKey, None] = {}
         self._fixed: list[np.ndarray] = []
         self._rows: dict[PortKey, list[tuple[np.ndarray, np.ndarray]]] = {}
+        self._slopes: list[dict[PortKey, np.ndarray]] = []
         self._numbers: list[np.ndarray] = []
         # of each example, by the numbers of the frame
         self._log_prior: list[np.ndarray] = []
 
-    def _chosen(self) -> list[Blanket]:
+    @property
+    def is_settled(self) -> bool:
+        """Whether more worlds teach nothing: the frame is all there is."""
+        frame = self.frame
+        return bool(frame.positions) and not frame.heads and len(frame.body) > MOST_LEARNED_BODY
+
+    def _blanket(self, at: int) -> Blanket:
+        return Blanket(self.trainer.model, self.blocks[at], self.trainer.maker.places)
+
+    def _chosen(self) -> list[int]:
         rng, count = self.trainer.rng, len(self.blocks)
-        chosen = (
-            range(count) if count <= MOST_BLOCKS else sorted(rng.choice(count, MOST_BLOCKS, replace=False).tolist())
-        )
-        for at in chosen:
-            if at not in self._blankets:
-                self._blankets[at] = Blanket(self.trainer.model, self.blocks[at], self.trainer.maker.places)
-        return [self._blankets[at] for at in chosen]
+        return list(range(count)) if count <= MOST_BLOCKS else sorted(rng.choice(count, MOST_BLOCKS, replace=False))
+
+    def _set_frame(self, chosen: list[int], worlds: Worlds) -> None:
+        model, wanted = self.trainer.model, self.trainer.frame
+        blankets = [self._blanket(at) for at in chosen]
+        self.frame = prior_frame(model, blankets, worlds)
+        if wanted == "prior":
+            return
+        try:
+            some = worlds.part(slice(256))
+            frame = with_body(self.frame, blankets[0], worlds)
+            normal = BlockReader(frame, blankets[0]).read(some, ()).normal
+            assert normal is not None
+        except KernelError:
+            if wanted is not None:
+                raise
+            return
+        if wanted is not None or normal.is_of_mode.mean() >= LEAST_MODES:
+            self.frame = frame
 
     def add(self, worlds: Worlds) -> None:
-        blankets = self._chosen()
+        chosen = self._chosen()
         if not self.frame.positions:
-            self.frame = frame_of(self.trainer.model, blankets, worlds)
-        for blanket in blankets:
-            features = blanket.read(self.frame.centre(blanket.block, worlds.count), worlds)
-            drawn = raw(blanket, worlds)
-            numbers = [p.in_frame(drawn[node]) for node, p in zip(blanket.block, self.frame.positions, strict=True)]
-            for port in blanket.ports:
-                self._meet(port, features.ports[port.key].shape[2])
-            prior = log_prior(blanket, worlds) + self.frame.log_scale
-            self._keep(features, np.concatenate(numbers, axis=1), prior, ~worlds.failed)
+            self._set_frame(chosen, worlds)
+        for share, at in enumerate(chosen):
+            if at not in self._readers:
+                self._readers[at] = BlockReader(self.frame, self._blanket(at))
+            # a slice of the worlds is for one block where finding modes takes long
+            self._read(self._readers[at], worlds.part(slice(share, None, len(chosen))) if self.frame.body else worlds)
+
+    def _read(self, reader: BlockReader, worlds: Worlds) -> None:
+        if not worlds.count or self.is_settled:
+            return
+        blanket = reader.blanket
+        for port in blanket.ports:
+            if self.frame.body and len(port.reader.run.rows) > MOST_ROWS:
+                self._many[port.key] = None
+        reading = reader.read(worlds, [port.key for port in blanket.ports if port.key not in self._many])
+        for port in blanket.ports:
+            if port.key in reading.features.ports:
+                self._meet(port, reading.features.ports[port.key].shape[2])
+        numbers, log_prior = self._numbers_of(reader, reading, worlds)
+        self._keep(reading.features, numbers, log_prior, ~worlds.failed)
+
+    def _numbers_of(self, reader: BlockReader, reading: BlockReading, worlds: Worlds) -> tuple[np.ndarray, np.ndarray]:
+        """What is learned of the block in each world, (W, numbers), and the prior's log density of it."""
+        frame, block = self.frame, reader.blanket.block
+        drawn = raw(reader.blanket, worlds)
+        found = [position.coordinates(drawn[node]) for node, position in zip(block, frame.positions, strict=True)]
+        shifts = np.split(reading.shifts, np.cumsum(frame.widths)[:-1], axis=1) if frame.heads else []
+        pairs = zip(frame.heads, shifts, strict=True)
+        heads = [frame.positions[at].numbers(found[at], shift) for at, shift in pairs]
+        volume = sum(position.log_volume() for position in frame.head_positions)
+        if not frame.body or len(frame.body) > MOST_LEARNED_BODY:
+            return np.concatenate(heads, axis=1), log_prior(reader.blanket, worlds, reader.heads) + volume
+        of_heads = np.concatenate([found[at] for at in frame.heads], axis=1) if frame.heads else np.zeros((0, 0))
+        normal = reader.body_at(reading, of_heads, worlds)
+        body = normal.numbers(np.concatenate([found[at] for at in frame.body], axis=1))
+        prior = log_prior(reader.blanket, worlds, block) + volume + normal.log_volume()
+        return np.concatenate([*heads, body], axis=1), prior
 
     def _meet(self, port: Port, width: int) -> None:
         if port.key in self._widths:
@@ -154,6 +219,7 @@ class KindExamples:
             if discrete:
                 inside &= coordinate >= 0
         self._fixed.append(features.fixed[inside])
+        self._slopes.append({key: slopes[inside] for key, slopes in features.slopes.items()})
         self._numbers.append(numbers[inside])
         self._log_prior.append(prior[inside])
         for key, (width, observed) in self._widths.items():
@@ -163,48 +229,75 @@ class KindExamples:
                 continue
             rows = rows[inside]
             kept = np.ones(rows.shape[:2], bool)
-            if observed and rows.shape[1] > 1:
+            # the frame of a body knows of all data
+            if observed and rows.shape[1] > 1 and not self.frame.body:
                 share = np.where(rng.random(len(rows)) < 0.5, rng.random(len(rows)), 1.0)
                 kept = rng.random(rows.shape[:2]) < share[:, None]
             self._rows[key].append((rows[kept], kept.sum(axis=1)))
 
     def _are_discrete(self) -> list[bool]:
-        return [position.is_discrete for position in self.frame.positions for _ in range(position.width)]
+        return [is_discrete(head) for _, head in self._coordinates()]
+
+    def _coordinates(self) -> list[tuple[str, Head]]:
+        """What is learned, by name: heads, and a body that is not too large."""
+        frame = self.frame
+        body = frame.body if len(frame.body) <= MOST_LEARNED_BODY else []
+        return [pair for at in (*frame.heads, *body) for pair in self._heads(frame.positions[at])]
 
     # ----------------------------------------------------------------------------------------------------- fitting
 
-    def ports_told(self) -> tuple[tuple[str, float], ...]:
-        return tuple((key, float(np.mean(np.concatenate([c for _, c in self._rows[key]])))) for key in self.ports)
+    def ports_told(self, known: Iterable[PortKey]) -> tuple[tuple[str, float], ...]:
+        """Each port with the mean number of its rows in the blocks that were read."""
+        ports = [port for reader in self._readers.values() for port in reader.blanket.ports]
+        each = {key: [len(port.reader.run.rows) for port in ports if port.key == key] for key in known}
+        return tuple((key, sum(counts) / len(self._readers)) for key, counts in each.items())
 
     def prior_loss(self, examples: np.ndarray) -> float:
         """The mean of -log density of some examples by the prior, where it has one."""
         terms = -np.concatenate(self._log_prior)[examples]
         return float(np.mean(terms[np.isfinite(terms)])) if np.isfinite(terms).any() else math.inf
 
-    def fit(self) -> tuple[Conditional, FitReport]:
+    def fit(self, sites: SiteTexts) -> tuple[KindProposer, FitReport | None]:
         trainer = self.trainer
         self.ports = tuple(self._widths)
-        fixed = np.concatenate(self._fixed)
+        slopes = tuple(dict.fromkeys(key for part in self._slopes for key in part))
+        known = tuple(dict.fromkeys(port.key for reader in self._readers.values() for port in reader.blanket.ports))
+        if not self._coordinates():
+            return KindProposer(sites, self.frame, (), (), None, (), known), None
+        fixed = np.concatenate(
+            [self._with_slopes(*pair, slopes) for pair in zip(self._fixed, self._slopes, strict=True)]
+        )
         rows = []
         for key in self.ports:
             values, counts = zip(*self._rows[key], strict=True)
             rows.append(PortRows(np.concatenate(values), np.concatenate(counts)))
         examples = Examples(fixed, tuple(rows))
-        self.ranges = tuple(_range(inputs) for inputs in (fixed, *[port.values for port in rows]))
+        ranges = tuple(_range(inputs) for inputs in (fixed, *[port.values for port in rows]))
         ports = [
             (key, ("value", *(f"argument {at}" for at in range(1, width)))) for key, (width, _) in self._widths.items()
         ]
         names = InputNames(tuple(f"input {at}" for at in range(fixed.shape[1])), tuple(ports))
-        layout = Layout(names, tuple(pair for position in self.frame.positions for pair in self._heads(position)))
+        layout = Layout(names, tuple(self._coordinates()))
         numbers = np.concatenate(self._numbers)
         initial = Conditional.drawn(trainer.rng, layout, examples, numbers, trainer.hidden)
-        return fit(initial, examples, numbers, trainer.rng, trainer.model.poll)
+        network, report = fit(initial, examples, numbers, trainer.rng, trainer.model.poll)
+        return KindProposer(sites, self.frame, self.ports, slopes, network, ranges, known), report
+
+    def _with_slopes(
+        self, fixed: np.ndarray, found: dict[PortKey, np.ndarray], keys: tuple[PortKey, ...]
+    ) -> np.ndarray:
+        none = np.zeros((len(fixed), 2 * len(self.frame.body)))
+        return np.concatenate((fixed, *[found.get(key, none) for key in keys]), axis=1)
 
     def _heads(self, position: Position) -> list[tuple[str, Head]]:
         if position.is_discrete:
             ordered = len(position.values) > 12
             return [(position.text, Categories(len(position.values), ordered))]
         return [(position.text, Normals(self.trainer.components))] * position.width
+
+
+def is_discrete(head: Head) -> bool:
+    return isinstance(head, Categories)
 
 
 def _range(inputs: np.ndarray) -> Range:

@@ -1,0 +1,155 @@
+"""What the network of a kind reads of one block, in worlds or as the trace stands, and the frame of the block there.
+
+Nothing of it depends on where the block stands: so one reading serves the state that a transition leaves and the one
+that it proposes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from venture_lite.blocks.conditionals import Conditionals, Normal, at_modes
+from venture_lite.blocks.density import BlockDensity
+from venture_lite.blocks.worlds import Blanket, Features, PortKey, RunReader, Worlds
+from venture_lite.engines.compiled.frame import LOCATIONS, BlockFrame, raw
+from venture_lite.trace.nodes import site_of
+
+LEAST = 1e-12
+"""Beside what a logarithm is taken of."""
+
+
+@dataclass(slots=True)
+class BlockReading:
+    """Of one block in W worlds."""
+
+    features: Features
+    # (W, H) what is added to the centres of the heads' coordinates
+    shifts: np.ndarray
+    # the worlds with the block where it is read
+    there: Worlds | None = None
+    # the body's frame with the heads at their references; None without a body
+    normal: Normal | None = None
+    # frames of the body of one state, by the coordinates of its heads
+    bodies: dict[tuple[float, ...], Normal] = field(default_factory=dict)
+
+
+class BlockReader:
+    """Reads one block."""
+
+    def __init__(self, frame: BlockFrame, blanket: Blanket) -> None:
+        """Raises KernelError where the body has no second derivatives in columns."""
+        self.frame, self.blanket = frame, blanket
+        block = blanket.block
+        self.heads = [block[at] for at in frame.heads]
+        self.body = [block[at] for at in frame.body]
+        # (D,), and how often each stands
+        sites = [site_of(node) for node in self.body]
+        self._sites = list(dict.fromkeys(sites))
+        self._site_of_body = np.array([self._sites.index(site) for site in sites], int)
+        if self.body:
+            self._conditionals = Conditionals(BlockDensity(blanket.model, self.body), blanket.places)
+            self._keys = [self._key(site) for site in self._conditionals.sites()]
+
+    def _key(self, site: int) -> PortKey:
+        """That of the port at a site."""
+        return next(port.key for port in self.blanket.ports if port.reader.run.site == site)
+
+    def read(self, worlds: Worlds | None = None, keys: Container[PortKey] | None = None) -> BlockReading:
+        """In worlds, or as the trace stands; the rows of all ports or of some."""
+        blanket, count = self.blanket, 1 if worlds is None else worlds.count
+        if not self.body:
+            features = blanket.read(self.frame.put(blanket.block, count), worlds, None, keys)
+            return BlockReading(features, np.zeros((count, sum(self.frame.widths))))
+        there = blanket.placed(self.frame.put(blanket.block, count), worlds)
+        normal = self._modes(there, np.repeat(self.frame.start[None], count, axis=0))
+        residuals = normal.centre.copy()
+        where = {node: at for at, node in enumerate(self.body)}
+
+        def meet(reader: RunReader, arguments: list[Any]) -> None:
+            """What the centres are beside the locations that they are drawn around."""
+            location, nodes = LOCATIONS.get(reader.run.operator.name), reader.run.nodes
+            if location is not None and nodes[0] in where:
+                around = np.broadcast_to(arguments[location], len(nodes) * count).reshape(len(nodes), count)
+                residuals[:, [where[node] for node in nodes]] -= around.T
+
+        put = self.frame.put(blanket.block, count, dict(zip(self.body, normal.centre.T[:, :, None], strict=True)))
+        features = blanket.read(put, worlds, self.heads or None, keys)
+        if self.heads:
+            blanket.placed(put, worlds, meet)
+            found, rms = self._of_sites(normal, residuals)
+            return BlockReading(features.joined(found, {}), self._shifts(rms), there, normal)
+        features = features.joined(*self._derivatives(there, normal))
+        return BlockReading(features, np.zeros((count, 0)), there, normal)
+
+    def _modes(self, there: Worlds, start: np.ndarray) -> Normal:
+        def derivatives(which: np.ndarray, free: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            return self._conditionals.at(there if len(which) == there.count else there.part(which), free)
+
+        return at_modes(derivatives, start, self.frame.scale)
+
+    def _of_sites(self, normal: Normal, residuals: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Of each site of the body in each world log rms, log mean magnitude and log sd of the centres, with the log
+        number of these: (W, 4 S); and the first alone, (W, S)."""
+        count, sds = np.bincount(self._site_of_body), np.sqrt((normal.root**2).sum(axis=2))
+        means = [
+            np.stack([x[:, self._site_of_body == at].mean(axis=1) for at in range(len(count))], axis=1)
+            for x in (residuals**2, np.abs(residuals), sds**2)
+        ]
+        rms, size, sd = 0.5 * np.log(means[0] + LEAST), np.log(means[1] + LEAST), 0.5 * np.log(means[2] + LEAST)
+        return np.concatenate((rms, size, sd, np.broadcast_to(np.log(count), rms.shape)), axis=1), rms
+
+    def _shifts(self, rms: np.ndarray) -> np.ndarray:
+        parts = [
+            rms[:, [position.scales]] if position.scales >= 0 else np.zeros((len(rms), position.width))
+            for position in self.frame.head_positions
+        ]
+        return np.concatenate(parts, axis=1)
+
+    def _derivatives(self, there: Worlds, normal: Normal) -> tuple[np.ndarray, dict[PortKey, np.ndarray]]:
+        """Where the frame is, and the gradient and curvature of each port there, in the coordinates of the frame."""
+        sds = np.log(np.diagonal(normal.root, axis1=1, axis2=2))
+        slopes: dict[PortKey, np.ndarray] = {}
+        own = self._conditionals.at(there, normal.centre, ())
+        for key in dict.fromkeys(self._keys):
+            terms = [at for at, other in enumerate(self._keys) if other == key]
+            gradient, hessian = self._conditionals.at(there, normal.centre, terms)
+            gradient, hessian = gradient - own[0], hessian - own[1]
+            along = (normal.root.swapaxes(1, 2) @ gradient[..., None])[..., 0]
+            curved = np.einsum("wij,wik,wkj->wj", normal.root, hessian, normal.root)
+            slopes[key] = np.nan_to_num(np.concatenate((along, curved), axis=1))
+        return np.concatenate((normal.centre, sds, normal.is_of_mode[:, None]), axis=1), slopes
+
+    def body_at(self, reading: BlockReading, coordinates: np.ndarray, worlds: Worlds | None = None) -> Normal:
+        """The body's frame with the heads at some coordinates (W, H)."""
+        assert reading.normal is not None
+        if not self.heads:
+            return reading.normal
+        ends = np.cumsum(self.frame.widths)
+        heads = dict(zip(self.heads, np.split(coordinates, ends[:-1], axis=1), strict=True))
+        body = dict(zip(self.body, reading.normal.centre.T[:, :, None], strict=True))
+        put = self.frame.put(self.blanket.block, len(coordinates), heads | body)
+        return self._modes(self.blanket.placed(put, worlds), reading.normal.centre)
+
+    def body_of_state(self, reading: BlockReading, coordinates: list[float]) -> Normal:
+        """The same of the one state that the trace is in."""
+        key = tuple(coordinates)
+        if key not in reading.bodies:
+            if len(reading.bodies) > 8:
+                reading.bodies.clear()
+            reading.bodies[key] = self.body_at(reading, np.array([coordinates]))
+        return reading.bodies[key]
+
+    def drawn(self) -> list[float]:
+        """Coordinates of the block from the prior, in the state that the trace is in."""
+        there, blanket = Worlds(self.blanket.places, 1), self.blanket
+        blanket.set(there)
+        found = raw(blanket, there)
+        return [
+            x
+            for node, p in zip(blanket.block, self.frame.positions, strict=True)
+            for x in p.coordinates(found[node])[0].tolist()
+        ]

@@ -1,0 +1,127 @@
+"""What is proposed for a block in one state: densities of its coordinates, to draw from and to weigh with.
+
+A proposal is a mixture: with probability 1 - EPS from the network, with EPS from what is safe whatever it learned. Half
+of that is the prior; half is wide: of heads the network's normals, each made a t with 8 degrees of freedom and twice
+its scale, of a body the t with 8 degrees in its frame. (Liang et al. 2021, section 3; the mixture is ours.)
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from venture_lite.engines.compiled.proposer import KindProposer
+from venture_lite.engines.compiled.reading import BlockReader
+from venture_lite.networks.heads import HALF_LOG_TWO_PI, Density, NormalMixture, log_sum
+
+DEGREES, WIDER = 8.0, 2.0
+"""Of the t beside each normal of a head, and by how much its scale is larger."""
+LOG_WIDER = math.log(WIDER)
+
+
+class StateProposal:
+    """What is proposed for a block in one state: the densities of its coordinates by the network, and by its normals
+    made wide with the body's t."""
+
+    def __init__(self, kind: KindProposer, reader: BlockReader) -> None:
+        self.kind, self.reader = kind, reader
+        self.reading = reader.read(keys=kind.ports)
+        self.given = kind.given(self.reading.features)
+        self.lies_outside = kind.lie_outside(self.reading.features)
+        frame = kind.frame
+        self._shifts = self.reading.shifts[0].tolist()
+        self._volume = sum(position.log_volume() for position in frame.head_positions)
+        # of the coordinates of all choices, those of heads and those of the body
+        starts = np.cumsum([0, *[position.width for position in frame.positions]])
+        self._heads = [int(starts[at]) + k for at in frame.heads for k in range(frame.positions[at].width)]
+        self._body = [int(starts[at]) for at in frame.body]
+
+    def drawn(self, rng: np.random.Generator, is_wide: bool) -> list[float]:
+        """Coordinates of the block, from the network or from what is wide."""
+        learned = self.kind.body_is_learned and not is_wide
+        count = len(self._heads) + (len(self._body) if learned else 0)
+        numbers: list[float] = []
+        for d in range(count):
+            assert self.given is not None
+            density = self.given.of_coordinate(d, numbers)
+            numbers.append(_drawn_wide(density, rng) if is_wide else density.draw(rng))
+        found = [0.0] * (len(self._heads) + len(self._body))
+        heads = self._of_heads(numbers)
+        for at, coordinate in zip(self._heads, heads, strict=True):
+            found[at] = coordinate
+        if self._body:
+            body = np.array(numbers[len(heads) :]) if learned else rng.standard_normal(len(self._body))
+            if is_wide:
+                body *= math.sqrt(DEGREES / rng.chisquare(DEGREES))
+            normal = self.reader.body_of_state(self.reading, heads)
+            for at, coordinate in zip(self._body, normal.free(body[None])[0].tolist(), strict=True):
+                found[at] = coordinate
+        return found
+
+    def _of_heads(self, numbers: list[float]) -> list[float]:
+        """Coordinates of heads."""
+        positions, found, at = self.kind.frame.head_positions, [], 0
+        for position in positions:
+            for k in range(position.width):
+                number = numbers[at]
+                if not position.is_discrete:
+                    number = float(position.centre[k]) + self._shifts[at] + float(position.scale[k]) * number
+                found.append(number)
+                at += 1
+        return found
+
+    def log_densities(self, coordinates: list[float]) -> tuple[float, float]:
+        """Of coordinates of the block: by the network, and by what is wide."""
+        learned = wide = -self._volume
+        heads, numbers, at = [coordinates[at] for at in self._heads], [], 0
+        for position in self.kind.frame.head_positions:
+            part, shift = np.array(heads[at : at + position.width]), self._shifts[at : at + position.width]
+            numbers += position.numbers(part, shift).tolist()
+            at += position.width
+        for d, number in enumerate(numbers):
+            assert self.given is not None
+            density = self.given.of_coordinate(d, numbers)
+            learned += density.log_density(number)
+            wide += _log_wide(density, number)
+            if wide == -math.inf:
+                return learned, wide
+        if not self._body:
+            return learned, wide
+        normal = self.reader.body_of_state(self.reading, heads)
+        body = normal.numbers(np.array([[coordinates[at] for at in self._body]]))[0]
+        volume, squares = float(normal.log_volume()[0]), float(body @ body)
+        wide += log_t(squares, len(body)) - volume
+        if not self.kind.body_is_learned:
+            return learned - 0.5 * squares - HALF_LOG_TWO_PI * len(body) - volume, wide
+        assert self.given is not None
+        numbers += body.tolist()
+        for d in range(len(heads), len(numbers)):
+            learned += self.given.of_coordinate(d, numbers).log_density(numbers[d])
+        return learned - volume, wide
+
+
+def log_t(squares: float, size: int) -> float:
+    """The log density of the t in so many dimensions, DEGREES of freedom, at a point of this squared length (Kotz and
+    Nadarajah 2004, Multivariate t distributions, equation 1.1)."""
+    of_degrees = math.lgamma(0.5 * (DEGREES + size)) - math.lgamma(0.5 * DEGREES)
+    scale = 0.5 * size * math.log(DEGREES * math.pi)
+    return of_degrees - scale - 0.5 * (DEGREES + size) * math.log1p(squares / DEGREES)
+
+
+def _drawn_wide(density: Density, rng: np.random.Generator) -> float:
+    if not isinstance(density, NormalMixture):
+        return density.draw(rng)
+    weights = np.exp(density.log_weights)
+    chosen = int(rng.choice(len(weights), p=weights / weights.sum()))
+    return density.means[chosen] + WIDER * math.exp(density.log_sds[chosen]) * float(rng.standard_t(DEGREES))
+
+
+def _log_wide(density: Density, number: float) -> float:
+    if not isinstance(density, NormalMixture):
+        return density.log_density(number)
+    terms = []
+    for log_weight, mean, log_sd in zip(density.log_weights, density.means, density.log_sds, strict=True):
+        scaled = (number - mean) * math.exp(-log_sd) / WIDER
+        terms.append(log_weight - log_sd - LOG_WIDER + log_t(scaled * scaled, 1))
+    return log_sum(terms)

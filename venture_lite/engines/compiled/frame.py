@@ -21,6 +21,7 @@ import numpy as np
 
 from venture_lite.blocks.density import BlockDensity
 from venture_lite.blocks.worlds import Blanket, RunReader, Worlds
+from venture_lite.engines.compiled.differences import described
 from venture_lite.errors import KernelError
 from venture_lite.interpreter.model import Model
 from venture_lite.procedures.record import Random
@@ -231,7 +232,7 @@ def _position(model: Model, node: int, draws: np.ndarray) -> Position:
     if record.transform is not None:
         low, centre, high = np.quantile(draws, (0.16, 0.5, 0.84), axis=0)
         scale = np.where(high > low, 0.5 * (high - low), 1.0)
-        return Position(text, record.name, centre, scale, none, draws.shape[1] == 1, reference=centre)
+        return Position(text, described(record), centre, scale, none, draws.shape[1] == 1, reference=centre)
     support = record.support(*arguments) if record.support is not None else None
     if draws.dtype.kind not in "fbiu" or (
         support is not None and not all(isinstance(x, (int, float)) for x in support)
@@ -245,4 +246,4 @@ def _position(model: Model, node: int, draws: np.ndarray) -> Position:
         reason = f"a proposal for {record.name} cannot be learned: most of its counts are above {MOST_COUNT}"
         raise KernelError(reason, span, "mh, or a proposal of your own", trace.call_chain(code, slot, row))
     middle = np.array([(len(values) - 1.0) // 2.0])
-    return Position(text, record.name, none, none, values, reference=middle)
+    return Position(text, described(record), none, none, values, reference=middle)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from venture_lite.blocks.worlds import Blanket, Features, PortKey, names_of
-from venture_lite.engines.compiled.differences import difference
+from venture_lite.engines.compiled.differences import another_block, changed
 from venture_lite.engines.compiled.frame import BlockFrame
 from venture_lite.engines.compiled.report import KindReport, ProposerReport
 from venture_lite.errors import KernelError
@@ -103,8 +103,12 @@ class Proposer:
         here = names_of(model, block)
         if here not in self.kinds:
             kinds = {names: [each.distribution for each in kind.frame.positions] for names, kind in self.kinds.items()}
-            raise self._refusal(model, block[0], difference(model, block, kinds))
-        return self.kinds[here]
+            raise self._refusal(model, block[0], another_block(model, block, kinds))
+        kind = self.kinds[here]
+        for node, each in zip(block, kind.frame.positions, strict=True):
+            if difference := changed(model, node, each.distribution, len(each.centre)):
+                raise self._refusal(model, node, difference)
+        return kind
 
     def refuse_ports(self, blanket: Blanket, kind: KindProposer) -> None:
         """Raises KernelError where something reads the block that nothing in the worlds was."""

@@ -75,6 +75,23 @@ def test_what_has_no_value_at_the_centre_is_told() -> None:
     assert "with the block at the centre of its frame" in told
 
 
+def test_a_state_that_cannot_be_read_is_moved_by_the_prior() -> None:
+    """Exactly; the mean is off by five standard errors, at a fifth of independent draws, once in a million times."""
+    program = """
+        [assume x (tag 'x 0 (normal 0 1))] [force x 0.8]
+        [assume below (uniform_continuous (- x 1) x)] [observe below 0.3]
+        [observe (normal (sqrt (- x below)) 1) 1]
+    """
+    venture = session(program)
+    venture.infer("(compile p x one 'worlds 400 'frame prior)")
+    draws = venture.infer("(repeat 4000 (do (compiled_mh p x one 1) (collect x)))")
+    grid = np.linspace(0.3, 1.3, 2001)
+    weights = np.exp(-0.5 * grid**2 - 0.5 * (1.0 - np.sqrt(grid - 0.3)) ** 2)
+    mean = (weights * grid).sum() / weights.sum()
+    assert abs(draws["x"].mean() - mean) < 5.0 * draws["x"].std() / math.sqrt(800)
+    assert draws.statistics[0].details["transitions with inputs outside of the worlds"] == 4000
+
+
 @pytest.mark.parametrize(
     ("choice", "reason"),
     [
@@ -101,13 +118,17 @@ def test_what_cannot_be_learned_is_told_before_worlds_are_drawn(
     assert "gibbs" in told
 
 
-def test_training_beyond_the_memory_is_refused_before_it_begins(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(WorldMaker, "draw", None)
+@pytest.mark.parametrize(("frame", "numbers"), [("prior", 42), ("newton", 19)])
+def test_training_beyond_the_memory_is_refused_before_it_begins(
+    frame: str, numbers: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By what is read of each of three blocks in a world; newton frames read one of them."""
+    monkeypatch.setattr("venture_lite.engines.compiled.training.KindExamples.add", None)
     venture = Venture(seed=1, memory_mb=100_000)
-    venture.execute(ROOT, mean=3.0)
-    told = refused(venture, "(compile p x one 'worlds 2000000000)")
-    # its two arguments, its value, and the value and the arguments of what reads it
-    assert told.startswith("<input>:1:1: training reads 6 numbers in each of 2,000,000,000 worlds: the process uses ")
+    program = "[assume x (mem (lambda (i) (tag 'x i (normal 0 1))))] for n in 1...12: [observe (normal (x {i[n]}) 1) n]"
+    venture.execute(program, i=[1, 2, 3] * 4)
+    told = refused(venture, f"(compile p x one 'worlds 2000000000 'frame {frame})")
+    assert f"training reads {numbers} numbers in each of 2,000,000,000 worlds: the process uses" in told
     assert "MB more, more than the limit of 100,000 MB" in told
     assert "try: fewer 'worlds" in told
 

@@ -392,6 +392,11 @@ class Features:
     # key of a port -> (W, S), derivatives of its density
     slopes: dict[PortKey, np.ndarray] = field(default_factory=dict)
 
+    @property
+    def size(self) -> int:
+        """How many numbers."""
+        return self.fixed.size + sum(part.size for part in (*self.ports.values(), *self.slopes.values()))
+
     def joined(self, inputs: np.ndarray, slopes: dict[PortKey, np.ndarray]) -> Features:
         """With more fixed inputs (W, J)."""
         return Features(np.concatenate((self.fixed, inputs), axis=1), self.ports, self.slopes | slopes)

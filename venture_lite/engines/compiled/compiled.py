@@ -8,7 +8,7 @@ import contextlib
 import hashlib
 import itertools
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,10 +18,10 @@ from venture_lite.draws.draws import KernelStatistics
 from venture_lite.engines.compiled import files
 from venture_lite.engines.compiled.moves import CompiledMH
 from venture_lite.engines.compiled.proposer import Proposer
-from venture_lite.engines.compiled.refusals import refuse_choices, refuse_memory
+from venture_lite.engines.compiled.refusals import refuse_choices
 from venture_lite.engines.compiled.report import LEAST_GAIN, ProposerReport
 from venture_lite.engines.compiled.supply import LastCompiled, supply_of
-from venture_lite.engines.compiled.training import FRAMES, MOST_BLOCKS, Trainer
+from venture_lite.engines.compiled.training import FRAMES, Trainer
 from venture_lite.errors import ArgumentError, ParameterError, Span, VentureError, nearest
 from venture_lite.inference.given import ActionForm, label_of
 from venture_lite.inference.program import Action, InferenceProgram
@@ -93,13 +93,30 @@ def _compile(program: InferenceProgram, given: ActionForm) -> Part:
             return None
         refuse_choices(model, blocks)
         trainer = Trainer(model, blocks, worlds, components, hidden, frame, generator(model, name))
-        refuse_memory(model, trainer.kinds.values(), worlds, MOST_BLOCKS)
-        kinds, reports = trainer.run()
+        with _watched(program, trainer, name):
+            kinds, reports = trainer.run()
         return Proposer(name, scope, show_selector(given), kinds, tuple(reports))
 
     model.kept.lasting(Proposers, model).announced[name] = show_selector(given)
     once = _loaded(program, given) if name in supply_of(model).given else _trained(program, given, train)
     return Compile(given.action, f"{name}: {worlds:,} worlds of {show_selector(given)}", given.span, once)
+
+
+@contextlib.contextmanager
+def _watched(program: InferenceProgram, trainer: Trainer, name: str) -> Iterator[None]:
+    """Progress is told the steps of the training, whose number is not known before."""
+    steps = itertools.count(1)
+
+    def poll() -> None:
+        program.model.poll()
+        program.progress.advance(next(steps))
+
+    trainer.poll = poll
+    program.progress.begin(f"training {name}", None)
+    try:
+        yield
+    finally:
+        program.progress.end()
 
 
 def _trained(program: InferenceProgram, given: ActionForm, train: Callable[[], Proposer | None]) -> Callable[[], None]:

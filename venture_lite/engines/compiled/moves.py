@@ -21,7 +21,7 @@ from venture_lite.blocks.worlds import Blanket
 from venture_lite.engines.compiled.frame import Position
 from venture_lite.engines.compiled.proposer import KindProposer, Proposer
 from venture_lite.engines.compiled.reading import BlockReader
-from venture_lite.engines.compiled.standing import StateProposal
+from venture_lite.engines.compiled.standing import StateProposal, UnreadState
 from venture_lite.errors import KernelError, VentureError
 from venture_lite.interpreter.application import simulate_anew
 from venture_lite.interpreter.impossible import first_outside
@@ -75,7 +75,7 @@ class CompiledProposal:
         self.block: list[int] = []
         self._readers: dict[tuple[int, ...], tuple[BlockReader, KindProposer, Proposer]] = {}
         # by block what was read of it, with the stamps of all that was read
-        self._kept: dict[tuple[int, ...], tuple[tuple[int, ...], StateProposal]] = {}
+        self._kept: dict[tuple[int, ...], tuple[tuple[int, ...], StateProposal | UnreadState]] = {}
 
     # ---------------------------------------------------------------------------- what a transition calls, in order
 
@@ -101,12 +101,12 @@ class CompiledProposal:
         rng, standing = self.model.trace.rng, self._standing
         self.outside += standing.lies_outside
         part = rng.random()
-        self.part = 0 if part < self._shares[0] else 1 if part < self._shares[1] else 2
+        self.part = 0 if standing.is_unread or part < self._shares[0] else 1 if part < self._shares[1] else 2
         if self.part:
             return standing.drawn(rng, self.part == 1)
         return standing.reader.drawn() if of_prior else []
 
-    def standing(self) -> StateProposal:
+    def standing(self) -> StateProposal | UnreadState:
         """What is proposed for the block in this state."""
         self._standing = self._read()
         return self._standing
@@ -136,13 +136,21 @@ class CompiledProposal:
             self._kept.pop(key, None)
         return found[:2]
 
-    def _read(self) -> StateProposal:
+    def _read(self) -> StateProposal | UnreadState:
         """The network and the frame in this state."""
         (reader, kind), key = self.reader(), tuple(self.block)
         stamps, kept = reader.blanket.stamps(), self._kept.get(key)
         if kept is None or kept[0] != stamps:
-            kept = self._kept[key] = stamps, StateProposal(kind, reader)
+            kept = self._kept[key] = stamps, self._made(kind, reader)
         return kept[1]
+
+    def _made(self, kind: KindProposer, reader: BlockReader) -> StateProposal | UnreadState:
+        try:
+            return StateProposal(kind, reader)
+        except KernelError:
+            raise
+        except VentureError:
+            return UnreadState(kind, reader)
 
     def _position(self, node: int) -> Position:
         return self._standing.kind.frame.positions[self.block.index(node)]

@@ -1,15 +1,11 @@
-"""What `compile` refuses before it draws worlds: choices that no head is for, and more memory than there may be."""
+"""What `compile` refuses before it trains: choices that no head is for, and more memory than there may be."""
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import numpy as np
-
-from venture_lite.blocks.worlds import Blanket, RunReader
-from venture_lite.errors import KernelError, LimitError, VentureError
+from venture_lite.errors import KernelError, LimitError
 from venture_lite.interpreter.model import Model
 from venture_lite.procedures.record import Random
 
@@ -40,12 +36,8 @@ def _unlearnable(record: Random, arguments: tuple[Any, ...], value: Any) -> str 
     return None
 
 
-def refuse_memory(model: Model, kinds: Iterable[Sequence[Sequence[int]]], worlds: int, most_blocks: int) -> None:
-    """Raises LimitError where the features of the worlds would take the process beyond its limit; `most_blocks` of a
-    kind are read in each world."""
-    if model.machine.limits.memory_mb is None:
-        return
-    numbers = sum(_numbers_read(model, blocks[:most_blocks]) for blocks in kinds)
+def refuse_memory(model: Model, numbers: int, worlds: int) -> None:
+    """Raises LimitError where so many numbers of each world would take the process beyond its limit."""
     megabytes = COPIES * 8.0 * worlds * numbers / 2**20
     try:
         model.machine.refuse_excess(megabytes)
@@ -53,17 +45,3 @@ def refuse_memory(model: Model, kinds: Iterable[Sequence[Sequence[int]]], worlds
         error.message = f"training reads {numbers:,} numbers in each of {worlds:,} worlds: {error.message}"
         error.hint = "fewer 'worlds, or a higher limit"
         raise
-
-
-def _numbers_read(model: Model, blocks: Sequence[Sequence[int]]) -> int:
-    """Of some blocks in one world. What cannot be read in the state at hand counts nothing."""
-
-    def present(reader: RunReader, arguments: list[Any]) -> np.ndarray:
-        return np.array([model.trace.value(node) for node in reader.run.nodes])
-
-    total = 0
-    for block in blocks:
-        with contextlib.suppress(VentureError):
-            features = Blanket(model, block).read(present)
-            total += len(block) + features.fixed.size + sum(rows.size for rows in features.ports.values())
-    return total

@@ -13,6 +13,7 @@ import numpy as np
 
 from venture_lite.engines.compiled.proposer import KindProposer
 from venture_lite.engines.compiled.reading import BlockReader
+from venture_lite.errors import InternalError
 from venture_lite.networks.heads import HALF_LOG_TWO_PI, Density, NormalMixture, log_sum
 
 DEGREES, WIDER = 8.0, 2.0
@@ -23,6 +24,8 @@ LOG_WIDER = math.log(WIDER)
 class StateProposal:
     """What is proposed for a block in one state: the densities of its coordinates by the network, and by its normals
     made wide with the body's t."""
+
+    is_unread = False
 
     def __init__(self, kind: KindProposer, reader: BlockReader) -> None:
         self.kind, self.reader = kind, reader
@@ -99,6 +102,22 @@ class StateProposal:
         for d in range(len(heads), len(numbers)):
             learned += self.given.of_coordinate(d, numbers).log_density(numbers[d])
         return learned - volume, wide
+
+
+class UnreadState:
+    """Where something that reads the block has no value with the block at its centre, the prior alone is proposed: what
+    is read depends on the rest of the state, so that it is so in both directions."""
+
+    is_unread = lies_outside = True
+
+    def __init__(self, kind: KindProposer, reader: BlockReader) -> None:
+        self.kind, self.reader = kind, reader
+
+    def drawn(self, rng: np.random.Generator, is_wide: bool) -> list[float]:
+        raise InternalError("nothing is proposed but by the prior")
+
+    def log_densities(self, coordinates: list[float]) -> tuple[float, float]:
+        return -math.inf, -math.inf
 
 
 def log_t(squares: float, size: int) -> float:

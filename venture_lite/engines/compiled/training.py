@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
 from collections.abc import Iterable, Sequence
@@ -13,6 +14,7 @@ from venture_lite.blocks.worlds import AT_CENTRE, Blanket, Features, Port, PortK
 from venture_lite.engines.compiled.frame import BlockFrame, Position, prior_frame, raw, with_body
 from venture_lite.engines.compiled.proposer import KindProposer, Range, SiteTexts
 from venture_lite.engines.compiled.reading import BlockReader, BlockReading
+from venture_lite.engines.compiled.refusals import refuse_memory
 from venture_lite.engines.compiled.report import KindReport
 from venture_lite.errors import KernelError, VentureError
 from venture_lite.interpreter.model import Model
@@ -55,6 +57,8 @@ class Trainer:
         rng: np.random.Generator,
     ) -> None:
         """`frame` is one of FRAMES, or None for the first that there is from the right."""
+        # asked at each step of a training
+        self.poll = model.poll
         self.model, self.worlds, self.rng = model, worlds, rng
         self.frame = frame
         self.components, self.hidden = components, hidden
@@ -77,6 +81,8 @@ class Trainer:
             bad = int(worlds.failed.sum())
             failed, errors = failed + bad, errors or worlds.errors
             self._refuse_failed(errors, failed, MOST_FAILED, "")
+            if drawn == worlds.count:
+                refuse_memory(self.model, sum(kind.begin(worlds) for kind in kinds.values()), self.worlds)
             for kind in kinds.values():
                 kind.add(worlds)
             unread, errors = unread + int(worlds.failed.sum()) - bad, errors or worlds.errors
@@ -163,24 +169,42 @@ class KindExamples:
         if wanted is not None or normal.is_of_mode.mean() >= LEAST_MODES:
             self.frame = frame
 
+    def begin(self, worlds: Worlds) -> int:
+        """Find the frame; how many numbers will be read in each world."""
+        chosen = self._chosen()
+        self._set_frame(chosen, worlds)
+        numbers, one = 0, worlds.part(slice(1))
+        for at in chosen if not self.is_settled else ():
+            # what cannot be read in this world is left out of all that are like it
+            with contextlib.suppress(VentureError):
+                numbers += self._features(self._reader(at), one).features.size
+        return numbers // len(chosen) if self.frame.body else numbers
+
     def add(self, worlds: Worlds) -> None:
         chosen = self._chosen()
-        if not self.frame.positions:
-            self._set_frame(chosen, worlds)
         for share, at in enumerate(chosen):
-            if at not in self._readers:
-                self._readers[at] = BlockReader(self.frame, self._blanket(at))
             # a slice of the worlds is for one block where finding modes takes long
-            self._read(self._readers[at], worlds.part(slice(share, None, len(chosen))) if self.frame.body else worlds)
+            some = worlds.part(slice(share, None, len(chosen))) if self.frame.body else worlds
+            self._read(self._reader(at), some)
+
+    def _reader(self, at: int) -> BlockReader:
+        if at not in self._readers:
+            self._readers[at] = BlockReader(self.frame, self._blanket(at))
+        return self._readers[at]
+
+    def _features(self, reader: BlockReader, worlds: Worlds) -> BlockReading:
+        """What a block reads in worlds."""
+        ports = reader.blanket.ports
+        for port in ports:
+            if self.frame.body and len(port.reader.run.rows) > MOST_ROWS:
+                self._many[port.key] = None
+        return reader.read(worlds, [port.key for port in ports if port.key not in self._many])
 
     def _read(self, reader: BlockReader, worlds: Worlds) -> None:
         if not worlds.count or self.is_settled:
             return
         blanket = reader.blanket
-        for port in blanket.ports:
-            if self.frame.body and len(port.reader.run.rows) > MOST_ROWS:
-                self._many[port.key] = None
-        reading = reader.read(worlds, [port.key for port in blanket.ports if port.key not in self._many])
+        reading = self._features(reader, worlds)
         for port in blanket.ports:
             if port.key in reading.features.ports:
                 self._meet(port, reading.features.ports[port.key].shape[2])
@@ -280,7 +304,7 @@ class KindExamples:
         layout = Layout(names, tuple(self._coordinates()))
         numbers = np.concatenate(self._numbers)
         initial = Conditional.drawn(trainer.rng, layout, examples, numbers, trainer.hidden)
-        network, report = fit(initial, examples, numbers, trainer.rng, trainer.model.poll)
+        network, report = fit(initial, examples, numbers, trainer.rng, trainer.poll)
         return KindProposer(sites, self.frame, self.ports, slopes, network, ranges, known), report
 
     def _with_slopes(

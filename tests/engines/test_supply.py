@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from venture_lite import Venture
+from venture_lite.engines.compiled.compiled import generator
 from venture_lite.engines.compiled.proposer import Proposer
 from venture_lite.engines.compiled.supply import GONE, Exchange
 from venture_lite.errors import VentureError
@@ -24,6 +26,19 @@ def trains_here() -> Proposer:
 
 def must_not() -> Proposer:
     raise AssertionError("it trains, and was to wait")
+
+
+def test_every_chain_would_train_the_same() -> None:
+    """Whichever it is, and of how many; another name or another seed is another training."""
+    models = [
+        *Venture(seed=1, chains=3).traces,
+        *Venture(seed=1).traces,
+        *Venture(seed=1, chains=3, only_chain=2).traces,
+    ]
+    assert len({generator(model, "p").random() for model in models}) == 1
+    first = models[0]
+    others = generator(first, "q").random(), generator(Venture(seed=2).traces[0], "p").random()
+    assert len({generator(first, "p").random(), *others, first.trace.rng.random()}) == 4
 
 
 def test_what_the_first_trained_is_found_by_name_and_number(tmp_path: Path) -> None:

@@ -150,6 +150,47 @@ def test_a_file_of_other_blocks_is_refused(program: str, tmp_path: Path, capsys:
     assert "try: (compile p x one)" in said
 
 
+LATENT = "[assume x (tag 'x 0 (normal {mean} 1))] [observe (normal x 1) 1]\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "status", "said"),
+    [
+        ("[infer (compiled_mh p x one 1)]", 1, "p.vnt:2:21: there is no proposer p"),
+        (
+            "[infer (do (compile p x one 'worlds 100) (compiled_mh p x all 1))]",
+            1,
+            "2:57: proposer p was compiled for x one",
+        ),
+        ("[infer (do (compile p y one) (compiled_mh p y one 1))]", 0, "the scope y is empty, nothing is moved"),
+        ("[infer (compile p x one 'worlds 99)]", 1, "2:33: N must be a whole number, 100 or more, got 99"),
+        ("[infer (compile p x one 'components 0)]", 1, "2:37: K must be a whole number, 1 or more, got 0"),
+        ("[infer (compile p x one 'frame newtonian)]", 1, "2:32: FRAME must be prior or newton"),
+        ("[infer (compile p x one 'depth 3)]", 1, "2:25: compile knows no such option"),
+        (
+            "[infer (do (compile p x one 'worlds 100) (compiled_mh p x one 'defensive 0 1))]",
+            1,
+            "2:74: EPS must be above 0",
+        ),
+        ("[infer (compile p x one 'worlds 2000000000)]", 1, "2:8: training reads"),
+        ('[infer (load_proposers "p.vnt")]', 1, "p.vnt: no file of proposers, or a damaged one"),
+        ("[observe (normal (sqrt x) 1) 1] [infer (compile p x one)]", 1, "2:18: sqrt: x must be a number that is not"),
+    ],
+)
+def test_what_is_told_and_how_a_run_ends(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    text: str,
+    status: int,
+    said: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    program = write(tmp_path, LATENT.format(mean=2) + text)
+    assert main(["run", program, "--seed", "1", "--memory-mb", "100000"]) == status
+    assert said in capsys.readouterr().err
+
+
 @pytest.mark.thorough
 def test_an_error_of_a_training_is_told_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     choice = "(categorical (list 0.5 0.5) (list 'red 'green))"

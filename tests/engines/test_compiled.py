@@ -316,11 +316,10 @@ def spoilt(path: Path, how: str) -> None:
         case "pickled":
             np.savez(path, **held | {"text": np.array([{"format": "proposers"}], object)})
         case "another version":
-            text = str(held["text"]).replace('"version": 2', '"version": 3')
+            text = str(held["text"]).replace('"version": 3', '"version": 4')
             np.savez(path, **held | {"text": np.array(text)})
         case "a wrong shape":
-            name = max(name for name in held if ".network." in name)
-            np.savez(path, **held | {name: np.zeros((2, 2))})
+            np.savez(path, **held | {"float64": held["float64"][:-1]})
 
 
 @pytest.mark.parametrize(
@@ -330,7 +329,7 @@ def spoilt(path: Path, how: str) -> None:
         ("no archive", "no file of proposers, or a damaged one"),
         ("other arrays", "no file of proposers, or a damaged one"),
         ("pickled", "no file of proposers, or a damaged one"),
-        ("another version", "proposers of format 3, and this version reads 2"),
+        ("another version", "proposers of format 4, and this version reads 3"),
         ("a wrong shape", "no file of proposers, or a damaged one"),
     ],
 )

@@ -11,6 +11,7 @@ import pytest
 
 from venture_lite import Venture, VentureError
 from venture_lite.audit.snapshot import snapshot
+from venture_lite.engines.compiled import files
 from venture_lite.networks import fitting
 
 SCHOOLS = """
@@ -91,3 +92,21 @@ def test_another_transform_is_named(tmp_path: Path) -> None:
 def test_vectors_of_another_length_are_named(tmp_path: Path) -> None:
     two, three = [session(VECTOR, z=np.zeros(d), I=np.eye(d), x=np.ones(d)) for d in (2, 3)]
     assert "for data of other sizes: w has 3 numbers here, 2 numbers there" in told(tmp_path / "p.npz", two, three)
+
+
+def test_a_file_with_other_bytes_is_an_error_or_the_same(tmp_path: Path) -> None:
+    """Wherever one is turned over, and however long what is left of it is."""
+    path, rng = tmp_path / "p.npz", np.random.default_rng(1)
+    venture = session("[assume x (tag 'block 0 (normal 0 1))] [observe (normal x 1) 0.5]")
+    venture.compile("p", "block", "all", worlds=200, hidden=4)
+    venture.save_proposers(path)
+    content = path.read_bytes()
+    for at in rng.integers(len(content), size=150).tolist():
+        turned = content[:at] + bytes([content[at] ^ 0xFF]) + content[at + 1 :]
+        path.write_bytes(turned if at % 3 else content[:at])
+        said = ""
+        try:
+            files.load(path)
+        except VentureError as error:
+            said = error.message
+        assert not said or "damaged" in said

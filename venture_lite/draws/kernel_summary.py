@@ -31,7 +31,7 @@ MOST_REFUSED = 200
 CHANCE = 1e-3
 MOST_DIVERGENT = 0.01
 
-METROPOLIS = frozenset({"mh", "hmc", "mala", "flymc", "subsampled_mh", "subsampled_mh_report"})
+METROPOLIS = frozenset({"mh", "hmc", "mala", "flymc", "subsampled_mh", "subsampled_mh_report", "compiled_mh"})
 """The actions that accept or refuse proposals; of the others a transition that changes nothing may be a draw."""
 
 TRAINED = "seconds for training"
@@ -39,6 +39,7 @@ TRAINED = "seconds for training"
 
 GENTLER = {
     "flymc": "a smaller step, or 'adapt BURN",
+    "compiled_mh": "more 'worlds, or a mixture with another kernel",
     "pgibbs": "more particles, or 'ancestor",
     "gibbs": "its value is certain given the others, or they must move together with it, as one block",
 }

@@ -21,8 +21,8 @@ def warnings_of(*rows: KernelStatistics) -> tuple[str, ...]:
     return Draws([{}], rows).summary().warnings
 
 
-@pytest.mark.parametrize("kernel", ["(mh x all 1)", "(hmc x all 1 2 1)", "(mala x all 1 1)",
-    "(flymc x all auto 'map 0.1 'drift 1 1)", "(subsampled_mh x all 9 0.1 'drift 1 1)", "(compiled_mh p x all 1)"])  # fmt: skip
+@pytest.mark.parametrize("kernel", ["(mh x all 1)", "(hmc x all 1 2 1)", "(mala x all 1 1)", "(compiled_mh p x all 1)",
+    "(flymc x all auto 'map 0.1 'drift 1 1)", "(subsampled_mh x all 9 0.1 'drift 1 1)"])  # fmt: skip
 def test_less_than_one_percent_accepted_is_told(kernel: str) -> None:
     (warning,) = warnings_of(statistics(kernel, 1000, 9))
     assert warning.startswith(f"{kernel} accepted 9 of its 1,000 transitions: its block hardly moved; ")

@@ -67,7 +67,8 @@ def _ways(part: object) -> list[list[str]]:
 
 
 def refused_by_check(form: str) -> tuple[str, str, str | None] | None:
-    found = check(f"{PROGRAM}\n[infer {form}]").diagnostics
+    # that no compile makes the proposer is a warning
+    found = [each for each in check(f"{PROGRAM}\n[infer {form}]").diagnostics if each.severity == "error"]
     return (found[0].message, found[0].span.text, found[0].hint) if found else None
 
 

@@ -150,6 +150,22 @@ def test_a_file_of_other_blocks_is_refused(program: str, tmp_path: Path, capsys:
     assert "try: (compile p x one)" in said
 
 
+def test_ctrl_c_in_a_training_writes_nothing(
+    program: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = Path(compiled(program, tmp_path))
+    before = path.read_bytes()
+
+    def step(self: fitting.Training, minibatch: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(fitting.Training, "take_step", step)
+    assert main(["compile", program, "-p", "y=[1, 2]", "--seed", "4", "-o", str(path)]) == 130
+    assert capsys.readouterr().err.endswith("interrupted\n")
+    assert path.read_bytes() == before
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["p.npz", "p.vnt"]
+
+
 LATENT = "[assume x (tag 'x 0 (normal {mean} 1))] [observe (normal x 1) 1]\n"
 
 

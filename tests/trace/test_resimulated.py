@@ -193,7 +193,7 @@ def test_a_block_is_read_at_each_of_several_values() -> None:
 @pytest.mark.parametrize(
     ("name", "scope", "values"),
     [("mixture", "z", [0.0, 1.0, 2.0]), ("mixture", "mu", [0.5]), ("branch", "b", [True, False]),
-     ("recursion", "go", [True, False]), ("labels", "mu", [0.5])],
+     ("recursion", "go", [True, False]), ("labels", "mu", [0.5]), ("labels", "a", [0.5, 2.0])],
 )  # fmt: skip
 def test_what_is_read_of_a_block_stays_when_the_block_moves(name: str, scope: str, values: list[Any]) -> None:
     """Also where the move makes and removes choices: so one density serves both directions."""
@@ -227,18 +227,25 @@ def test_symbols_are_read_by_their_place_in_the_support() -> None:
     assert [rows.tolist() for rows in found.ports.values()] == [[[[1.0, 0.0, 0.25, 0.75]]]]
 
 
-@pytest.mark.parametrize(
-    ("program", "message"),
-    [
-        (LABELS.replace("{Y[n]}", "1"), "statistics that are kept depend on the block"),
-        (
-            "[assume b (tag 'a 0 (flip 0.5))] [assume x (if b (tag 'a 0 (normal 0 1)) 2)] [observe (normal x 1) 1]"
-            " [force b true]",
-            "takes away choices of its own",
-        ),
-    ],
-)
-def test_blocks_that_cannot_be_read_are_refused(program: str, message: str) -> None:
-    model = model_of(program)
-    with pytest.raises(KernelError, match=message):
+def test_a_block_that_takes_away_choices_of_its_own_is_refused() -> None:
+    model = model_of("""
+        [assume b (tag 'a 0 (flip 0.5))] [assume x (if b 1 (tag 'a 0 (normal 0 1)))] [observe (normal x 1) 1]
+        [force b false]
+    """)
+    with pytest.raises(KernelError, match="what choices the block has depends on itself"):
         StateBlanket(model, scoped(model, "a"))
+
+
+def test_statistics_of_makers_are_read_by_their_joint_density() -> None:
+    """Of three customers, two at one table: a^2 / (a (a + 1) (a + 2))."""
+    model = model_of("""
+        [assume a (tag 'a 0 (gamma 2 2))] [assume c (make_crp a)]
+        [observe (c) 1] [observe (c) 1] [observe (c) 2] [force a 0.7]
+    """)
+    before = snapshot(model)
+    found = StateBlanket(model, scoped(model, "a")).read([at(1.0), at(3.0, " at +1")])
+    assert snapshot(model) == before
+    joint = [np.log(a / ((a + 1) * (a + 2))) for a in (1.0, 3.0)]
+    one, other = (rows[0].tolist() for rows in found.ports.values())
+    assert one == [pytest.approx(joint[:1])]
+    assert other == [pytest.approx([joint[1] - joint[0]])]

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from venture_lite.blocks.distributions import name_of
 from venture_lite.blocks.worlds import Features, PortKey, names_of
 from venture_lite.errors import KernelError
 from venture_lite.interpreter.application import simulate, simulate_anew
@@ -113,8 +114,12 @@ class _AtCentre(Handler):
         self._rng: np.random.Generator | None = None
         # of each choice of the block
         self.arguments: dict[int, tuple[Any, ...]] = {}
+        self._makers = scaffold.makers
 
     def renew(self, node: int, operator: Any, arguments: tuple[Any, ...]) -> Any:
+        if node in self._makers:
+            self.trace.statistics.set_arguments(operator, arguments)
+            return operator
         self.arguments[node] = arguments
         return self._value_of(node, operator, arguments)
 
@@ -154,35 +159,41 @@ class StateBlanket:
 
     @property
     def restructures(self) -> bool:
-        """Whether what exists may depend on the block."""
-        return bool(self._scaffold.structural)
+        """Whether what exists, or what makers' statistics say, may depend on the block."""
+        return bool(self._scaffold.structural or self._scaffold.makers)
 
     def _refuse(self) -> None:
         trace, scaffold = self.model.trace, self._scaffold
         if len(scaffold.principals) < len(self.block):
             code, slot, _ = trace.decode(self.block[0])
-            reason = "the block takes away choices of its own by what it does to others"
+            reason = "what choices the block has depends on itself: it takes away some by what it does to others"
             raise KernelError(reason, code.slots[slot].span, "mh, or tags that keep these in a block of their own")
-        for node in scaffold.makers:
-            code, slot, _ = trace.decode(node)
-            raise KernelError("statistics that are kept depend on the block", code.slots[slot].span, "mh or slice")
 
     def read(self, readings: Sequence[Reading]) -> Features:
-        """Of one example: arguments of the block's choices in the first reading, and the ports of all readings.
+        """Of one example: arguments of the block's choices in the first reading, and the ports of all readings. A maker
+        that reads the block is a port of one row, the joint density of its statistics; in further readings, the log of
+        the ratio to the first.
 
         Raises VentureError where something cannot be computed with the block at its centre.
         """
-        fixed: list[float] | None = None
+        fixed: list[float] = []
         ports: dict[PortKey, list[list[float]]] = {}
+        first: dict[int, float] = {}
         for reading in readings:
             with self.model.aside():
                 handler = self._put(reading.value_of)
-                if fixed is None:
+                if reading is readings[0]:
                     fixed = [x for node in self.block for x in _numbers_in(handler.arguments[node])]
-                for node in (*self._children, *handler.constrained):
-                    key, row = self._row(node)
+                rows = [self._row(node) for node in (*self._children, *handler.constrained)]
+                for key, row in (*rows, *self._of_makers(first)):
                     ports.setdefault(key + reading.name, []).append(row)
-        return Features(np.array([fixed or []]), {key: _table(rows) for key, rows in ports.items()})
+        return Features(np.array([fixed]), {key: _table(rows) for key, rows in ports.items()})
+
+    def _of_makers(self, first: dict[int, float]) -> Iterator[tuple[PortKey, list[float]]]:
+        for node in self._scaffold.makers:
+            found = self.model.trace.value(node).state.log_joint()
+            yield f"{self._name(node)}: statistics", [found - first.get(node, 0.0)]
+            first.setdefault(node, found)
 
     def _put(self, value_of: ValueOf) -> _AtCentre:
         model = self.model
@@ -192,15 +203,13 @@ class StateBlanket:
         _renew_all(model, self._scaffold, handler)
         return handler
 
+    def _name(self, node: int) -> str:
+        return names_of(self.model, (node,))[0]
+
     def _row(self, node: int) -> tuple[PortKey, list[float]]:
         operator, arguments, value = self.model.trace.choice(node)
-        (name,) = names_of(self.model, (node,))
         own = _numbers_in((value,)) or _position_in_support(operator, arguments, value)
-        return f"{name}: {name_of(operator)}", [*own, *_numbers_in(arguments)]
-
-
-def name_of(operator: Random | Exchangeable) -> str:
-    return operator.name if isinstance(operator, Random) else operator.record.name
+        return f"{self._name(node)}: {name_of(operator)}", [*own, *_numbers_in(arguments)]
 
 
 def _numbers_in(values: Sequence[Any]) -> list[float]:

@@ -18,8 +18,8 @@ from venture_lite.draws.draws import KernelStatistics
 from venture_lite.engines.compiled import files
 from venture_lite.engines.compiled.moves import CompiledMH
 from venture_lite.engines.compiled.proposer import Proposer
-from venture_lite.engines.compiled.refusals import refuse_choices
 from venture_lite.engines.compiled.report import LEAST_GAIN, ProposerReport
+from venture_lite.engines.compiled.structure import StateTrainer, trainer_of
 from venture_lite.engines.compiled.supply import LastCompiled, supply_of
 from venture_lite.engines.compiled.training import FRAMES, Trainer
 from venture_lite.errors import ArgumentError, ParameterError, Span, VentureError, nearest
@@ -27,7 +27,7 @@ from venture_lite.inference.given import ActionForm, label_of
 from venture_lite.inference.program import Action, InferenceProgram
 from venture_lite.inference.tree import Part, located
 from venture_lite.interpreter.model import Model
-from venture_lite.interpreter.selection import Selection, in_order
+from venture_lite.interpreter.selection import Selection
 from venture_lite.values import show
 
 WORLDS, COMPONENTS, HIDDEN, DEFENSIVE = 10_000, 5, 32, 0.05
@@ -87,15 +87,13 @@ def _compile(program: InferenceProgram, given: ActionForm) -> Part:
 
     def train() -> Proposer | None:
         selection = Selection(model, scope, selector)
-        blocks = [in_order(model, nodes) for _, nodes in selection.present() if nodes]
-        if not blocks:
+        if not any(selection.in_order()):
             program.warn(selection.missing() or f"compile: there is nothing to move in {show(scope)}")
             return None
-        refuse_choices(model, blocks)
-        trainer = Trainer(model, blocks, worlds, components, hidden, frame, generator(model, name))
+        trainer = trainer_of(model, selection, worlds, components, hidden, frame, generator(model, name))
         with _watched(program, trainer, name):
             kinds, reports = trainer.run()
-        return Proposer(name, scope, show_selector(given), kinds, tuple(reports))
+        return Proposer(name, scope, show_selector(given), kinds, tuple(reports), trainer.rare)
 
     model.kept.lasting(Proposers, model).announced[name] = show_selector(given)
     once = _loaded(program, given) if name in supply_of(model).given else _trained(program, given, train)
@@ -103,7 +101,7 @@ def _compile(program: InferenceProgram, given: ActionForm) -> Part:
 
 
 @contextlib.contextmanager
-def _watched(program: InferenceProgram, trainer: Trainer, name: str) -> Iterator[None]:
+def _watched(program: InferenceProgram, trainer: Trainer | StateTrainer, name: str) -> Iterator[None]:
     """Progress is told the steps of the training, whose number is not known before."""
     steps = itertools.count(1)
 

@@ -48,7 +48,14 @@ def save(proposers: Iterable[Proposer], path: Path) -> None:
         scope = proposer.scope.name if isinstance(proposer.scope, Symbol) else proposer.scope
         reports = [asdict(report) for report in proposer.reports]
         told.append(
-            {"name": proposer.name, "scope": scope, "blocks": proposer.blocks, "kinds": kinds, "reports": reports}
+            {
+                "name": proposer.name,
+                "scope": scope,
+                "blocks": proposer.blocks,
+                "kinds": kinds,
+                "reports": reports,
+                "rare": proposer.rare,
+            }
         )
     joined, places = _joined(arrays)
     text = json.dumps({"format": "proposers", "version": VERSION, "proposers": told, "arrays": places})
@@ -91,6 +98,7 @@ def _of_kind(kind: KindProposer, prefix: str, arrays: dict[str, np.ndarray]) -> 
         "ports": layout.names.ports if layout is not None else (),
         "slopes": kind.slopes,
         "known": kind.known,
+        "reading": kind.reading,
         "heads": [(name, _of_head(head)) for name, head in layout.coordinates] if layout is not None else (),
         "arrays": [len(network), len(frame), len(ranges)],
     }
@@ -125,7 +133,7 @@ def _proposer(told: Mapping[str, Any], prefix: str, arrays: Mapping[str, np.ndar
     kinds = [_kind(each, f"{prefix}.{at}", arrays) for at, each in enumerate(told["kinds"])]
     reports = tuple(_report(each) for each in told["reports"])
     name, blocks = str(told["name"]), str(told["blocks"])
-    return Proposer(name, told["scope"], blocks, {kind.sites: kind for kind in kinds}, reports)
+    return Proposer(name, told["scope"], blocks, {kind.sites: kind for kind in kinds}, reports, tuple(told["rare"]))
 
 
 def _report(told: Mapping[str, Any]) -> KindReport:
@@ -152,7 +160,7 @@ def _kind(told: Mapping[str, Any], prefix: str, arrays: Mapping[str, np.ndarray]
     keys = tuple(name for name, _ in ports)
     pairs = tuple(zip(ranges[::2], ranges[1::2], strict=True))
     sites, slopes, known = (tuple(told[name]) for name in ("sites", "slopes", "known"))
-    return KindProposer(sites, BlockFrame(positions), keys, slopes, conditional, pairs, known)
+    return KindProposer(sites, BlockFrame(positions), keys, slopes, conditional, pairs, known, str(told["reading"]))
 
 
 def _head(kind: str, size: int, ordered: bool) -> Head:

@@ -157,7 +157,7 @@ def prior_frame(model: Model, blankets: Sequence[Blanket], worlds: Worlds) -> Bl
         found = raw(blanket, worlds)
         drawn.append([found[node] for node in blanket.block])
     pooled = [np.concatenate(parts) for parts in zip(*drawn, strict=True)]
-    return BlockFrame([_position(model, node, draws) for node, draws in zip(blankets[0].block, pooled, strict=True)])
+    return BlockFrame([position_of(model, node, draws) for node, draws in zip(blankets[0].block, pooled, strict=True)])
 
 
 def with_body(frame: BlockFrame, blanket: Blanket, worlds: Worlds) -> BlockFrame:
@@ -222,7 +222,9 @@ def raw(blanket: Blanket, worlds: Worlds) -> dict[int, np.ndarray]:
     return found
 
 
-def _position(model: Model, node: int, draws: np.ndarray) -> Position:
+def position_of(model: Model, node: int, draws: np.ndarray) -> Position:
+    """Of a choice that stands, from draws of its kind: free coordinates (N, K), or the values (N,) of a discrete one.
+    Raises KernelError for a choice that cannot be learned."""
     trace = model.trace
     code, slot, row = trace.decode(node)
     span, (record, arguments) = code.slots[slot].span, trace.application(node)

@@ -17,12 +17,13 @@ import numpy as np
 
 from venture_lite.blocks.density import BlockDensity
 from venture_lite.blocks.gradients import Densities
-from venture_lite.blocks.worlds import Blanket
+from venture_lite.blocks.worlds import Blanket, names_of
 from venture_lite.engines.compiled.frame import Position
 from venture_lite.engines.compiled.proposer import KindProposer, Proposer
-from venture_lite.engines.compiled.reading import BlockReader
+from venture_lite.engines.compiled.reading import BlockReader, BlockReading
 from venture_lite.engines.compiled.standing import StateProposal, UnreadState
-from venture_lite.errors import KernelError, VentureError
+from venture_lite.engines.compiled.state_reader import read_block
+from venture_lite.errors import KernelError, LimitError, VentureError
 from venture_lite.interpreter.application import simulate_anew
 from venture_lite.interpreter.impossible import first_outside
 from venture_lite.interpreter.kernel import INTERPRETED, BlockKernel, Course, Metropolis, Move
@@ -82,38 +83,47 @@ class CompiledProposal:
     def prepare(self, trace: Trace, principals: Iterable[int]) -> None:
         """Read the blanket, weigh the state that stands, and draw numbers of the frame."""
         if set(principals) != set(self.block):
-            code, slot, _ = trace.decode(self.block[0])
-            reason = "the block takes away choices of its own by what it does to others"
-            raise KernelError(reason, code.slots[slot].span, "mh, or tags that keep these in a block of their own")
+            raise self.refusal("takes away choices of the block")
         standing = self.standing()
         self._weighed = {node: self._weigh(node, *trace.application(node), trace.value(node)) for node in self.block}
         self._old = self._log_density()
         coordinates = iter(self.drawn(of_prior=False))
+        positions = [] if standing is None else standing.kind.frame.positions
         # of each choice what was drawn; nothing where it comes from the prior
         self._drawn = {
             node: list(itertools.islice(coordinates, position.width))
-            for node, position in zip(self.block, standing.kind.frame.positions, strict=True)
+            for node, position in zip(self.block, positions, strict=standing is not None)
         }
         self._waiting = set(self.block)
+
+    def refusal(self, what: str) -> KernelError:
+        code, slot, _ = self.model.trace.decode(self.block[0])
+        reason = f"what choices the block has depends on itself: it {what} by what it does to others"
+        return KernelError(reason, code.slots[slot].span, "mh, or tags that keep these in a block of their own")
 
     def drawn(self, of_prior: bool = True) -> list[float]:
         """Coordinates of the block, from a part of the mixture that is drawn; none from the prior, unless asked for."""
         rng, standing = self.model.trace.rng, self._standing
-        self.outside += standing.lies_outside
+        self.outside += standing is None or standing.lies_outside
         part = rng.random()
+        if standing is None:
+            self.part = 0
+            return []
         self.part = 0 if standing.is_unread or part < self._shares[0] else 1 if part < self._shares[1] else 2
         if self.part:
             return standing.drawn(rng, self.part == 1)
         return standing.reader.drawn() if of_prior else []
 
-    def standing(self) -> StateProposal | UnreadState:
-        """What is proposed for the block in this state."""
-        self._standing = self._read()
+    def standing(self) -> StateProposal | UnreadState | None:
+        """What is proposed for the block in this state; None for the prior alone, there and on the way back: where
+        nothing was learned of such a block, or it cannot be read, whatever its values are."""
+        self._standing = self._read_state() if self.proposer.reads_states else self._read()
         return self._standing
 
     def log_prior(self) -> float:
         """Of the block where it stands, in its free coordinates."""
         trace, total = self.model.trace, 0.0
+        assert self._standing is not None
         for node, position in zip(self.block, self._standing.kind.frame.positions, strict=True):
             operator, arguments = trace.application(node)
             value = trace.value(node)
@@ -121,6 +131,20 @@ class CompiledProposal:
             total += density_of(trace, node, operator, arguments, value)
             total += position.log_jacobian(operator, value, arguments)
         return total
+
+    def _read_state(self) -> StateProposal | None:
+        kind = self.proposer.kinds.get(names_of(self.model, self.block))
+        if kind is None:
+            return None
+        try:
+            features = read_block(self.model, self.block, kind.frame, kind.reading == "points")
+        except (KernelError, LimitError):
+            raise
+        except VentureError:
+            return None
+        if features is None or features.fixed.shape[1] != len(kind.ranges[0][0]):
+            return None
+        return StateProposal(kind, BlockReading(features, np.zeros((1, sum(kind.frame.widths)))), None)
 
     def reader(self) -> tuple[BlockReader, KindProposer]:
         """What reads the block, and what was learned for it."""
@@ -146,16 +170,19 @@ class CompiledProposal:
 
     def _made(self, kind: KindProposer, reader: BlockReader) -> StateProposal | UnreadState:
         try:
-            return StateProposal(kind, reader)
+            return StateProposal(kind, reader.read(keys=kind.ports), reader)
         except KernelError:
             raise
         except VentureError:
             return UnreadState(kind, reader)
 
     def _position(self, node: int) -> Position:
+        assert self._standing is not None
         return self._standing.kind.frame.positions[self.block.index(node)]
 
     def _weigh(self, node: int, operator: Any, arguments: tuple[Any, ...], value: Any) -> Weighed:
+        if self._standing is None:
+            return [], 0.0, density_of(self.model.trace, node, operator, arguments, value)
         position = self._position(node)
         return (
             position.of_value(operator, value, arguments),
@@ -172,11 +199,13 @@ class CompiledProposal:
 
     def log_mixture(self, coordinates: list[float], prior: float) -> float:
         """The log density of proposing some coordinates, of which `prior` is the prior's."""
+        if self._standing is None:
+            return prior
         learned, wide = self._standing.log_densities(coordinates)
         return log_sum([log + term for log, term in zip(self._logs, (prior, wide, learned), strict=True)])
 
     def propose(self, node: int, operator: Any, arguments: tuple[Any, ...], old: Any) -> tuple[Any, float]:
-        wanted = self._drawn[node]
+        wanted = self._drawn.get(node)
         if wanted:
             value = self._position(node).value(operator, wanted, arguments)
         else:
@@ -250,7 +279,10 @@ class CompiledMH(BlockKernel):
         # what is compiled in the same program has no kinds before that runs
         if nodes and self.proposer.kinds:
             self.proposal.block, self.proposal.proposer = in_order(self.model, nodes), self.proposer
-            self.proposal.reader()
+            if self.proposer.reads_states:
+                self.proposer.refuse(self.model, self.proposal.block)
+            else:
+                self.proposal.reader()
 
     def course(self, nodes: list[int], at: Selection) -> Course:
         self.refuse(nodes)
@@ -258,6 +290,7 @@ class CompiledMH(BlockKernel):
 
     def step(self, nodes: list[int], at: Selection) -> bool:
         self.proposal.block, self.proposal.proposer = in_order(self.model, nodes), self.proposer
+        self._at = at
         density = self._density()
         try:
             moved = self._moves.step(self.proposal.block, at) if density is None else self._moved(density)
@@ -269,7 +302,10 @@ class CompiledMH(BlockKernel):
     def _density(self) -> BlockDensity | None:
         """That of a block with a body; None where the interpreter is to move it."""
         block = self.proposal.block
-        if not self.proposal.standing().kind.frame.body or first_outside(self.model, block) is not None:
+        if self.proposer.reads_states:
+            return None
+        standing = self.proposal.standing()
+        if standing is None or not standing.kind.frame.body or first_outside(self.model, block) is not None:
             return None
         try:
             return self._densities.of(block)
@@ -313,6 +349,8 @@ class CompiledMH(BlockKernel):
         return Stand(free, weight, self.proposal.log_prior())
 
     def _decide(self, weight: Weight) -> bool:
+        if self.model.trace.journal.restructured and set(self._at.members_now()) != set(self.proposal.block):
+            raise self.proposal.refusal("brings choices into the block")
         if not weight.impossible:
             self._total += max(min(weight.total, MOST_WEIGHT), -MOST_WEIGHT)
             self._largest = max(self._largest, weight.total)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -38,6 +39,9 @@ class KindProposer:
     ranges: tuple[Range, ...]
     # what read the blocks that were trained on
     known: tuple[PortKey, ...]
+    # how a block is read: in columns, where structure stays, else in the state at hand, at its centre or, a single
+    # choice, at several points
+    reading: str = "columns"
 
     @property
     def body_is_learned(self) -> bool:
@@ -63,7 +67,7 @@ class KindProposer:
         if self.network is None:
             return False
         read = [self.fixed(features), *[self.rows(features, key)[0] for key in self.ports]]
-        return any(
+        return any(key not in self.known for key in features.ports) or any(
             bool((inputs < low).any() or (inputs > high).any())
             for inputs, (low, high) in zip(read, self.ranges, strict=True)
         )
@@ -73,7 +77,9 @@ class KindProposer:
         assert self.network is not None
         found = features.ports.get(key)
         width = len(self.network.layout.names.ports[self.ports.index(key)][1])
-        return np.zeros((len(features.fixed), 0, width)) if found is None else found
+        if found is None or found.shape[2] != width:
+            return np.zeros((len(features.fixed), 0, width))
+        return found
 
 
 @dataclass(slots=True)
@@ -87,6 +93,19 @@ class Proposer:
     kinds: dict[SiteTexts, KindProposer]
     # what the training came to, in the order of the kinds
     reports: tuple[KindReport, ...] = ()
+    # sites of blocks that came up in worlds too rarely to be learned
+    rare: SiteTexts = ()
+
+    @property
+    def reads_states(self) -> bool:
+        """Whether it was trained on worlds whose structure differs: blocks may come up of which it knows nothing."""
+        return any(kind.reading != "columns" for kind in self.kinds.values())
+
+    def refuse(self, model: Model, block: Sequence[int]) -> None:
+        """Raises KernelError for a block that another program makes."""
+        known = {*self.rare, *itertools.chain.from_iterable(self.kinds)}
+        if not self.reads_states or not known.issuperset(names_of(model, block)):
+            self.kind_of(model, block)
 
     @property
     def report(self) -> ProposerReport:

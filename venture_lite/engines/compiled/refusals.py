@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from venture_lite.blocks.distributions import name_of
 from venture_lite.errors import KernelError, LimitError
 from venture_lite.interpreter.model import Model
 from venture_lite.procedures.record import Random
+from venture_lite.trace.runtime import Exchangeable
 
 COPIES = 4.0
 """Of the features of all worlds: as they were read, joined, compressed, and in the type that is trained."""
@@ -18,14 +20,16 @@ def refuse_choices(model: Model, blocks: Iterable[Sequence[int]]) -> None:
     for block in blocks:
         for node in block:
             operator, arguments = model.trace.application(node)
-            if isinstance(operator, Random) and (why := _unlearnable(operator, arguments, model.trace.value(node))):
+            if why := _unlearnable(operator, arguments, model.trace.value(node)):
                 code, slot, row = model.trace.decode(node)
-                reason = f"a proposal for {operator.name} cannot be learned: {why}"
+                reason = f"a proposal for {name_of(operator)} cannot be learned: {why}"
                 chain = model.trace.call_chain(code, slot, row)
                 raise KernelError(reason, code.slots[slot].span, "gibbs, or mh", chain)
 
 
-def _unlearnable(record: Random, arguments: tuple[Any, ...], value: Any) -> str | None:
+def _unlearnable(record: Random | Exchangeable, arguments: tuple[Any, ...], value: Any) -> str | None:
+    if isinstance(record, Exchangeable):
+        return "what it gives depends on its other draws"
     if record.transform is not None:
         return None
     support = record.support(*arguments) if record.support is not None else ()

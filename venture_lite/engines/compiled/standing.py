@@ -12,7 +12,7 @@ import math
 import numpy as np
 
 from venture_lite.engines.compiled.proposer import KindProposer
-from venture_lite.engines.compiled.reading import BlockReader
+from venture_lite.engines.compiled.reading import BlockReader, BlockReading
 from venture_lite.errors import InternalError
 from venture_lite.networks.heads import HALF_LOG_TWO_PI, Density, NormalMixture, log_sum
 
@@ -27,9 +27,9 @@ class StateProposal:
 
     is_unread = False
 
-    def __init__(self, kind: KindProposer, reader: BlockReader) -> None:
-        self.kind, self.reader = kind, reader
-        self.reading = reader.read(keys=kind.ports)
+    def __init__(self, kind: KindProposer, reading: BlockReading, reader: BlockReader | None) -> None:
+        """Where the block has no body, there need be no reader."""
+        self.kind, self.reading, self._reader = kind, reading, reader
         self.given = kind.given(self.reading.features)
         self.lies_outside = kind.lie_outside(self.reading.features)
         frame = kind.frame
@@ -39,6 +39,12 @@ class StateProposal:
         starts = np.cumsum([0, *[position.width for position in frame.positions]])
         self._heads = [int(starts[at]) + k for at in frame.heads for k in range(frame.positions[at].width)]
         self._body = [int(starts[at]) for at in frame.body]
+
+    @property
+    def reader(self) -> BlockReader:
+        """What finds the frame of the body."""
+        assert self._reader is not None
+        return self._reader
 
     def drawn(self, rng: np.random.Generator, is_wide: bool) -> list[float]:
         """Coordinates of the block, from the network or from what is wide."""

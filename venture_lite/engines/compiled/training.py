@@ -61,6 +61,7 @@ class Trainer:
         self.poll = model.poll
         self.model, self.worlds, self.rng = model, worlds, rng
         self.frame = frame
+        self.rare: SiteTexts = ()
         self.components, self.hidden = components, hidden
         self.kinds: dict[SiteTexts, list[list[int]]] = {}
         for block in blocks:
@@ -80,13 +81,13 @@ class Trainer:
             drawn += worlds.count
             bad = int(worlds.failed.sum())
             failed, errors = failed + bad, errors or worlds.errors
-            self._refuse_failed(errors, failed, MOST_FAILED, "")
+            refuse_failed(errors, failed, self.worlds, MOST_FAILED, "")
             if drawn == worlds.count:
                 refuse_memory(self.model, sum(kind.begin(worlds) for kind in kinds.values()), self.worlds)
             for kind in kinds.values():
                 kind.add(worlds)
             unread, errors = unread + int(worlds.failed.sum()) - bad, errors or worlds.errors
-            self._refuse_failed(errors, unread, MOST_UNREAD, AT_CENTRE)
+            refuse_failed(errors, unread, self.worlds, MOST_UNREAD, AT_CENTRE)
         seconds = time.process_time() - start
         found, reports = {}, []
         for sites, kind in kinds.items():
@@ -94,14 +95,6 @@ class Trainer:
             ports = kind.ports_told(found[sites].known)
             reports.append(self._report(kind, drawn, failed + unread, seconds, fitted, ports))
         return found, reports
-
-    def _refuse_failed(self, errors: Sequence[VentureError], failed: int, most: float, where: str) -> None:
-        """Raises the first error where more than a share of the worlds has one."""
-        if errors and failed > most * self.worlds:
-            error = errors[0]
-            error.message += f" (so it is in {failed:,} of {self.worlds:,} worlds{where})"
-            error.hint = error.hint or "proposals are learned from draws of the prior: all of it must have values"
-            raise error
 
     def _report(
         self,
@@ -264,9 +257,9 @@ class KindExamples:
 
     def _coordinates(self) -> list[tuple[str, Head]]:
         """What is learned, by name: heads, and a body that is not too large."""
-        frame = self.frame
+        frame, components = self.frame, self.trainer.components
         body = frame.body if len(frame.body) <= MOST_LEARNED_BODY else []
-        return [pair for at in (*frame.heads, *body) for pair in self._heads(frame.positions[at])]
+        return [pair for at in (*frame.heads, *body) for pair in heads_of(frame.positions[at], components)]
 
     # ----------------------------------------------------------------------------------------------------- fitting
 
@@ -296,7 +289,7 @@ class KindExamples:
             values, counts = zip(*self._rows[key], strict=True)
             rows.append(PortRows(np.concatenate(values), np.concatenate(counts)))
         examples = Examples(fixed, tuple(rows))
-        ranges = tuple(_range(inputs) for inputs in (fixed, *[port.values for port in rows]))
+        ranges = tuple(range_of(inputs) for inputs in (fixed, *[port.values for port in rows]))
         ports = [
             (key, ("value", *(f"argument {at}" for at in range(1, width)))) for key, (width, _) in self._widths.items()
         ]
@@ -313,18 +306,29 @@ class KindExamples:
         none = np.zeros((len(fixed), 2 * len(self.frame.body)))
         return np.concatenate((fixed, *[found.get(key, none) for key in keys]), axis=1)
 
-    def _heads(self, position: Position) -> list[tuple[str, Head]]:
-        if position.is_discrete:
-            ordered = len(position.values) > 12
-            return [(position.text, Categories(len(position.values), ordered))]
-        return [(position.text, Normals(self.trainer.components))] * position.width
+
+def refuse_failed(errors: Sequence[VentureError], failed: int, worlds: int, most: float, where: str) -> None:
+    """Raises the first error where more than a share of the worlds has one."""
+    if errors and failed > most * worlds:
+        error = errors[0]
+        error.message += f" (so it is in {failed:,} of {worlds:,} worlds{where})"
+        error.hint = error.hint or "proposals are learned from draws of the prior: all of it must have values"
+        raise error
+
+
+def heads_of(position: Position, components: int) -> list[tuple[str, Head]]:
+    """What is learned of a choice, by name."""
+    if position.is_discrete:
+        ordered = len(position.values) > 12
+        return [(position.text, Categories(len(position.values), ordered))]
+    return [(position.text, Normals(components))] * position.width
 
 
 def is_discrete(head: Head) -> bool:
     return isinstance(head, Categories)
 
 
-def _range(inputs: np.ndarray) -> Range:
+def range_of(inputs: np.ndarray) -> Range:
     if not len(inputs):
         return np.full(inputs.shape[1], -np.inf), np.full(inputs.shape[1], np.inf)
     return inputs.min(axis=0), inputs.max(axis=0)

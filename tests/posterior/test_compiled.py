@@ -1,7 +1,8 @@
 """`compiled_mh` finds exact posteriors, whatever its network learned.
 
-Where a case is refused, since structure depends on its choices or it draws from exchangeable procedures, that is said;
-the cases here are all others, each with a joint block, and with single choices where these can reach every state.
+Where a case is refused, since a joint block would bring in or take away choices of its own, or it draws from
+exchangeable procedures, that is said; the cases here are all others, each with a joint block, and with single choices
+where these can reach every state.
 """
 
 from __future__ import annotations

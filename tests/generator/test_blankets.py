@@ -58,12 +58,13 @@ class Surroundings:
         assert isinstance(record, Random)
         transform, none = record.transform, np.zeros(0)
         if transform is None:
-            position = Position("", record.name, none, none, np.array([value]))
+            position = Position("", record.name, none, none, np.array([value]), reference=np.zeros(1))
         else:
             centre = np.zeros(np.size(transform.to_free(value, arguments)))
-            position = Position("", record.name, centre, np.ones(len(centre)), none, np.ndim(value) == 0)
+            scale = np.ones(len(centre))
+            position = Position("", record.name, centre, scale, none, np.ndim(value) == 0, reference=centre)
         self.position = position
-        self.centre = BlockFrame([position]).centre([node], 1)
+        self.centre = BlockFrame([position]).put([node], 1)
         self.parents = parents(trace, node)
         # each child's port and row there, and the choices that its distribution reads
         self.children = {
@@ -108,6 +109,11 @@ def same(one: np.ndarray, other: np.ndarray) -> bool:
     return one.tobytes() == other.tobytes()
 
 
+def equal(one: Features, other: Features) -> bool:
+    pairs = ((rows, other.ports[key]) for key, rows in one.ports.items())
+    return same(one.fixed, other.fixed) and all(same(*pair) for pair in pairs)
+
+
 def surroundings_of(model: Model, node: int) -> Surroundings | None:
     """None where no proposal for the choice can be learned, or it cannot be put at the centre."""
     record, _, value = model.trace.choice(node)
@@ -141,6 +147,7 @@ def assert_blankets_are_what_matters(seed: int, seen: Seen) -> None:
 def change(around: Surroundings, node: int, seen: Seen) -> None:
     """Give a choice another value, and take it back."""
     model, before, middle, others = around.model, around.read(), around.middle(), around.others(node)
+    stamps = around.blanket.stamps()
     with contextlib.suppress(VentureError), model.transaction():
         record, arguments, _ = model.trace.choice(node)
         model.put_value(node, simulate_anew(model.trace, node, record, arguments))
@@ -148,6 +155,8 @@ def change(around: Surroundings, node: int, seen: Seen) -> None:
             # something exists no more, or was drawn anew
             return
         after = around.read()
+        # what is kept while these are the same is still right
+        assert around.blanket.stamps() != stamps or equal(before, after)
         is_outside = around.is_outside(node)
         seen.outside += is_outside
         seen.inside += not is_outside

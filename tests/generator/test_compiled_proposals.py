@@ -13,7 +13,7 @@ from tests.generator.session import check, infer, load, state
 from tests.generator.test_programs import interrupt_everywhere
 from venture_lite import Venture, VentureError
 from venture_lite.engines.compiled.compiled import proposers_of
-from venture_lite.engines.compiled.proposer import CompiledMH
+from venture_lite.engines.compiled.moves import CompiledMH
 
 CHUNK = 10
 FAST = [pytest.param(0, id=f"0..{CHUNK - 1}")]

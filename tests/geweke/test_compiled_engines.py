@@ -76,7 +76,8 @@ BY_KIND = {
         "(mixture (0.5 (compiled_mh p c one 2) 0.5 (mh c one 'drift 1 2)) 4) (mh d one 2)",
     ),
 }
-FRAMES = ("",)
+FRAMES = ("'frame prior", "")
+"""The last is Newton's, where there is a mode."""
 ALL = [
     pytest.param(model, *engine, frame, id=" ".join([name, title, frame]))
     for name, model, engines in (("bounds", BOUNDS, EVERYTHING | BY_KIND), ("levels", MODELS["levels"], BY_KIND))

@@ -1,8 +1,7 @@
 """`compiled_mh` finds exact posteriors, whatever its network learned.
 
-Where a case is refused, since a joint block would bring in or take away choices of its own, or it draws from
-exchangeable procedures, that is said; the cases here are all others, each with a joint block, and with single choices
-where these can reach every state.
+Where a case is refused, since structure depends on its choices or it draws from exchangeable procedures, that is said;
+the cases here are all others, each with a joint block, and with single choices where these can reach every state.
 """
 
 from __future__ import annotations
@@ -33,22 +32,22 @@ CANNOT_READ = {
 EVERYDAY = ("direction", "sprinkler")
 
 
-def trained(case: Case, block: str, seed: int, worlds: int) -> Venture | None:
+def trained(case: Case, block: str, seed: int, worlds: int, options: str = "") -> Venture | None:
     """None where the case is refused."""
     venture = Venture(seed=seed)
     parameters: dict[str, Any] = dict(case.parameters)
     venture.execute(case.program, **parameters)
     try:
-        venture.infer(f"(compile q default {block} 'worlds {worlds} 'hidden 8)")
+        venture.infer(f"(compile q default {block} 'worlds {worlds} 'hidden 8 {options})")
     except VentureError as error:
         is_told = any(reason in error.message for reason in ("depend", "cannot be learned"))
         return None if is_told or case.name in CANNOT_READ else pytest.fail(str(error))
     return venture
 
 
-def chain(venture: Venture, case: Case, block: str) -> Callable[[int], Mapping[str, np.ndarray]]:
+def chain(venture: Venture, case: Case, block: str, safe: float = 0.3) -> Callable[[int], Mapping[str, np.ndarray]]:
     """What moves the chain on and returns its next draws."""
-    kernel = f"(compiled_mh q default {block} 'defensive 0.3 {BLOCKS[block]})"
+    kernel = f"(compiled_mh q default {block} 'defensive {safe} {BLOCKS[block]})"
     venture.infer(f"(repeat 50 {kernel})")
     collected = " ".join(f"(labelled {expression} {name})" for name, expression in case.query.items())
 

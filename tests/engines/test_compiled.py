@@ -157,6 +157,42 @@ def test_the_density_that_is_proposed_is_that_of_its_draws(program: str, frame: 
         assert abs(ratio.mean() - 1.0) < 5.0 * ratio.std() / math.sqrt(len(z)) < 0.25
 
 
+@pytest.mark.parametrize("frame", ["prior", "newton"])
+def test_a_round_counts_the_data_once(frame: str) -> None:
+    """Networks fitted to states of the posterior with data drawn from these would have 0.71 of the right sds."""
+    venture = compiled(CONJUGATE, f"(compile p x one 'worlds 300 'hidden 4 'frame {frame} 'rounds 1)", y=1.0)
+    proposal = CompiledProposal(venture.traces[0], 0.05)
+    proposal.proposer = proposers_of(venture.traces[0])["p"]
+    proposal.block = venture.traces[0].trace.scopes["x"].everything()
+    x = np.array([proposal.standing().drawn(np.random.default_rng(seed), False)[0] for seed in range(1500)])
+    mean, sd = 4.0 / 4.25, math.sqrt(1.0 / 4.25)
+    assert abs(x.mean() - mean) < 0.15 * sd
+    assert abs(x.std() / sd - 1.0) < 0.1
+
+
+def test_a_round_leaves_the_trace_as_it_was() -> None:
+    venture = Venture(seed=1)
+    venture.execute(LEVELS, y=1.0)
+    model = venture.traces[0]
+    before, state = snapshot(model), model.trace.rng.bit_generator.state
+    report = venture.compile("p", "x", "all", worlds=300, hidden=4, rounds=1)
+    assert snapshot(model) == before
+    assert model.trace.rng.bit_generator.state == state
+    assert len(report.kinds[0].rounds) == 1
+
+
+def test_a_round_on_chains_that_have_not_mixed_is_dropped() -> None:
+    """Each ends in one of sixteen modes."""
+    venture = Venture(seed=1)
+    venture.execute("""
+        [assume x (mem (lambda (i) (tag 'x i (normal 0 10))))]
+        for i in 1...4: [observe (normal (abs (x i)) 0.01) 8]
+    """)
+    report = venture.compile("p", "x", "all", worlds=100, hidden=2, components=1, frame="newton", rounds=1)
+    assert report.kinds[0].rounds_kept == 0
+    assert report.kinds[0].rounds[0].startswith("dropped: the four chains have not mixed")
+
+
 def test_a_name_is_compiled_anew_for_other_blocks() -> None:
     program = "[assume x (tag 'x 0 (normal 0 1))] [assume y (tag 'y 0 (normal x 1))]"
     venture = compiled(program, "(compile p x one 'worlds 100)")

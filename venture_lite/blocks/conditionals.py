@@ -21,6 +21,7 @@ from venture_lite.blocks.worlds import Worlds
 from venture_lite.errors import KernelError
 from venture_lite.interpreter.runs import Places
 from venture_lite.procedures.jets import Jet, value_of
+from venture_lite.procedures.record import Deterministic
 from venture_lite.procedures.straight_line import Node, needed
 from venture_lite.trace.table import NotColumnar, listed, part_of
 
@@ -29,15 +30,20 @@ MOST = 2_000_000
 
 EVALUATIONS, LONGEST = 12, 10.0
 """Of the densities on the way to a mode; of a step, in scales of the start."""
-NEAR, FAR = 1e-3, 0.25
+NEAR, FAR = 0.02, 0.25
 """Sds from the mode at which a search ends, and those beyond which it has found none, each for one coordinate."""
+
+
+Kept = dict[tuple[int, int], Any]
+"""Values that do not depend on the block, in some worlds, by kind and place of its tape."""
 
 
 class WorldSecond(Second):
     """Passes over a block in worlds; arrays by place have the worlds for their last dimension."""
 
-    def __init__(self, worlds: Worlds, nowhere: int, free: np.ndarray) -> None:
+    def __init__(self, worlds: Worlds, nowhere: int, free: np.ndarray, kept: Kept) -> None:
         size, self.worlds, count = free.shape[1], worlds, worlds.count
+        self.kept = kept
         self.nowhere, self.size = nowhere, size
         # (D, W)
         self.free = free.T
@@ -99,14 +105,26 @@ class WorldRows(SecondRows):
 
     def _leaf(self, leaf: TapeLeaf) -> Any:
         rows, there, moved = self._plan.read[leaf.node.place]
+        kept, key = self._second.kept, (id(self._plan), leaf.node.place)
+        if key in kept:
+            return kept[key]
         if not self._is_lifted(leaf.node):
             return leaf.column.view[rows]
         value = self._second.worlds.of_rows(leaf.column, rows, there, self._plan.count)
         if moved is None:
+            kept[key] = value
             return value
         if value.dtype != np.float64 or value.ndim > 1:
             raise NotColumnar
         return self._jet(value, moved)
+
+    def _call(self, node: Node, record: Deterministic, arguments: list[Any]) -> Any:
+        if node.place in self._kind.wanted:
+            return super()._call(node, record, arguments)
+        kept, key = self._second.kept, (id(self._plan), node.place)
+        if key not in kept:
+            kept[key] = super()._call(node, record, arguments)
+        return kept[key]
 
     def _jet(self, value: np.ndarray, places: Any) -> Jet:
         each = np.broadcast_to(places, self._each[:1])
@@ -180,30 +198,41 @@ class Conditionals:
         """Of what reads the block, outside of it."""
         return [plan.kind.site for plan in self._terms]
 
-    def at(self, worlds: Worlds, free: np.ndarray, terms: Sequence[int] | None = None) -> tuple[np.ndarray, np.ndarray]:
+    def at(
+        self, worlds: Worlds, free: np.ndarray, terms: Sequence[int] | None = None, kept: Kept | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
         """The gradient (W, D) and the second derivatives (W, D, D) at free coordinates (W, D): NaN in a world that has
-        none. Of what reads the block some may be chosen, by position."""
+        none. Of what reads the block some may be chosen, by position. `kept` has what other evaluations of these worlds
+        left there."""
+        if worlds.count <= self._at_once:
+            return self._part(worlds, free, terms, {} if kept is None else kept)
         parts = [
-            self._part(worlds.part(slice(start, start + self._at_once)), free[start : start + self._at_once], terms)
+            self._part(worlds.part(slice(start, start + self._at_once)), free[start : start + self._at_once], terms, {})
             for start in range(0, worlds.count, self._at_once)
         ]
         gradients, hessians = zip(*parts, strict=True)
         return np.concatenate(gradients), np.concatenate(hessians)
 
-    def _part(self, worlds: Worlds, free: np.ndarray, terms: Sequence[int] | None) -> tuple[np.ndarray, np.ndarray]:
+    def _part(
+        self, worlds: Worlds, free: np.ndarray, terms: Sequence[int] | None, kept: Kept
+    ) -> tuple[np.ndarray, np.ndarray]:
         try:
             with np.errstate(all="ignore"):
-                return self._passes(worlds, free, terms)
+                return self._passes(worlds, free, terms, kept)
         except REFUSALS:
             count, size = free.shape
             if count == 1:
                 return np.full((1, size), np.nan), np.full((1, size, size), np.nan)
         middle = count // 2
-        halves = [self._part(worlds.part(half), free[half], terms) for half in (slice(middle), slice(middle, count))]
+        halves = [
+            self._part(worlds.part(half), free[half], terms, {}) for half in (slice(middle), slice(middle, count))
+        ]
         return np.concatenate([halves[0][0], halves[1][0]]), np.concatenate([halves[0][1], halves[1][1]])
 
-    def _passes(self, worlds: Worlds, free: np.ndarray, terms: Sequence[int] | None) -> tuple[np.ndarray, np.ndarray]:
-        second = WorldSecond(worlds, self._nowhere, free)
+    def _passes(
+        self, worlds: Worlds, free: np.ndarray, terms: Sequence[int] | None, kept: Kept
+    ) -> tuple[np.ndarray, np.ndarray]:
+        second = WorldSecond(worlds, self._nowhere, free, kept)
         for plan in self._moved:
             WorldRows(second, plan).forward()
         for plan in self._terms if terms is None else [self._terms[at] for at in terms]:
@@ -249,9 +278,11 @@ Derivatives = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
 """Numbers (w,) of worlds, free coordinates (w, D) -> gradients (w, D) and second derivatives (w, D, D)."""
 
 
-def at_modes(derivatives: Derivatives, start: np.ndarray, scale: np.ndarray) -> Normal:
+def at_modes(
+    derivatives: Derivatives, start: np.ndarray, scale: np.ndarray
+) -> tuple[Normal, tuple[np.ndarray, np.ndarray]]:
     """The normals at the modes that damped Newton steps from `start` (W, D) lead to; where they lead to none, those of
-    the start with sds `scale` (D,).
+    the start with sds `scale` (D,). And the derivatives at their centres, where these are modes.
 
     Where the curvature has negative parts their magnitude is taken. A step is cut to LONGEST scales, and made shorter
     where at its end the density falls half as steeply as it rose at its beginning.
@@ -273,7 +304,7 @@ def at_modes(derivatives: Derivatives, start: np.ndarray, scale: np.ndarray) -> 
         share[moving] = np.where(good, np.minimum(2.0 * share[moving], 1.0), 0.25 * share[moving])
         climbed = moving[good]
         at[climbed], gradient[climbed], hessian[climbed] = there[good], slopes[good], curves[good]
-    return _normal(at, gradient, -hessian, start, scale)
+    return _normal(at, gradient, -hessian, start, scale), (gradient, hessian)
 
 
 def _uphill(gradient: np.ndarray, curvature: np.ndarray, scale: np.ndarray) -> np.ndarray:

@@ -10,6 +10,7 @@ import itertools
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -19,9 +20,10 @@ from venture_lite.engines.compiled import files
 from venture_lite.engines.compiled.moves import CompiledMH
 from venture_lite.engines.compiled.proposer import Proposer
 from venture_lite.engines.compiled.report import LEAST_GAIN, ProposerReport
+from venture_lite.engines.compiled.rounds import Rounds
 from venture_lite.engines.compiled.structure import StateTrainer, trainer_of
 from venture_lite.engines.compiled.supply import LastCompiled, supply_of
-from venture_lite.engines.compiled.training import FRAMES, Trainer
+from venture_lite.engines.compiled.training import FRAMES, Trainer, refitted
 from venture_lite.errors import ArgumentError, ParameterError, Span, VentureError, nearest
 from venture_lite.inference.given import ActionForm, label_of
 from venture_lite.inference.program import Action, InferenceProgram
@@ -83,6 +85,7 @@ def _compile(program: InferenceProgram, given: ActionForm) -> Part:
     frame = given.word("FRAME", FRAMES) if "frame" in given else None
     if "frame" in given and frame is None:
         raise ArgumentError(f"FRAME must be {' or '.join(FRAMES)}", given["FRAME"].span)
+    rounds = given.count("R") if "rounds" in given else 0
     scope, selector = given.scope, given.selector
 
     def train() -> Proposer | None:
@@ -91,9 +94,15 @@ def _compile(program: InferenceProgram, given: ActionForm) -> Part:
             program.warn(selection.missing() or f"compile: there is nothing to move in {show(scope)}")
             return None
         trainer = trainer_of(model, selection, worlds, components, hidden, frame, generator(model, name))
+        if rounds and isinstance(trainer, StateTrainer):
+            raise ArgumentError("rounds need blocks around which structure stays", given["R"].span, "leave 'rounds out")
         with _watched(program, trainer, name):
             kinds, reports = trainer.run()
-        return Proposer(name, scope, show_selector(given), kinds, tuple(reports), trainer.rare)
+            proposer = Proposer(name, scope, show_selector(given), kinds, tuple(reports), trainer.rare)
+            driven = Rounds(model, selection, DEFENSIVE, trainer.rng)
+            for _ in range(rounds):
+                proposer = driven.after_round(proposer, partial(refitted, trainer))
+        return proposer
 
     model.kept.lasting(Proposers, model).announced[name] = show_selector(given)
     once = _loaded(program, given) if name in supply_of(model).given else _trained(program, given, train)
@@ -265,7 +274,7 @@ def _compiled_mh(program: InferenceProgram, given: ActionForm) -> Part:
 
 
 COMPILE = Action(
-    "compile", ("(compile NAME SCOPE BLOCK ['worlds N] ['components K] ['hidden H] ['frame FRAME])",),
+    "compile", ("(compile NAME SCOPE BLOCK ['worlds N] ['components K] ['hidden H] ['frame FRAME] ['rounds R])",),
     "Learns proposals for blocks from joint draws of the program and its data: a network for each kind of block reads "
     "what the block depends on and what depends on it. Moves nothing; prints what was learned. N worlds (10,000), K "
     "normals for each number (5), hidden layers of H (32). FRAME is prior, or newton where there is a gradient.",

@@ -85,6 +85,7 @@ def _apart(joined: Mapping[str, np.ndarray], places: Mapping[str, ArrayPlace]) -
 def _of_kind(kind: KindProposer, prefix: str, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
     network = [] if kind.network is None else kind.network.arrays()
     frame = [x for each in kind.frame.positions for x in (each.centre, each.scale, each.values, each.reference)]
+    frame += [x for x in (kind.frame.mean, kind.frame.root) if x is not None]
     ranges = [array for pair in kind.ranges for array in pair]
     for part, found in (("network", network), ("frame", frame), ("range", ranges)):
         arrays |= {f"{prefix}.{part}.{at}": array for at, array in enumerate(found)}
@@ -100,6 +101,7 @@ def _of_kind(kind: KindProposer, prefix: str, arrays: dict[str, np.ndarray]) -> 
         "known": kind.known,
         "reading": kind.reading,
         "heads": [(name, _of_head(head)) for name, head in layout.coordinates] if layout is not None else (),
+        "corrected": kind.frame.mean is not None,
         "arrays": [len(network), len(frame), len(ranges)],
     }
 
@@ -138,7 +140,7 @@ def _proposer(told: Mapping[str, Any], prefix: str, arrays: Mapping[str, np.ndar
 
 def _report(told: Mapping[str, Any]) -> KindReport:
     ports = tuple((str(text), float(count)) for text, count in told["ports"])
-    return KindReport(**{**told, "sites": tuple(told["sites"]), "ports": ports})
+    return KindReport(**{**told, "sites": tuple(told["sites"]), "ports": ports, "rounds": tuple(told["rounds"])})
 
 
 def _kind(told: Mapping[str, Any], prefix: str, arrays: Mapping[str, np.ndarray]) -> KindProposer:
@@ -146,6 +148,7 @@ def _kind(told: Mapping[str, Any], prefix: str, arrays: Mapping[str, np.ndarray]
     network, frame, ranges = ([arrays[f"{prefix}.{part}.{at}"] for at in range(count)] for part, count in parts)
     ports = tuple((name, tuple(columns)) for name, columns in told["ports"])
     heads = tuple((name, _head(*head)) for name, head in told["heads"])
+    moments = (frame.pop(-2), frame.pop()) if told["corrected"] else (None, None)
     positions = [
         Position(text, distribution, centre, scale, values, is_number, is_head, reference, scales)
         for (text, distribution, is_number, is_head, scales), centre, scale, values, reference in zip(
@@ -160,7 +163,8 @@ def _kind(told: Mapping[str, Any], prefix: str, arrays: Mapping[str, np.ndarray]
     keys = tuple(name for name, _ in ports)
     pairs = tuple(zip(ranges[::2], ranges[1::2], strict=True))
     sites, slopes, known = (tuple(told[name]) for name in ("sites", "slopes", "known"))
-    return KindProposer(sites, BlockFrame(positions), keys, slopes, conditional, pairs, known, str(told["reading"]))
+    of_kind = keys, slopes, conditional, pairs, known, str(told["reading"])
+    return KindProposer(sites, BlockFrame(positions, *moments), *of_kind)
 
 
 def _head(kind: str, size: int, ordered: bool) -> Head:

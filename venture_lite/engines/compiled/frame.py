@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from venture_lite.blocks.conditionals import Normal
 from venture_lite.blocks.density import BlockDensity
 from venture_lite.blocks.worlds import Blanket, RunReader, Worlds
 from venture_lite.engines.compiled.differences import described
@@ -111,8 +112,12 @@ class Position:
 class BlockFrame:
     """The positions of a block's choices, in the order of the block."""
 
-    def __init__(self, positions: Sequence[Position]) -> None:
-        self.positions = tuple(positions)
+    def __init__(
+        self, positions: Sequence[Position], mean: np.ndarray | None = None, root: np.ndarray | None = None
+    ) -> None:
+        """`mean` (D,) and `root` (D, D) are the mean of the body's numbers and a factor of their covariance, where a
+        round has found that these are not those of a standard normal."""
+        self.positions, self.mean, self.root = tuple(positions), mean, root
         # which of the block's choices these are
         self.heads = [at for at, position in enumerate(positions) if position.is_head]
         self.body = [at for at, position in enumerate(positions) if not position.is_head]
@@ -127,6 +132,12 @@ class BlockFrame:
     @property
     def kind(self) -> str:
         return "newton" if self.body else "prior"
+
+    def corrected(self, normal: Normal) -> Normal:
+        """The body's frame where the mode has it elsewhere."""
+        if self.mean is None:
+            return normal
+        return Normal(normal.free(self.mean[None]), normal.root @ self.root, normal.is_of_mode)
 
     def put(self, block: Sequence[int], count: int, free: dict[int, np.ndarray] | None = None) -> Any:
         """What puts the choices of a run, in so many worlds, at coordinates (W, width), or else at those at which the

@@ -114,6 +114,16 @@ class CompiledProposal:
             return standing.drawn(rng, self.part == 1)
         return standing.reader.drawn() if of_prior else []
 
+    def present(self) -> list[float]:
+        """The coordinates of the block where it stands."""
+        trace, found = self.model.trace, list[float]()
+        assert self._standing is not None
+        for node, position in zip(self.block, self._standing.kind.frame.positions, strict=True):
+            operator, arguments = trace.application(node)
+            assert isinstance(operator, Random)
+            found += position.of_value(operator, trace.value(node), arguments)
+        return found
+
     def standing(self) -> StateProposal | UnreadState | None:
         """What is proposed for the block in this state; None for the prior alone, there and on the way back: where
         nothing was learned of such a block, or it cannot be read, whatever its values are."""

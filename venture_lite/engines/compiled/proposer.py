@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,9 @@ from venture_lite.engines.compiled.report import KindReport, ProposerReport
 from venture_lite.errors import KernelError
 from venture_lite.interpreter.model import Model
 from venture_lite.networks.conditional import Conditional, ExampleDensity
+
+MOST_LEARNED_BODY = 20
+"""Choices of a body whose numbers are learned; a larger one is normal in its frame."""
 
 SiteTexts = tuple[str, ...]
 """The choices of a block, by the names of their sites."""
@@ -46,6 +49,18 @@ class KindProposer:
     @property
     def body_is_learned(self) -> bool:
         return self.network is not None and len(self.network.heads) > sum(self.frame.widths)
+
+    @property
+    def learns(self) -> bool:
+        """Whether there is anything for a network."""
+        return bool(self.frame.heads) or len(self.frame.body) <= MOST_LEARNED_BODY
+
+    def corrected(self, mean: np.ndarray, root: np.ndarray) -> KindProposer:
+        """Without a network, in a frame in which numbers have another mean and covariance."""
+        before, factor = self.frame.mean, self.frame.root
+        if before is not None and factor is not None:
+            mean, root = before + factor @ mean, factor @ root
+        return replace(self, frame=BlockFrame(self.frame.positions, mean, root), network=None, ports=(), ranges=())
 
     @property
     def parameters(self) -> int:

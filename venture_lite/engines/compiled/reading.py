@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from venture_lite.blocks.conditionals import Conditionals, Normal, at_modes
+from venture_lite.blocks.conditionals import Conditionals, Kept, Normal, at_modes
 from venture_lite.blocks.density import BlockDensity
 from venture_lite.blocks.worlds import Blanket, Features, PortKey, RunReader, Worlds
 from venture_lite.engines.compiled.frame import LOCATIONS, BlockFrame, raw
@@ -65,7 +65,8 @@ class BlockReader:
             features = blanket.read(self.frame.put(blanket.block, count), worlds, None, keys)
             return BlockReading(features, np.zeros((count, sum(self.frame.widths))))
         there = blanket.placed(self.frame.put(blanket.block, count), worlds)
-        normal = self._modes(there, np.repeat(self.frame.start[None], count, axis=0))
+        kept: Kept = {}
+        normal, total = self._modes(there, np.repeat(self.frame.start[None], count, axis=0), kept)
         residuals = normal.centre.copy()
         where = {node: at for at, node in enumerate(self.body)}
 
@@ -82,12 +83,14 @@ class BlockReader:
             blanket.placed(put, worlds, meet)
             found, rms = self._of_sites(normal, residuals)
             return BlockReading(features.joined(found, {}), self._shifts(rms), there, normal)
-        features = features.joined(*self._derivatives(there, normal))
+        features = features.joined(*self._derivatives(there, normal, total, kept))
         return BlockReading(features, np.zeros((count, 0)), there, normal)
 
-    def _modes(self, there: Worlds, start: np.ndarray) -> Normal:
+    def _modes(self, there: Worlds, start: np.ndarray, kept: Kept) -> tuple[Normal, tuple[np.ndarray, np.ndarray]]:
         def derivatives(which: np.ndarray, free: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            return self._conditionals.at(there if len(which) == there.count else there.part(which), free)
+            if len(which) == there.count:
+                return self._conditionals.at(there, free, None, kept)
+            return self._conditionals.at(there.part(which), free)
 
         return at_modes(derivatives, start, self.frame.scale)
 
@@ -109,30 +112,40 @@ class BlockReader:
         ]
         return np.concatenate(parts, axis=1)
 
-    def _derivatives(self, there: Worlds, normal: Normal) -> tuple[np.ndarray, dict[PortKey, np.ndarray]]:
+    def _derivatives(
+        self, there: Worlds, normal: Normal, total: tuple[np.ndarray, np.ndarray], kept: Kept
+    ) -> tuple[np.ndarray, dict[PortKey, np.ndarray]]:
         """Where the frame is, and the gradient and curvature of each port there, in the coordinates of the frame."""
         sds = np.log(np.diagonal(normal.root, axis1=1, axis2=2))
+        where = np.concatenate((normal.centre, sds, normal.is_of_mode[:, None]), axis=1)
+        own = self._conditionals.at(there, normal.centre, (), kept)
+        if not normal.is_of_mode.all():
+            total = self._conditionals.at(there, normal.centre, None, kept)
+        left = [all_of - part for all_of, part in zip(total, own, strict=True)]
         slopes: dict[PortKey, np.ndarray] = {}
-        own = self._conditionals.at(there, normal.centre, ())
-        for key in dict.fromkeys(self._keys):
-            terms = [at for at, other in enumerate(self._keys) if other == key]
-            gradient, hessian = self._conditionals.at(there, normal.centre, terms)
-            gradient, hessian = gradient - own[0], hessian - own[1]
-            along = (normal.root.swapaxes(1, 2) @ gradient[..., None])[..., 0]
-            curved = np.einsum("wij,wik,wkj->wj", normal.root, hessian, normal.root)
+        keys = list(dict.fromkeys(self._keys))
+        for key in keys:
+            found = left
+            if key != keys[-1]:
+                terms = [at for at, other in enumerate(self._keys) if other == key]
+                with_own = self._conditionals.at(there, normal.centre, terms, kept)
+                found = [sum_of - part for sum_of, part in zip(with_own, own, strict=True)]
+                left = [all_of - part for all_of, part in zip(left, found, strict=True)]
+            along = (normal.root.swapaxes(1, 2) @ found[0][..., None])[..., 0]
+            curved = np.einsum("wij,wik,wkj->wj", normal.root, found[1], normal.root)
             slopes[key] = np.nan_to_num(np.concatenate((along, curved), axis=1))
-        return np.concatenate((normal.centre, sds, normal.is_of_mode[:, None]), axis=1), slopes
+        return where, slopes
 
     def body_at(self, reading: BlockReading, coordinates: np.ndarray, worlds: Worlds | None = None) -> Normal:
         """The body's frame with the heads at some coordinates (W, H)."""
         assert reading.normal is not None
         if not self.heads:
-            return reading.normal
+            return self.frame.corrected(reading.normal)
         ends = np.cumsum(self.frame.widths)
         heads = dict(zip(self.heads, np.split(coordinates, ends[:-1], axis=1), strict=True))
         body = dict(zip(self.body, reading.normal.centre.T[:, :, None], strict=True))
         put = self.frame.put(self.blanket.block, len(coordinates), heads | body)
-        return self._modes(self.blanket.placed(put, worlds), reading.normal.centre)
+        return self.frame.corrected(self._modes(self.blanket.placed(put, worlds), reading.normal.centre, {})[0])
 
     def body_of_state(self, reading: BlockReading, coordinates: list[float]) -> Normal:
         """The same of the one state that the trace is in."""

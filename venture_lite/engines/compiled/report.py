@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 MOST_TOLD = 4
 """Choices of a block that a report names."""
@@ -37,7 +37,12 @@ class KindReport:
     ports: tuple[tuple[str, float], ...]
     # numbers among the inputs that were cut to six standard deviations
     clipped: int
+    # what each round came to
+    rounds: tuple[str, ...] = ()
     rounds_kept: int = 0
+
+    def after_round(self, told: str, is_kept: bool) -> KindReport:
+        return replace(self, rounds=(*self.rounds, told), rounds_kept=self.rounds_kept + is_kept)
 
     @property
     def gain(self) -> float:
@@ -70,7 +75,7 @@ class KindReport:
         ports = ", ".join(f"{text} ({count:.3g} rows)" for text, count in self.ports) or "none"
         left_out = f", {self.failed:,} left out" if self.failed else ""
         clipped = f", {self.clipped:,} inputs clipped" if self.clipped else ""
-        rounds = f"; {self.rounds_kept} rounds kept" if self.rounds_kept else ""
+        rounds = "".join(f"; round {at} {told}" for at, told in enumerate(self.rounds, 1))
         learned = (
             f"{self.parameters:,} parameters, trained in {self.seconds_of_training:.2f} s{clipped}; held-out loss "
             f"{self.loss:.3g} nats in the {self.frame} frame, {self.prior_loss:.3g} by the prior"

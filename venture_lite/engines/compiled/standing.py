@@ -61,7 +61,7 @@ class StateProposal:
             found[at] = coordinate
         if self._body:
             body = np.array(numbers[len(heads) :]) if learned else rng.standard_normal(len(self._body))
-            if is_wide:
+            if is_wide or (not learned and self.kind.frame.mean is not None):
                 body *= math.sqrt(DEGREES / rng.chisquare(DEGREES))
             normal = self.reader.body_of_state(self.reading, heads)
             for at, coordinate in zip(self._body, normal.free(body[None])[0].tolist(), strict=True):
@@ -80,34 +80,47 @@ class StateProposal:
                 at += 1
         return found
 
-    def log_densities(self, coordinates: list[float]) -> tuple[float, float]:
-        """Of coordinates of the block: by the network, and by what is wide."""
-        learned = wide = -self._volume
+    def numbers(self, coordinates: list[float]) -> list[float]:
+        """Those of the frame at coordinates of the block: of heads, then of the body."""
+        return self._numbers(coordinates)[0]
+
+    def _numbers(self, coordinates: list[float]) -> tuple[list[float], float]:
+        """The same, with log |d coordinates / d numbers| of the body."""
         heads, numbers, at = [coordinates[at] for at in self._heads], [], 0
         for position in self.kind.frame.head_positions:
             part, shift = np.array(heads[at : at + position.width]), self._shifts[at : at + position.width]
             numbers += position.numbers(part, shift).tolist()
             at += position.width
-        for d, number in enumerate(numbers):
+        if not self._body:
+            return numbers, 0.0
+        normal = self.reader.body_of_state(self.reading, heads)
+        body = normal.numbers(np.array([[coordinates[at] for at in self._body]]))[0]
+        return numbers + body.tolist(), float(normal.log_volume()[0])
+
+    def log_densities(self, coordinates: list[float]) -> tuple[float, float]:
+        """Of coordinates of the block: by the network, and by what is wide."""
+        learned = wide = -self._volume
+        heads = len(self._heads)
+        numbers, volume = self._numbers(coordinates)
+        for d in range(heads):
             assert self.given is not None
             density = self.given.of_coordinate(d, numbers)
-            learned += density.log_density(number)
-            wide += _log_wide(density, number)
+            learned += density.log_density(numbers[d])
+            wide += _log_wide(density, numbers[d])
             if wide == -math.inf:
                 return learned, wide
         if not self._body:
             return learned, wide
-        normal = self.reader.body_of_state(self.reading, heads)
-        body = normal.numbers(np.array([[coordinates[at] for at in self._body]]))[0]
-        volume, squares = float(normal.log_volume()[0]), float(body @ body)
-        wide += log_t(squares, len(body)) - volume
+        body = numbers[heads:]
+        squares = sum([number * number for number in body])
+        heavy = log_t(squares, len(body)) - volume
         if not self.kind.body_is_learned:
-            return learned - 0.5 * squares - HALF_LOG_TWO_PI * len(body) - volume, wide
+            normal = -0.5 * squares - HALF_LOG_TWO_PI * len(body) - volume
+            return learned + (heavy if self.kind.frame.mean is not None else normal), wide + heavy
         assert self.given is not None
-        numbers += body.tolist()
-        for d in range(len(heads), len(numbers)):
+        for d in range(heads, len(numbers)):
             learned += self.given.of_coordinate(d, numbers).log_density(numbers[d])
-        return learned - volume, wide
+        return learned - volume, wide + heavy
 
 
 class UnreadState:

@@ -27,17 +27,14 @@ from venture_lite.engines.compiled.training import (
     MOST_FAILED,
     MOST_UNREAD,
     Trainer,
-    heads_of,
-    range_of,
+    fitted,
     refuse_failed,
 )
 from venture_lite.errors import KernelError, LimitError, VentureError
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.selection import Selection, in_order
 from venture_lite.interpreter.weights import log_density
-from venture_lite.networks.conditional import Conditional, Layout
-from venture_lite.networks.fitting import fit
-from venture_lite.networks.pooled import Examples, InputNames, PortRows
+from venture_lite.networks.pooled import Examples, PortRows
 from venture_lite.procedures.record import Random
 from venture_lite.trace.nodes import site_of
 
@@ -249,30 +246,25 @@ class StateTrainer:
 
     def _fit(self, sites: SiteTexts, kind: KindOfState, seconds: float) -> tuple[KindProposer, KindReport]:
         examples, widths = kind.examples()
-        named = tuple((key, ("value", *(f"argument {at}" for at in range(1, width)))) for key, width in widths.items())
-        names = InputNames(tuple(f"input {at}" for at in range(examples.fixed.shape[1])), named)
-        layout = Layout(names, tuple(pair for each in kind.frame.positions for pair in heads_of(each, self.components)))
-        numbers = np.array(kind.numbers)
-        initial = Conditional.drawn(self.rng, layout, examples, numbers, self.hidden)
-        network, fitted = fit(initial, examples, numbers, self.rng, self.poll)
-        ranges = tuple(range_of(inputs) for inputs in (examples.fixed, *[port.values for port in examples.ports]))
-        terms = -np.array(kind.log_prior)[fitted.held_out]
+        ports, reading = tuple(widths), "points" if kind.at_points else "centre"
+        bare = KindProposer(sites, kind.frame, ports, (), None, (), ports, reading)
+        proposer, fitted_to = fitted(self, bare, examples, np.array(kind.numbers))
+        terms = -np.array(kind.log_prior)[fitted_to.held_out]
         report = KindReport(
             sites,
             self._here.get(sites, 0),
             self.worlds,
             self._failed.count,
             seconds,
-            fitted.seconds,
-            fitted.parameters,
-            fitted.loss,
+            fitted_to.seconds,
+            fitted_to.parameters,
+            fitted_to.loss,
             float(np.mean(terms)) if np.isfinite(terms).all() else math.inf,
             kind.frame.kind,
             tuple((key, float(port.counts.mean())) for key, port in zip(widths, examples.ports, strict=True)),
-            fitted.clipped,
+            fitted_to.clipped,
         )
-        ports, reading = tuple(widths), "points" if kind.at_points else "centre"
-        return KindProposer(sites, kind.frame, ports, (), network, ranges, ports, reading), report
+        return proposer, report
 
 
 def _column(drawn: Sequence[Any]) -> np.ndarray:

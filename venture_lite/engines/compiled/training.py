@@ -5,14 +5,16 @@ from __future__ import annotations
 import contextlib
 import math
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Protocol
 
 import numpy as np
 
 from venture_lite.blocks.prior import log_prior
 from venture_lite.blocks.worlds import AT_CENTRE, Blanket, Features, Port, PortKey, WorldMaker, Worlds, names_of
 from venture_lite.engines.compiled.frame import BlockFrame, Position, prior_frame, raw, with_body
-from venture_lite.engines.compiled.proposer import KindProposer, Range, SiteTexts
+from venture_lite.engines.compiled.proposer import MOST_LEARNED_BODY, KindProposer, Range, SiteTexts
 from venture_lite.engines.compiled.reading import BlockReader, BlockReading
 from venture_lite.engines.compiled.refusals import refuse_memory
 from venture_lite.engines.compiled.report import KindReport
@@ -32,8 +34,6 @@ MOST_BLOCKS = 16
 """Blocks of one kind that are read in each chunk of worlds; those with a body share its worlds, as modes take long."""
 MOST_ROWS = 64
 """A port of more rows speaks to a kind with a body by its derivatives alone."""
-MOST_LEARNED_BODY = 20
-"""Choices of a body whose numbers are learned; a larger one is normal in its frame."""
 LEAST_MODES = 0.5
 """Share of worlds in which a body must have a mode, unless that frame was asked for."""
 FRAMES = ("prior", "newton")
@@ -253,13 +253,7 @@ class KindExamples:
             self._rows[key].append((rows[kept], kept.sum(axis=1)))
 
     def _are_discrete(self) -> list[bool]:
-        return [is_discrete(head) for _, head in self._coordinates()]
-
-    def _coordinates(self) -> list[tuple[str, Head]]:
-        """What is learned, by name: heads, and a body that is not too large."""
-        frame, components = self.frame, self.trainer.components
-        body = frame.body if len(frame.body) <= MOST_LEARNED_BODY else []
-        return [pair for at in (*frame.heads, *body) for pair in heads_of(frame.positions[at], components)]
+        return [isinstance(head, Categories) for _, head in learned_of(self.frame, self.trainer.components)]
 
     # ----------------------------------------------------------------------------------------------------- fitting
 
@@ -275,36 +269,19 @@ class KindExamples:
         return float(np.mean(terms[np.isfinite(terms)])) if np.isfinite(terms).any() else math.inf
 
     def fit(self, sites: SiteTexts) -> tuple[KindProposer, FitReport | None]:
-        trainer = self.trainer
         self.ports = tuple(self._widths)
         slopes = tuple(dict.fromkeys(key for part in self._slopes for key in part))
         known = tuple(dict.fromkeys(port.key for reader in self._readers.values() for port in reader.blanket.ports))
-        if not self._coordinates():
-            return KindProposer(sites, self.frame, (), (), None, (), known), None
-        fixed = np.concatenate(
-            [self._with_slopes(*pair, slopes) for pair in zip(self._fixed, self._slopes, strict=True)]
-        )
+        kind = KindProposer(sites, self.frame, self.ports, slopes, None, (), known)
+        if not kind.learns:
+            return replace(kind, ports=()), None
+        pairs = zip(self._fixed, self._slopes, strict=True)
+        fixed = np.concatenate([kind.fixed(Features(fixed, {}, found)) for fixed, found in pairs])
         rows = []
         for key in self.ports:
             values, counts = zip(*self._rows[key], strict=True)
             rows.append(PortRows(np.concatenate(values), np.concatenate(counts)))
-        examples = Examples(fixed, tuple(rows))
-        ranges = tuple(range_of(inputs) for inputs in (fixed, *[port.values for port in rows]))
-        ports = [
-            (key, ("value", *(f"argument {at}" for at in range(1, width)))) for key, (width, _) in self._widths.items()
-        ]
-        names = InputNames(tuple(f"input {at}" for at in range(fixed.shape[1])), tuple(ports))
-        layout = Layout(names, tuple(self._coordinates()))
-        numbers = np.concatenate(self._numbers)
-        initial = Conditional.drawn(trainer.rng, layout, examples, numbers, trainer.hidden)
-        network, report = fit(initial, examples, numbers, trainer.rng, trainer.poll)
-        return KindProposer(sites, self.frame, self.ports, slopes, network, ranges, known), report
-
-    def _with_slopes(
-        self, fixed: np.ndarray, found: dict[PortKey, np.ndarray], keys: tuple[PortKey, ...]
-    ) -> np.ndarray:
-        none = np.zeros((len(fixed), 2 * len(self.frame.body)))
-        return np.concatenate((fixed, *[found.get(key, none) for key in keys]), axis=1)
+        return fitted(self.trainer, kind, Examples(fixed, tuple(rows)), np.concatenate(self._numbers))
 
 
 def refuse_failed(errors: Sequence[VentureError], failed: int, worlds: int, most: float, where: str) -> None:
@@ -316,19 +293,60 @@ def refuse_failed(errors: Sequence[VentureError], failed: int, worlds: int, most
         raise error
 
 
-def heads_of(position: Position, components: int) -> list[tuple[str, Head]]:
-    """What is learned of a choice, by name."""
+# -------------------------------------------------------------------------------------------------------- fitting
+
+
+class FitSettings(Protocol):
+    """How networks are fitted."""
+
+    components: int
+    hidden: int
+    rng: np.random.Generator
+    poll: Callable[[], None]
+
+
+def learned_of(frame: BlockFrame, components: int) -> list[tuple[str, Head]]:
+    """What is learned, by name: heads, and a body that is not too large."""
+    body = frame.body if len(frame.body) <= MOST_LEARNED_BODY else []
+    return [pair for at in (*frame.heads, *body) for pair in _heads_of(frame.positions[at], components)]
+
+
+def _heads_of(position: Position, components: int) -> list[tuple[str, Head]]:
     if position.is_discrete:
         ordered = len(position.values) > 12
         return [(position.text, Categories(len(position.values), ordered))]
     return [(position.text, Normals(components))] * position.width
 
 
-def is_discrete(head: Head) -> bool:
-    return isinstance(head, Categories)
+def fitted(
+    settings: FitSettings, kind: KindProposer, examples: Examples, numbers: np.ndarray
+) -> tuple[KindProposer, FitReport]:
+    """A kind with a network that is trained on what it reads, and on its numbers (N, D)."""
+    ranges = tuple(_range_of(inputs) for inputs in (examples.fixed, *[port.values for port in examples.ports]))
+    ports = tuple(
+        (key, ("value", *(f"argument {at}" for at in range(1, rows.values.shape[1]))))
+        for key, rows in zip(kind.ports, examples.ports, strict=True)
+    )
+    names = InputNames(tuple(f"input {at}" for at in range(examples.fixed.shape[1])), ports)
+    layout = Layout(names, tuple(learned_of(kind.frame, settings.components)))
+    initial = Conditional.drawn(settings.rng, layout, examples, numbers, settings.hidden)
+    network, report = fit(initial, examples, numbers, settings.rng, settings.poll)
+    return replace(kind, network=network, ranges=ranges), report
 
 
-def range_of(inputs: np.ndarray) -> Range:
+def refitted(settings: FitSettings, kind: KindProposer, read: Sequence[Features], numbers: np.ndarray) -> KindProposer:
+    """The same on states of chains: where these all read alike, the network reads nothing of the rows."""
+    fixed = np.concatenate([kind.fixed(features) for features in read])
+    if len({id(features) for features in read}) == 1:
+        return fitted(settings, replace(kind, ports=()), Examples(fixed, ()), numbers)[0]
+    rows = []
+    for key in kind.ports:
+        each = [kind.rows(features, key)[0] for features in read]
+        rows.append(PortRows(np.concatenate(each), np.array([len(part) for part in each])))
+    return fitted(settings, kind, Examples(fixed, tuple(rows)), numbers)[0]
+
+
+def _range_of(inputs: np.ndarray) -> Range:
     if not len(inputs):
         return np.full(inputs.shape[1], -np.inf), np.full(inputs.shape[1], np.inf)
     return inputs.min(axis=0), inputs.max(axis=0)

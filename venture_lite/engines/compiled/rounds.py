@@ -1,0 +1,231 @@
+"""Rounds: what was learned from draws of the prior is corrected on the data at hand, by chains that it drives itself.
+
+A round runs four chains from draws of the prior, or from the modes next to these, in the session's trace and back: the
+journal leaves no trace of them. If they have mixed, it first corrects the frame of a body by the mean and the covariance of their states in it, under a
+t; then it fits networks to their states, with what was read of the observed data. Each candidate is tried in further
+transitions, and kept only if the chains' effective sample size rises by a fifth: acceptance alone also rises where a
+mode is lost.
+
+Never is anything fitted to states of a posterior with data drawn from them: that would count the data twice
+(Greenberg, Nonnenmacher and Macke 2019, Automatic posterior transformation).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from venture_lite.blocks import mode_search
+from venture_lite.blocks.gradients import Densities
+from venture_lite.blocks.worlds import Features
+from venture_lite.draws.diagnostics import ess_bulk, r_hat
+from venture_lite.engines.compiled.moves import CompiledMH
+from venture_lite.engines.compiled.proposer import KindProposer, Proposer, SiteTexts
+from venture_lite.engines.compiled.standing import StateProposal
+from venture_lite.errors import VentureError
+from venture_lite.interpreter.kernel import Interpreted, Move, Resimulation
+from venture_lite.interpreter.model import Model
+from venture_lite.interpreter.selection import Selection, in_order
+from venture_lite.trace.trace import Trace
+
+CHAINS, TRANSITIONS, TRIED = 4, 2000, 1000
+"""Of a round; transitions of each chain, of which the first half is left out, and those of a trial."""
+MOST_SWEPT = 20
+"""Blocks that a transition moves, one after the other, where there are several."""
+MIXED = 1.05
+"""R-hat below which chains have mixed."""
+GAIN = 1.2
+"""The factor by which the effective sample size has to rise."""
+
+Train = Callable[[KindProposer, Sequence[Features], np.ndarray], KindProposer]
+"""(kind, what was read in each state, numbers of the states (N, H + D)) -> the kind with a network fitted to these."""
+
+
+@dataclass(slots=True)
+class ChainRun:
+    """What chains came to. Mutable: grows state by state."""
+
+    # (C, T, Q) coordinates of all blocks, their squares and the log density
+    quantities: np.ndarray
+    # by kind the states of its blocks after they moved: what was read, and the numbers of the frame
+    read: dict[SiteTexts, list[Features]]
+    numbers: dict[SiteTexts, list[list[float]]]
+    # by chain the values of all choices at its end
+    ends: list[dict[int, Any]]
+    # CPU seconds
+    seconds: float = 0.0
+
+    def least_ess(self) -> float:
+        """Over all quantities."""
+        found = [ess_bulk(self.quantities[:, :, at]) for at in range(self.quantities.shape[2])]
+        return float(min(np.nan_to_num(found)))
+
+    def worst_r_hat(self) -> float:
+        found = [r_hat(self.quantities[:, :, at]) for at in range(self.quantities.shape[2])]
+        return float(max(np.nan_to_num(found, nan=np.inf)))
+
+
+class Rounds:
+    """The rounds of one `compile`."""
+
+    def __init__(self, model: Model, selection: Selection, safe: float, rng: np.random.Generator) -> None:
+        self.model, self.selection, self.safe, self.rng = model, selection, safe, rng
+        self._densities = Densities(model, "compile", lambda text: None)
+        self.blocks = [in_order(model, nodes) for _, nodes in selection.present() if nodes]
+
+    def after_round(self, proposer: Proposer, train: Train) -> Proposer:
+        """The proposer that is kept, and in its reports what the round came to."""
+        better, told = self.round(proposer, train)
+        reports = [report.after_round(told, better is not proposer) for report in proposer.reports]
+        return replace(better, reports=tuple(reports))
+
+    def round(self, proposer: Proposer, train: Train) -> tuple[Proposer, str]:
+        """The proposer that is kept, and what the round came to."""
+        explorer = self._explorer(proposer)
+        run = self._chains(explorer, None, TRANSITIONS)
+        run.quantities = run.quantities[:, -TRIED:]
+        if (worst := run.worst_r_hat()) >= MIXED:
+            return proposer, f"dropped: the four chains have not mixed, R-hat is {worst:.3g}"
+        if explorer is not proposer:
+            run.quantities = self._chains(proposer, run.ends, TRIED).quantities
+        before, best, rate, told = run.least_ess(), proposer, 0.0, "dropped: there is nothing to correct"
+        for what, candidate in self._candidates(explorer, run, train):
+            trial = self._chains(candidate, run.ends, TRIED)
+            found = trial.least_ess()
+            of = f"the least effective sample size of {CHAINS * TRIED:,} went from {before:.0f} to {found:.0f}"
+            if found >= GAIN * before and found / trial.seconds > rate:
+                best, rate, told = candidate, found / trial.seconds, f"kept: by {what} {of}"
+            elif best is proposer:
+                told = f"dropped: by {what} {of}"
+        return best, told
+
+    def _explorer(self, proposer: Proposer) -> Proposer:
+        """What drives the chains that a round learns from: of bodies without heads the t in the frame of the mode, with
+        heavier tails than what was learned has."""
+        kinds = dict(proposer.kinds)
+        for sites, kind in kinds.items():
+            size = len(kind.frame.body)
+            if size and not kind.frame.heads and kind.network is not None:
+                kinds[sites] = kind.corrected(np.zeros(size), np.eye(size))
+        return proposer if kinds == proposer.kinds else replace(proposer, kinds=kinds)
+
+    def _candidates(self, proposer: Proposer, run: ChainRun, train: Train) -> Iterator[tuple[str, Proposer]]:
+        """What might be better, by what it is made of."""
+        numbers = {sites: np.array(states) for sites, states in run.numbers.items()}
+        kinds = dict(proposer.kinds)
+        for sites, states in numbers.items():
+            heads = sum(kinds[sites].frame.widths)
+            if kinds[sites].frame.body:
+                mean, root = moments_of(states[:, heads:])
+                kinds[sites] = kinds[sites].corrected(mean, root)
+                numbers[sites] = np.hstack((states[:, :heads], np.linalg.solve(root, (states[:, heads:] - mean).T).T))
+        moved = [kinds[sites] for sites in numbers]
+        if not any(kind.frame.heads for kind in moved):
+            yield "the mean and covariance of their states", replace(proposer, kinds=dict(kinds))
+        if any(kind.learns for kind in moved):
+            for sites, states in numbers.items():
+                kinds[sites] = train(kinds[sites], run.read[sites], states) if kinds[sites].learns else kinds[sites]
+            yield "networks fitted to their states", replace(proposer, kinds=kinds)
+
+    # ------------------------------------------------------------------------------------------------- the chains
+
+    def _chains(self, proposer: Proposer, starts: Sequence[dict[int, Any]] | None, count: int) -> ChainRun:
+        """States of so many transitions of each chain, from draws of the prior or from where others have ended. The
+        trace is left as it was."""
+        run, begun = ChainRun(np.zeros(0), {}, {}, []), time.process_time()
+        found = []
+        for chain in range(CHAINS):
+            with self._aside():
+                self._start(proposer, starts[chain] if starts is not None else None)
+                found.append(self._chain(proposer, run, count))
+                run.ends.append({node: self.model.trace.value(node) for block in self.blocks for node in block})
+        run.quantities, run.seconds = np.array(found), time.process_time() - begun
+        return run
+
+    @contextmanager
+    def _aside(self) -> Iterator[None]:
+        trace = self.model.trace
+        before, trace.rng = trace.rng, self.rng
+        try:
+            with self.model.aside():
+                yield
+        finally:
+            trace.rng = before
+
+    def _start(self, proposer: Proposer, values: dict[int, Any] | None) -> None:
+        proposal = Resimulation(self.model) if values is None else Placing(values)
+        kernel = Interpreted(self.model, Move(proposal, lambda weight: True))
+        for block in self.blocks:
+            kernel.step(block, self.selection)
+        if values is None:
+            for block in self.blocks:
+                self._climb(proposer, block)
+
+    def _climb(self, proposer: Proposer, block: list[int]) -> None:
+        """To the mode nearest to a draw of the prior: chains in modes that what was learned does not join stay there,
+        where from far away all would go to the mode of the frame. Heads and body together need not have a mode."""
+        kind = proposer.kind_of(self.model, block)
+        if kind.frame.heads:
+            return
+        density = self._densities.of(block)
+
+        def evaluate(free: np.ndarray) -> tuple[float, np.ndarray] | None:
+            with self.model.aside():
+                found = self._densities.at(density, free)
+            return None if found is None or found[0].impossible else (found[0].total, found[1])
+
+        start = density.present()
+        if evaluate(start) is not None:
+            with suppress(VentureError):
+                density.put(mode_search.search(evaluate, start).at)
+
+    def _chain(self, proposer: Proposer, run: ChainRun, count: int) -> np.ndarray:
+        """(T, Q)."""
+        engine = CompiledMH(self.model, {proposer.name: proposer}, proposer.name, self.safe, lambda text: None)
+        states, here = [], [np.zeros(0)] * len(self.blocks)
+        for transition in range(count):
+            for at in self._moved_now(first=not transition):
+                engine.step(self.blocks[at], self.selection)
+                state = engine.proposal.standing()
+                if state is None:
+                    continue
+                coordinates = engine.proposal.present()
+                here[at] = np.array(coordinates)
+                if 2 * transition >= count and isinstance(state, StateProposal):
+                    run.read.setdefault(state.kind.sites, []).append(state.reading.features)
+                    run.numbers.setdefault(state.kind.sites, []).append(state.numbers(coordinates))
+            every = np.concatenate(here)
+            states.append(np.concatenate((every, every**2, [self.model.log_score().total])))
+        return np.array(states)
+
+    def _moved_now(self, first: bool) -> Iterable[int]:
+        size = len(self.blocks)
+        return range(size) if first or size <= MOST_SWEPT else self.rng.choice(size, MOST_SWEPT, replace=False).tolist()
+
+
+class Placing:
+    """A proposal of given values."""
+
+    counts = False
+
+    def __init__(self, values: dict[int, Any]) -> None:
+        self.values = values
+
+    def prepare(self, trace: Trace, principals: Iterable[int]) -> None:
+        """Nothing depends on the old state."""
+
+    def propose(self, node: int, operator: Any, arguments: tuple[Any, ...], old: Any) -> tuple[Any, float]:
+        return self.values[node], 0.0
+
+
+def moments_of(numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The mean (D,), and the lower factor (D, D) of the covariance of numbers (N, D)."""
+    covariance = np.atleast_2d(np.cov(numbers.T))
+    # what never moves keeps the frame's own width
+    covariance[np.diag_indices_from(covariance)] += np.where(np.diagonal(covariance) > 0.0, 1e-9, 1.0)
+    return numbers.mean(axis=0), np.linalg.cholesky(covariance)

@@ -1,10 +1,10 @@
 """Rounds: what was learned from draws of the prior is corrected on the data at hand, by chains that it drives itself.
 
 A round runs four chains from draws of the prior, or from the modes next to these, in the session's trace and back: the
-journal leaves no trace of them. If they have mixed, it first corrects the frame of a body by the mean and the covariance of their states in it, under a
-t; then it fits networks to their states, with what was read of the observed data. Each candidate is tried in further
-transitions, and kept only if the chains' effective sample size rises by a fifth: acceptance alone also rises where a
-mode is lost.
+journal leaves no trace of them. If they have mixed, it first corrects the frame of a body by the mean and covariance of
+their states in it, under a t; then it fits networks to their states, with what was read of the observed data. Each
+candidate is tried in further transitions, and kept only if the chains' effective sample size rises by a fifth:
+acceptance alone also rises where a mode is lost.
 
 Never is anything fitted to states of a posterior with data drawn from them: that would count the data twice
 (Greenberg, Nonnenmacher and Macke 2019, Automatic posterior transformation).

@@ -221,6 +221,21 @@ def test_data_that_a_block_brings_about_are_read_in_the_structure_of_the_centre(
     assert names["(normal m 0.5): normal at True"] == [[1.3, 1.0, 0.5]]
 
 
+def test_data_are_left_out_at_random() -> None:
+    model = model_of(
+        "[assume x (tag 'x 0 (normal 0 1))] for n in 1...20: [observe (normal x 1) n] [predict (normal x 1)]"
+    )
+    rng, counts = np.random.default_rng(0), []
+    for _ in range(20):
+        blanket = StateBlanket(model, scoped(model, "x"))
+        blanket.thin_out(rng)
+        counts.append(sum(rows.shape[1] for rows in blanket.read([at(0.0)]).ports.values()))
+    # what is no evidence stays
+    assert min(counts) >= 1
+    assert len(set(counts)) > 5
+    assert max(counts) <= 21
+
+
 def test_symbols_are_read_by_their_place_in_the_support() -> None:
     model = model_of("[assume p (tag 'p 0 (beta 1 1))] [observe (categorical (list p (- 1 p)) (list 'yes 'no)) 'yes]")
     found = StateBlanket(model, scoped(model, "p")).read([at(0.25)])

@@ -162,6 +162,13 @@ class StateBlanket:
         """Whether what exists, or what makers' statistics say, may depend on the block."""
         return bool(self._scaffold.structural or self._scaffold.makers)
 
+    def thin_out(self, rng: np.random.Generator) -> None:
+        """Leave out a random part of the data that read the block, where they are several."""
+        observed = set(filter(self.model.trace.is_observed, self._children))
+        if len(observed) > 1:
+            share = rng.random()
+            self._children = [node for node in self._children if node not in observed or rng.random() < share]
+
     def _refuse(self) -> None:
         trace, scaffold = self.model.trace, self._scaffold
         if len(scaffold.principals) < len(self.block):

@@ -21,13 +21,22 @@ POINTS = (0.0, -1.0, 1.0)
 centre."""
 
 
-def read_block(model: Model, block: Sequence[int], frame: BlockFrame, at_points: bool) -> Features | None:
-    """None where an input is not finite.
+def read_block(
+    model: Model,
+    block: Sequence[int],
+    frame: BlockFrame,
+    at_points: bool,
+    thinned_by: np.random.Generator | None = None,
+) -> Features | None:
+    """None where an input is not finite. `thinned_by` leaves out data in half of the readings.
 
     Raises VentureError where something cannot be computed with the block at its centre: so it is wherever the block
     stands; KernelError for a block that takes away choices of its own.
     """
-    features = StateBlanket(model, block).read(readings(block, frame, at_points))
+    blanket = StateBlanket(model, block)
+    if thinned_by is not None and thinned_by.random() < 0.5:
+        blanket.thin_out(thinned_by)
+    features = blanket.read(readings(block, frame, at_points))
     read = (features.fixed, *features.ports.values())
     return features if all(np.isfinite(inputs).all() for inputs in read) else None
 

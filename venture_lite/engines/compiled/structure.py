@@ -1,7 +1,7 @@
 """Training where structure depends on choices: worlds one by one, in each of which other blocks may exist.
 
 The first worlds show which kinds of blocks come about, how their choices are spread, and whether what exists depends on
-them; in the others blocks are read. A single choice on which structure depends is read at each of its values, or at
+them; in the others blocks are read, in half of them with a part of their data. A single choice on which structure depends is read at each of its values, or at
 several: at the middle one alone, data would show how they fit one component and not the others.
 """
 
@@ -42,8 +42,8 @@ FIRST, MOST_FIRST = 0.1, 500
 """Share of the worlds that are looked at before blocks are read, and the most of them."""
 MOST_READ = 8
 """Blocks of one kind that are read in each world."""
-LEAST = 100
-"""A kind of which fewer blocks are read is left to the prior."""
+LEAST_FIRST, LEAST = 10, 100
+"""A kind of which fewer blocks come up in the first worlds, or can be read, is left to the prior."""
 MOST_KINDS = 32
 """Kinds that are learned, the most frequent ones."""
 
@@ -137,12 +137,12 @@ class StateTrainer:
     def run(self) -> tuple[dict[SiteTexts, KindProposer], list[KindReport]]:
         start = time.process_time()
         self._draw(min(max(int(FIRST * self.worlds), LEAST), MOST_FIRST), self._look)
-        frequent = sorted(self._kinds, key=lambda sites: -len(self._kinds[sites].drawn[0]))
+        counts = {sites: len(kind.drawn[0]) for sites, kind in self._kinds.items()}
+        frequent = sorted((sites for sites in counts if counts[sites] >= LEAST_FIRST), key=lambda sites: -counts[sites])
         self._kinds = {sites: self._kinds[sites] for sites in frequent[:MOST_KINDS]}
         self._draw(1, self._read)
         refuse_memory(self.model, sum(kind.size for kind in self._kinds.values()), self.worlds)
         self._draw(self.worlds - 1, self._read)
-        refuse_failed(self._failed.first, self._failed.count, self.worlds, MOST_FAILED, "")
         refuse_failed(self._unread.first, self._unread.count, self.worlds, MOST_UNREAD, AT_CENTRE)
         seconds = time.process_time() - start
         found: dict[SiteTexts, KindProposer] = {}
@@ -167,6 +167,7 @@ class StateTrainer:
                 raise
             except VentureError as error:
                 self._failed.note(error)
+                refuse_failed(self._failed.first, self._failed.count, self.worlds, MOST_FAILED, "")
 
     def _blocks(self) -> Iterable[tuple[SiteTexts, int, list[list[int]]]]:
         """Of each kind that there is in this state how many blocks, and some of them."""
@@ -235,7 +236,7 @@ class StateTrainer:
         if not np.isfinite(numbers).all():
             return
         try:
-            features = read_block(self.model, block, kind.frame, kind.at_points)
+            features = read_block(self.model, block, kind.frame, kind.at_points, self.rng)
         except (KernelError, LimitError):
             raise
         except VentureError as error:

@@ -82,6 +82,18 @@ def test_a_block_of_discrete_and_bounded_choices(block: str) -> None:
         assert abs(x.mean() - expected) < 6.0 * x.std() / math.sqrt(500), name
 
 
+def test_a_vector_of_two_probabilities_is_learned() -> None:
+    """It has one coordinate, and is no number."""
+    program = """
+        [assume p (tag 'p 0 (dirichlet (vector 1 2)))]
+        [observe (categorical (list (lookup p 0) (lookup p 1)) (list 0 1)) 1]
+    """
+    venture = compiled(program, "(compile q p one 'worlds 300 'hidden 4)")
+    first = draws(venture, "(compiled_mh q p one 2)", 800, "(lookup p 0)")
+    # of a beta with 1 and 3; five standard errors at half of independent draws
+    assert abs(first.mean() - 0.25) < 5.0 * 0.194 / math.sqrt(400)
+
+
 def test_one_network_serves_all_blocks_of_a_kind() -> None:
     """Also blocks with more data than any had when it was trained."""
     program = """

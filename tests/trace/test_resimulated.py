@@ -41,7 +41,14 @@ LABELS = """
     [assume mu (mem (lambda (k) (tag 'mu k (normal 0 5))))]
     for n in 1...5: [observe (normal (mu (z n)) 1) {Y[n]}]
 """
-PROGRAMS = {"mixture": MIXTURE, "branch": BRANCH, "recursion": RECURSION, "labels": LABELS}
+# each state of b makes as many choices as there are calls that read it, in rows of one table
+CALLS = """
+    [assume f (lambda (i) (tag 'b i (flip 0.5)))] [assume b (mem (lambda (i) (f i)))] [assume a (tag 'a 0 (flip 0.5))]
+    [assume g (mem (lambda (k) (normal k 1)))]
+    [assume h (mem (lambda (i) (lambda (j) (if a (+ (normal i 1) (g (if (b i) j 7))) (g (if (b i) i 8))))))]
+    for n in 1...5: [observe (normal ((h n) n) 4) n]
+"""
+PROGRAMS = {"mixture": MIXTURE, "branch": BRANCH, "recursion": RECURSION, "labels": LABELS, "calls": CALLS}
 
 
 def model_named(name: str) -> Model:
@@ -193,7 +200,8 @@ def test_a_block_is_read_at_each_of_several_values() -> None:
 @pytest.mark.parametrize(
     ("name", "scope", "values"),
     [("mixture", "z", [0.0, 1.0, 2.0]), ("mixture", "mu", [0.5]), ("branch", "b", [True, False]),
-     ("recursion", "go", [True, False]), ("labels", "mu", [0.5]), ("labels", "a", [0.5, 2.0])],
+     ("recursion", "go", [True, False]), ("labels", "mu", [0.5]), ("labels", "a", [0.5, 2.0]),
+     ("calls", "a", [True, False]), ("calls", "b", [True, False])],
 )  # fmt: skip
 def test_what_is_read_of_a_block_stays_when_the_block_moves(name: str, scope: str, values: list[Any]) -> None:
     """Also where the move makes and removes choices: so one density serves both directions."""
@@ -222,9 +230,10 @@ def test_data_that_a_block_brings_about_are_read_in_the_structure_of_the_centre(
 
 
 def test_data_are_left_out_at_random() -> None:
-    model = model_of(
-        "[assume x (tag 'x 0 (normal 0 1))] for n in 1...20: [observe (normal x 1) n] [predict (normal x 1)]"
-    )
+    model = model_of("""
+        [assume x (tag 'x 0 (normal 0 1))] [predict (normal x 1)]
+        for n in 1...20: [observe (normal x 1) n]
+    """)
     rng, counts = np.random.default_rng(0), []
     for _ in range(20):
         blanket = StateBlanket(model, scoped(model, "x"))

@@ -25,6 +25,7 @@ from venture_lite.interpreter.application import simulate, simulate_anew
 from venture_lite.interpreter.handler import Handler
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.scaffold import Builder, Scaffold, absorbing_rows
+from venture_lite.interpreter.selection import in_order
 from venture_lite.procedures.record import Random
 from venture_lite.trace.runtime import Exchangeable
 from venture_lite.trace.trace import Trace
@@ -95,10 +96,11 @@ class ResimulatedWorlds:
         _renew_all(self.model, scaffold, machine.handled_by(_Anew(self.model.trace, scaffold)))
 
 
-def _renew_all(model: Model, scaffold: Scaffold, handler: Handler) -> None:
-    """Give all that a scaffold holds the values that a handler has for it."""
+def _renew_all(model: Model, scaffold: Scaffold, handler: Handler, first: Sequence[int] = ()) -> None:
+    """Give all that a scaffold holds the values that a handler has for it: to principals, then to `first`, then to what
+    is left."""
     with handler:
-        for node in (*scaffold.principals, *scaffold.pending):
+        for node in (*scaffold.principals, *first, *scaffold.pending):
             model.machine.renew(node)
 
 
@@ -153,6 +155,8 @@ class StateBlanket:
         self._refuse()
         # what reads the block from outside; what comes and goes with it is found in each reading
         self._children = [node for node in absorbing_rows(trace, scaffold) if node not in scaffold.principals]
+        # new choices are drawn in an order that does not depend on how what stays came to be
+        self._first = in_order(model, list(scaffold.structural))
         # nothing is weighed
         scaffold.absorbing.clear()
         scaffold.groups.clear()
@@ -207,7 +211,7 @@ class StateBlanket:
         model.regenerator.detach(self._scaffold, counts=False)
         handler = _AtCentre(model.trace, self._scaffold, value_of)
         model.machine.handled_by(handler)
-        _renew_all(model, self._scaffold, handler)
+        _renew_all(model, self._scaffold, handler, self._first)
         return handler
 
     def _name(self, node: int) -> str:

@@ -245,7 +245,9 @@ def position_of(model: Model, node: int, draws: np.ndarray) -> Position:
     if record.transform is not None:
         low, centre, high = np.quantile(draws, (0.16, 0.5, 0.84), axis=0)
         scale = np.where(high > low, 0.5 * (high - low), 1.0)
-        return Position(text, described(record), centre, scale, none, draws.shape[1] == 1, reference=centre)
+        # a vector of two probabilities has one coordinate, too
+        is_number = not isinstance(trace.value(node), np.ndarray)
+        return Position(text, described(record), centre, scale, none, is_number, reference=centre)
     support = record.support(*arguments) if record.support is not None else None
     if draws.dtype.kind not in "fbiu" or (
         support is not None and not all(isinstance(x, (int, float)) for x in support)

@@ -1,8 +1,9 @@
 """Training where structure depends on choices: worlds one by one, in each of which other blocks may exist.
 
 The first worlds show which kinds of blocks come about, how their choices are spread, and whether what exists depends on
-them; in the others blocks are read, in half of them with a part of their data. A single choice on which structure depends is read at each of its values, or at
-several: at the middle one alone, data would show how they fit one component and not the others.
+them; in the others blocks are read, in half of them with a part of their data. A single choice on which structure
+depends is read at each of its values, or at several: at the middle one alone, data would show how they fit one
+component and not the others.
 """
 
 from __future__ import annotations

@@ -13,8 +13,10 @@ import pytest
 
 from venture_lite import Venture, VentureError, VentureWarning
 from venture_lite.audit.snapshot import snapshot
+from venture_lite.engines.compiled import rounds
 from venture_lite.engines.compiled.compiled import proposers_of
 from venture_lite.engines.compiled.moves import CompiledProposal
+from venture_lite.engines.compiled.standing import StateProposal
 from venture_lite.interpreter.selection import in_order
 
 ROOT = Path(__file__).parents[2]
@@ -30,6 +32,13 @@ MIXED = """
     [assume u (tag 'block 0 (uniform_continuous 0 (+ 1 s)))]
     [observe (normal (+ (if b 2 0) (* k u)) (+ 0.5 s)) 3]
 """
+
+
+@pytest.fixture
+def short_training(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For tests to which it does not matter how much is learned."""
+    monkeypatch.setattr("venture_lite.networks.fitting.LEAST_STEPS", 300)
+    monkeypatch.setattr("venture_lite.networks.fitting.PASSES", 2)
 
 
 def compiled(program: str, action: str, seed: int = 1, **parameters: Any) -> Venture:
@@ -73,8 +82,10 @@ def by_hand(count: int = 400_000) -> dict[str, float]:
 
 
 @pytest.mark.parametrize("block", ["all", "0"])
-def test_a_block_of_discrete_and_bounded_choices(block: str) -> None:
-    venture = compiled(MIXED, f"(compile q block {block} 'worlds 6000)")
+def test_a_block_of_discrete_and_bounded_choices(block: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("venture_lite.networks.fitting.LEAST_STEPS", 2000)
+    monkeypatch.setattr("venture_lite.networks.fitting.PASSES", 10)
+    venture = compiled(MIXED, f"(compile q block {block} 'worlds 3000)")
     result = venture.infer(f"(repeat 3000 (do (compiled_mh q block {block} 1) (collect b s k u)))")
     assert result.statistics[0].details["acceptance of learned proposals"] > 0.4
     for name, expected in by_hand().items():
@@ -147,26 +158,46 @@ def test_a_rejected_transition_leaves_no_trace(monkeypatch: pytest.MonkeyPatch) 
     assert snapshot(venture.traces[0]) == before
 
 
-@pytest.mark.parametrize("frame", ["prior", "newton"])
-@pytest.mark.parametrize("program", [CONJUGATE, LEVELS])
-def test_the_density_that_is_proposed_is_that_of_its_draws(program: str, frame: str) -> None:
+def assert_density_is_of_draws(venture: Venture, count: int = 2000) -> None:
     """Also of what is wide: E_q[p / q] is 1 for any density p, here a normal's in the coordinates."""
-    venture = compiled(program, f"(compile p x all 'worlds 2000 'frame {frame})", y=1.0)
-    proposal = CompiledProposal(venture.traces[0], 0.5)
-    proposal.proposer = proposers_of(venture.traces[0])["p"]
     model = venture.traces[0]
+    proposal = CompiledProposal(model, 0.5)
+    proposal.proposer = proposers_of(model)["p"]
     proposal.block = in_order(model, model.trace.scopes["x"].everything())
-    proposal.prepare(model.trace, proposal.block)
-    standing, rng = proposal._standing, np.random.default_rng(0)
+    standing, rng = proposal.standing(), np.random.default_rng(0)
+    assert isinstance(standing, StateProposal)
     for is_wide in (False, True):
-        z = np.array([standing.drawn(rng, is_wide) for _ in range(4000)])
+        z = np.array([standing.drawn(rng, is_wide) for _ in range(count)])
         own = np.array([standing.log_densities(each)[is_wide] for each in z.tolist()])
         center = np.median(z, axis=0)
         root = np.linalg.cholesky(np.atleast_2d(np.cov(z[np.abs(z - center).max(axis=1) < 5.0].T)))
         away = np.linalg.solve(root / 2.0, (z - center).T)
         volume = np.log(np.diagonal(root / 2.0)).sum() + 0.5 * len(root) * math.log(2.0 * math.pi)
         ratio = np.exp(-0.5 * (away**2).sum(axis=0) - volume - own)
-        assert abs(ratio.mean() - 1.0) < 5.0 * ratio.std() / math.sqrt(len(z)) < 0.25
+        assert abs(ratio.mean() - 1.0) < 5.0 * ratio.std() / math.sqrt(len(z)) < 0.3
+
+
+@pytest.mark.parametrize("frame", ["prior", "newton"])
+@pytest.mark.parametrize("program", [CONJUGATE, LEVELS])
+def test_the_density_that_is_proposed_is_that_of_its_draws(program: str, frame: str, short_training: None) -> None:
+    assert_density_is_of_draws(compiled(program, f"(compile p x all 'worlds 2000 'frame {frame})", y=1.0))
+
+
+def test_a_proposer_serves_other_numbers_of_levels(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, short_training: None
+) -> None:
+    """Where the network reads sums over the levels alone."""
+    for module in ("proposer", "training"):
+        monkeypatch.setattr(f"venture_lite.engines.compiled.{module}.MOST_LEARNED_BODY", 1)
+    path = tmp_path / "p.npz"
+    compiled(LEVELS, "(compile p x all 'worlds 1000)", y=1.0).save_proposers(path)
+    venture = Venture(seed=2)
+    venture.execute(LEVELS.replace("1...2", "1...4"), y=0.5)
+    venture.load_proposers(path)
+    assert_density_is_of_draws(venture, 3000)
+    (few, many) = proposers_of(venture.traces[0])["p"].kinds.values()
+    assert (len(few.sites), len(many.sites)) == (3, 5)
+    assert many.widths == (math.sqrt(0.5),)
 
 
 @pytest.mark.parametrize("frame", ["prior", "newton"])
@@ -178,11 +209,14 @@ def test_a_round_counts_the_data_once(frame: str) -> None:
     proposal.block = venture.traces[0].trace.scopes["x"].everything()
     x = np.array([proposal.standing().drawn(np.random.default_rng(seed), False)[0] for seed in range(1500)])
     mean, sd = 4.0 / 4.25, math.sqrt(1.0 / 4.25)
-    assert abs(x.mean() - mean) < 0.15 * sd
-    assert abs(x.std() / sd - 1.0) < 0.1
+    assert abs(np.median(x) - mean) < 0.15 * sd
+    # of a normal; a t with 8 degrees of freedom is 5% wider there
+    assert abs(np.subtract(*np.quantile(x, (0.75, 0.25))) / (1.349 * sd) - 1.0) < 0.1
 
 
-def test_a_round_leaves_the_trace_as_it_was() -> None:
+def test_a_round_leaves_the_trace_as_it_was(short_training: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rounds, "TRANSITIONS", 60)
+    monkeypatch.setattr(rounds, "TRIED", 20)
     venture = Venture(seed=1)
     venture.execute(LEVELS, y=1.0)
     model = venture.traces[0]
@@ -193,7 +227,7 @@ def test_a_round_leaves_the_trace_as_it_was() -> None:
     assert len(report.kinds[0].rounds) == 1
 
 
-def test_a_round_on_chains_that_have_not_mixed_is_dropped() -> None:
+def test_a_round_on_chains_that_have_not_mixed_is_dropped(short_training: None) -> None:
     """Each ends in one of sixteen modes."""
     venture = Venture(seed=1)
     venture.execute("""

@@ -45,6 +45,8 @@ class KindProposer:
     # how a block is read: in columns, where structure stays, else in the state at hand, at its centre or, a single
     # choice, at several points
     reading: str = "columns"
+    # of each head's coordinate how wide its density is, as a share of what was learned
+    widths: tuple[float, ...] = ()
 
     @property
     def body_is_learned(self) -> bool:
@@ -135,6 +137,8 @@ class Proposer:
         if not self.kinds:
             raise KernelError(f"there is no proposer {self.name}", hint="compile makes one")
         here = names_of(model, block)
+        if here not in self.kinds and (alike := self._of_other_size(here)) is not None:
+            self.kinds[here] = alike
         if here not in self.kinds:
             kinds = {names: [each.distribution for each in kind.frame.positions] for names, kind in self.kinds.items()}
             raise self._refusal(model, block[0], another_block(model, block, kinds))
@@ -143,6 +147,26 @@ class Proposer:
             if difference := changed(model, node, each.distribution, len(each.centre)):
                 raise self._refusal(model, node, difference)
         return kind
+
+    def _of_other_size(self, here: SiteTexts) -> KindProposer | None:
+        """What was learned for blocks with the same heads, and other numbers of choices at the sites of a body of which
+        the network reads sums alone."""
+        for kind in self.kinds.values():
+            if kind.body_is_learned or kind.frame.mean is not None or set(here) != set(kind.sites):
+                continue
+            of = dict(zip(kind.sites, kind.frame.positions, strict=True))
+            body = list(dict.fromkeys(kind.sites[at] for at in kind.frame.body))
+            heads = [name for name in here if of[name].is_head]
+            if heads != [kind.sites[at] for at in kind.frame.heads]:
+                continue
+            shares = []
+            for position in kind.frame.head_positions:
+                name = body[position.scales] if position.scales >= 0 else ""
+                # what n normals say of the log of their scale has a sd of 1 / sqrt(2 n)
+                share = (kind.sites.count(name) / here.count(name)) ** 0.5 if name else 1.0
+                shares += [share] * position.width
+            return replace(kind, sites=here, frame=BlockFrame([of[name] for name in here]), widths=tuple(shares))
+        return None
 
     def refuse_ports(self, blanket: Blanket, kind: KindProposer) -> None:
         """Raises KernelError where something reads the block that nothing in the worlds was."""

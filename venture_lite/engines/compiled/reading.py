@@ -81,7 +81,7 @@ class BlockReader:
         features = blanket.read(put, worlds, self.heads or None, keys)
         if self.heads:
             blanket.placed(put, worlds, meet)
-            found, rms = self._of_sites(normal, residuals)
+            found, rms = self._of_sites(residuals)
             return BlockReading(features.joined(found, {}), self._shifts(rms), there, normal)
         features = features.joined(*self._derivatives(there, normal, total, kept))
         return BlockReading(features, np.zeros((count, 0)), there, normal)
@@ -94,16 +94,18 @@ class BlockReader:
 
         return at_modes(derivatives, start, self.frame.scale)
 
-    def _of_sites(self, normal: Normal, residuals: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Of each site of the body in each world log rms, log mean magnitude and log sd of the centres, with the log
-        number of these: (W, 4 S); and the first alone, (W, S)."""
-        count, sds = np.bincount(self._site_of_body), np.sqrt((normal.root**2).sum(axis=2))
-        means = [
-            np.stack([x[:, self._site_of_body == at].mean(axis=1) for at in range(len(count))], axis=1)
-            for x in (residuals**2, np.abs(residuals), sds**2)
+    def _of_sites(self, residuals: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Of each site of the body in each world log rms and log mean magnitude of the centres, and the log number of
+        these, (W, 3 S); and the first alone, (W, S). Nothing of their sds: these are the design's, nearly the same in
+        all worlds, and a network would read far too much into those of another."""
+        count = np.bincount(self._site_of_body)
+        squares, sizes = [
+            np.stack([each[:, self._site_of_body == at].mean(axis=1) for at in range(len(count))], axis=1)
+            for each in (residuals**2, np.abs(residuals))
         ]
-        rms, size, sd = 0.5 * np.log(means[0] + LEAST), np.log(means[1] + LEAST), 0.5 * np.log(means[2] + LEAST)
-        return np.concatenate((rms, size, sd, np.broadcast_to(np.log(count), rms.shape)), axis=1), rms
+        rms = 0.5 * np.log(squares + LEAST)
+        counts = np.broadcast_to(np.log(count), rms.shape)
+        return np.concatenate((rms, np.log(sizes + LEAST), counts), axis=1), rms
 
     def _shifts(self, rms: np.ndarray) -> np.ndarray:
         parts = [

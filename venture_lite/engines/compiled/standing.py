@@ -52,8 +52,7 @@ class StateProposal:
         count = len(self._heads) + (len(self._body) if learned else 0)
         numbers: list[float] = []
         for d in range(count):
-            assert self.given is not None
-            density = self.given.of_coordinate(d, numbers)
+            density = self._of_coordinate(d, numbers)
             numbers.append(_drawn_wide(density, rng) if is_wide else density.draw(rng))
         found = [0.0] * (len(self._heads) + len(self._body))
         heads = self._of_heads(numbers)
@@ -80,6 +79,14 @@ class StateProposal:
                 at += 1
         return found
 
+    def _of_coordinate(self, d: int, numbers: list[float]) -> Density:
+        """The density of a number after those before it."""
+        assert self.given is not None
+        density, widths = self.given.of_coordinate(d, numbers), self.kind.widths
+        if d >= len(widths) or widths[d] == 1.0 or not isinstance(density, NormalMixture):
+            return density
+        return density.about_its_mean(widths[d])
+
     def numbers(self, coordinates: list[float]) -> list[float]:
         """Those of the frame at coordinates of the block: of heads, then of the body."""
         return self._numbers(coordinates)[0]
@@ -103,8 +110,7 @@ class StateProposal:
         heads = len(self._heads)
         numbers, volume = self._numbers(coordinates)
         for d in range(heads):
-            assert self.given is not None
-            density = self.given.of_coordinate(d, numbers)
+            density = self._of_coordinate(d, numbers)
             learned += density.log_density(numbers[d])
             wide += _log_wide(density, numbers[d])
             if wide == -math.inf:

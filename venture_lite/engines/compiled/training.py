@@ -148,7 +148,7 @@ class KindExamples:
         model, wanted = self.trainer.model, self.trainer.frame
         blankets = [self._blanket(at) for at in chosen]
         self.frame = prior_frame(model, blankets, worlds)
-        if wanted == "prior":
+        if wanted == "prior" or (wanted is None and any(each.is_discrete for each in self.frame.positions)):
             return
         try:
             some = worlds.part(slice(256))

@@ -28,6 +28,12 @@ EXPERIMENTS: dict[str, tuple[str, ...]] = {
     "firefly_logistic": ("mnist_7v9.npz",),
     "firefly_softmax": ("cifar10_3class_train.npz", "cifar10_3class_test.npz"),
     "firefly_robust": ("opv_cep_features.npz",),
+    "compiled_conjugate": (),
+    "compiled_modes": (),
+    "compiled_ring": (),
+    "compiled_logistic": (),
+    "compiled_schools": (),
+    "compiled_branch": (),
 }
 
 

@@ -34,6 +34,7 @@ EXPERIMENTS: dict[str, tuple[str, ...]] = {
     "compiled_logistic": (),
     "compiled_schools": (),
     "compiled_branch": (),
+    "compiled_mixture": (),
 }
 
 

@@ -174,7 +174,6 @@ def slow(*values: Any) -> Any:
         (read_the_block_where_it_stands, "correlated_pair", "one", "prior", 1500),
         slow(read_the_block_where_it_stands, "gamma_poisson", "one", "newton", 1500),
         slow(go_on_learning, "gamma_poisson", "one", "prior", 1500),
-        slow(the_network_alone, "beta_flips", "all", "prior", 1500),
         slow(forget_the_volume_of_the_bodys_frame, "scale_of_effects", "all", "newton", 1500),
         slow(take_the_frame_of_the_proposed_heads_for_both, "scale_of_effects", "all", "newton", 4000),
     ],

@@ -207,7 +207,7 @@ def test_a_round_counts_the_data_once(frame: str) -> None:
     proposal = CompiledProposal(venture.traces[0], 0.05)
     proposal.proposer = proposers_of(venture.traces[0])["p"]
     proposal.block = venture.traces[0].trace.scopes["x"].everything()
-    x = np.array([proposal.standing().drawn(np.random.default_rng(seed), False)[0] for seed in range(1500)])
+    x = np.array([proposal.standing().drawn(np.random.default_rng(seed), False)[0] for seed in range(6000)])
     mean, sd = 4.0 / 4.25, math.sqrt(1.0 / 4.25)
     assert abs(np.median(x) - mean) < 0.15 * sd
     # of a normal; a t with 8 degrees of freedom is 5% wider there
@@ -247,9 +247,20 @@ def test_a_name_is_compiled_anew_for_other_blocks() -> None:
 
 
 def test_inputs_beyond_the_prior_are_told() -> None:
-    venture = compiled(CONJUGATE, "(compile p x one 'worlds 1000)", y=30.0)
+    venture = compiled(CONJUGATE, "(compile p x one 'worlds 1000 'frame prior)", y=30.0)
     with pytest.warns(VentureWarning, match="the data lie outside what the prior draws"):
         venture.infer("(compiled_mh p x one 300)")
+
+
+def test_what_is_worse_than_the_t_in_the_frame_is_not_kept(short_training: None) -> None:
+    program = "[assume x (mem (lambda (i) (tag 'x i (normal 0 2))))] for i in 1...9: [observe (normal (x i) 1) i]"
+    venture = compiled(program, "(compile p x all 'worlds 100)")
+    (kind,) = proposers_of(venture.traces[0])["p"].kinds.values()
+    assert kind.network is None
+    draws = venture.infer("(repeat 1000 (do (compiled_mh p x all 1) (collect (x 9))))")
+    assert draws.statistics[0].accepted > 500
+    # posterior of one level: five standard errors, were a fifth of the draws independent
+    assert abs(draws["(x 9)"].mean() - 0.8 * 9) < 5.0 * math.sqrt(0.8 / 200)
 
 
 def test_a_proposer_that_gains_nothing_is_told() -> None:

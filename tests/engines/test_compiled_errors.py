@@ -97,7 +97,7 @@ def test_a_state_that_cannot_be_read_is_moved_by_the_prior() -> None:
     [
         ("(lopsided 1)", "it has neither a domain of real numbers nor a list of its values"),
         ("(categorical (list 0.5 0.5) (list 'red 'green))", "its values are no numbers"),
-        ("(table)", "statistics"),
+        ("(table)", "what it gives depends on its other draws"),
     ],
 )
 def test_what_cannot_be_learned_is_told_before_worlds_are_drawn(

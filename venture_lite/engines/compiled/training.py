@@ -18,6 +18,7 @@ from venture_lite.engines.compiled.proposer import MOST_LEARNED_BODY, KindPropos
 from venture_lite.engines.compiled.reading import BlockReader, BlockReading
 from venture_lite.engines.compiled.refusals import refuse_memory
 from venture_lite.engines.compiled.report import KindReport
+from venture_lite.engines.compiled.standing import log_t
 from venture_lite.errors import KernelError, VentureError
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.scaffold import Builder, absorbing_rows
@@ -281,7 +282,18 @@ class KindExamples:
         for key in self.ports:
             values, counts = zip(*self._rows[key], strict=True)
             rows.append(PortRows(np.concatenate(values), np.concatenate(counts)))
-        return fitted(self.trainer, kind, Examples(fixed, tuple(rows)), np.concatenate(self._numbers))
+        numbers = np.concatenate(self._numbers)
+        found, report = fitted(self.trainer, kind, Examples(fixed, tuple(rows)), numbers)
+        if not kind.frame.heads and log_t_of(numbers[report.held_out]).mean() >= -report.loss:
+            # few worlds, or many choices: the t in the frame is better than what was learned there
+            size = len(kind.frame.body)
+            return found.corrected(np.zeros(size), np.eye(size)), None
+        return found, report
+
+
+def log_t_of(numbers: np.ndarray) -> np.ndarray:
+    """Log densities (N,) of numbers (N, D) by the t in the frame."""
+    return np.array([log_t(float(row @ row), len(row)) for row in numbers])
 
 
 def refuse_failed(errors: Sequence[VentureError], failed: int, worlds: int, most: float, where: str) -> None:

@@ -158,7 +158,7 @@ def test_a_rejected_transition_leaves_no_trace(monkeypatch: pytest.MonkeyPatch) 
     assert snapshot(venture.traces[0]) == before
 
 
-def assert_density_is_of_draws(venture: Venture, count: int = 2000) -> None:
+def assert_density_is_of_draws(venture: Venture, count: int = 700) -> None:
     """Also of what is wide: E_q[p / q] is 1 for any density p, here a normal's in the coordinates."""
     model = venture.traces[0]
     proposal = CompiledProposal(model, 0.5)
@@ -174,7 +174,7 @@ def assert_density_is_of_draws(venture: Venture, count: int = 2000) -> None:
         away = np.linalg.solve(root / 2.0, (z - center).T)
         volume = np.log(np.diagonal(root / 2.0)).sum() + 0.5 * len(root) * math.log(2.0 * math.pi)
         ratio = np.exp(-0.5 * (away**2).sum(axis=0) - volume - own)
-        assert abs(ratio.mean() - 1.0) < 5.0 * ratio.std() / math.sqrt(len(z)) < 0.3
+        assert abs(ratio.mean() - 1.0) < 5.0 * ratio.std() / math.sqrt(len(z)) < 0.6
 
 
 @pytest.mark.parametrize("frame", ["prior", "newton"])
@@ -194,7 +194,7 @@ def test_a_proposer_serves_other_numbers_of_levels(
     venture = Venture(seed=2)
     venture.execute(LEVELS.replace("1...2", "1...4"), y=0.5)
     venture.load_proposers(path)
-    assert_density_is_of_draws(venture, 3000)
+    assert_density_is_of_draws(venture, 1000)
     (few, many) = proposers_of(venture.traces[0])["p"].kinds.values()
     assert (len(few.sites), len(many.sites)) == (3, 5)
     assert many.widths == (math.sqrt(0.5),)
@@ -207,7 +207,7 @@ def test_a_round_counts_the_data_once(frame: str) -> None:
     proposal = CompiledProposal(venture.traces[0], 0.05)
     proposal.proposer = proposers_of(venture.traces[0])["p"]
     proposal.block = venture.traces[0].trace.scopes["x"].everything()
-    x = np.array([proposal.standing().drawn(np.random.default_rng(seed), False)[0] for seed in range(6000)])
+    x = np.array([proposal.standing().drawn(np.random.default_rng(seed), False)[0] for seed in range(3000)])
     mean, sd = 4.0 / 4.25, math.sqrt(1.0 / 4.25)
     assert abs(np.median(x) - mean) < 0.15 * sd
     # of a normal; a t with 8 degrees of freedom is 5% wider there

@@ -60,13 +60,8 @@ def chain(model: Model, engine: str, blocks: tuple[str, ...], draws: int) -> dic
     return {name: np.asarray(found[name], dtype=float).reshape(draws) for name in model.functions}
 
 
-def test_learned_proposals_keep_the_joint_distribution() -> None:
-    model, engine, blocks = CASES["recursion"]
-    assert_joint_distribution_is_kept(model, chain(model, engine, blocks, 1600), engine)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
-def test_learned_proposals_keep_the_joint_distribution_over_many_draws(case: str) -> None:
+def test_learned_proposals_keep_the_joint_distribution(case: str) -> None:
     model, engine, blocks = CASES[case]
     assert_joint_distribution_is_kept(model, chain(model, engine, blocks, 8000), engine)

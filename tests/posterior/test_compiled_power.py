@@ -171,7 +171,7 @@ def slow(*values: Any) -> Any:
         (the_network_alone, "gamma_poisson", "one", "prior", 400),
         (the_network_alone, "gamma_poisson", "one", "newton", 400),
         (forget_the_jacobian, "gamma_poisson", "one", "prior", 1500),
-        (read_the_block_where_it_stands, "correlated_pair", "one", "prior", 1500),
+        slow(read_the_block_where_it_stands, "correlated_pair", "one", "prior", 1500),
         slow(read_the_block_where_it_stands, "gamma_poisson", "one", "newton", 1500),
         slow(go_on_learning, "gamma_poisson", "one", "prior", 1500),
         slow(forget_the_volume_of_the_bodys_frame, "scale_of_effects", "all", "newton", 1500),
@@ -182,6 +182,10 @@ def test_a_wrong_weight_misses_the_posterior(
     mutation: Mutation, name: str, block: str, frame: str, draws: int, monkeypatch: Patch
 ) -> None:
     monkeypatch.setattr("venture_lite.networks.fitting.LEAST_STEPS", 200)
+    # networks are kept, however little they know
+    monkeypatch.setattr(
+        "venture_lite.engines.compiled.training.log_t_of", lambda numbers: np.full(len(numbers), -np.inf)
+    )
     case = BY_NAME[name]
     venture = trained(case, block, 7, 400, f"'frame {frame}")
     assert venture is not None

@@ -37,6 +37,8 @@ MOST_ROWS = 64
 """A port of more rows speaks to a kind with a body by its derivatives alone."""
 LEAST_MODES = 0.5
 """Share of worlds in which a body must have a mode, unless that frame was asked for."""
+WORTH = 0.2
+"""Nats by which, for each number of several, a network must be better than the t in the frame to be kept."""
 FRAMES = ("prior", "newton")
 MOST_FAILED = 0.01
 """Share of worlds that may be impossible, and are left out."""
@@ -284,9 +286,10 @@ class KindExamples:
             rows.append(PortRows(np.concatenate(values), np.concatenate(counts)))
         numbers = np.concatenate(self._numbers)
         found, report = fitted(self.trainer, kind, Examples(fixed, tuple(rows)), numbers)
-        if not kind.frame.heads and log_t_of(numbers[report.held_out]).mean() >= -report.loss:
-            # few worlds, or many choices: the t in the frame is better than what was learned there
-            size = len(kind.frame.body)
+        size = len(kind.frame.body)
+        least = WORTH * size if size > 1 else 0.0
+        if not kind.frame.heads and log_t_of(numbers[report.held_out]).mean() >= -report.loss - least:
+            # few worlds, or many choices: what was learned has lighter tails than the t in the frame
             return found.corrected(np.zeros(size), np.eye(size)), None
         return found, report
 

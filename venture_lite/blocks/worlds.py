@@ -405,6 +405,9 @@ class Features:
 Centre = Callable[[RunReader, list[Any]], np.ndarray]
 """(choices, their arguments) -> the values at which they are put, (N * W,) or (N * W, K)."""
 
+Meet = Callable[[RunReader, list[Any]], None]
+"""Is told choices, and their arguments."""
+
 
 class Blanket:
     """What a block's conditional distribution depends on, read with the block at a centre: its own arguments, and
@@ -440,9 +443,7 @@ class Blanket:
             reason = "what exists, or statistics that are kept, depend on the block"
             raise KernelError(reason, place[0].slots[place[1]].span, "mh or gibbs")
 
-    def placed(
-        self, put: Centre, worlds: Worlds | None = None, meet: Callable[[RunReader, list[Any]], None] | None = None
-    ) -> Worlds:
+    def placed(self, put: Centre, worlds: Worlds | None = None, meet: Meet | None = None) -> Worlds:
         """Worlds, or the state that the trace is in, with the block elsewhere, and what is computed from it there.
         `meet` is told the choices of the block with what they read."""
         there = Worlds(self.places, 1) if worlds is None else worlds.copy()
@@ -462,6 +463,7 @@ class Blanket:
         worlds: Worlds | None = None,
         choices: Container[int] | None = None,
         keys: Container[PortKey] | None = None,
+        also_meet: Meet = lambda reader, arguments: None,
     ) -> Features:
         """In worlds, or as the trace stands, with the block where `put` puts it: the arguments of all of its choices or
         of some, and the rows of all ports or of some. Raises VentureError where what reads the block has no value at
@@ -469,6 +471,7 @@ class Blanket:
         fixed: list[np.ndarray] = []
 
         def meet(reader: RunReader, arguments: list[Any]) -> None:
+            also_meet(reader, arguments)
             size = len(reader.run.rows)
             if choices is None or reader.run.nodes[0] in choices:
                 given = _spread(arguments, reader.lifted, size * count)

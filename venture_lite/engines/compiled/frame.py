@@ -98,7 +98,9 @@ class Position:
 
     def log_jacobian(self, record: Random, value: Any, arguments: Sequence[Any]) -> float:
         """log |d value / d coordinates| at a value."""
-        return 0.0 if self.is_discrete else record.transform.log_jacobian(value, tuple(arguments))  # type: ignore
+        if record.transform is None:
+            return 0.0
+        return record.transform.log_jacobian(value, tuple(arguments))
 
     def numbers(self, coordinates: np.ndarray, shift: Any) -> np.ndarray:
         """Coordinates (..., width) of a head as numbers of the frame, moved by what the state says of its centre."""

@@ -46,10 +46,10 @@ class BlockReader:
         block = blanket.block
         self.heads = [block[at] for at in frame.heads]
         self.body = [block[at] for at in frame.body]
-        # (D,), and how often each stands
+        # (D,): sites by number
         sites = [site_of(node) for node in self.body]
-        self._sites = list(dict.fromkeys(sites))
-        self._site_of_body = np.array([self._sites.index(site) for site in sites], int)
+        each = list(dict.fromkeys(sites))
+        self._site_of_body = np.array([each.index(site) for site in sites], int)
         if self.body:
             self._conditionals = Conditionals(BlockDensity(blanket.model, self.body), blanket.places)
             self._keys = [self._key(site) for site in self._conditionals.sites()]
@@ -78,9 +78,8 @@ class BlockReader:
                 residuals[:, [where[node] for node in nodes]] -= around.T
 
         put = self.frame.put(blanket.block, count, dict(zip(self.body, normal.centre.T[:, :, None], strict=True)))
-        features = blanket.read(put, worlds, self.heads or None, keys)
+        features = blanket.read(put, worlds, self.heads or None, keys, meet)
         if self.heads:
-            blanket.placed(put, worlds, meet)
             found, rms = self._of_sites(residuals)
             return BlockReading(features.joined(found, {}), self._shifts(rms), there, normal)
         features = features.joined(*self._derivatives(there, normal, total, kept))

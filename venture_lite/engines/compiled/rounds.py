@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -27,7 +27,6 @@ from venture_lite.draws.diagnostics import ess_bulk, r_hat
 from venture_lite.engines.compiled.moves import CompiledMH
 from venture_lite.engines.compiled.proposer import KindProposer, Proposer, SiteTexts
 from venture_lite.engines.compiled.standing import StateProposal
-from venture_lite.errors import VentureError
 from venture_lite.interpreter.kernel import Interpreted, Move, Resimulation
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.selection import Selection, in_order
@@ -180,9 +179,8 @@ class Rounds:
             return None if found is None or found[0].impossible else (found[0].total, found[1])
 
         start = density.present()
-        if evaluate(start) is not None:
-            with suppress(VentureError):
-                density.put(mode_search.search(evaluate, start).at)
+        if evaluate(start) is not None and evaluate(peak := mode_search.search(evaluate, start).at) is not None:
+            density.put(peak)
 
     def _chain(self, proposer: Proposer, run: ChainRun, count: int) -> np.ndarray:
         """(T, Q)."""

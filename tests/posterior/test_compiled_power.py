@@ -105,8 +105,8 @@ def read_the_block_where_it_stands(patch: Patch) -> None:
         return features
 
     def half_way(derivatives: Any, start: np.ndarray, scale: np.ndarray) -> Any:
-        normal = at_modes(derivatives, start, scale)
-        return replace(normal, centre=0.5 * (normal.centre + start)) if len(start) == 1 else normal
+        normal, there = at_modes(derivatives, start, scale)
+        return replace(normal, centre=0.5 * (normal.centre + start)) if len(start) == 1 else normal, there
 
     patch.setattr(BlockReader, "read", at_present)
     patch.setattr(reading, "at_modes", half_way)

@@ -1,29 +1,22 @@
 """The conditional densities of a block in many worlds at once, or in the one state that the trace is in: their
 gradients and second derivatives, and from these the normals at their modes.
-
-The passes are those of `second.py`, over rows that are repeated for each world.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from venture_lite.blocks.affine_conditionals import AffineBlock, AffineWorlds, are_read_affinely
 from venture_lite.blocks.curvature import ROUNDING
 from venture_lite.blocks.density import BlockDensity
-from venture_lite.blocks.moving import RowKind
-from venture_lite.blocks.second import REFUSALS, Second, SecondRows, called
-from venture_lite.blocks.tape import TapeLeaf
+from venture_lite.blocks.second import REFUSALS
+from venture_lite.blocks.world_passes import Kept, WorldKind, WorldRows, WorldSecond
 from venture_lite.blocks.worlds import Worlds
 from venture_lite.errors import KernelError
 from venture_lite.interpreter.runs import Places
-from venture_lite.procedures.jets import Jet, value_of
-from venture_lite.procedures.record import Deterministic
-from venture_lite.procedures.straight_line import Node, needed
-from venture_lite.trace.table import NotColumnar, listed, part_of
 
 MOST = 2_000_000
 """Derivatives of one value that are held for the worlds that are gone through together."""
@@ -32,150 +25,6 @@ EVALUATIONS, LONGEST = 12, 10.0
 """Of the densities on the way to a mode; of a step, in scales of the start."""
 NEAR, FAR = 0.02, 0.25
 """Sds from the mode at which a search ends, and those beyond which it has found none, each for one coordinate."""
-
-
-Kept = dict[tuple[int, int], Any]
-"""Values that do not depend on the block, in some worlds, by kind and place of its tape."""
-
-
-class WorldSecond(Second):
-    """Passes over a block in worlds; arrays by place have the worlds for their last dimension."""
-
-    def __init__(self, worlds: Worlds, nowhere: int, free: np.ndarray, kept: Kept) -> None:
-        size, self.worlds, count = free.shape[1], worlds, worlds.count
-        self.kept = kept
-        self.nowhere, self.size = nowhere, size
-        # (D, W)
-        self.free = free.T
-        self.gradient = np.zeros((size, count))
-        self.hessian = np.zeros((size, size, count))
-        self.moved = np.zeros((size, nowhere + 1, count))
-        self.cotangents = np.zeros((nowhere + 1, count))
-        self.slopes = np.zeros((size, nowhere + 1, count))
-
-
-class WorldKind:
-    """Some rows of a kind, and where in worlds that is which they read."""
-
-    def __init__(self, places: Places, kind: RowKind, start: int, stop: int) -> None:
-        self.kind, self.count = kind, stop - start
-        tape, nowhere = kind.tape, kind.state.nowhere
-        if tape.closures:
-            raise NotColumnar
-        rows, self.own, _, *read = [part_of(each, start, stop) for each in kind.given]
-        self.rows = listed(rows)
-        self.moves = not np.all(self.own == nowhere)
-        if self.moves and kind.column.kind is not float:
-            raise NotColumnar
-        self.of_worlds = np.broadcast_to(places.of(kind.site, self.rows), self.count)
-        self.coordinates = np.array([taken.start for taken, _ in (kind.coordinates or ())[start:stop]], int)
-        # by place of the tape: rows, where these are in the worlds, where in the block or nowhere
-        self.read: dict[int, tuple[Any, Any, Any]] = {}
-        self.lifted: set[int] = set()
-        for leaf, at, moved in zip(tape.leaves, read[::2], read[1::2], strict=True):
-            there = places.of(leaf.site, at)
-            self.read[leaf.node.place] = at, there, None if np.all(moved == nowhere) else moved
-            if not np.all(there == places.nowhere):
-                self.lifted.add(leaf.node.place)
-        for node in needed(tape.outputs):
-            if tape.is_lifted(node) or any(
-                each.__class__ is Node and each.place in self.lifted for each in node.operands
-            ):
-                self.lifted.add(node.place)
-
-
-class WorldRows(SecondRows):
-    """The rows of a kind in all worlds, the worlds of the first row first."""
-
-    _second: WorldSecond
-
-    def __init__(self, second: WorldSecond, plan: WorldKind) -> None:
-        self._second, self._plan = second, plan
-        self._kind, self._tape = plan.kind, plan.kind.tape
-        self._single, self._is_number = False, True
-        self._each = (plan.count, second.worlds.count)
-        self._count = (plan.count * second.worlds.count,)
-        self._places = plan.own
-        self._flags = tuple(map(self._is_lifted, self._tape.outputs))
-        self._values = self._tape.evaluated(self._leaf, self._call)
-        self._outputs = list(map(self._value, self._tape.outputs))
-
-    def _is_lifted(self, operand: Any) -> bool:
-        return operand.__class__ is Node and operand.place in self._plan.lifted
-
-    def _leaf(self, leaf: TapeLeaf) -> Any:
-        rows, there, moved = self._plan.read[leaf.node.place]
-        kept, key = self._second.kept, (id(self._plan), leaf.node.place)
-        if key in kept:
-            return kept[key]
-        if not self._is_lifted(leaf.node):
-            return leaf.column.view[rows]
-        value = self._second.worlds.of_rows(leaf.column, rows, there, self._plan.count)
-        if moved is None:
-            kept[key] = value
-            return value
-        if value.dtype != np.float64 or value.ndim > 1:
-            raise NotColumnar
-        return self._jet(value, moved)
-
-    def _call(self, node: Node, record: Deterministic, arguments: list[Any]) -> Any:
-        if node.place in self._kind.wanted:
-            return super()._call(node, record, arguments)
-        kept, key = self._second.kept, (id(self._plan), node.place)
-        if key not in kept:
-            kept[key] = super()._call(node, record, arguments)
-        return kept[key]
-
-    def _jet(self, value: np.ndarray, places: Any) -> Jet:
-        each = np.broadcast_to(places, self._each[:1])
-        return Jet(value, self._second.moved[:, each].reshape(self._second.size, -1))
-
-    def _own_value(self, places: Any) -> Any:
-        plan, worlds = self._plan, self._second.worlds
-        value = worlds.of_rows(self._kind.column, plan.rows, plan.of_worlds, plan.count)
-        return self._jet(value, plan.own) if places is plan.own and plan.moves else value
-
-    def forward(self) -> None:
-        kind, second, plan = self._kind, self._second, self._plan
-        if kind.coordinates is not None:
-            transform, arguments = self._transform()
-            directions = np.zeros((second.size, *self._each))
-            directions[plan.coordinates, np.arange(plan.count)] = 1.0
-            free = second.free[plan.coordinates].reshape(-1)
-            value = transform.columns[1](Jet(free, directions.reshape(second.size, -1)), *arguments)
-        else:
-            value = self._outputs[0] if kind.operator is None else called(kind.operator, self._flags, self._outputs)
-        second.worlds.put(plan.of_worlds.tolist(), np.broadcast_to(value_of(value), self._count))
-        if value.__class__ is Jet:
-            second.moved[:, plan.own] = value.tangent.reshape(second.size, *self._each)
-
-    def _own(self) -> Any:
-        if not self._plan.moves:
-            return None
-        second, own = self._second, self._plan.own
-        return Jet(second.cotangents[own].reshape(-1), second.slopes[:, own].reshape(second.size, -1))
-
-    def _take(self, by_free: Any) -> None:
-        second, at = self._second, self._plan.coordinates
-        second.gradient[at] += np.broadcast_to(value_of(by_free), self._count).reshape(self._each)
-        if by_free.__class__ is Jet:
-            second.hessian[at] += by_free.tangent.reshape(second.size, *self._each).swapaxes(0, 1)
-
-    def _add(self, leaf: TapeLeaf, part: Any) -> None:
-        second, places = self._second, self._plan.read[leaf.node.place][2]
-        sum_by(second.cotangents, places, np.broadcast_to(value_of(part), self._count).reshape(self._each))
-        if part.__class__ is Jet:
-            sum_by(second.slopes, places, part.tangent.reshape(second.size, *self._each))
-
-
-def sum_by(sums: np.ndarray, places: Any, parts: np.ndarray) -> None:
-    """Add each row of parts (..., N, W) to the row of sums (..., P, W) at its place."""
-    if not np.ndim(places):
-        sums[..., int(places), :] += parts.sum(axis=-2)
-        return
-    order = np.argsort(places, kind="stable")
-    shared, first = np.unique(places[order], return_index=True)
-    sums[..., shared, :] += np.add.reduceat(parts[..., order, :], first, axis=-2)
 
 
 class Conditionals:
@@ -192,6 +41,9 @@ class Conditionals:
             self._terms = [WorldKind(places, kind, 0, kind.count) for kind in terms]
         except REFUSALS as error:
             raise no_derivatives(density) from error
+        plans = [*self._moved, *self._terms]
+        affine = are_read_affinely(plans)
+        self.affine = AffineBlock(self.size, self._nowhere, self._moved, self._terms) if affine else None
         self._at_once = max(1, MOST // (self.size * max((plan.count for plan in self._moved + self._terms), default=1)))
 
     def sites(self) -> list[int]:
@@ -212,6 +64,10 @@ class Conditionals:
         ]
         gradients, hessians = zip(*parts, strict=True)
         return np.concatenate(gradients), np.concatenate(hessians)
+
+    def given(self, worlds: Worlds) -> GivenWorlds:
+        """In these worlds, whose other values stay. Moves the block in them."""
+        return GivenWorlds(self, worlds)
 
     def _part(
         self, worlds: Worlds, free: np.ndarray, terms: Sequence[int] | None, kept: Kept
@@ -241,6 +97,56 @@ class Conditionals:
             WorldRows(second, plan).backward()
         hessian = second.hessian.transpose(2, 0, 1)
         return second.gradient.T, 0.5 * (hessian + hessian.swapaxes(1, 2))
+
+
+class GivenWorlds:
+    """A block's conditional densities in some worlds, for places that are asked for one after the other."""
+
+    def __init__(self, conditionals: Conditionals, worlds: Worlds) -> None:
+        affine = conditionals.affine
+        self._conditionals, self._size = conditionals, worlds.count if affine is None else affine.at_once
+        starts = range(0, worlds.count, self._size)
+        self._worlds = [worlds.part(slice(start, start + self._size)) for start in starts] if starts[1:] else [worlds]
+        self._kept: list[Kept] = [{} for _ in self._worlds]
+        # none where derivatives are found in the general way
+        self._affine: list[AffineWorlds | None] = [self._affinely(worlds) for worlds in self._worlds]
+
+    def _affinely(self, worlds: Worlds) -> AffineWorlds | None:
+        if self._conditionals.affine is None:
+            return None
+        try:
+            return AffineWorlds(self._conditionals.affine, worlds)
+        except REFUSALS:
+            return None
+
+    def at(
+        self, which: np.ndarray, free: np.ndarray, terms: Sequence[int] | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """As `Conditionals.at`, in some of the worlds, by their numbers in order."""
+        if len(self._worlds) == 1:
+            return self._part(0, which, free, terms)
+        cuts = np.searchsorted(which, np.arange(1, len(self._worlds)) * self._size)
+        pieces = zip(np.split(which, cuts), np.split(free, cuts), strict=True)
+        found = [
+            self._part(number, some - number * self._size, there, terms)
+            for number, (some, there) in enumerate(pieces)
+            if len(some)
+        ]
+        gradients, hessians = zip(*found, strict=True)
+        return np.concatenate(gradients), np.concatenate(hessians)
+
+    def _part(
+        self, number: int, which: np.ndarray, free: np.ndarray, terms: Sequence[int] | None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        affine, worlds = self._affine[number], self._worlds[number]
+        if affine is not None:
+            try:
+                return affine.at(which, free, terms)
+            except REFUSALS:
+                self._affine[number] = None
+        if len(which) == worlds.count:
+            return self._conditionals.at(worlds, free, terms, self._kept[number])
+        return self._conditionals.at(worlds.part(which), free, terms)
 
 
 def no_derivatives(density: BlockDensity) -> KernelError:

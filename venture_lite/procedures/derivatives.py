@@ -148,6 +148,25 @@ def slopes_of(density: Callable[..., Any], asked: Flags, columns: bool) -> Calla
     return compiled([result, *wanted], len(asked), columns)
 
 
+@functools.cache
+def curvatures_of(density: Callable[..., Any], asked: Flags) -> Callable[..., tuple[Any, ...]] | None:
+    """`(*inputs) -> (one derivative for each input asked for, the second ones of these, lower triangle row by row)`,
+    over columns; None where a function on the way has no second derivative."""
+    recording = Recording()
+    result = recordable(density)(*map(recording.input, range(len(asked))))
+    inputs = [i for i, ask in enumerate(asked) if ask]
+    first = _partials(result, asked)
+    slopes = [first.get(i, 0.0) for i in inputs]
+    curves = []
+    try:
+        for at, slope in enumerate(slopes):
+            second = _partials(slope, asked)
+            curves += [second.get(i, 0.0) for i in inputs[: at + 1]]
+    except KeyError:
+        return None
+    return compiled([*slopes, *curves], len(asked), True)
+
+
 def gradient_of(density: Callable[..., float], exists: Flags) -> Gradient:
     """The gradient of a density of single numbers that is written over the numeric namespace."""
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from venture_lite.blocks.conditionals import Conditionals, Kept, Normal, at_modes
+from venture_lite.blocks.conditionals import Conditionals, GivenWorlds, Normal, at_modes
 from venture_lite.blocks.density import BlockDensity
 from venture_lite.blocks.worlds import Blanket, Features, PortKey, RunReader, Worlds
 from venture_lite.engines.compiled.frame import LOCATIONS, BlockFrame, raw
@@ -65,8 +65,8 @@ class BlockReader:
             features = blanket.read(self.frame.put(blanket.block, count), worlds, None, keys)
             return BlockReading(features, np.zeros((count, sum(self.frame.widths))))
         there = blanket.placed(self.frame.put(blanket.block, count), worlds)
-        kept: Kept = {}
-        normal, total = self._modes(there, np.repeat(self.frame.start[None], count, axis=0), kept)
+        given = self._conditionals.given(there)
+        normal, total = at_modes(given.at, np.repeat(self.frame.start[None], count, axis=0), self.frame.scale)
         residuals = normal.centre.copy()
         where = {node: at for at, node in enumerate(self.body)}
 
@@ -82,16 +82,8 @@ class BlockReader:
         if self.heads:
             found, rms = self._of_sites(residuals)
             return BlockReading(features.joined(found, {}), self._shifts(rms), there, normal)
-        features = features.joined(*self._derivatives(there, normal, total, kept))
+        features = features.joined(*self._derivatives(given, normal, total))
         return BlockReading(features, np.zeros((count, 0)), there, normal)
-
-    def _modes(self, there: Worlds, start: np.ndarray, kept: Kept) -> tuple[Normal, tuple[np.ndarray, np.ndarray]]:
-        def derivatives(which: np.ndarray, free: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            if len(which) == there.count:
-                return self._conditionals.at(there, free, None, kept)
-            return self._conditionals.at(there.part(which), free)
-
-        return at_modes(derivatives, start, self.frame.scale)
 
     def _of_sites(self, residuals: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Of each site of the body in each world log rms and log mean magnitude of the centres, and the log number of
@@ -114,14 +106,15 @@ class BlockReader:
         return np.concatenate(parts, axis=1)
 
     def _derivatives(
-        self, there: Worlds, normal: Normal, total: tuple[np.ndarray, np.ndarray], kept: Kept
+        self, given: GivenWorlds, normal: Normal, total: tuple[np.ndarray, np.ndarray]
     ) -> tuple[np.ndarray, dict[PortKey, np.ndarray]]:
         """Where the frame is, and the gradient and curvature of each port there, in the coordinates of the frame."""
         sds = np.log(np.diagonal(normal.root, axis1=1, axis2=2))
         where = np.concatenate((normal.centre, sds, normal.is_of_mode[:, None]), axis=1)
-        own = self._conditionals.at(there, normal.centre, (), kept)
+        every = np.arange(len(normal.centre))
+        own = given.at(every, normal.centre, ())
         if not normal.is_of_mode.all():
-            total = self._conditionals.at(there, normal.centre, None, kept)
+            total = given.at(every, normal.centre)
         left = [all_of - part for all_of, part in zip(total, own, strict=True)]
         slopes: dict[PortKey, np.ndarray] = {}
         keys = list(dict.fromkeys(self._keys))
@@ -129,7 +122,7 @@ class BlockReader:
             found = left
             if key != keys[-1]:
                 terms = [at for at, other in enumerate(self._keys) if other == key]
-                with_own = self._conditionals.at(there, normal.centre, terms, kept)
+                with_own = given.at(every, normal.centre, terms)
                 found = [sum_of - part for sum_of, part in zip(with_own, own, strict=True)]
                 left = [all_of - part for all_of, part in zip(left, found, strict=True)]
             along = (normal.root.swapaxes(1, 2) @ found[0][..., None])[..., 0]
@@ -146,7 +139,8 @@ class BlockReader:
         heads = dict(zip(self.heads, np.split(coordinates, ends[:-1], axis=1), strict=True))
         body = dict(zip(self.body, reading.normal.centre.T[:, :, None], strict=True))
         put = self.frame.put(self.blanket.block, len(coordinates), heads | body)
-        return self.frame.corrected(self._modes(self.blanket.placed(put, worlds), reading.normal.centre, {})[0])
+        given = self._conditionals.given(self.blanket.placed(put, worlds))
+        return self.frame.corrected(at_modes(given.at, reading.normal.centre, self.frame.scale)[0])
 
     def body_of_state(self, reading: BlockReading, coordinates: list[float]) -> Normal:
         """The same of the one state that the trace is in."""

@@ -1,0 +1,107 @@
+"""Conditional densities of blocks that are read affinely, against the passes that serve every block."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from venture_lite import Venture
+from venture_lite.blocks import affine_conditionals
+from venture_lite.blocks.conditionals import Conditionals
+from venture_lite.blocks.density import BlockDensity
+from venture_lite.blocks.worlds import WorldMaker, Worlds
+from venture_lite.interpreter.scaffold import Builder, absorbing_rows
+from venture_lite.interpreter.selection import in_order
+
+WORLDS = 7
+ROWS = np.random.default_rng(0).normal(size=(12, 2))
+DATA = {"X": ROWS, "Y": [True, False, False] * 4, "J": [1, 2, 3] * 4}
+REGRESSION = """
+    [assume w (mem (lambda (j) (tag 'x j (normal 0 2.5))))]
+    for n in 1...12: [observe (bernoulli_logit (- (+ (w 0) (* (w 1) {X[n,1]})) (/ (w 2) {X[n,2]}))) {Y[n]}]
+"""
+LEVELS = """
+    [assume m (tag 'x 0 (student_t 3 0 10))] [assume s (half_cauchy 3)] [assume twice (* 2 m)]
+    [assume b (mem (lambda (j) (tag 'x j (normal twice s))))]
+    for n in 1...12: [observe (normal (+ (b {J[n]}) m) 1) {X[n,1]}]
+"""
+SCALES = """
+    [assume s (tag 'x 0 (gamma 2 2))] [assume p (tag 'x 1 (uniform_continuous -1 2))]
+    [assume q (tag 'x 2 (beta 2 3))] [assume d (tag 'x 3 (gamma 2 1))]
+    for n in 1...12: [observe (laplace (+ p {X[n,1]}) (* 2 s)) 1]
+    [observe (student_t 4 p s) 1] [observe (binomial 5 q) 2] [observe (gamma d s) 1.5] [observe (von_mises p s) 1]
+"""
+VARYING = """
+    [assume u (normal 0 1)] [assume a (tag 'x 0 (normal 0 1))] [assume s (tag 'x 1 (gamma 2 2))]
+    for n in 1...4: [observe (normal (* a u {n}) (+ 0.1 (* u u s))) {n}]
+"""
+
+
+def conditionals_of(program: str, **data: Any) -> tuple[Conditionals, Worlds]:
+    venture = Venture(seed=1)
+    venture.execute(program, **data)
+    model = venture.traces[0]
+    block = in_order(model, model.trace.scopes["x"].everything())
+    children = absorbing_rows(model.trace, Builder(model.trace).build(block))
+    maker = WorldMaker(model, [*block, *children])
+    worlds = maker.draw(WORLDS, np.random.default_rng(0))
+    return Conditionals(BlockDensity(model, block), maker.places), worlds
+
+
+@pytest.mark.parametrize("terms", [None, [], [0]])
+@pytest.mark.parametrize("program", [REGRESSION, LEVELS, SCALES, VARYING])
+def test_they_have_the_derivatives_of_the_passes(
+    program: str, terms: list[int] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # in parts of a few worlds
+    monkeypatch.setattr(affine_conditionals, "AT_ONCE", 40)
+    conditionals, worlds = conditionals_of(program, **DATA)
+    free = np.random.default_rng(1).normal(size=(WORLDS, conditionals.size))
+    expected = conditionals.at(worlds.copy(), free, terms)
+    given = conditionals.given(worlds)
+    which = np.array([0, 2, 3, 6])
+    assert conditionals.affine is not None
+    for found, there in zip(given.at(which, free[which], terms), expected, strict=True):
+        np.testing.assert_allclose(found, there[which], rtol=1e-9, atol=1e-9)
+    for found, there in zip(given.at(np.arange(WORLDS), free, terms), expected, strict=True):
+        np.testing.assert_allclose(found, there, rtol=1e-9, atol=1e-9)
+
+
+def test_coefficients_of_many_choices_are_sparse(monkeypatch: pytest.MonkeyPatch) -> None:
+    conditionals, worlds = conditionals_of(LEVELS, **DATA)
+    free = np.random.default_rng(1).normal(size=(WORLDS, conditionals.size))
+    expected = conditionals.at(worlds.copy(), free)
+    monkeypatch.setattr(affine_conditionals, "DENSE", 1)
+    for most in (0, 10_000):
+        monkeypatch.setattr(affine_conditionals, "MOST_PRODUCTS", most)
+        conditionals, _ = conditionals_of(LEVELS, **DATA)
+        for found, there in zip(conditionals.given(worlds.copy()).at(np.arange(WORLDS), free), expected, strict=True):
+            np.testing.assert_allclose(found, there, rtol=1e-9, atol=1e-9)
+
+
+def test_a_seam_between_pieces_has_the_derivatives_of_one_side() -> None:
+    conditionals, worlds = conditionals_of(REGRESSION, **DATA)
+    free = np.zeros((WORLDS, conditionals.size))
+    _, curves = conditionals.given(worlds).at(np.arange(WORLDS), free)
+    design = np.column_stack((np.ones(12), ROWS[:, 0], -1.0 / ROWS[:, 1]))
+    np.testing.assert_allclose(curves[0], -0.25 * design.T @ design - np.eye(3) / 2.5**2)
+
+
+@pytest.mark.parametrize("mean", ["(exp x)", "(* x x)", "(/ 1 x)", "(* x (- x 1))"])
+def test_what_is_not_read_affinely_is_told(mean: str) -> None:
+    conditionals, _ = conditionals_of(f"[assume x (tag 'x 0 (normal 0 1))] [observe (normal {mean} 1) 1]")
+    assert conditionals.affine is None
+
+
+def test_worlds_that_have_no_value_at_zero_go_by_the_passes() -> None:
+    conditionals, worlds = conditionals_of(VARYING)
+    free = np.random.default_rng(1).normal(size=(WORLDS, conditionals.size))
+    places = [at for at, value in enumerate(worlds.values) if value is not None]
+    infinite = next(at for at in places if worlds.values[at].dtype == float and (worlds.values[at] < 0).any())
+    worlds.values[infinite] = worlds.values[infinite].copy()
+    worlds.values[infinite][1] = np.inf
+    gradient, _ = conditionals.given(worlds).at(np.arange(WORLDS), free)
+    assert np.isfinite(np.delete(gradient, 1, axis=0)).all()
+    assert not np.isfinite(gradient[1]).all()

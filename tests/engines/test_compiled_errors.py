@@ -98,6 +98,8 @@ def test_a_state_that_cannot_be_read_is_moved_by_the_prior() -> None:
         ("(lopsided 1)", "it has neither a domain of real numbers nor a list of its values"),
         ("(categorical (list 0.5 0.5) (list 'red 'green))", "its values are no numbers"),
         ("(table)", "what it gives depends on its other draws"),
+        ("(wishart 3 (list (list 2 1) (list 1 2)))", "for wishart cannot be learned: its values are matrices"),
+        ("(inv_wishart 3 (list (list 2)))", "its values are matrices"),
     ],
 )
 def test_what_cannot_be_learned_is_told_before_worlds_are_drawn(

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import numpy as np
+
 from venture_lite.blocks.distributions import name_of
 from venture_lite.errors import KernelError, LimitError
 from venture_lite.interpreter.model import Model
@@ -16,7 +18,7 @@ COPIES = 4.0
 
 
 def refuse_choices(model: Model, blocks: Iterable[Sequence[int]]) -> None:
-    """Raises KernelError for a choice whose values are no numbers, or real ones without a transform."""
+    """Raises KernelError for a choice whose values are no numbers or matrices, or real ones without a transform."""
     for block in blocks:
         for node in block:
             operator, arguments = model.trace.application(node)
@@ -30,6 +32,8 @@ def refuse_choices(model: Model, blocks: Iterable[Sequence[int]]) -> None:
 def _unlearnable(record: Random | Exchangeable, arguments: tuple[Any, ...], value: Any) -> str | None:
     if isinstance(record, Exchangeable):
         return "what it gives depends on its other draws"
+    if np.ndim(value) > 1:
+        return "its values are matrices"
     if record.transform is not None:
         return None
     support = record.support(*arguments) if record.support is not None else ()

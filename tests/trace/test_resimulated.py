@@ -48,7 +48,21 @@ CALLS = """
     [assume h (mem (lambda (i) (lambda (j) (if a (+ (normal i 1) (g (if (b i) j 7))) (g (if (b i) i 8))))))]
     for n in 1...5: [observe (normal ((h n) n) 4) n]
 """
-PROGRAMS = {"mixture": MIXTURE, "branch": BRANCH, "recursion": RECURSION, "labels": LABELS, "calls": CALLS}
+# a call that comes and goes with a stands amid those that stay: where it went the last of these takes its place
+USERS = """
+    [assume a (mem (lambda () (tag 'a 0 (flip 0.5))))] [assume f (mem (lambda (k) (if (a) (normal k 1) 0)))]
+    for k in 1...5: [observe (normal (f k) 4) k]
+    [predict (if (a) (f 20) 0)] [force (a) true]
+    for k in 6...12: [observe (normal (f k) 4) k]
+"""
+PROGRAMS = {
+    "mixture": MIXTURE,
+    "branch": BRANCH,
+    "recursion": RECURSION,
+    "labels": LABELS,
+    "calls": CALLS,
+    "users": USERS,
+}
 
 
 def model_named(name: str) -> Model:
@@ -201,7 +215,7 @@ def test_a_block_is_read_at_each_of_several_values() -> None:
     ("name", "scope", "values"),
     [("mixture", "z", [0.0, 1.0, 2.0]), ("mixture", "mu", [0.5]), ("branch", "b", [True, False]),
      ("recursion", "go", [True, False]), ("labels", "mu", [0.5]), ("labels", "a", [0.5, 2.0]),
-     ("calls", "a", [True, False]), ("calls", "b", [True, False])],
+     ("calls", "a", [True, False]), ("calls", "b", [True, False]), ("users", "a", [True, False])],
 )  # fmt: skip
 def test_what_is_read_of_a_block_stays_when_the_block_moves(name: str, scope: str, values: list[Any]) -> None:
     """Also where the move makes and removes choices: so one density serves both directions."""

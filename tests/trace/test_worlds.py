@@ -184,6 +184,37 @@ def test_sites_have_the_same_names_in_every_session() -> None:
     assert found == [["x: (normal 0 1)", "y: (normal 0 1)"]] * 2
 
 
+def rows_read(model: Model) -> list[Any]:
+    return [rows[0].tolist() for rows in Blanket(model, scoped(model, "x")).read(at_half).ports.values()]
+
+
+def test_a_call_and_a_distribution_of_the_same_text_are_ports_of_their_own() -> None:
+    model = model_of("""
+        [assume x (tag 'x 0 (normal 0 1))]
+        [observe (normal x 1) 2] [observe ((lambda (normal) (normal x 1)) normal) 5]
+    """)
+    assert rows_read(model) == [[[2.0, 0.5, 1.0]], [[5.0, 0.5, 1.0]]]
+
+
+def test_two_procedures_of_one_name_are_read_alike() -> None:
+    """The second was registered when the program had the first."""
+    venture = Venture(seed=1)
+
+    def register(sd: float) -> None:
+        venture.register(
+            "near",
+            simulate=lambda rng, mean: float(rng.normal(mean, sd)),
+            log_density=lambda value, mean: float(stats.norm.logpdf(value, mean, sd)),
+        )
+
+    register(1.0)
+    venture.execute("[assume x (tag 'x 0 (normal 0 1))] [assume first near]")
+    register(2.0)
+    venture.execute("[assume both (list first near first)] for n in 0...2: [observe ((lookup both n) x) n]")
+    (rows,) = rows_read(venture.traces[0])
+    assert sorted(rows) == [[0.0, 0.5], [1.0, 0.5], [2.0, 0.5]]
+
+
 def test_evidence_that_is_a_list_is_read_as_the_vectors_of_worlds() -> None:
     """So are matrices that stay in the trace and vary between worlds."""
     model = model_of(

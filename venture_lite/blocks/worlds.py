@@ -41,6 +41,8 @@ CALLS_TOLD = 8
 """Of the chain that leads to an error."""
 AT_CENTRE = ", with the block at the centre of its frame"
 """Where what is read has no value."""
+CHOICES = (Kind.RANDOM, Kind.CALL, Kind.MAKER)
+"""What choices, and makers of them, may be in the text."""
 NAMELESS = ("expression", "sample")
 """What Codes of directives are called that bind no name."""
 
@@ -310,7 +312,7 @@ class SiteNames:
 
     def of(self, site: int) -> str:
         if self._version != self._program.version or site >= len(self._names):
-            program, seen = self._program, Counter[tuple[str, Kind]]()
+            program, seen = self._program, Counter[tuple[str, Kind | None]]()
             self._names = []
             for each, code in enumerate(program.site_code):
                 if program.site_slot[each] < 0:
@@ -320,8 +322,10 @@ class SiteNames:
                 # constants have the text of what they stand in
                 text, kind = text_of_site(program, each), code.slots[program.site_slot[each]].kind
                 text = f"{owner}: {text}" if (owner := _directive_of(code).name) not in NAMELESS else text
-                seen[text, kind] += 1
-                self._names.append(text if seen[text, kind] == 1 else f"{text} ({seen[text, kind]})")
+                # choices are told apart whether or not the text says which distribution they are of
+                role = None if kind in CHOICES else kind
+                seen[text, role] += 1
+                self._names.append(text if seen[text, role] == 1 else f"{text} ({seen[text, role]})")
             self._version = self._program.version
         return self._names[site]
 
@@ -481,11 +485,23 @@ class Blanket:
         count = 1 if worlds is None else worlds.count
         try:
             there = self.placed(put, worlds, meet)
-            rows = {port.key: port.rows(there) for port in self.ports if keys is None or port.key in keys}
+            rows = self._rows(there, keys)
         except VentureError as error:
             error.message += AT_CENTRE
             raise
         return Features(np.concatenate(fixed, axis=1) if fixed else np.zeros((count, 0)), rows)
+
+    def _rows(self, there: Worlds, keys: Container[PortKey] | None) -> dict[PortKey, np.ndarray]:
+        """Of all ports or of some: those of procedures with one name at one site together, where they are as long."""
+        found: dict[PortKey, np.ndarray] = {}
+        for port in self.ports:
+            if keys is not None and port.key not in keys:
+                continue
+            rows = port.rows(there)
+            before = found.setdefault(port.key, rows)
+            if before is not rows and before.shape[2] == rows.shape[2]:
+                found[port.key] = np.concatenate((before, rows), axis=1)
+        return found
 
     def set(self, worlds: Worlds) -> None:
         """Draw the block from the prior, and compute what is computed from it."""

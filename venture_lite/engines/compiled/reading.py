@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from venture_lite.blocks.conditionals import Conditionals, GivenWorlds, Normal, at_modes
+from venture_lite.blocks.conditionals import Conditionals, GivenWorlds, Normal, StateNormal, at_modes
 from venture_lite.blocks.density import BlockDensity
 from venture_lite.blocks.worlds import Blanket, Features, PortKey, RunReader, Worlds
 from venture_lite.engines.compiled.frame import LOCATIONS, BlockFrame, raw
@@ -34,7 +34,7 @@ class BlockReading:
     # the body's frame with the heads at their references; None without a body
     normal: Normal | None = None
     # frames of the body of one state, by the coordinates of its heads
-    bodies: dict[tuple[float, ...], Normal] = field(default_factory=dict)
+    bodies: dict[tuple[float, ...], StateNormal] = field(default_factory=dict)
 
 
 class BlockReader:
@@ -142,13 +142,13 @@ class BlockReader:
         given = self._conditionals.given(self.blanket.placed(put, worlds))
         return self.frame.corrected(at_modes(given.at, reading.normal.centre, self.frame.scale)[0])
 
-    def body_of_state(self, reading: BlockReading, coordinates: list[float]) -> Normal:
+    def body_of_state(self, reading: BlockReading, coordinates: list[float]) -> StateNormal:
         """The same of the one state that the trace is in."""
         key = tuple(coordinates)
         if key not in reading.bodies:
             if len(reading.bodies) > 8:
                 reading.bodies.clear()
-            reading.bodies[key] = self.body_at(reading, np.array([coordinates]))
+            reading.bodies[key] = StateNormal(self.body_at(reading, np.array([coordinates])))
         return reading.bodies[key]
 
     def drawn(self) -> list[float]:

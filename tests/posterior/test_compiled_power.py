@@ -152,9 +152,7 @@ def take_the_frame_of_the_proposed_heads_for_both(patch: Patch) -> None:
         wrong = body_of_state(reader, self._standing.reading, heads)
         with patch.context() as meanwhile:
             meanwhile.setattr(BlockReader, "body_of_state", lambda *given: wrong)
-            self._standing._weighed.clear()
             error[0] = log_mixture(self, *stood[0])
-        self._standing._weighed.clear()
         error[0] -= log_mixture(self, *stood[0])
         return free
 

@@ -24,7 +24,7 @@ SMALL = {
     "compiled_ring": ["--draws", "20", "--worlds", "1000"],
     "compiled_logistic": ["--rows", "30", "--draws", "20", "--worlds", "100", "--no-rounds"],
     "compiled_schools": ["--draws", "20", "--worlds", "100", "--sets", "1", "--no-rounds"],
-    "compiled_branch": ["--draws", "20", "--data", "1.2", "--worlds", "100"],
+    "compiled_branch": ["--draws", "20", "--data", "1.2", "--worlds", "400"],
     "compiled_mixture": ["--rows", "12", "--draws", "20", "--worlds", "100"],
 }
 

@@ -180,26 +180,6 @@ class Normal:
         return found
 
 
-class StateNormal:
-    """The normal of a single state, with what weighing and drawing take, made once."""
-
-    __slots__ = ("_centre", "_inverse", "_root", "log_volume")
-
-    def __init__(self, normal: Normal) -> None:
-        self._centre, self._root = normal.centre[0], normal.root[0]
-        self._inverse = np.linalg.inv(self._root)
-        self.log_volume = float(normal.log_volume()[0])
-
-    def numbers(self, free: np.ndarray) -> np.ndarray:
-        """Coordinates (D,) in which the normal is standard."""
-        found: np.ndarray = self._inverse @ (free - self._centre)
-        return found
-
-    def free(self, numbers: np.ndarray) -> np.ndarray:
-        found: np.ndarray = self._centre + self._root @ numbers
-        return found
-
-
 Derivatives = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
 """Numbers (w,) of worlds, free coordinates (w, D) -> gradients (w, D) and second derivatives (w, D, D)."""
 

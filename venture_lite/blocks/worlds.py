@@ -342,6 +342,11 @@ def names_of(model: Model, block: Iterable[int]) -> tuple[str, ...]:
     return tuple([names.of(site_of(node)) for node in block])
 
 
+def port_key(name: str, operator: Any) -> PortKey:
+    """What a network knows the choices of a site by, whatever their rows."""
+    return f"{name}: {operator.name}"
+
+
 class Port:
     """The choices of one site that read a block, in like ways: each gives one row of inputs."""
 
@@ -349,8 +354,7 @@ class Port:
         self.reader = reader
         run = reader.run
         (name,) = names_of(reader.model, run.nodes[:1])
-        # what a network knows it by, whatever the rows
-        self.key = f"{name}: {run.operator.name}"
+        self.key = port_key(name, run.operator)
 
     def rows(self, worlds: Worlds) -> np.ndarray:
         """(W, N, F): the values of the choices, and their arguments."""
@@ -468,10 +472,11 @@ class Blanket:
         choices: Container[int] | None = None,
         keys: Container[PortKey] | None = None,
         also_meet: Meet = lambda reader, arguments: None,
+        then: Callable[[Worlds], None] = lambda there: None,
     ) -> Features:
         """In worlds, or as the trace stands, with the block where `put` puts it: the arguments of all of its choices or
-        of some, and the rows of all ports or of some. Raises VentureError where what reads the block has no value at
-        all."""
+        of some, and the rows of all ports or of some. `then` is told the worlds with the block there. Raises
+        VentureError where what reads the block has no value at all."""
         fixed: list[np.ndarray] = []
 
         def meet(reader: RunReader, arguments: list[Any]) -> None:
@@ -486,6 +491,7 @@ class Blanket:
         try:
             there = self.placed(put, worlds, meet)
             rows = self._rows(there, keys)
+            then(there)
         except VentureError as error:
             error.message += AT_CENTRE
             raise

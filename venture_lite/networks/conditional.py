@@ -108,6 +108,11 @@ class Conditional:
         bodies = [Perceptron(list(itertools.islice(left, LAYERS)), body.inputs) for body in self.bodies]
         return Conditional(self.layout, pooled, self.earlier, bodies)
 
+    def first(self, count: int) -> Conditional:
+        """The density of so many first coordinates."""
+        layout = Layout(self.layout.names, self.layout.coordinates[:count])
+        return Conditional(layout, self.pooled, self.earlier[: count - 1], self.bodies[:count])
+
     def arrays(self) -> list[np.ndarray]:
         """All but the layout, as plain arrays, copied."""
         of_bodies = [body.weights for body in self.bodies]

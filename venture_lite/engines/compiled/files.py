@@ -27,7 +27,7 @@ from venture_lite.networks.heads import Categories, Head, Normals
 from venture_lite.networks.pooled import InputNames
 from venture_lite.values import Symbol
 
-VERSION = 3
+VERSION = 4
 """Of the format."""
 DAMAGED = (
     *(ValueError, LookupError, TypeError, AttributeError, ArithmeticError, EOFError, RecursionError, MemoryError),

@@ -8,20 +8,23 @@ the counts that draws reach.
 quantile. The *body* has the normal at the mode of its conditional density, z = L^-1 (free(x) - c) for all of it
 together. Where every choice is a head, the frame is the prior's. Otherwise the heads are those that others of the block
 read elsewhere than in a location, a scale of effects say: given these the body has a mode, together with them it need
-not have one.
+not have one. And those that data read elsewhere than in a location, if the block has many other choices for these data:
+the residuals at a joint mode of p locations are as if of n - p data, so the log of their scale is p / 2n too low there,
+p / sqrt(2 n) of its sds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from venture_lite.blocks.conditionals import Normal
 from venture_lite.blocks.density import BlockDensity
-from venture_lite.blocks.worlds import Blanket, RunReader, Worlds
+from venture_lite.blocks.worlds import Blanket, RunReader, Worlds, names_of, port_key
 from venture_lite.engines.compiled.differences import described
 from venture_lite.errors import KernelError
 from venture_lite.interpreter.model import Model
@@ -40,8 +43,11 @@ REFERENCE = 0.9
 MOST_BODY = 1000
 """Choices of a body."""
 
+MOST_SHIFT = 0.5
+"""Sds by which the joint mode may have a scale of data too low, for it to be in the body."""
+
 LOCATIONS = {"normal": 0, "student_t": 1, "laplace": 0, "cauchy": 0, "logistic_dist": 0, "lognormal": 0}
-"""Distribution -> which of its arguments moves the free coordinate as it is."""
+"""Distribution -> which of its arguments moves the free coordinate as it is. The next one is the scale of that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +66,8 @@ class Position:
     # whether its numbers are learned before the body has a frame; then where it stands when that is read
     is_head: bool = True
     reference: np.ndarray = field(default_factory=lambda: np.zeros(0))
-    # of a head that is the scale of choices of the body, the place of their site among those of the body
-    scales: int = -1
+    # of a head that is a scale: of which site of the body, by name, or of the choices of which port; else none
+    scales: str = ""
 
     @property
     def is_discrete(self) -> bool:
@@ -178,18 +184,20 @@ def with_body(frame: BlockFrame, blanket: Blanket, worlds: Worlds) -> BlockFrame
     where nothing has, or derivatives are missing."""
     model, block = blanket.model, blanket.block
     found = raw(blanket, worlds)
-    scaled = dict(_read_by_body(model, block, frame))
-    sites = list(dict.fromkeys(site_of(node) for node in block if site_of(node) not in scaled))
+    heads = _heads(model, block, frame)
+    bodies = {name for node, name in zip(block, names_of(model, block), strict=True) if site_of(node) not in heads}
     positions = []
     for node, position in zip(block, frame.positions, strict=True):
-        read_by = scaled.get(site_of(node))
-        if read_by is None:
+        reader = heads.get(site_of(node))
+        if reader is None:
             positions.append(replace(position, is_head=False, reference=position.centre))
             continue
-        if not position.is_discrete:
+        scales = ""
+        if reader.is_scaled and _transform(model, node) is POSITIVE and (reader.is_port or reader.name in bodies):
+            scales = reader.name
+        if not position.is_discrete and not reader.is_port:
             position = replace(position, reference=np.quantile(found[node], REFERENCE, axis=0))
-        is_scale = read_by in sites and _transform(model, node) is POSITIVE
-        positions.append(replace(position, scales=sites.index(read_by)) if is_scale else position)
+        positions.append(replace(position, scales=scales))
     body = [at for at, position in enumerate(positions) if not position.is_head]
     if not body or len(body) > MOST_BODY:
         raise _refused(model, block[0], f"the body of the block has {len(body)} choices", "'frame prior")
@@ -200,21 +208,39 @@ def _transform(model: Model, node: int) -> Any:
     return getattr(model.trace.application(node)[0], "transform", None)
 
 
-def _read_by_body(model: Model, block: Sequence[int], frame: BlockFrame) -> Iterator[tuple[int, int]]:
-    """Sites of heads, each with a site of the block that reads it elsewhere than in a location, or -1."""
+class HeadReader(NamedTuple):
+    """What reads a head elsewhere than in a location."""
+
+    # a site of the block, or a port, as networks know it
+    name: str = ""
+    is_port: bool = False
+    # whether the head is its scale
+    is_scaled: bool = False
+
+
+def _heads(model: Model, block: Sequence[int], frame: BlockFrame) -> dict[int, HeadReader]:
+    """Sites of heads, each with what makes it one."""
     sites: dict[int, list[int]] = {}
     for node in block:
         sites.setdefault(site_of(node), []).append(node)
-    discrete = {site_of(node) for node, position in zip(block, frame.positions, strict=True) if position.is_discrete}
+    found: dict[int, HeadReader] = {}
     for site, nodes in sites.items():
-        if site in discrete or not frame.positions[block.index(nodes[0])].is_number:
-            yield site, -1
+        position = frame.positions[block.index(nodes[0])]
+        if position.is_discrete or not position.is_number:
+            found[site] = HeadReader()
             continue
         _, moved, terms = BlockDensity(model, nodes).passes()
         for kind in [*(kind for kind, _, _ in moved if kind.coordinates is not None), *terms]:
-            location = LOCATIONS.get(kind.operator.name, -1)
-            if kind.site in sites and any(ask and at != location for at, ask in enumerate(kind.asked)):
-                yield site, kind.site
+            is_port = kind.site not in sites
+            read = {at for at, ask in enumerate(kind.asked) if ask}
+            location = LOCATIONS.get(kind.operator.name)
+            shift = (len(block) - len(nodes)) / math.sqrt(2.0 * kind.count)
+            if read <= {location} or (is_port and (location is None or shift <= MOST_SHIFT or site in found)):
+                continue
+            (name,) = names_of(model, [node_at(kind.site, 0)])
+            name = port_key(name, kind.operator) if is_port else name
+            found[site] = HeadReader(name, is_port, location is not None and location + 1 in read)
+    return found
 
 
 def _refused(model: Model, node: int, reason: str, hint: str) -> KernelError:

@@ -222,14 +222,10 @@ class CompiledProposal:
             value = simulate_anew(self.model.trace, node, operator, arguments)
         coordinates, _, prior = self._weighed[node] = self._weigh(node, operator, arguments, value)
         # an angle beyond the seam, or a number at the end of the floats, has other numbers too
-        if prior == -math.inf or (wanted and not _are_near(coordinates, wanted)):
+        if prior == -math.inf or (wanted and not np.allclose(coordinates, wanted, RETURN, RETURN)):
             raise Outside
         self._waiting.discard(node)
         return value, 0.0 if self._waiting else self._old - self._log_density()
-
-
-def _are_near(found: list[float], wanted: list[float]) -> bool:
-    return all(abs(x - y) <= RETURN * (1.0 + abs(y)) for x, y in zip(found, wanted, strict=True))
 
 
 class Outside(Exception):
@@ -351,7 +347,7 @@ class CompiledMH(BlockKernel):
         self.model.poll()
         try:
             density.put(free)
-            if not _are_near(density.present().tolist(), free.tolist()):
+            if not np.allclose(density.present(), free, RETURN, RETURN):
                 return None
             return self._weighed(density, free)
         except VentureError:

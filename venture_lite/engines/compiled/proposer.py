@@ -155,15 +155,15 @@ class Proposer:
             if kind.body_is_learned or kind.frame.mean is not None or set(here) != set(kind.sites):
                 continue
             of = dict(zip(kind.sites, kind.frame.positions, strict=True))
-            body = list(dict.fromkeys(kind.sites[at] for at in kind.frame.body))
+            body = {kind.sites[at] for at in kind.frame.body}
             heads = [name for name in here if of[name].is_head]
             if heads != [kind.sites[at] for at in kind.frame.heads]:
                 continue
             shares = []
             for position in kind.frame.head_positions:
-                name = body[position.scales] if position.scales >= 0 else ""
+                name = position.scales
                 # what n normals say of the log of their scale has a sd of 1 / sqrt(2 n)
-                share = (kind.sites.count(name) / here.count(name)) ** 0.5 if name else 1.0
+                share = (kind.sites.count(name) / here.count(name)) ** 0.5 if name in body else 1.0
                 shares += [share] * position.width
             return replace(kind, sites=here, frame=BlockFrame([of[name] for name in here]), widths=tuple(shares))
         return None

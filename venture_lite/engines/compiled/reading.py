@@ -6,16 +6,17 @@ that it proposes.
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from venture_lite.blocks.conditionals import Conditionals, GivenWorlds, Normal, StateNormal, at_modes
+from venture_lite.blocks.conditionals import Conditionals, GivenWorlds, Normal, at_modes
 from venture_lite.blocks.density import BlockDensity
-from venture_lite.blocks.worlds import Blanket, Features, PortKey, RunReader, Worlds
+from venture_lite.blocks.worlds import Blanket, Features, PortKey, RunReader, Worlds, names_of
 from venture_lite.engines.compiled.frame import LOCATIONS, BlockFrame, raw
+from venture_lite.procedures.transforms import free_of_rows
 from venture_lite.trace.nodes import site_of
 
 LEAST = 1e-12
@@ -34,7 +35,7 @@ class BlockReading:
     # the body's frame with the heads at their references; None without a body
     normal: Normal | None = None
     # frames of the body of one state, by the coordinates of its heads
-    bodies: dict[tuple[float, ...], StateNormal] = field(default_factory=dict)
+    bodies: dict[tuple[float, ...], Normal] = field(default_factory=dict)
 
 
 class BlockReader:
@@ -50,6 +51,13 @@ class BlockReader:
         sites = [site_of(node) for node in self.body]
         each = list(dict.fromkeys(sites))
         self._site_of_body = np.array([each.index(site) for site in sites], int)
+        # what heads may be the scales of: sites of the body, then ports
+        self._scaled = list(dict.fromkeys(names_of(blanket.model, self.body)))
+        self._measured = []
+        for key in dict.fromkeys(position.scales for position in frame.head_positions if position.scales):
+            if key not in self._scaled:
+                self._scaled.append(key)
+                self._measured.append([port.reader for port in blanket.ports if port.key == key])
         if self.body:
             self._conditionals = Conditionals(BlockDensity(blanket.model, self.body), blanket.places)
             self._keys = [self._key(site) for site in self._conditionals.sites()]
@@ -78,29 +86,24 @@ class BlockReader:
                 residuals[:, [where[node] for node in nodes]] -= around.T
 
         put = self.frame.put(blanket.block, count, dict(zip(self.body, normal.centre.T[:, :, None], strict=True)))
-        features = blanket.read(put, worlds, self.heads or None, keys, meet)
+        around_data: list[np.ndarray] = []
+
+        def then(there: Worlds) -> None:
+            for readers in self._measured:
+                around_data.append(np.concatenate([_around(reader, there) for reader in readers], axis=1))
+
+        features = blanket.read(put, worlds, self.heads or None, keys, meet, then)
         if self.heads:
-            found, rms = self._of_sites(residuals)
+            sites = self._site_of_body
+            of_sites = [residuals[:, sites == at] for at in range(sites.max() + 1)]
+            found, rms = _magnitudes([*of_sites, *around_data])
             return BlockReading(features.joined(found, {}), self._shifts(rms), there, normal)
         features = features.joined(*self._derivatives(given, normal, total))
         return BlockReading(features, np.zeros((count, 0)), there, normal)
 
-    def _of_sites(self, residuals: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Of each site of the body in each world log rms and log mean magnitude of the centres, and the log number of
-        these, (W, 3 S); and the first alone, (W, S). Nothing of their sds: these are the design's, nearly the same in
-        all worlds, and a network would read far too much into those of another."""
-        count = np.bincount(self._site_of_body)
-        squares, sizes = [
-            np.stack([each[:, self._site_of_body == at].mean(axis=1) for at in range(len(count))], axis=1)
-            for each in (residuals**2, np.abs(residuals))
-        ]
-        rms = 0.5 * np.log(squares + LEAST)
-        counts = np.broadcast_to(np.log(count), rms.shape)
-        return np.concatenate((rms, np.log(sizes + LEAST), counts), axis=1), rms
-
     def _shifts(self, rms: np.ndarray) -> np.ndarray:
         parts = [
-            rms[:, [position.scales]] if position.scales >= 0 else np.zeros((len(rms), position.width))
+            rms[:, [self._scaled.index(position.scales)]] if position.scales else np.zeros((len(rms), position.width))
             for position in self.frame.head_positions
         ]
         return np.concatenate(parts, axis=1)
@@ -142,13 +145,13 @@ class BlockReader:
         given = self._conditionals.given(self.blanket.placed(put, worlds))
         return self.frame.corrected(at_modes(given.at, reading.normal.centre, self.frame.scale)[0])
 
-    def body_of_state(self, reading: BlockReading, coordinates: list[float]) -> StateNormal:
+    def body_of_state(self, reading: BlockReading, coordinates: list[float]) -> Normal:
         """The same of the one state that the trace is in."""
         key = tuple(coordinates)
         if key not in reading.bodies:
             if len(reading.bodies) > 8:
                 reading.bodies.clear()
-            reading.bodies[key] = StateNormal(self.body_at(reading, np.array([coordinates])))
+            reading.bodies[key] = self.body_at(reading, np.array([coordinates]))
         return reading.bodies[key]
 
     def drawn(self) -> list[float]:
@@ -161,3 +164,23 @@ class BlockReader:
             for node, p in zip(blanket.block, self.frame.positions, strict=True)
             for x in p.coordinates(found[node])[0].tolist()
         ]
+
+
+def _around(reader: RunReader, there: Worlds) -> np.ndarray:
+    """What data are beside the locations that they are drawn around, (W, N), in free coordinates."""
+    record, arguments = reader.run.operator, reader.outputs(there)
+    free = free_of_rows(record.transform, reader.values(there), arguments)[:, 0]
+    around: np.ndarray = (free - arguments[LOCATIONS[record.name]]).reshape(-1, there.count).T
+    return around
+
+
+def _magnitudes(groups: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """Of each of S groups of residuals (W, N) log rms, log mean magnitude and their log number, (W, 3 S); and the first
+    alone, (W, S). Nothing of the sds of what they are of: these are the design's, nearly the same in all worlds, and a
+    network would read far too much into those of another."""
+    with np.errstate(over="ignore"):
+        squares = np.stack([(each**2).mean(axis=1) for each in groups], axis=1)
+    sizes = np.stack([np.abs(each).mean(axis=1) for each in groups], axis=1)
+    rms = 0.5 * np.log(squares + LEAST)
+    counts = np.broadcast_to(np.log([each.shape[1] for each in groups]), rms.shape)
+    return np.concatenate((rms, np.log(sizes + LEAST), counts), axis=1), rms

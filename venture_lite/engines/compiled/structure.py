@@ -153,7 +153,8 @@ class StateTrainer:
                 found[sites], report = self._fit(sites, kind, seconds)
                 reports.append(report)
         if not found:
-            raise KernelError(f"no block of {self.selection.scope} comes up in {LEAST} worlds", None, "more 'worlds")
+            where = f"at least {LEAST} of {self.worlds:,} worlds"
+            raise KernelError(f"no block of {self.selection.scope} comes up in {where}", None, "more 'worlds")
         learned = set(itertools.chain.from_iterable(found))
         self.rare = tuple(sorted(self._seen - learned))
         return found, reports

@@ -24,7 +24,7 @@ from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.scaffold import Builder, absorbing_rows
 from venture_lite.networks.conditional import Conditional, Layout
 from venture_lite.networks.fitting import FitReport, fit
-from venture_lite.networks.heads import Categories, Head, Normals
+from venture_lite.networks.heads import HALF_LOG_TWO_PI, Categories, Head, Normals
 from venture_lite.networks.pooled import Examples, InputNames, PortRows
 
 CHUNK = 4096
@@ -285,13 +285,31 @@ class KindExamples:
             values, counts = zip(*self._rows[key], strict=True)
             rows.append(PortRows(np.concatenate(values), np.concatenate(counts)))
         numbers = np.concatenate(self._numbers)
-        found, report = fitted(self.trainer, kind, Examples(fixed, tuple(rows)), numbers)
+        examples = Examples(fixed, tuple(rows))
+        found, report = fitted(self.trainer, kind, examples, numbers)
         size = len(kind.frame.body)
         least = WORTH * size if size > 1 else 0.0
-        if not kind.frame.heads and log_t_of(numbers[report.held_out]).mean() >= -report.loss - least:
-            # few worlds, or many choices: what was learned has lighter tails than the t in the frame
-            return found.corrected(np.zeros(size), np.eye(size)), None
+        if not found.body_is_learned:
+            return found, report
+        if not kind.frame.heads:
+            if log_t_of(numbers[report.held_out]).mean() >= -report.loss - least:
+                # few worlds, or many choices: what was learned has lighter tails than the t in the frame
+                return found.corrected(np.zeros(size), np.eye(size)), None
+            return found, report
+        if of_body(found, examples, numbers, report.held_out) < least:
+            found, again = fitted(self.trainer, kind, examples, numbers[:, :-size])
+            return found, replace(again, seconds=report.seconds + again.seconds)
         return found, report
+
+
+def of_body(kind: KindProposer, examples: Examples, numbers: np.ndarray, chosen: np.ndarray) -> float:
+    """By how many nats the network of a body is better than the normal in its frame, on some of the examples."""
+    assert kind.network is not None
+    size = len(kind.frame.body)
+    prepared = kind.network.prepared(examples, numbers, np.float64)[0].take(chosen)
+    learned = kind.network.log_density(prepared) - kind.network.first(numbers.shape[1] - size).log_density(prepared)
+    normal = -0.5 * (numbers[chosen, -size:] ** 2).sum(axis=1) - HALF_LOG_TWO_PI * size
+    return float((learned - normal).mean())
 
 
 def log_t_of(numbers: np.ndarray) -> np.ndarray:
@@ -336,14 +354,14 @@ def _heads_of(position: Position, components: int) -> list[tuple[str, Head]]:
 def fitted(
     settings: FitSettings, kind: KindProposer, examples: Examples, numbers: np.ndarray
 ) -> tuple[KindProposer, FitReport]:
-    """A kind with a network that is trained on what it reads, and on its numbers (N, D)."""
+    """A kind with a network that is trained on what it reads, and on its numbers (N, D), or the first of these."""
     ranges = tuple(_range_of(inputs) for inputs in (examples.fixed, *[port.values for port in examples.ports]))
     ports = tuple(
         (key, ("value", *(f"argument {at}" for at in range(1, rows.values.shape[1]))))
         for key, rows in zip(kind.ports, examples.ports, strict=True)
     )
     names = InputNames(tuple(f"input {at}" for at in range(examples.fixed.shape[1])), ports)
-    layout = Layout(names, tuple(learned_of(kind.frame, settings.components)))
+    layout = Layout(names, tuple(learned_of(kind.frame, settings.components)[: numbers.shape[1]]))
     initial = Conditional.drawn(settings.rng, layout, examples, numbers, settings.hidden)
     network, report = fit(initial, examples, numbers, settings.rng, settings.poll)
     return replace(kind, network=network, ranges=ranges), report
@@ -352,6 +370,9 @@ def fitted(
 def refitted(settings: FitSettings, kind: KindProposer, read: Sequence[Features], numbers: np.ndarray) -> KindProposer:
     """The same on states of chains: where these all read alike, the network reads nothing of the rows."""
     fixed = np.concatenate([kind.fixed(features) for features in read])
+    if kind.frame.heads:
+        # given these, a body is about as normal as its frame says
+        numbers = numbers[:, : sum(kind.frame.widths)]
     if len({id(features) for features in read}) == 1:
         return fitted(settings, replace(kind, ports=()), Examples(fixed, ()), numbers)[0]
     rows = []

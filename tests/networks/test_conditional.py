@@ -25,12 +25,14 @@ def given(network: Conditional, at: int = 0, seed: int = 1) -> ExampleDensity:
     return network.given(*example(random_examples(np.random.default_rng(seed)), at))
 
 
-def test_gradients_agree_with_differences() -> None:
+@pytest.mark.parametrize("are_known", [False, True])
+def test_gradients_agree_with_differences(are_known: bool) -> None:
     rng = np.random.default_rng(1)
     network = random_network(rng)
-    prepared, _ = network.prepared(random_examples(rng, 12), random_values(rng, 12), np.float64)
+    targets = 3.0 * rng.standard_normal(12) if are_known else None
+    prepared, _ = network.prepared(random_examples(rng, 12), random_values(rng, 12), np.float64, targets)
     loss, by_weights = network.loss(prepared)
-    assert loss == pytest.approx(-network.log_density(prepared).mean())
+    assert (loss == pytest.approx(-network.log_density(prepared).mean())) is not are_known
     assert_gradient(lambda at: network.with_weights(at).loss(prepared)[0], network.weights, by_weights, rng)
 
 

@@ -405,6 +405,11 @@ class Features:
         """How many numbers."""
         return self.fixed.size + sum(part.size for part in (*self.ports.values(), *self.slopes.values()))
 
+    def equal(self, other: Features) -> bool:
+        """Whether all numbers are the same."""
+        mine, its = [[x.fixed, *x.ports.values(), *x.slopes.values()] for x in (self, other)]
+        return len(mine) == len(its) and all(map(np.array_equal, mine, its))
+
     def joined(self, inputs: np.ndarray, slopes: dict[PortKey, np.ndarray]) -> Features:
         """With more fixed inputs (W, J)."""
         return Features(np.concatenate((self.fixed, inputs), axis=1), self.ports, self.slopes | slopes)

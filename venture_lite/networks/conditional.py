@@ -22,6 +22,9 @@ from venture_lite.networks.standardisation import Standardisation
 
 LAYERS = 3
 """Of a body: two hidden ones, and the outputs."""
+FORCE, MOST_OFF = 10.0, 0.5
+"""How much more the squares of what log densities are off count than these themselves, and the nats beyond which they
+count as absolute values, so that no example in a tail rules."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +45,28 @@ class PreparedExamples:
     earlier: np.ndarray
     # (N, D)
     values: np.ndarray
+    # (N,): the log densities that the values have, but for a constant; None where they are not known
+    targets: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.values)
 
     def take(self, chosen: np.ndarray) -> PreparedExamples:
-        return PreparedExamples(self.inputs.take(chosen), self.earlier[chosen], self.values[chosen])
+        targets = None if self.targets is None else self.targets[chosen]
+        return PreparedExamples(self.inputs.take(chosen), self.earlier[chosen], self.values[chosen], targets)
+
+    def loss(self, densities: np.ndarray) -> tuple[float, np.ndarray]:
+        """The mean of -log density (N,), and its derivatives by these. Where the values' own log densities are known,
+        the variance of the difference counts, too: of draws it is 0 at the truth, whatever draws these are, where the
+        mean alone leads to what few draws look like (Richter et al. 2020, VarGrad: the log-variance loss). The mean
+        sees densities elsewhere, which that variance does not."""
+        if self.targets is None:
+            return -float(densities.mean(dtype=np.float64)), np.full_like(densities, -1.0 / len(densities))
+        off = self.targets - densities
+        off -= off.mean()
+        cut = np.clip(off, -MOST_OFF, MOST_OFF)
+        loss = float(np.mean(FORCE * cut * (off - 0.5 * cut) - densities, dtype=np.float64))
+        return loss, (FORCE * (cut.mean() - cut) - 1.0) / len(densities)
 
 
 class Conditional:
@@ -140,9 +159,14 @@ class Conditional:
         return Conditional(layout, pooled, earlier, bodies)
 
     def prepared(
-        self, examples: Examples, values: np.ndarray, dtype: type[np.floating]
+        self,
+        examples: Examples,
+        values: np.ndarray,
+        dtype: type[np.floating],
+        targets: np.ndarray | None = None,
     ) -> tuple[PreparedExamples, int]:
-        """Examples and values (N, D) for training, and how many inputs were clipped.
+        """Examples and values (N, D) for training, with the log densities (N,) of the values where these are known, and
+        how many inputs were clipped.
 
         Raises ParameterError for an input that is not a number.
         """
@@ -152,7 +176,9 @@ class Conditional:
             for d, (standard, head) in enumerate(zip(self.earlier, self.heads, strict=False))
         ]
         read = np.concatenate([np.empty((len(values), 0)), *earlier], axis=1)
-        return PreparedExamples(inputs, read.astype(dtype), values.astype(dtype)), clipped
+        # a constant says nothing, and would take the digits of float32
+        aimed = None if targets is None else (targets - np.median(targets)).astype(dtype)
+        return PreparedExamples(inputs, read.astype(dtype), values.astype(dtype), aimed), clipped
 
     def log_density(self, prepared: PreparedExamples) -> np.ndarray:
         """Log densities (N,)."""
@@ -163,18 +189,16 @@ class Conditional:
         return found
 
     def loss(self, prepared: PreparedExamples) -> tuple[float, list[np.ndarray]]:
-        """The mean of -log density, and its derivatives by each array of `weights`."""
+        """That of the examples, and its derivatives by each array of `weights`."""
         features, activations = self.pooled.forward(prepared.inputs)
-        by_features, total = np.zeros_like(features), 0.0
-        by_weights = []
-        for body, (layers, densities, by_outputs) in zip(
-            self.bodies, self._coordinates(prepared, features), strict=True
-        ):
-            total -= float(densities.mean())
-            by_body, by_inputs = body.backward(layers, by_outputs * (-1.0 / len(prepared)))
+        each = list(self._coordinates(prepared, features))
+        loss, by_densities = prepared.loss(np.sum([densities for _, densities, _ in each], axis=0))
+        by_features, by_weights = np.zeros_like(features), []
+        for body, (layers, _, by_outputs) in zip(self.bodies, each, strict=True):
+            by_body, by_inputs = body.backward(layers, by_outputs * by_densities[:, None])
             by_weights += by_body
             by_features += by_inputs[:, : features.shape[1]]
-        return total, self.pooled.backward(prepared.inputs, activations, by_features) + by_weights
+        return loss, self.pooled.backward(prepared.inputs, activations, by_features) + by_weights
 
     def _coordinates(
         self, prepared: PreparedExamples, features: np.ndarray

@@ -63,9 +63,11 @@ def fit(
     rng: np.random.Generator,
     poll: Callable[[], None] = lambda: None,
     steps: int | None = None,
+    targets: np.ndarray | None = None,
 ) -> tuple[Conditional, FitReport]:
     """A trained copy, in float64, for values (N, D), and its report; `initial` stays as it is, also where `poll`,
-    called before each of at most `steps` steps, raises.
+    called before each of at most `steps` steps, raises. `targets` (N,) are the values' log densities, but for a
+    constant, where these are known.
 
     A loss that is not finite leads to one restart, in float64 at a third of the rate. Raises KernelError where that
     fails too, ParameterError for an input that is not a number.
@@ -75,7 +77,7 @@ def fit(
     for dtype, rate in ((np.float32, RATE), (np.float64, RATE / 3.0)):
         try:
             with np.errstate(all="ignore"):
-                prepared, clipped = initial.prepared(examples, values, dtype)
+                prepared, clipped = initial.prepared(examples, values, dtype, targets)
                 training = Training(initial, prepared, order, rate, steps)
                 training.run(rng, poll)
         except Diverged:
@@ -120,8 +122,8 @@ class Training:
 
     def held_out_loss(self) -> float:
         """Raises Diverged where it is not finite."""
-        densities = [self.network.log_density(chunk) for chunk in self.held_out]
-        return _finite(-float(np.concatenate(densities).mean(dtype=np.float64)))
+        losses = [chunk.loss(self.network.log_density(chunk))[0] * len(chunk) for chunk in self.held_out]
+        return _finite(sum(losses) / sum(map(len, self.held_out)))
 
     def run(self, rng: np.random.Generator, poll: Callable[[], None]) -> None:
         """All steps, or as many as bring gain."""

@@ -142,6 +142,16 @@ class CompiledProposal:
             total += position.log_jacobian(operator, value, arguments)
         return total
 
+    def log_volume(self) -> float:
+        """log |d values / d numbers| of the block where it stands, but for what the heads' scales add."""
+        assert isinstance(self._standing, StateProposal)
+        total = self._standing.log_volume(self.present())
+        for node, position in zip(self.block, self._standing.kind.frame.positions, strict=True):
+            operator, arguments = self.model.trace.application(node)
+            assert isinstance(operator, Random)
+            total += position.log_jacobian(operator, self.model.trace.value(node), arguments)
+        return total
+
     def _read_state(self) -> StateProposal | None:
         kind = self.proposer.kinds.get(names_of(self.model, self.block))
         if kind is None:

@@ -1,10 +1,11 @@
 """Rounds: what was learned from draws of the prior is corrected on the data at hand, by chains that it drives itself.
 
 A round runs four chains from draws of the prior, or from the modes next to these, in the session's trace and back: the
-journal leaves no trace of them. If they have mixed, it first corrects the frame of a body by the mean and covariance of
-their states in it, under a t; then it fits networks to their states, with what was read of the observed data. Each
-candidate is tried in further transitions, and kept only if the chains' effective sample size rises by a fifth:
-acceptance alone also rises where a mode is lost.
+journal leaves no trace of them. If they have mixed, it first corrects the frame of a body without heads by the mean and
+covariance of their states in it, under a t; then it fits networks to their states, with what was read of the observed
+data, and to the densities of these states, where nothing but one block moves. Each candidate is tried in further
+transitions, and kept only if the chains' effective sample size rises by a fifth, or, near its end, does not fall while
+refusals do: acceptance alone also rises where a mode is lost.
 
 Never is anything fitted to states of a posterior with data drawn from them: that would count the data twice
 (Greenberg, Nonnenmacher and Macke 2019, Automatic posterior transformation).
@@ -41,8 +42,9 @@ MIXED = 1.05
 GAIN = 1.2
 """The factor by which the effective sample size has to rise."""
 
-Train = Callable[[KindProposer, Sequence[Features], np.ndarray], KindProposer]
-"""(kind, what was read in each state, numbers of the states (N, H + D)) -> the kind with a network fitted to these."""
+Train = Callable[[KindProposer, Sequence[Features], np.ndarray, np.ndarray | None], KindProposer]
+"""(kind, what was read in each state, numbers of the states (N, H + D), their log densities (N,) where these are known)
+-> the kind with a network fitted to these."""
 
 
 @dataclass(slots=True)
@@ -54,15 +56,25 @@ class ChainRun:
     # by kind the states of its blocks after they moved: what was read, and the numbers of the frame
     read: dict[SiteTexts, list[Features]]
     numbers: dict[SiteTexts, list[list[float]]]
+    # of these, where the rest of the trace stays, the log densities but for a constant
+    targets: list[float]
     # by chain the values of all choices at its end
     ends: list[dict[int, Any]]
-    # CPU seconds
+    # CPU seconds, and how many moves were refused in the last TRIED transitions of each chain
     seconds: float = 0.0
+    refused: int = 0
 
     def least_ess(self) -> float:
         """Over all quantities."""
         found = [ess_bulk(self.quantities[:, :, at]) for at in range(self.quantities.shape[2])]
         return float(min(np.nan_to_num(found)))
+
+    def is_better(self, other: ChainRun) -> bool:
+        """Whether the effective sample size rose by a fifth. Where it is near the number of transitions it cannot, and
+        its own error is as large: there refusals have to fall by a third."""
+        before, found = other.least_ess(), self.least_ess()
+        is_near = 2.0 * before > other.quantities.shape[0] * other.quantities.shape[1]
+        return found >= GAIN * before or (is_near and found >= before and 3 * self.refused < 2 * other.refused)
 
     def worst_r_hat(self) -> float:
         found = [r_hat(self.quantities[:, :, at]) for at in range(self.quantities.shape[2])]
@@ -91,13 +103,14 @@ class Rounds:
         if (worst := run.worst_r_hat()) >= MIXED:
             return proposer, f"dropped: the four chains have not mixed, R-hat is {worst:.3g}"
         if explorer is not proposer:
-            run.quantities = self._chains(proposer, run.ends, TRIED).quantities
+            tried = self._chains(proposer, run.ends, TRIED)
+            run.quantities, run.refused = tried.quantities, tried.refused
         before, best, rate, told = run.least_ess(), proposer, 0.0, "dropped: there is nothing to correct"
         for what, candidate in self._candidates(explorer, run, train):
             trial = self._chains(candidate, run.ends, TRIED)
             found = trial.least_ess()
             of = f"the least effective sample size of {CHAINS * TRIED:,} went from {before:.0f} to {found:.0f}"
-            if found >= GAIN * before and found / trial.seconds > rate:
+            if trial.is_better(run) and found / trial.seconds > rate:
                 best, rate, told = candidate, found / trial.seconds, f"kept: by {what} {of}"
             elif best is proposer:
                 told = f"dropped: by {what} {of}"
@@ -118,25 +131,35 @@ class Rounds:
         numbers = {sites: np.array(states) for sites, states in run.numbers.items()}
         kinds = dict(proposer.kinds)
         for sites, states in numbers.items():
-            heads = sum(kinds[sites].frame.widths)
-            if kinds[sites].frame.body:
-                mean, root = moments_of(states[:, heads:])
+            # the body after heads is normal in its frame, where a t of many choices would accept less
+            if kinds[sites].frame.body and not kinds[sites].frame.heads:
+                mean, root = moments_of(states)
                 kinds[sites] = kinds[sites].corrected(mean, root)
-                numbers[sites] = np.hstack((states[:, :heads], np.linalg.solve(root, (states[:, heads:] - mean).T).T))
+                numbers[sites] = np.linalg.solve(root, (states - mean).T).T
         moved = [kinds[sites] for sites in numbers]
         if not any(kind.frame.heads for kind in moved):
             yield "the mean and covariance of their states", replace(proposer, kinds=dict(kinds))
         if any(kind.learns for kind in moved):
             for sites, states in numbers.items():
-                kinds[sites] = train(kinds[sites], run.read[sites], states) if kinds[sites].learns else kinds[sites]
+                if kinds[sites].learns:
+                    targets = self._targets(kinds[sites], states, run)
+                    kinds[sites] = train(kinds[sites], run.read[sites], states, targets)
             yield "networks fitted to their states", replace(proposer, kinds=kinds)
+
+    def _targets(self, kind: KindProposer, states: np.ndarray, run: ChainRun) -> np.ndarray | None:
+        """Log densities (N,), but for a constant, of what a network learns of the states, where they are known."""
+        if len(self.blocks) != 1:
+            return None
+        body = states[:, sum(kind.frame.widths) :] if kind.frame.heads else states[:, :0]
+        found: np.ndarray = np.array(run.targets) + 0.5 * (body**2).sum(axis=1)
+        return found
 
     # ------------------------------------------------------------------------------------------------- the chains
 
     def _chains(self, proposer: Proposer, starts: Sequence[dict[int, Any]] | None, count: int) -> ChainRun:
         """States of so many transitions of each chain, from draws of the prior or from where others have ended. The
         trace is left as it was."""
-        run, begun = ChainRun(np.zeros(0), {}, {}, []), time.process_time()
+        run, begun = ChainRun(np.zeros(0), {}, {}, [], []), time.process_time()
         found = []
         for chain in range(CHAINS):
             with self._aside():
@@ -188,7 +211,8 @@ class Rounds:
         states, here = [], [np.zeros(0)] * len(self.blocks)
         for transition in range(count):
             for at in self._moved_now(first=not transition):
-                engine.step(self.blocks[at], self.selection)
+                moved = engine.step(self.blocks[at], self.selection)
+                run.refused += not moved and transition >= count - TRIED
                 state = engine.proposal.standing()
                 if state is None:
                     continue
@@ -197,6 +221,8 @@ class Rounds:
                 if 2 * transition >= count and isinstance(state, StateProposal):
                     run.read.setdefault(state.kind.sites, []).append(state.reading.features)
                     run.numbers.setdefault(state.kind.sites, []).append(state.numbers(coordinates))
+                    if len(self.blocks) == 1:
+                        run.targets.append(self.model.log_score().total + engine.proposal.log_volume())
             every = np.concatenate(here)
             states.append(np.concatenate((every, every**2, [self.model.log_score().total])))
         return np.array(states)

@@ -91,6 +91,10 @@ class StateProposal:
         """Those of the frame at coordinates of the block: of heads, then of the body."""
         return self._numbers(coordinates)[0]
 
+    def log_volume(self, coordinates: list[float]) -> float:
+        """log |d coordinates / d numbers| of the body."""
+        return self._numbers(coordinates)[1]
+
     def _numbers(self, coordinates: list[float]) -> tuple[list[float], float]:
         """The same, with log |d coordinates / d numbers| of the body."""
         heads, numbers, at = [coordinates[at] for at in self._heads], [], 0

@@ -352,7 +352,11 @@ def _heads_of(position: Position, components: int) -> list[tuple[str, Head]]:
 
 
 def fitted(
-    settings: FitSettings, kind: KindProposer, examples: Examples, numbers: np.ndarray
+    settings: FitSettings,
+    kind: KindProposer,
+    examples: Examples,
+    numbers: np.ndarray,
+    targets: np.ndarray | None = None,
 ) -> tuple[KindProposer, FitReport]:
     """A kind with a network that is trained on what it reads, and on its numbers (N, D), or the first of these."""
     ranges = tuple(_range_of(inputs) for inputs in (examples.fixed, *[port.values for port in examples.ports]))
@@ -363,22 +367,30 @@ def fitted(
     names = InputNames(tuple(f"input {at}" for at in range(examples.fixed.shape[1])), ports)
     layout = Layout(names, tuple(learned_of(kind.frame, settings.components)[: numbers.shape[1]]))
     initial = Conditional.drawn(settings.rng, layout, examples, numbers, settings.hidden)
-    network, report = fit(initial, examples, numbers, settings.rng, settings.poll)
+    network, report = fit(initial, examples, numbers, settings.rng, settings.poll, targets=targets)
     return replace(kind, network=network, ranges=ranges), report
 
 
-def refitted(settings: FitSettings, kind: KindProposer, read: Sequence[Features], numbers: np.ndarray) -> KindProposer:
-    """The same on states of chains: where these all read alike, the network reads nothing of the rows."""
+def refitted(
+    settings: FitSettings,
+    kind: KindProposer,
+    read: Sequence[Features],
+    numbers: np.ndarray,
+    targets: np.ndarray | None,
+) -> KindProposer:
+    """The same on states of chains: where these all read alike, the network reads nothing of the rows, and fits what is
+    known of their log densities (N,), too."""
     fixed = np.concatenate([kind.fixed(features) for features in read])
     if kind.frame.heads:
         # given these, a body is about as normal as its frame says
         numbers = numbers[:, : sum(kind.frame.widths)]
-    if len({id(features) for features in read}) == 1:
-        return fitted(settings, replace(kind, ports=()), Examples(fixed, ()), numbers)[0]
+    each = {id(features): features for features in read}.values()
+    if all(features.equal(read[0]) for features in each):
+        return fitted(settings, replace(kind, ports=()), Examples(fixed, ()), numbers, targets)[0]
     rows = []
     for key in kind.ports:
-        each = [kind.rows(features, key)[0] for features in read]
-        rows.append(PortRows(np.concatenate(each), np.array([len(part) for part in each])))
+        parts = [kind.rows(features, key)[0] for features in read]
+        rows.append(PortRows(np.concatenate(parts), np.array([len(part) for part in parts])))
     return fitted(settings, kind, Examples(fixed, tuple(rows)), numbers)[0]
 
 

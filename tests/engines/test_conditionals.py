@@ -9,7 +9,7 @@ import pytest
 
 from venture_lite import Venture
 from venture_lite.blocks import affine_conditionals
-from venture_lite.blocks.conditionals import Conditionals
+from venture_lite.blocks.conditionals import Conditionals, at_modes
 from venture_lite.blocks.density import BlockDensity
 from venture_lite.blocks.worlds import WorldMaker, Worlds
 from venture_lite.interpreter.scaffold import Builder, absorbing_rows
@@ -105,3 +105,16 @@ def test_worlds_that_have_no_value_at_zero_go_by_the_passes() -> None:
     gradient, _ = conditionals.given(worlds).at(np.arange(WORLDS), free)
     assert np.isfinite(np.delete(gradient, 1, axis=0)).all()
     assert not np.isfinite(gradient[1]).all()
+
+
+@pytest.mark.parametrize("program", [REGRESSION, LEVELS, SCALES])
+def test_a_single_state_climbs_as_worlds_do(program: str) -> None:
+    conditionals, worlds = conditionals_of(program, **DATA)
+    start, scale = np.full((WORLDS, conditionals.size), 3.0), np.ones(conditionals.size)
+    together, _ = at_modes(conditionals.given(worlds.copy()).at, start, scale)
+    assert together.is_of_mode.sum() > 0
+    for world in range(WORLDS):
+        alone, _ = at_modes(conditionals.given(worlds.part(np.array([world]))).at, start[:1], scale)
+        assert alone.is_of_mode[0] == together.is_of_mode[world]
+        np.testing.assert_allclose(alone.centre[0], together.centre[world], rtol=1e-6, atol=1e-6)
+        np.testing.assert_allclose(alone.root[0], together.root[world], rtol=1e-6, atol=1e-6)

@@ -90,7 +90,7 @@ def read_the_block_where_it_stands(patch: Patch) -> None:
     Steps that reached the mode would forget their start."""
     read, at_modes = BlockReader.read, reading.at_modes
 
-    def at_present(self: BlockReader, worlds: Any = None, keys: Any = None) -> Any:
+    def at_present(self: BlockReader, worlds: Any = None, keys: Any = None, inputs: bool = True) -> Any:
         trace, its = self.blanket.model.trace, self.frame
         if worlds is None:
             found = []
@@ -100,7 +100,7 @@ def read_the_block_where_it_stands(patch: Patch) -> None:
                 found.append(replace(position, reference=np.array(position.of_value(record, value, arguments))))
             self.frame = BlockFrame(found)
             self.frame.start = np.array([found[at].reference[0] for at in its.body])
-        features = read(self, worlds, keys)
+        features = read(self, worlds, keys, inputs)
         self.frame = its
         return features
 
@@ -152,7 +152,9 @@ def take_the_frame_of_the_proposed_heads_for_both(patch: Patch) -> None:
         wrong = body_of_state(reader, self._standing.reading, heads)
         with patch.context() as meanwhile:
             meanwhile.setattr(BlockReader, "body_of_state", lambda *given: wrong)
+            self._standing._weighed.clear()
             error[0] = log_mixture(self, *stood[0])
+        self._standing._weighed.clear()
         error[0] -= log_mixture(self, *stood[0])
         return free
 

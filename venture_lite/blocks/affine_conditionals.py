@@ -144,6 +144,9 @@ def _products_of(left: Any, right: Any) -> Products:
 
 
 def _one_by_one(left: Any, right: Any, curved: np.ndarray) -> np.ndarray:
+    if curved.shape[1] == 1 and isinstance(left, np.ndarray):
+        alone: np.ndarray = ((left * curved).T @ right)[:, :, None]
+        return alone
     found = np.empty((left.shape[1], right.shape[1], curved.shape[1]))
     for world, each in enumerate(curved.T):
         if isinstance(left, np.ndarray):
@@ -229,7 +232,7 @@ class AffineTerm:
         for at, coefficients in enumerate(every):
             gradient += coefficients.back(_spread(slopes[at], shape), which)
             for other, curve in zip(every, curves[at][: at + 1], strict=False):
-                if np.ndim(curve) or curve != 0.0:
+                if isinstance(curve, np.ndarray) or curve != 0.0:
                     part = coefficients.between(_spread(curve, shape), other, which)
                     hessian += part if other is coefficients else part + part.swapaxes(0, 1)
 
@@ -255,7 +258,8 @@ class AffineTerm:
 
 def _spread(part: Any, shape: tuple[int, int]) -> np.ndarray:
     """One number for each row in each world."""
-    return np.broadcast_to(part, (shape[0] * shape[1],)).reshape(shape)
+    found: np.ndarray = part.reshape(shape) if isinstance(part, np.ndarray) else np.full(shape, part)
+    return found
 
 
 class AffineBlock:

@@ -180,6 +180,26 @@ class Normal:
         return found
 
 
+class StateNormal:
+    """The normal of a single state, with what weighing and drawing take, made once."""
+
+    __slots__ = ("_centre", "_inverse", "_root", "log_volume")
+
+    def __init__(self, normal: Normal) -> None:
+        self._centre, self._root = normal.centre[0], normal.root[0]
+        self._inverse = np.linalg.inv(self._root)
+        self.log_volume = float(normal.log_volume()[0])
+
+    def numbers(self, free: np.ndarray) -> np.ndarray:
+        """Coordinates (D,) in which the normal is standard."""
+        found: np.ndarray = self._inverse @ (free - self._centre)
+        return found
+
+    def free(self, numbers: np.ndarray) -> np.ndarray:
+        found: np.ndarray = self._centre + self._root @ numbers
+        return found
+
+
 Derivatives = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
 """Numbers (w,) of worlds, free coordinates (w, D) -> gradients (w, D) and second derivatives (w, D, D)."""
 
@@ -193,6 +213,8 @@ def at_modes(
     Where the curvature has negative parts their magnitude is taken. A step is cut to LONGEST scales, and made shorter
     where at its end the density falls half as steeply as it rose at its beginning.
     """
+    if len(start) == 1:
+        return _at_mode(derivatives, start, scale)
     at, share = start.copy(), np.ones(len(start))
     gradient, hessian = derivatives(np.arange(len(start)), at)
     least = NEAR**2 * start.shape[1]
@@ -206,20 +228,40 @@ def at_modes(
         there = at[moving] + share[moving, None] * step
         slopes, curves = derivatives(moving, there)
         # also where a derivative is NaN
-        good = ((slopes * step).sum(axis=1) > -0.5 * rise) & np.isfinite(curves).all(axis=(1, 2))
+        good = ((slopes * step).sum(axis=1) > -0.5 * rise) & _are_known(slopes, curves)
         share[moving] = np.where(good, np.minimum(2.0 * share[moving], 1.0), 0.25 * share[moving])
         climbed = moving[good]
         at[climbed], gradient[climbed], hessian[climbed] = there[good], slopes[good], curves[good]
     return _normal(at, gradient, -hessian, start, scale), (gradient, hessian)
 
 
+def _at_mode(
+    derivatives: Derivatives, start: np.ndarray, scale: np.ndarray
+) -> tuple[Normal, tuple[np.ndarray, np.ndarray]]:
+    """The same in a single state, in a third of the time."""
+    at, share, every = start, 1.0, np.arange(1)
+    gradient, hessian = derivatives(every, at)
+    for _ in range(EVALUATIONS):
+        step = _uphill(gradient, -hessian, scale)
+        rise = float(gradient[0] @ step[0])
+        if not rise > NEAR**2 * len(scale):
+            break
+        there = at + share * step
+        slopes, curves = derivatives(every, there)
+        if float(slopes[0] @ step[0]) > -0.5 * rise and _are_known(slopes, curves)[0]:
+            at, gradient, hessian, share = there, slopes, curves, min(2.0 * share, 1.0)
+        else:
+            share *= 0.25
+    return _normal(at, gradient, -hessian, start, scale), (gradient, hessian)
+
+
 def _uphill(gradient: np.ndarray, curvature: np.ndarray, scale: np.ndarray) -> np.ndarray:
     """Newton's steps (W, D), 0 where a derivative is not finite."""
-    known = np.isfinite(gradient).all(axis=1) & np.isfinite(curvature).all(axis=(1, 2))
-    gradient = np.where(known[:, None], gradient, 0.0)
-    curvature = np.where(known[:, None, None], curvature, np.eye(len(scale)))
-    scaled = curvature * scale[:, None] * scale
-    values, vectors = np.linalg.eigh(scaled)
+    known = _are_known(gradient, curvature)
+    if not known.all():
+        gradient = np.where(known[:, None], gradient, 0.0)
+        curvature = np.where(known[:, None, None], curvature, np.eye(len(scale)))
+    values, vectors = _eigen(curvature * scale[:, None] * scale)
     values = np.maximum(np.abs(values), LONGEST**-2)
     step = (vectors @ ((vectors.swapaxes(1, 2) @ (gradient * scale)[..., None]) / values[..., None]))[..., 0]
     longest = np.abs(step).max(axis=1, keepdims=True)
@@ -227,17 +269,34 @@ def _uphill(gradient: np.ndarray, curvature: np.ndarray, scale: np.ndarray) -> n
     return found
 
 
+def _are_known(gradient: np.ndarray, curvature: np.ndarray) -> np.ndarray:
+    """(W,) whether derivatives are finite."""
+    known: np.ndarray = np.isfinite(gradient.sum(axis=1) + curvature.reshape(len(curvature), -1).sum(axis=1))
+    return known
+
+
+def _eigen(matrices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Eigenvalues (W, D), and eigenvectors (W, D, D) as columns."""
+    if matrices.shape[1] == 1:
+        return matrices[:, :, 0], np.ones(matrices.shape)
+    return np.linalg.eigh(matrices)
+
+
 def _normal(
     at: np.ndarray, gradient: np.ndarray, curvature: np.ndarray, start: np.ndarray, scale: np.ndarray
 ) -> Normal:
     size = len(scale)
-    known = np.isfinite(curvature).all(axis=(1, 2)) & np.isfinite(gradient).all(axis=1)
-    curvature = np.where(known[:, None, None], curvature, np.eye(size))
-    values, vectors = np.linalg.eigh(curvature)
+    known = _are_known(gradient, curvature)
+    if not known.all():
+        curvature = np.where(known[:, None, None], curvature, np.eye(size))
+    values, vectors = _eigen(curvature)
     known &= values[:, 0] > ROUNDING * values[:, -1]
     values = np.where(known[:, None], values, 1.0)
     towards = (vectors.swapaxes(1, 2) @ gradient[..., None])[..., 0] ** 2 / values
     known &= towards.sum(axis=1) < FAR**2 * size
     covariance = (vectors / values[:, None, :]) @ vectors.swapaxes(1, 2)
-    covariance = np.where(known[:, None, None], 0.5 * (covariance + covariance.swapaxes(1, 2)), np.diag(scale**2))
-    return Normal(np.where(known[:, None], at, start), np.linalg.cholesky(covariance), known)
+    covariance = 0.5 * (covariance + covariance.swapaxes(1, 2))
+    if not known.all():
+        covariance = np.where(known[:, None, None], covariance, np.diag(scale**2))
+        at = np.where(known[:, None], at, start)
+    return Normal(at, np.sqrt(covariance) if size == 1 else np.linalg.cholesky(covariance), known)

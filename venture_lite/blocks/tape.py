@@ -72,11 +72,13 @@ class Tape:
         self.closures: list[tuple[Node, Value]] = []
         # places of what differs between rows
         self._lifted: set[int] = set()
-        for node in needed(self.outputs):
+        self._order = needed(self.outputs)
+        for node in self._order:
             if node is self._row or any(self.is_lifted(operand) for operand in node.operands):
                 self._lifted.add(node.place)
             self._note(trace, node, sites)
         self.lifted = tuple(map(self.is_lifted, self.outputs))
+        self._leaves = {leaf.node.place: leaf for leaf in self.leaves}
 
     def _note(self, trace: Trace, node: Node, sites: dict[int, int]) -> None:
         operations = self.operations
@@ -104,11 +106,10 @@ class Tape:
         self, leaf_of: Callable[[TapeLeaf], Any], called: Callable[[Node, Deterministic, list[Any]], Any]
     ) -> dict[int, Any]:
         """By place, all that leads to the outputs, from what leaves are and what calls give of such values."""
-        leaves = {leaf.node.place: leaf for leaf in self.leaves}
         values: dict[int, Any] = {}
-        for node in needed(self.outputs):
-            if node.place in leaves:
-                values[node.place] = leaf_of(leaves[node.place])
+        for node in self._order:
+            if (leaf := self._leaves.get(node.place)) is not None:
+                values[node.place] = leaf_of(leaf)
             elif node.operation == "object":
                 values[node.place] = self.operations.objects[node.operands[0]]
             elif node.operation == "call":

@@ -60,7 +60,8 @@ class WorldKind:
         self.drawn: set[int] = set()
         for leaf, at, moved in zip(tape.leaves, read[::2], read[1::2], strict=True):
             there = places.of(leaf.site, at)
-            self.read[leaf.node.place] = at, there, None if np.all(moved == nowhere) else moved
+            stays = np.all(moved == nowhere)
+            self.read[leaf.node.place] = at, there, None if stays else np.broadcast_to(moved, self.count)
             if not np.all(there == places.nowhere):
                 self.drawn.add(leaf.node.place)
         self.lifted |= self.drawn
@@ -118,8 +119,7 @@ class WorldRows(SecondRows):
         return kept[key]
 
     def _jet(self, value: np.ndarray, places: Any) -> Any:
-        each = np.broadcast_to(places, self._each[:1])
-        return Jet(value, self._second.moved[:, each].reshape(self._second.size, -1))
+        return Jet(value, self._second.moved[:, places].reshape(self._second.size, -1))
 
     def _own_value(self, places: Any) -> Any:
         plan, worlds = self._plan, self._second.worlds

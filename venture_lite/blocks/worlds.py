@@ -84,7 +84,8 @@ class Worlds:
     def of_rows(self, column: Column, rows: Any, places: Any, each: int) -> Any:
         """What `each` rows read in the worlds, of one row or of as many, that stand at some places."""
         stays = places == self.places.nowhere
-        if np.all(stays):
+        # of one place, a number
+        if stays is True or (stays is not False and stays.all()):
             return np.repeat(_gathered(column, rows), self.count, axis=0)
         if not isinstance(rows, slice) and not np.ndim(rows):
             return np.concatenate([self.values[int(places)]] * each)

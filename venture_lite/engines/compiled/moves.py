@@ -70,6 +70,8 @@ class CompiledProposal:
         self._shares = (0.5 * safe, safe)
         self._logs = (math.log(0.5 * safe), math.log(0.5 * safe), math.log1p(-safe) if safe < 1.0 else -math.inf)
         self.learned, self.safe = ProposalCounts(), ProposalCounts()
+        # whether networks may be fitted to what is read, also where there is none yet
+        self.teaches = False
         # transitions with inputs beyond all that was trained on
         self.outside = 0
         # in the order of their addresses
@@ -190,7 +192,7 @@ class CompiledProposal:
 
     def _made(self, kind: KindProposer, reader: BlockReader) -> StateProposal | UnreadState:
         try:
-            return StateProposal(kind, reader.read(keys=kind.ports), reader)
+            return StateProposal(kind, reader.read(None, kind.ports, self.teaches or kind.network is not None), reader)
         except KernelError:
             raise
         except VentureError:
@@ -232,10 +234,14 @@ class CompiledProposal:
             value = simulate_anew(self.model.trace, node, operator, arguments)
         coordinates, _, prior = self._weighed[node] = self._weigh(node, operator, arguments, value)
         # an angle beyond the seam, or a number at the end of the floats, has other numbers too
-        if prior == -math.inf or (wanted and not np.allclose(coordinates, wanted, RETURN, RETURN)):
+        if prior == -math.inf or (wanted and not _are_near(coordinates, wanted)):
             raise Outside
         self._waiting.discard(node)
         return value, 0.0 if self._waiting else self._old - self._log_density()
+
+
+def _are_near(found: list[float], wanted: list[float]) -> bool:
+    return all(abs(x - y) <= RETURN * (1.0 + abs(y)) for x, y in zip(found, wanted, strict=True))
 
 
 class Outside(Exception):
@@ -357,7 +363,7 @@ class CompiledMH(BlockKernel):
         self.model.poll()
         try:
             density.put(free)
-            if not np.allclose(density.present(), free, RETURN, RETURN):
+            if not _are_near(density.present().tolist(), free.tolist()):
                 return None
             return self._weighed(density, free)
         except VentureError:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from venture_lite.blocks.conditionals import Conditionals, GivenWorlds, Normal, at_modes
+from venture_lite.blocks.conditionals import Conditionals, GivenWorlds, Normal, StateNormal, at_modes
 from venture_lite.blocks.density import BlockDensity
 from venture_lite.blocks.worlds import Blanket, Features, PortKey, RunReader, Worlds, names_of
 from venture_lite.engines.compiled.frame import LOCATIONS, BlockFrame, raw
@@ -35,7 +35,7 @@ class BlockReading:
     # the body's frame with the heads at their references; None without a body
     normal: Normal | None = None
     # frames of the body of one state, by the coordinates of its heads
-    bodies: dict[tuple[float, ...], Normal] = field(default_factory=dict)
+    bodies: dict[tuple[float, ...], StateNormal] = field(default_factory=dict)
 
 
 class BlockReader:
@@ -66,8 +66,11 @@ class BlockReader:
         """That of the port at a site."""
         return next(port.key for port in self.blanket.ports if port.reader.run.site == site)
 
-    def read(self, worlds: Worlds | None = None, keys: Container[PortKey] | None = None) -> BlockReading:
-        """In worlds, or as the trace stands; the rows of all ports or of some."""
+    def read(
+        self, worlds: Worlds | None = None, keys: Container[PortKey] | None = None, inputs: bool = True
+    ) -> BlockReading:
+        """In worlds, or as the trace stands; the rows of all ports or of some. Of a body without heads the frame may be
+        read without `inputs`."""
         blanket, count = self.blanket, 1 if worlds is None else worlds.count
         if not self.body:
             features = blanket.read(self.frame.put(blanket.block, count), worlds, None, keys)
@@ -75,6 +78,12 @@ class BlockReader:
         there = blanket.placed(self.frame.put(blanket.block, count), worlds)
         given = self._conditionals.given(there)
         normal, total = at_modes(given.at, np.repeat(self.frame.start[None], count, axis=0), self.frame.scale)
+        put = self.frame.put(blanket.block, count, dict(zip(self.body, normal.centre.T[:, :, None], strict=True)))
+        if not self.heads:
+            features = Features(np.zeros((count, 0)), {})
+            if inputs:
+                features = blanket.read(put, worlds, None, keys).joined(*self._derivatives(given, normal, total))
+            return BlockReading(features, np.zeros((count, 0)), there, normal)
         residuals = normal.centre.copy()
         where = {node: at for at, node in enumerate(self.body)}
 
@@ -85,21 +94,17 @@ class BlockReader:
                 around = np.broadcast_to(arguments[location], len(nodes) * count).reshape(len(nodes), count)
                 residuals[:, [where[node] for node in nodes]] -= around.T
 
-        put = self.frame.put(blanket.block, count, dict(zip(self.body, normal.centre.T[:, :, None], strict=True)))
         around_data: list[np.ndarray] = []
 
         def then(there: Worlds) -> None:
             for readers in self._measured:
                 around_data.append(np.concatenate([_around(reader, there) for reader in readers], axis=1))
 
-        features = blanket.read(put, worlds, self.heads or None, keys, meet, then)
-        if self.heads:
-            sites = self._site_of_body
-            of_sites = [residuals[:, sites == at] for at in range(sites.max() + 1)]
-            found, rms = _magnitudes([*of_sites, *around_data])
-            return BlockReading(features.joined(found, {}), self._shifts(rms), there, normal)
-        features = features.joined(*self._derivatives(given, normal, total))
-        return BlockReading(features, np.zeros((count, 0)), there, normal)
+        features = blanket.read(put, worlds, self.heads, keys, meet, then)
+        sites = self._site_of_body
+        of_sites = [residuals[:, sites == at] for at in range(sites.max() + 1)]
+        found, rms = _magnitudes([*of_sites, *around_data])
+        return BlockReading(features.joined(found, {}), self._shifts(rms), there, normal)
 
     def _shifts(self, rms: np.ndarray) -> np.ndarray:
         parts = [
@@ -145,13 +150,13 @@ class BlockReader:
         given = self._conditionals.given(self.blanket.placed(put, worlds))
         return self.frame.corrected(at_modes(given.at, reading.normal.centre, self.frame.scale)[0])
 
-    def body_of_state(self, reading: BlockReading, coordinates: list[float]) -> Normal:
+    def body_of_state(self, reading: BlockReading, coordinates: list[float]) -> StateNormal:
         """The same of the one state that the trace is in."""
         key = tuple(coordinates)
         if key not in reading.bodies:
             if len(reading.bodies) > 8:
                 reading.bodies.clear()
-            reading.bodies[key] = self.body_at(reading, np.array([coordinates]))
+            reading.bodies[key] = StateNormal(self.body_at(reading, np.array([coordinates])))
         return reading.bodies[key]
 
     def drawn(self) -> list[float]:

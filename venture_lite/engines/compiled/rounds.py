@@ -208,6 +208,7 @@ class Rounds:
     def _chain(self, proposer: Proposer, run: ChainRun, count: int) -> np.ndarray:
         """(T, Q)."""
         engine = CompiledMH(self.model, {proposer.name: proposer}, proposer.name, self.safe, lambda text: None)
+        engine.proposal.teaches = True
         states, here = [], [np.zeros(0)] * len(self.blocks)
         for transition in range(count):
             for at in self._moved_now(first=not transition):

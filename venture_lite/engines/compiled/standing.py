@@ -7,6 +7,7 @@ its scale, of a body the t with 8 degrees in its frame. (Liang et al. 2021, sect
 
 from __future__ import annotations
 
+import functools
 import math
 
 import numpy as np
@@ -19,6 +20,8 @@ from venture_lite.networks.heads import HALF_LOG_TWO_PI, Density, NormalMixture,
 DEGREES, WIDER = 8.0, 2.0
 """Of the t beside each normal of a head, and by how much its scale is larger."""
 LOG_WIDER = math.log(WIDER)
+MOST_WEIGHED = 8
+"""Coordinates whose densities are kept: where a block is refused it is weighed again."""
 
 
 class StateProposal:
@@ -39,6 +42,8 @@ class StateProposal:
         starts = np.cumsum([0, *[position.width for position in frame.positions]])
         self._heads = [int(starts[at]) + k for at in frame.heads for k in range(frame.positions[at].width)]
         self._body = [int(starts[at]) for at in frame.body]
+        # by coordinates, of those that were weighed last
+        self._weighed: dict[tuple[float, ...], tuple[float, float]] = {}
 
     @property
     def reader(self) -> BlockReader:
@@ -63,7 +68,7 @@ class StateProposal:
             if is_wide or (not learned and self.kind.frame.mean is not None):
                 body *= math.sqrt(DEGREES / rng.chisquare(DEGREES))
             normal = self.reader.body_of_state(self.reading, heads)
-            for at, coordinate in zip(self._body, normal.free(body[None])[0].tolist(), strict=True):
+            for at, coordinate in zip(self._body, normal.free(body).tolist(), strict=True):
                 found[at] = coordinate
         return found
 
@@ -105,11 +110,19 @@ class StateProposal:
         if not self._body:
             return numbers, 0.0
         normal = self.reader.body_of_state(self.reading, heads)
-        body = normal.numbers(np.array([[coordinates[at] for at in self._body]]))[0]
-        return numbers + body.tolist(), float(normal.log_volume()[0])
+        body = normal.numbers(np.array([coordinates[at] for at in self._body]))
+        return numbers + body.tolist(), normal.log_volume
 
     def log_densities(self, coordinates: list[float]) -> tuple[float, float]:
         """Of coordinates of the block: by the network, and by what is wide."""
+        key = tuple(coordinates)
+        if key not in self._weighed:
+            if len(self._weighed) > MOST_WEIGHED:
+                self._weighed.clear()
+            self._weighed[key] = self._log_densities(coordinates)
+        return self._weighed[key]
+
+    def _log_densities(self, coordinates: list[float]) -> tuple[float, float]:
         learned = wide = -self._volume
         heads = len(self._heads)
         numbers, volume = self._numbers(coordinates)
@@ -152,9 +165,13 @@ class UnreadState:
 def log_t(squares: float, size: int) -> float:
     """The log density of the t in so many dimensions, DEGREES of freedom, at a point of this squared length (Kotz and
     Nadarajah 2004, Multivariate t distributions, equation 1.1)."""
+    return _log_t_at_centre(size) - 0.5 * (DEGREES + size) * math.log1p(squares / DEGREES)
+
+
+@functools.cache
+def _log_t_at_centre(size: int) -> float:
     of_degrees = math.lgamma(0.5 * (DEGREES + size)) - math.lgamma(0.5 * DEGREES)
-    scale = 0.5 * size * math.log(DEGREES * math.pi)
-    return of_degrees - scale - 0.5 * (DEGREES + size) * math.log1p(squares / DEGREES)
+    return of_degrees - 0.5 * size * math.log(DEGREES * math.pi)
 
 
 def _drawn_wide(density: Density, rng: np.random.Generator) -> float:

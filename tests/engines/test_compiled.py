@@ -258,6 +258,10 @@ def test_a_round_counts_the_data_once(frame: str, monkeypatch: pytest.MonkeyPatc
         # bar is ten standard errors away
         statistics = venture.infer("(repeat 2000 (do (compiled_mh p x one 1) (collect x)))").statistics[0]
         assert statistics.details["acceptance of learned proposals"] > 0.97
+        # the network reads the one datum at hand, and is told of others by what the worlds had
+        (low, high) = proposal.proposer.kind_of(venture.traces[0], proposal.block).ranges[1]
+        assert low[0] < -3.0
+        assert high[0] > 3.0
 
 
 def test_a_round_leaves_the_trace_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -394,4 +394,4 @@ class CompiledMH(BlockKernel):
             self.warn(f"compiled_mh: {LONG_STAY} proposals of {name} in a row were refused")
         if not self._told and self._transitions >= ENOUGH and self.proposal.outside > OUTSIDE * self._transitions:
             self._told = True
-            self.warn(f"compiled_mh: the data lie outside what the prior draws for {name}: it proposes by its edge")
+            self.warn(f"compiled_mh: the data lie outside what the prior draws for {name} in 99 of 100 worlds")

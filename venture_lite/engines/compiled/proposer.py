@@ -12,6 +12,7 @@ import numpy as np
 from venture_lite.blocks.worlds import Blanket, Features, PortKey, names_of
 from venture_lite.engines.compiled.differences import another_block, changed
 from venture_lite.engines.compiled.frame import BlockFrame
+from venture_lite.engines.compiled.ranges import Range
 from venture_lite.engines.compiled.report import KindReport, ProposerReport
 from venture_lite.errors import KernelError
 from venture_lite.interpreter.model import Model
@@ -22,9 +23,6 @@ MOST_LEARNED_BODY = 20
 
 SiteTexts = tuple[str, ...]
 """The choices of a block, by the names of their sites."""
-
-Range = tuple[np.ndarray, np.ndarray]
-"""The least and the largest of each column."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +36,7 @@ class KindProposer:
     slopes: tuple[PortKey, ...]
     # None where the frame is all there is
     network: Conditional | None
-    # the least and the largest of each input that was trained on, of fixed ones and of each port
+    # bounds of all but the rarest worlds, of fixed inputs and of those of each port
     ranges: tuple[Range, ...]
     # what read the blocks that were trained on
     known: tuple[PortKey, ...]
@@ -80,7 +78,7 @@ class KindProposer:
         return self.network.given(self.fixed(features)[0], [self.rows(features, key)[0] for key in self.ports])
 
     def lie_outside(self, features: Features) -> bool:
-        """Whether some input of a state lies beyond all that was trained on."""
+        """Whether some input of a state lies beyond what all but the rarest worlds have."""
         if self.network is None:
             return False
         read = [self.fixed(features), *[self.rows(features, key)[0] for key in self.ports]]

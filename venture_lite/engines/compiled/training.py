@@ -14,7 +14,8 @@ import numpy as np
 from venture_lite.blocks.prior import log_prior
 from venture_lite.blocks.worlds import AT_CENTRE, Blanket, Features, Port, PortKey, WorldMaker, Worlds, names_of
 from venture_lite.engines.compiled.frame import BlockFrame, Position, prior_frame, raw, with_body
-from venture_lite.engines.compiled.proposer import MOST_LEARNED_BODY, KindProposer, Range, SiteTexts
+from venture_lite.engines.compiled.proposer import MOST_LEARNED_BODY, KindProposer, SiteTexts
+from venture_lite.engines.compiled.ranges import ranges_of
 from venture_lite.engines.compiled.reading import BlockReader, BlockReading
 from venture_lite.engines.compiled.refusals import refuse_memory
 from venture_lite.engines.compiled.report import KindReport
@@ -123,7 +124,6 @@ class KindExamples:
         self._readers: dict[int, BlockReader] = {}
         self.frame = BlockFrame(())
         self.ports: tuple[PortKey, ...] = ()
-        self.ranges: tuple[Range, ...] = ()
         # of each port how many inputs a row has, and whether its choices have evidence; those read by derivatives alone
         self._widths: dict[PortKey, tuple[int, bool]] = {}
         self._many: dict[PortKey, None] = {}
@@ -359,7 +359,6 @@ def fitted(
     targets: np.ndarray | None = None,
 ) -> tuple[KindProposer, FitReport]:
     """A kind with a network that is trained on what it reads, and on its numbers (N, D), or the first of these."""
-    ranges = tuple(_range_of(inputs) for inputs in (examples.fixed, *[port.values for port in examples.ports]))
     ports = tuple(
         (key, ("value", *(f"argument {at}" for at in range(1, rows.values.shape[1]))))
         for key, rows in zip(kind.ports, examples.ports, strict=True)
@@ -368,7 +367,7 @@ def fitted(
     layout = Layout(names, tuple(learned_of(kind.frame, settings.components)[: numbers.shape[1]]))
     initial = Conditional.drawn(settings.rng, layout, examples, numbers, settings.hidden)
     network, report = fit(initial, examples, numbers, settings.rng, settings.poll, targets=targets)
-    return replace(kind, network=network, ranges=ranges), report
+    return replace(kind, network=network, ranges=ranges_of(examples)), report
 
 
 def refitted(
@@ -378,23 +377,18 @@ def refitted(
     numbers: np.ndarray,
     targets: np.ndarray | None,
 ) -> KindProposer:
-    """The same on states of chains: where these all read alike, the network reads nothing of the rows, and fits what is
-    known of their log densities (N,), too."""
+    """The same on states of chains: where these all read alike, the network reads no rows, and fits what is known of
+    their log densities (N,), too."""
     fixed = np.concatenate([kind.fixed(features) for features in read])
     if kind.frame.heads:
         # given these, a body is about as normal as its frame says
         numbers = numbers[:, : sum(kind.frame.widths)]
     each = {id(features): features for features in read}.values()
-    if all(features.equal(read[0]) for features in each):
-        return fitted(settings, replace(kind, ports=()), Examples(fixed, ()), numbers, targets)[0]
+    are_alike = all(features.equal(read[0]) for features in each)
     rows = []
     for key in kind.ports:
-        parts = [kind.rows(features, key)[0] for features in read]
+        parts = [kind.rows(features, key)[0][: 0 if are_alike else None] for features in read]
         rows.append(PortRows(np.concatenate(parts), np.array([len(part) for part in parts])))
-    return fitted(settings, kind, Examples(fixed, tuple(rows)), numbers)[0]
-
-
-def _range_of(inputs: np.ndarray) -> Range:
-    if not len(inputs):
-        return np.full(inputs.shape[1], -np.inf), np.full(inputs.shape[1], np.inf)
-    return inputs.min(axis=0), inputs.max(axis=0)
+    found, _ = fitted(settings, kind, Examples(fixed, tuple(rows)), numbers, targets if are_alike else None)
+    # what the worlds had stays what is told of the data
+    return replace(found, ranges=kind.ranges or found.ranges)

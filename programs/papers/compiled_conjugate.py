@@ -36,8 +36,8 @@ WAYS = {
 }
 # where worlds are: two and a half prior sds
 NEAR = 5.0
-EACH_OF = 7
-"""Of so many data one is run with a round."""
+EACH_OF = 5
+"""Of so many data beyond one is run with a round: its chains stand still there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,11 +104,11 @@ def main() -> None:
     for name in options.ways:
         frame, rounds, _ = WAYS[name]
         # with a round each datum is trained for
-        data = points[:: EACH_OF if rounds else 1]
-        found[name] = chains(frame, rounds, data, options.worlds, options.transitions)
+        some = (np.abs(points) <= NEAR) | (np.arange(len(points)) % (EACH_OF if rounds else 1) == 0)
+        found[name] = chains(frame, rounds, points[some], options.worlds, options.transitions)
         for where, is_near in (("|y| <= 5", True), ("beyond", False)):
-            some = [each for each in found[name] if (abs(each.y) <= NEAR) == is_near]
-            print(f"{name:<22} {where:>10} {line(some)}", flush=True)
+            its = [each for each in found[name] if (abs(each.y) <= NEAR) == is_near]
+            print(f"{name:<22} {where:>10} {line(its)}", flush=True)
     draw(found, options.picture)
 
 

@@ -1,4 +1,4 @@
-"""What inputs the worlds have, but for the rarest of them: beyond these ranges a network has learned next to nothing."""
+"""What inputs the worlds have, but for the rarest of them: beyond these ranges a network has learned little."""
 
 from __future__ import annotations
 

@@ -273,17 +273,22 @@ class AffineBlock:
         self._varies = any(_varies(plan) for plan in (*moved, *terms))
         rows = max(plan.count for plan in (*moved, *terms))
         self.at_once = max(1, AT_ONCE // (rows * (self.size if self._varies else 1)))
-        # by term, of one world
-        self._coefficients: list[dict[int, Any]] = []
 
-    def within(self, worlds: Worlds) -> list[AffineTerm]:
+    def shared(self, worlds: Worlds) -> list[dict[int, Any]] | None:
+        """The coefficients of the terms, by argument, where all worlds have the same. Raises as `within`."""
+        if self._varies:
+            return None
+        return self._of_all(self._read(worlds.part(slice(1)), self.size))
+
+    def within(self, worlds: Worlds, shared: list[dict[int, Any]] | None) -> list[AffineTerm]:
         """Of the block's own densities, and of those that read it. Moves the block in these worlds. Raises what is in
         REFUSALS where something cannot be computed with the block at 0."""
-        one = worlds if self._varies or worlds.count == 1 else worlds.part(slice(1))
-        with_directions = self._read(one, self.size)
-        rows = with_directions if one is worlds else self._read(worlds, 0)
-        pairs = zip(self.terms, rows, with_directions, strict=True)
-        return [AffineTerm(plan, plain, self._of(plan, each), worlds.count) for plan, plain, each in pairs]
+        rows = self._read(worlds, self.size if shared is None else 0)
+        pairs = zip(self.terms, rows, shared or self._of_all(rows), strict=True)
+        return [AffineTerm(plan, each, coefficients, worlds.count) for plan, each, coefficients in pairs]
+
+    def _of_all(self, rows: Sequence[AffineRows]) -> list[dict[int, Any]]:
+        return [self._of(plan, each) for plan, each in zip(self.terms, rows, strict=True)]
 
     def _read(self, worlds: Worlds, size: int) -> list[AffineRows]:
         second = WorldSecond(worlds, self.nowhere, np.zeros((worlds.count, size)), {})
@@ -305,10 +310,9 @@ class AffineBlock:
 class AffineWorlds:
     """The conditional densities of such a block in some worlds."""
 
-    def __init__(self, block: AffineBlock, worlds: Worlds) -> None:
+    def __init__(self, block: AffineBlock, worlds: Worlds, shared: list[dict[int, Any]] | None) -> None:
         self._block, self._count = block, worlds.count
-        with np.errstate(all="ignore"):
-            self._terms = block.within(worlds)
+        self._terms = block.within(worlds, shared)
 
     def at(self, which: np.ndarray, free: np.ndarray, terms: Sequence[int] | None) -> tuple[np.ndarray, np.ndarray]:
         """As `Conditionals.at`, in some of the worlds, by number."""

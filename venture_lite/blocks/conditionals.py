@@ -4,8 +4,10 @@ gradients and second derivatives, and from these the normals at their modes.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -109,13 +111,15 @@ class GivenWorlds:
         self._worlds = [worlds.part(slice(start, start + self._size)) for start in starts] if starts[1:] else [worlds]
         self._kept: list[Kept] = [{} for _ in self._worlds]
         # none where derivatives are found in the general way
-        self._affine: list[AffineWorlds | None] = [self._affinely(worlds) for worlds in self._worlds]
+        self._affine: list[AffineWorlds | None] = [None] * len(self._worlds)
+        if affine is not None:
+            with np.errstate(all="ignore"), contextlib.suppress(*REFUSALS):
+                shared = affine.shared(worlds) if worlds.count > 1 else None
+                self._affine = [self._affinely(affine, some, shared) for some in self._worlds]
 
-    def _affinely(self, worlds: Worlds) -> AffineWorlds | None:
-        if self._conditionals.affine is None:
-            return None
+    def _affinely(self, affine: AffineBlock, worlds: Worlds, shared: Any) -> AffineWorlds | None:
         try:
-            return AffineWorlds(self._conditionals.affine, worlds)
+            return AffineWorlds(affine, worlds, shared)
         except REFUSALS:
             return None
 

@@ -87,13 +87,18 @@ class Worlds:
         # of one place, a number
         if stays is True or (stays is not False and stays.all()):
             return np.repeat(_gathered(column, rows), self.count, axis=0)
-        if not isinstance(rows, slice) and not np.ndim(rows):
-            return np.concatenate([self.values[int(places)]] * each)
-        parts = []
-        for row, at, still in zip(listed(rows).tolist(), places.tolist(), stays.tolist(), strict=True):
-            value = column.view[row] if still else self.values[at]
-            parts.append(np.broadcast_to(value, (self.count, *np.shape(value))) if still else value)
-        return np.concatenate(parts)
+        if not np.ndim(places) or (places == places[0]).all():
+            value = self.values[int(np.ravel(places)[0])]
+            return np.broadcast_to(value, (each, *value.shape)).reshape(-1, *value.shape[1:])
+        # each value once, those that stay last, and which of them a row reads
+        shared, which = np.unique(places, return_inverse=True)
+        still = np.flatnonzero(stays)
+        table = [self.values[place] for place in shared[: len(shared) - (len(still) > 0)].tolist()]
+        which[still] = len(table) + np.arange(len(still))
+        for value in _gathered(column, listed(rows)[still]) if len(still) else ():
+            table.append(np.broadcast_to(value, (self.count, *np.shape(value))))
+        found = np.stack(table)[which]
+        return found.reshape(-1, *found.shape[2:])
 
 
 def _gathered(column: Column, rows: np.ndarray) -> np.ndarray:

@@ -24,6 +24,7 @@ from venture_lite.engines.compiled import state_reader
 from venture_lite.engines.compiled.compiled import proposers_of
 from venture_lite.engines.compiled.proposer import Proposer
 from venture_lite.interpreter.selection import Selection
+from venture_lite.networks import fitting
 
 Y = [0.3, 0.7, 0.5]
 BRANCH = """
@@ -36,6 +37,12 @@ MIXTURE = """
     for n in 1...N: [observe (normal (mu (z n)) 1) {Y[n]}]
 """
 ENGINE = "(compiled_mh p default one 4)"
+
+
+@pytest.fixture(autouse=True)
+def short_training(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fitting, "LEAST_STEPS", 1500)
+    monkeypatch.setattr(fitting, "PASSES", 10)
 
 
 def likelihood(mean: float) -> float:

@@ -19,6 +19,7 @@ from tests.statistics import assert_chain_agrees
 from venture_lite import Venture, VentureError
 from venture_lite.engines.compiled.compiled import proposers_of
 from venture_lite.engines.compiled.proposer import Proposer
+from venture_lite.networks import fitting
 
 BLOCKS = {"one": 8, "all": 6}
 """Transitions between two draws."""
@@ -60,6 +61,12 @@ def chain(venture: Venture, case: Case, block: str, safe: float = 0.3) -> Callab
 
 def agrees(venture: Venture, case: Case, block: str, draws: int) -> None:
     assert_chain_agrees(chain(venture, case, block), case.exact(), draws=draws, what=f"{block} of {case.name}")
+
+
+@pytest.fixture(autouse=True)
+def short_training(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fitting, "LEAST_STEPS", 1500)
+    monkeypatch.setattr(fitting, "PASSES", 10)
 
 
 @pytest.mark.parametrize("name", EVERYDAY)

@@ -9,7 +9,7 @@ import pytest
 
 from venture_lite import Venture
 from venture_lite.blocks import affine_conditionals
-from venture_lite.blocks.conditionals import Conditionals, at_modes
+from venture_lite.blocks.conditionals import FEW, LONGEST, Conditionals, _inverted, _solved, at_modes
 from venture_lite.blocks.density import BlockDensity
 from venture_lite.blocks.worlds import WorldMaker, Worlds
 from venture_lite.interpreter.scaffold import Builder, absorbing_rows
@@ -118,3 +118,20 @@ def test_a_single_state_climbs_as_worlds_do(program: str) -> None:
         assert alone.is_of_mode[0] == together.is_of_mode[world]
         np.testing.assert_allclose(alone.centre[0], together.centre[world], rtol=1e-6, atol=1e-6)
         np.testing.assert_allclose(alone.root[0], together.root[world], rtol=1e-6, atol=1e-6)
+
+
+def test_curvatures_are_solved_by_the_magnitudes_of_their_eigenvalues() -> None:
+    rng = np.random.default_rng(0)
+    bases = rng.normal(size=(3 * FEW, 4, 4))
+    vectors, _ = np.linalg.qr(bases)
+    values = rng.gamma(1.0, 1.0, size=(len(bases), 4)) + LONGEST**-2
+    # in some a negative or a small one
+    values[5, 0], values[70, 2] = -2.0, 1e-15
+    curvatures = (vectors * values[:, None]) @ vectors.swapaxes(1, 2)
+    slopes = rng.normal(size=(len(bases), 4))
+    magnitudes = np.maximum(np.abs(values), LONGEST**-2)
+    expected = np.einsum("wij,wj,wkj,wk->wi", vectors, 1.0 / magnitudes, vectors, slopes)
+    np.testing.assert_allclose(_solved(curvatures, slopes), expected, rtol=1e-8, atol=1e-8)
+    known, inverses = _inverted(curvatures)
+    assert np.flatnonzero(~known).tolist() == [5, 70]
+    np.testing.assert_allclose(inverses[known] @ curvatures[known], np.tile(np.eye(4), (known.sum(), 1, 1)), atol=1e-8)

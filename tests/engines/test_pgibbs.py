@@ -119,8 +119,8 @@ def uniformly(rng: np.random.Generator, share: np.ndarray) -> np.ndarray:
     return rng.integers(share.shape[1], size=len(share))
 
 
-@pytest.mark.parametrize("name", [pytest.param("chain", marks=pytest.mark.slow), "tables"])
-@pytest.mark.thorough
+@pytest.mark.parametrize("name", ["chain", "tables"])
+@pytest.mark.slow
 def test_a_forgotten_weight_is_noticed(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """The same test with an engine that is wrong: the last weights are not looked at."""
     for module in (particle_columns, particle_tree):

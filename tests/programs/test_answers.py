@@ -107,6 +107,7 @@ def test_linear_regression() -> None:
     check_seen_along("next", np.array([1.0, 12.0]), noisy=True)
 
 
+@pytest.mark.slow
 def test_change_point() -> None:
     """Given the change both rates are gamma and integrate out; the change by enumeration."""
     with (PROGRAMS / "coal.csv").open() as file:

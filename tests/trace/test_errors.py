@@ -137,9 +137,10 @@ def test_an_interruption_in_one_chain_takes_back_the_directive_in_all(chains: in
     check(venture)
 
 
+@pytest.mark.parametrize("seeds", [range(8), pytest.param(range(8, 20), marks=pytest.mark.slow)])
 @pytest.mark.thorough
-def test_several_chains_are_as_each_alone() -> None:
-    for seed in range(20):
+def test_several_chains_are_as_each_alone(seeds: range) -> None:
+    for seed in seeds:
         program = random_program(seed)
         together = load(program, seed, chains=3)
         alone = [Venture(seed=seed, chains=3, only_chain=k) for k in range(3)]
@@ -155,8 +156,9 @@ def test_several_chains_are_as_each_alone() -> None:
         assert [snapshot(model) for model in together.traces] == [snapshot(venture.traces[0]) for venture in alone]
 
 
+@pytest.mark.parametrize("seeds", [range(30), pytest.param(range(30, 80), marks=pytest.mark.slow)])
 @pytest.mark.thorough
-def test_plans_make_the_draws_that_the_interpreter_makes() -> None:
+def test_plans_make_the_draws_that_the_interpreter_makes(seeds: range) -> None:
     """What is faster agrees with what defines: same draws, same decisions, same trace."""
 
     def states(seed: int, kernels: str) -> list[object]:
@@ -167,5 +169,5 @@ def test_plans_make_the_draws_that_the_interpreter_makes() -> None:
             found.append(state(venture))
         return found
 
-    for seed in range(80):
+    for seed in seeds:
         assert states(seed, "compiled") == states(seed, "interpreted"), f"program {seed}"

@@ -11,7 +11,7 @@ from venture_lite import Venture
 from venture_lite.blocks import affine_conditionals
 from venture_lite.blocks.conditionals import FEW, LONGEST, Conditionals, _inverted, _solved, at_modes
 from venture_lite.blocks.density import BlockDensity
-from venture_lite.blocks.worlds import WorldMaker, Worlds
+from venture_lite.blocks.worlds import Blanket, WorldMaker, Worlds
 from venture_lite.interpreter.scaffold import Builder, absorbing_rows
 from venture_lite.interpreter.selection import in_order
 
@@ -33,6 +33,13 @@ SCALES = """
     for n in 1...12: [observe (laplace (+ p {X[n,1]}) (* 2 s)) 1]
     [observe (student_t 4 p s) 1] [observe (binomial 5 q) 2] [observe (gamma d s) 1.5] [observe (von_mises p s) 1]
 """
+VECTORS = """
+    [assume w (mem (lambda (j) (tag 'x j (normal 0 2.5))))] [assume s (tag 'x 9 (normal 0 1))]
+    [assume v (mem (lambda (j) (vector (w j) (+ s (* 2 (w 0))) 1)))]
+    for n in 1...12: [observe (bernoulli_logit (dot (v {J[n]}) (vector {X[n,1]} {X[n,2]} 0.5))) {Y[n]}]
+    [observe (normal (dot (v 1) (vector s 1 2)) 3) 1]
+"""
+PLAIN_VECTORS = VECTORS.replace("(vector s 1 2)", "(vector 3 1 2)")
 VARYING = """
     [assume u (normal 0 1)] [assume a (tag 'x 0 (normal 0 1))] [assume s (tag 'x 1 (gamma 2 2))]
     for n in 1...4: [observe (normal (* a u {n}) (+ 0.1 (* u u s))) {n}]
@@ -51,7 +58,7 @@ def conditionals_of(program: str, **data: Any) -> tuple[Conditionals, Worlds]:
 
 
 @pytest.mark.parametrize("terms", [None, [], [0]])
-@pytest.mark.parametrize("program", [REGRESSION, LEVELS, SCALES, VARYING])
+@pytest.mark.parametrize("program", [REGRESSION, LEVELS, SCALES, VARYING, PLAIN_VECTORS])
 def test_they_have_the_derivatives_of_the_passes(
     program: str, terms: list[int] | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -67,6 +74,22 @@ def test_they_have_the_derivatives_of_the_passes(
         np.testing.assert_allclose(found, there[which], rtol=1e-9, atol=1e-9)
     for found, there in zip(given.at(np.arange(WORLDS), free, terms), expected, strict=True):
         np.testing.assert_allclose(found, there, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("program", [VECTORS, PLAIN_VECTORS])
+def test_in_the_state_at_hand_they_have_the_derivatives_of_the_density(program: str) -> None:
+    venture = Venture(seed=1)
+    venture.execute(program, **DATA)
+    model = venture.traces[0]
+    block = in_order(model, model.trace.scopes["x"].everything())
+    density, places = BlockDensity(model, block), Blanket(model, block).places
+    conditionals = Conditionals(density, places)
+    assert (conditionals.affine is None) == (program is VECTORS)
+    free = np.random.default_rng(1).normal(size=conditionals.size)
+    gradient, hessian = conditionals.given(Worlds(places, 1)).at(np.arange(1), free[None])
+    density.put(free)
+    np.testing.assert_allclose(gradient[0], density.evaluate()[1], rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(hessian[0], density.hessian(), rtol=1e-9, atol=1e-9)
 
 
 def test_coefficients_of_many_choices_are_sparse(monkeypatch: pytest.MonkeyPatch) -> None:

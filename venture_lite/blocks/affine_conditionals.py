@@ -17,6 +17,7 @@ import numpy as np
 from venture_lite.blocks.second import density_slopes
 from venture_lite.blocks.world_passes import WorldKind, WorldRows, WorldSecond
 from venture_lite.blocks.worlds import Worlds
+from venture_lite.procedures.array_pullbacks import dot, vector
 from venture_lite.procedures.columns import numeric
 from venture_lite.procedures.derivatives import curvatures_of
 from venture_lite.procedures.jets import Jet, value_of
@@ -70,9 +71,9 @@ def _in(places: Container[int], operands: Sequence[Any]) -> list[bool]:
 
 def _passes_on(record: Deterministic, moves: list[bool]) -> bool:
     """Whether a call is affine in those of its arguments that move."""
-    if not any(moves) or record.pullback in (ADD, SUBTRACT):
+    if not any(moves) or record.pullback in (ADD, SUBTRACT, vector):
         return True
-    if record.pullback is MULTIPLY:
+    if record.pullback in (MULTIPLY, dot):
         return sum(moves) == 1
     return record.pullback is DIVIDE and len(moves) > 1 and not any(moves[1:])
 
@@ -82,7 +83,7 @@ def _varies(plan: WorldKind) -> bool:
     wanted, drawn = plan.kind.wanted, set(plan.drawn)
     for place, record, operands in _calls(plan):
         moves, differ = _in(wanted, operands), _in(drawn, operands)
-        scales = any(moves) and record.pullback in (MULTIPLY, DIVIDE)
+        scales = any(moves) and record.pullback in (MULTIPLY, DIVIDE, dot)
         if scales and any(up and not moving for up, moving in zip(differ, moves, strict=True)):
             return True
         if any(differ):
@@ -271,7 +272,7 @@ class AffineBlock:
         self.terms = [*self.own, *terms]
         self.is_free = all(plan.kind.operator.transform is REAL for plan in self.own)
         self._varies = any(_varies(plan) for plan in (*moved, *terms))
-        rows = max(plan.count for plan in (*moved, *terms))
+        rows = max(plan.count * plan.widest for plan in (*moved, *terms))
         self.at_once = max(1, AT_ONCE // (rows * (self.size if self._varies else 1)))
 
     def shared(self, worlds: Worlds) -> list[dict[int, Any]] | None:

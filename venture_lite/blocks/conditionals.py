@@ -23,6 +23,9 @@ from venture_lite.interpreter.runs import Places
 MOST = 2_000_000
 """Derivatives of one value that are held for the worlds that are gone through together."""
 
+MOST_OF_ONE = 25_000_000
+"""The same for one world."""
+
 EVALUATIONS, LONGEST = 12, 10.0
 """Of the densities on the way to a mode; of a step, in scales of the start."""
 FEW = 32
@@ -48,7 +51,10 @@ class Conditionals:
         plans = [*self._moved, *self._terms]
         affine = are_read_affinely(plans)
         self.affine = AffineBlock(self.size, self._nowhere, self._moved, self._terms) if affine else None
-        self._at_once = max(1, MOST // (self.size * max((plan.count for plan in self._moved + self._terms), default=1)))
+        numbers = self.size * max((plan.count * plan.widest for plan in plans), default=1)
+        if numbers > MOST_OF_ONE:
+            raise no_derivatives(density)
+        self._at_once = max(1, MOST // numbers)
 
     def sites(self) -> list[int]:
         """Of what reads the block, outside of it."""

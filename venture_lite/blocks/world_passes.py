@@ -14,6 +14,7 @@ from venture_lite.blocks.tape import TapeLeaf
 from venture_lite.blocks.worlds import Worlds
 from venture_lite.interpreter.runs import Places
 from venture_lite.procedures.jets import Jet, value_of
+from venture_lite.procedures.pullbacks import accumulated
 from venture_lite.procedures.record import Deterministic
 from venture_lite.procedures.straight_line import Node, needed
 from venture_lite.trace.table import NotColumnar, listed, part_of
@@ -36,6 +37,9 @@ class WorldSecond(Second):
         self.moved = np.zeros((size, nowhere + 1, count))
         self.cotangents = np.zeros((nowhere + 1, count))
         self.slopes = np.zeros((size, nowhere + 1, count))
+        # by place: of vectors of K numbers that move their derivatives (D, W, K), and their cotangents, jets (W, K)
+        self.directions: dict[int, np.ndarray] = {}
+        self.others: dict[int, Any] = {}
 
 
 class WorldKind:
@@ -49,8 +53,10 @@ class WorldKind:
         rows, self.own, _, *read = [part_of(each, start, stop) for each in kind.given]
         self.rows = listed(rows)
         self.moves = not np.all(self.own == nowhere)
+        # how many numbers each is
+        self.width = self.widest = 1
         if self.moves and kind.column.kind is not float:
-            raise NotColumnar
+            self.width = self._width(kind)
         self.of_worlds = np.broadcast_to(places.of(kind.site, self.rows), self.count)
         self.coordinates = np.array([taken.start for taken, _ in (kind.coordinates or ())[start:stop]], int)
         # by place of the tape: rows, where these are in the worlds, where in the block or nowhere
@@ -64,12 +70,24 @@ class WorldKind:
             self.read[leaf.node.place] = at, there, None if stays else np.broadcast_to(moved, self.count)
             if not np.all(there == places.nowhere):
                 self.drawn.add(leaf.node.place)
+            if not stays and leaf.column.kind is not float:
+                self.widest = max(self.widest, np.size(leaf.column.view[listed(at).tolist()[0] if np.ndim(at) else at]))
         self.lifted |= self.drawn
         for node in needed(tape.outputs):
             if tape.is_lifted(node) or any(
                 each.__class__ is Node and each.place in self.lifted for each in node.operands
             ):
                 self.lifted.add(node.place)
+
+    def _width(self, kind: RowKind) -> int:
+        """Of vectors that are computed, each in one row. Raises NotColumnar for what is none."""
+        values = [kind.column.view[row] for row in self.rows.tolist()]
+        shapes = {
+            value.shape if isinstance(value, np.ndarray) and value.dtype == np.float64 else () for value in values
+        }
+        if kind.coordinates is not None or len(shapes) != 1 or [len(shape) for shape in shapes] != [1]:
+            raise NotColumnar
+        return len(values[0])
 
 
 class WorldRows(SecondRows):
@@ -80,7 +98,7 @@ class WorldRows(SecondRows):
     def __init__(self, second: WorldSecond, plan: WorldKind) -> None:
         self._second, self._plan = second, plan
         self._kind, self._tape = plan.kind, plan.kind.tape
-        self._single, self._is_number = False, True
+        self._single, self._is_number = False, plan.kind.column.kind is float
         self._each = (plan.count, second.worlds.count)
         self._count = (plan.count * second.worlds.count,)
         self._places = plan.own
@@ -106,7 +124,7 @@ class WorldRows(SecondRows):
         if moved is None:
             kept[key] = value
             return value
-        if value.dtype != np.float64 or value.ndim > 1:
+        if value.dtype != np.float64:
             raise NotColumnar
         return self._jet(value, moved)
 
@@ -119,7 +137,12 @@ class WorldRows(SecondRows):
         return kept[key]
 
     def _jet(self, value: np.ndarray, places: Any) -> Any:
-        return Jet(value, self._second.moved[:, places].reshape(self._second.size, -1))
+        second = self._second
+        if value.ndim == 1:
+            return Jet(value, second.moved[:, places].reshape(second.size, -1))
+        none = np.zeros((second.size, self._each[1], value.shape[1]))
+        found = [second.directions.get(place, none) for place in places.tolist()]
+        return Jet(value, np.concatenate(found, axis=1))
 
     def _own_value(self, places: Any) -> Any:
         plan, worlds = self._plan, self._second.worlds
@@ -136,14 +159,28 @@ class WorldRows(SecondRows):
             value = transform.columns[1](Jet(free, directions.reshape(second.size, -1)), *arguments)
         else:
             value = self._outputs[0] if kind.operator is None else called(kind.operator, self._flags, self._outputs)
-        second.worlds.put(plan.of_worlds.tolist(), np.broadcast_to(value_of(value), self._count))
-        if value.__class__ is Jet:
-            second.moved[:, plan.own] = value.tangent.reshape(second.size, *self._each)
+        second.worlds.put(
+            plan.of_worlds.tolist(), np.broadcast_to(value_of(value), (*self._count, *np.shape(value)[1:]))
+        )
+        if value.__class__ is not Jet:
+            return
+        tangent = value.tangent.reshape(second.size, *self._each, *value.shape[1:])
+        if self._is_number:
+            second.moved[:, plan.own] = tangent
+            return
+        for position, place in enumerate(plan.own.tolist()):
+            second.directions[place] = tangent[:, position]
 
     def _own(self) -> Any:
         if not self._plan.moves:
             return None
-        second, own = self._second, self._plan.own
+        second, plan, own = self._second, self._plan, self._plan.own
+        if not self._is_number:
+            found = [second.others.get(place) for place in own.tolist()]
+            if all(each is None for each in found):
+                return None
+            none = Jet(np.zeros((self._each[1], plan.width)), np.zeros((second.size, self._each[1], plan.width)))
+            return np.stack([none if each is None else each for each in found]).reshape(-1, plan.width)
         return Jet(second.cotangents[own].reshape(-1), second.slopes[:, own].reshape(second.size, -1))
 
     def _take(self, by_free: Any) -> None:
@@ -154,6 +191,12 @@ class WorldRows(SecondRows):
 
     def _add(self, leaf: TapeLeaf, part: Any) -> None:
         second, places = self._second, self._plan.read[leaf.node.place][2]
+        if leaf.column.kind is not float:
+            whole = part.reshape(*self._each, -1)
+            parts = [whole.sum(axis=0)] if not np.ndim(places) else [whole[at] for at in range(len(places))]
+            for place, share in zip(np.atleast_1d(places).tolist(), parts, strict=True):
+                second.others[place] = accumulated(second.others.get(place), share)
+            return
         sum_by(second.cotangents, places, np.broadcast_to(value_of(part), self._count).reshape(self._each))
         if part.__class__ is Jet:
             sum_by(second.slopes, places, part.tangent.reshape(second.size, *self._each))

@@ -17,7 +17,7 @@ from venture_lite.interpreter.selection import in_order
 
 WORLDS = 7
 ROWS = np.random.default_rng(0).normal(size=(12, 2))
-DATA = {"X": ROWS, "Y": [True, False, False] * 4, "J": [1, 2, 3] * 4}
+DATA = {"X": ROWS, "Y": [True, False, False] * 4, "J": [1, 2, 3] * 4, "C": np.array([[2.0, 0.5], [0.5, 1.0]])}
 REGRESSION = """
     [assume w (mem (lambda (j) (tag 'x j (normal 0 2.5))))]
     for n in 1...12: [observe (bernoulli_logit (- (+ (w 0) (* (w 1) {X[n,1]})) (/ (w 2) {X[n,2]}))) {Y[n]}]
@@ -40,6 +40,14 @@ VECTORS = """
     [observe (normal (dot (v 1) (vector s 1 2)) 3) 1]
 """
 PLAIN_VECTORS = VECTORS.replace("(vector s 1 2)", "(vector 3 1 2)")
+DRAWN_VECTORS = """
+    [assume a (tag 'x 0 (multivariate_normal (zeros 2) {C}))]
+    [assume b (mem (lambda (j) (tag 'x j (multivariate_normal (vector 0 j) {C}))))]
+    [assume s (tag 'x 9 (gamma 2 1))]
+    for n in 1...12: [observe (bernoulli_logit (+ (dot a {X[n]}) (dot {X[n]} (b {J[n]})))) {Y[n]}]
+    for n in 1...12: [observe (normal (dot (b {J[n]}) {X[n]}) s) 0.5]
+"""
+READ_VECTORS = DRAWN_VECTORS.replace("(vector 0 j)", "a")
 VARYING = """
     [assume u (normal 0 1)] [assume a (tag 'x 0 (normal 0 1))] [assume s (tag 'x 1 (gamma 2 2))]
     for n in 1...4: [observe (normal (* a u {n}) (+ 0.1 (* u u s))) {n}]
@@ -58,7 +66,7 @@ def conditionals_of(program: str, **data: Any) -> tuple[Conditionals, Worlds]:
 
 
 @pytest.mark.parametrize("terms", [None, [], [0]])
-@pytest.mark.parametrize("program", [REGRESSION, LEVELS, SCALES, VARYING, PLAIN_VECTORS])
+@pytest.mark.parametrize("program", [REGRESSION, LEVELS, SCALES, VARYING, PLAIN_VECTORS, DRAWN_VECTORS])
 def test_they_have_the_derivatives_of_the_passes(
     program: str, terms: list[int] | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -76,7 +84,7 @@ def test_they_have_the_derivatives_of_the_passes(
         np.testing.assert_allclose(found, there, rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("program", [VECTORS, PLAIN_VECTORS])
+@pytest.mark.parametrize("program", [VECTORS, PLAIN_VECTORS, DRAWN_VECTORS, READ_VECTORS])
 def test_in_the_state_at_hand_they_have_the_derivatives_of_the_density(program: str) -> None:
     venture = Venture(seed=1)
     venture.execute(program, **DATA)
@@ -84,7 +92,7 @@ def test_in_the_state_at_hand_they_have_the_derivatives_of_the_density(program: 
     block = in_order(model, model.trace.scopes["x"].everything())
     density, places = BlockDensity(model, block), Blanket(model, block).places
     conditionals = Conditionals(density, places)
-    assert (conditionals.affine is None) == (program is VECTORS)
+    assert (conditionals.affine is None) == (program in (VECTORS, READ_VECTORS))
     free = np.random.default_rng(1).normal(size=conditionals.size)
     gradient, hessian = conditionals.given(Worlds(places, 1)).at(np.arange(1), free[None])
     density.put(free)

@@ -53,6 +53,8 @@ def _reads_affinely(plan: WorldKind) -> bool:
         not isinstance(transform, Elementwise) or (transform.reads_arguments and any(kind.asked))
     ):
         return False
+    if plan.width > 1 and transform is not None and (transform is not REAL or any(kind.asked)):
+        return False
     calls = _calls(plan)
     return all(_passes_on(record, _in(kind.wanted, operands)) for _, record, operands in calls)
 
@@ -189,6 +191,12 @@ class AffineRows(WorldRows):
         if plan.kind.coordinates is None:
             super().forward()
             return
+        if plan.width > 1:
+            second.worlds.put(plan.of_worlds.tolist(), np.zeros((*self._count, plan.width)))
+            for place, at in zip(plan.own.tolist(), plan.coordinates, strict=True) if second.size else ():
+                second.directions[place] = np.zeros((second.size, self._each[1], plan.width))
+                second.directions[place][at, :, np.arange(plan.width)] = 1.0
+            return
         second.worlds.put(plan.of_worlds.tolist(), np.zeros(self._count))
         second.moved[:, plan.own] = 0.0
         if second.size:
@@ -268,11 +276,18 @@ class AffineBlock:
 
     def __init__(self, size: int, nowhere: int, moved: Sequence[WorldKind], terms: Sequence[WorldKind]) -> None:
         self.size, self.nowhere, self.moved = size, nowhere, moved
-        self.own = [plan for plan in moved if plan.kind.coordinates is not None]
+        choices = [plan for plan in moved if plan.kind.coordinates is not None]
+        self.own = [plan for plan in choices if plan.width == 1]
+        # whose own densities are found by the passes
+        self.vectors = [plan for plan in choices if plan.width > 1]
+        # where worlds hold what these read
+        self.beside = {
+            place for plan in self.vectors for _, at, _ in plan.read.values() for place in np.ravel(at).tolist()
+        }
         self.terms = [*self.own, *terms]
         self.is_free = all(plan.kind.operator.transform is REAL for plan in self.own)
         self._varies = any(_varies(plan) for plan in (*moved, *terms))
-        rows = max(plan.count * plan.widest for plan in (*moved, *terms))
+        rows = max(plan.count for plan in (*moved, *terms))
         self.at_once = max(1, AT_ONCE // (rows * (self.size if self._varies else 1)))
 
     def shared(self, worlds: Worlds) -> list[dict[int, Any]] | None:
@@ -312,7 +327,7 @@ class AffineWorlds:
     """The conditional densities of such a block in some worlds."""
 
     def __init__(self, block: AffineBlock, worlds: Worlds, shared: list[dict[int, Any]] | None) -> None:
-        self._block, self._count = block, worlds.count
+        self._block, self._count, self._worlds = block, worlds.count, worlds
         self._terms = block.within(worlds, shared)
 
     def at(self, which: np.ndarray, free: np.ndarray, terms: Sequence[int] | None) -> tuple[np.ndarray, np.ndarray]:
@@ -328,6 +343,14 @@ class AffineWorlds:
                 term.add(taken, values, gradient, hessian)
             if not self._block.is_free:
                 self._to_free(values, ways, gradient, hessian, taken)
+            if self._block.vectors:
+                second = WorldSecond(self._worlds.part(taken, self._block.beside), self._block.nowhere, free, {})
+                for plan in self._block.vectors:
+                    rows = WorldRows(second, plan)
+                    rows.forward()
+                    rows.backward()
+                gradient += second.gradient
+                hessian += second.hessian
         return gradient.T, hessian.transpose(2, 0, 1)
 
     def _transforms(self, which: Any) -> Iterator[tuple[np.ndarray, Elementwise, list[Any]]]:
@@ -338,7 +361,8 @@ class AffineWorlds:
 
     def _values(self, free: np.ndarray, which: Any) -> tuple[np.ndarray, np.ndarray]:
         """(D, W) the block's values, and their derivatives by the free coordinates."""
-        values, ways = np.empty(free.shape), np.empty(free.shape)
+        # those of vectors are free
+        values, ways = free.copy(), np.ones(free.shape)
         for at, transform, given in self._transforms(which):
             found = transform.columns[1](Jet(free[at].reshape(-1), np.ones((1, free[at].size))), *given)
             values[at], ways[at] = found.value.reshape(len(at), -1), found.tangent.reshape(len(at), -1)
@@ -348,7 +372,7 @@ class AffineWorlds:
         self, values: np.ndarray, ways: np.ndarray, gradient: np.ndarray, hessian: np.ndarray, which: Any
     ) -> None:
         """From derivatives by the values, in place, to those by the free coordinates, of the Jacobians too."""
-        own, through = np.empty(values.shape), np.empty(values.shape)
+        own, through = np.zeros(values.shape), np.ones(values.shape)
         for at, transform, given in self._transforms(which):
             way, none = ways[at].reshape(1, -1), np.zeros((1, ways[at].size))
             by_value = Jet(gradient[at].reshape(-1), np.concatenate((none, none + 1.0)))

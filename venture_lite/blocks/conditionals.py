@@ -13,7 +13,7 @@ import numpy as np
 
 from venture_lite.blocks.affine_conditionals import AffineBlock, AffineWorlds, are_read_affinely
 from venture_lite.blocks.curvature import ROUNDING
-from venture_lite.blocks.density import BlockDensity
+from venture_lite.blocks.density import BlockDensity, Stretch
 from venture_lite.blocks.second import REFUSALS
 from venture_lite.blocks.world_passes import Kept, WorldKind, WorldRows, WorldSecond
 from venture_lite.blocks.worlds import Worlds
@@ -42,10 +42,8 @@ class Conditionals:
         self.size = density.size
         self._nowhere, moved, terms = density.passes()
         try:
-            plans = [WorldKind(places, *stretch) for stretch in moved]
-            # what nothing reads that is weighed, worlds have no room for
-            self._moved = [plan for plan in plans if not np.any(plan.of_worlds == places.nowhere)]
             self._terms = [WorldKind(places, kind, 0, kind.count) for kind in terms]
+            self._moved = _read_by(self._terms, places, moved)
         except REFUSALS as error:
             raise no_derivatives(density) from error
         plans = [*self._moved, *self._terms]
@@ -107,6 +105,18 @@ class Conditionals:
             WorldRows(second, plan).backward()
         hessian = second.hessian.transpose(2, 0, 1)
         return second.gradient.T, 0.5 * (hessian + hessian.swapaxes(1, 2))
+
+
+def _read_by(terms: Sequence[WorldKind], places: Places, moved: Sequence[Stretch]) -> list[WorldKind]:
+    """What moves, without what nothing reads that is weighed: this may have no derivatives."""
+    found: list[WorldKind] = []
+    read = {place for plan in terms for place in plan.reads()}
+    for kind, start, stop in reversed(moved):
+        own = np.unique(kind.given[1][start:stop]).tolist()
+        if kind.coordinates is not None or not read.isdisjoint(own):
+            found.append(WorldKind(places, kind, start, stop))
+            read.update(found[-1].reads())
+    return found[::-1]
 
 
 class GivenWorlds:

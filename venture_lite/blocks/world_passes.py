@@ -4,6 +4,7 @@ that are repeated for each world.
 
 from __future__ import annotations
 
+from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -13,10 +14,13 @@ from venture_lite.blocks.second import Second, SecondRows, called
 from venture_lite.blocks.tape import TapeLeaf
 from venture_lite.blocks.worlds import Worlds
 from venture_lite.interpreter.runs import Places
+from venture_lite.kernels.population import column_of
+from venture_lite.procedures.columns import RowByRow
 from venture_lite.procedures.jets import Jet, value_of
 from venture_lite.procedures.pullbacks import accumulated
 from venture_lite.procedures.record import Deterministic
 from venture_lite.procedures.straight_line import Node, needed
+from venture_lite.procedures.transforms import Elementwise
 from venture_lite.trace.table import NotColumnar, listed, part_of
 
 Kept = dict[tuple[int, int], Any]
@@ -58,7 +62,11 @@ class WorldKind:
         if self.moves and kind.column.kind is not float:
             self.width = self._width(kind)
         self.of_worlds = np.broadcast_to(places.of(kind.site, self.rows), self.count)
-        self.coordinates = np.array([taken.start for taken, _ in (kind.coordinates or ())[start:stop]], int)
+        # (N,), of vectors (N, K)
+        taken = [np.arange(each.start, each.stop) for each, _ in (kind.coordinates or ())[start:stop]]
+        self.coordinates = (
+            np.array(taken, int).reshape(-1, self.width) if self.width > 1 else np.ravel(taken).astype(int)
+        )
         # by place of the tape: rows, where these are in the worlds, where in the block or nowhere
         self.read: dict[int, tuple[Any, Any, Any]] = {}
         self.lifted: set[int] = set()
@@ -79,13 +87,22 @@ class WorldKind:
             ):
                 self.lifted.add(node.place)
 
+    def reads(self) -> set[int]:
+        """The places of the block that are read, and nowhere."""
+        return {place for _, _, moved in self.read.values() if moved is not None for place in np.ravel(moved).tolist()}
+
     def _width(self, kind: RowKind) -> int:
-        """Of vectors that are computed, each in one row. Raises NotColumnar for what is none."""
+        """Of vectors. Raises NotColumnar for what is none, or has coordinates of another number."""
         values = [kind.column.view[row] for row in self.rows.tolist()]
         shapes = {
             value.shape if isinstance(value, np.ndarray) and value.dtype == np.float64 else () for value in values
         }
-        if kind.coordinates is not None or len(shapes) != 1 or [len(shape) for shape in shapes] != [1]:
+        transform = None if kind.coordinates is None else kind.operator.transform
+        if (
+            not isinstance(transform, (Elementwise, NoneType))
+            or len(shapes) != 1
+            or [len(shape) for shape in shapes] != [1]
+        ):
             raise NotColumnar
         return len(values[0])
 
@@ -133,7 +150,10 @@ class WorldRows(SecondRows):
             return super()._call(node, record, arguments)
         kept, key = self._second.kept, (id(self._plan), node.place)
         if key not in kept:
-            kept[key] = super()._call(node, record, arguments)
+            try:
+                kept[key] = super()._call(node, record, arguments)
+            except RowByRow:
+                kept[key] = _one_by_one(record, tuple(map(self._is_lifted, node.operands[1:])), arguments)
         return kept[key]
 
     def _jet(self, value: np.ndarray, places: Any) -> Any:
@@ -153,10 +173,7 @@ class WorldRows(SecondRows):
         kind, second, plan = self._kind, self._second, self._plan
         if kind.coordinates is not None:
             transform, arguments = self._transform()
-            directions = np.zeros((second.size, *self._each))
-            directions[plan.coordinates, np.arange(plan.count)] = 1.0
-            free = second.free[plan.coordinates].reshape(-1)
-            value = transform.columns[1](Jet(free, directions.reshape(second.size, -1)), *arguments)
+            value = transform.columns[1](self._free(), *arguments)
         else:
             value = self._outputs[0] if kind.operator is None else called(kind.operator, self._flags, self._outputs)
         second.worlds.put(
@@ -170,6 +187,16 @@ class WorldRows(SecondRows):
             return
         for position, place in enumerate(plan.own.tolist()):
             second.directions[place] = tangent[:, position]
+
+    def _free(self) -> Jet:
+        """The coordinates of choices."""
+        second, plan, at = self._second, self._plan, self._plan.coordinates
+        directions = np.zeros((second.size, *at.shape, self._each[1]))
+        directions[(at, *np.indices(at.shape))] = 1.0
+        free = Jet(second.free[at], directions)
+        if at.ndim == 1:
+            return free.reshape(-1)
+        return Jet(free.value.swapaxes(1, 2), free.tangent.swapaxes(2, 3)).reshape(-1, plan.width)
 
     def _own(self) -> Any:
         if not self._plan.moves:
@@ -185,21 +212,32 @@ class WorldRows(SecondRows):
 
     def _take(self, by_free: Any) -> None:
         second, at = self._second, self._plan.coordinates
-        second.gradient[at] += np.broadcast_to(value_of(by_free), self._count).reshape(self._each)
+        each = (*self._each, *at.shape[1:])
+        by_value = np.broadcast_to(value_of(by_free), (*self._count, *at.shape[1:])).reshape(each)
+        second.gradient[at] += np.moveaxis(by_value, 1, -1)
         if by_free.__class__ is Jet:
-            second.hessian[at] += by_free.tangent.reshape(second.size, *self._each).swapaxes(0, 1)
+            second.hessian[at] += np.moveaxis(by_free.tangent.reshape(second.size, *each), (0, 2), (-2, -1))
 
     def _add(self, leaf: TapeLeaf, part: Any) -> None:
         second, places = self._second, self._plan.read[leaf.node.place][2]
         if leaf.column.kind is not float:
             whole = part.reshape(*self._each, -1)
-            parts = [whole.sum(axis=0)] if not np.ndim(places) else [whole[at] for at in range(len(places))]
-            for place, share in zip(np.atleast_1d(places).tolist(), parts, strict=True):
+            for place in np.unique(places).tolist():
+                share = whole[places == place].sum(axis=0)
                 second.others[place] = accumulated(second.others.get(place), share)
             return
         sum_by(second.cotangents, places, np.broadcast_to(value_of(part), self._count).reshape(self._each))
         if part.__class__ is Jet:
             sum_by(second.slopes, places, part.tangent.reshape(second.size, *self._each))
+
+
+def _one_by_one(record: Deterministic, lifted: tuple[bool, ...], arguments: list[Any]) -> Any:
+    """What has no form as columns, of each row in each world."""
+    size = next(len(x) for x, up in zip(arguments, lifted, strict=True) if up)
+    columns = [
+        x.tolist() if up and x.ndim == 1 else x if up else [x] * size for x, up in zip(arguments, lifted, strict=True)
+    ]
+    return column_of([record.scalar(*row) for row in zip(*columns, strict=True)])
 
 
 def sum_by(sums: np.ndarray, places: Any, parts: np.ndarray) -> None:

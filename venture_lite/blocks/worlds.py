@@ -62,12 +62,16 @@ class Worlds:
         """The same, whose values may be put elsewhere; a world that fails there fails here."""
         return self.part(slice(None))
 
-    def part(self, chosen: slice | np.ndarray) -> Worlds:
-        """Some of the worlds, whose values may be put elsewhere; of a slice a world that fails there fails here."""
+    def part(self, chosen: slice | np.ndarray, only: Container[int] | None = None) -> Worlds:
+        """Some of the worlds, whose values may be put elsewhere, at all places or only some; of a slice a world that
+        fails there fails here."""
         failed = self.failed[chosen]
         found = Worlds(self.places, len(failed))
         found.failed, found.errors = failed, self.errors
-        found.values = [None if value is None else value[chosen] for value in self.values]
+        found.values = [
+            None if value is None or (only is not None and at not in only) else value[chosen]
+            for at, value in enumerate(self.values)
+        ]
         return found
 
     def put(self, places: Iterable[int], columns: np.ndarray) -> None:

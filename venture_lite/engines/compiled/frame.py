@@ -29,7 +29,7 @@ from venture_lite.engines.compiled.differences import described
 from venture_lite.errors import KernelError
 from venture_lite.interpreter.model import Model
 from venture_lite.procedures.record import Random
-from venture_lite.procedures.transforms import POSITIVE, free_of_rows, values_of_rows
+from venture_lite.procedures.transforms import POSITIVE, Elementwise, free_of_rows, values_of_rows
 from venture_lite.trace.nodes import node_at, site_of
 
 MOST_COUNT = 200
@@ -134,12 +134,21 @@ class BlockFrame:
         self.widths = [position.width for position in self.head_positions]
         self.width = sum(position.width for position in positions)
         # of the body (D,), as its prior has them
-        self.start = np.array([positions[at].centre[0] for at in self.body])
-        self.scale = np.array([positions[at].scale[0] for at in self.body])
+        self.start, self.scale = [
+            np.concatenate([np.zeros(0), *[getattr(positions[at], part) for at in self.body]])
+            for part in ("centre", "scale")
+        ]
+        # how many numbers each choice of the body is
+        self.body_widths = [positions[at].width for at in self.body]
 
     @property
     def kind(self) -> str:
         return "newton" if self.body else "prior"
+
+    @property
+    def size(self) -> int:
+        """The numbers of the body."""
+        return len(self.start)
 
     def corrected(self, normal: Normal) -> Normal:
         """The body's frame where the mode has it elsewhere."""
@@ -199,9 +208,10 @@ def with_body(frame: BlockFrame, blanket: Blanket, worlds: Worlds) -> BlockFrame
             position = replace(position, reference=np.quantile(found[node], REFERENCE, axis=0))
         positions.append(replace(position, scales=scales))
     body = [at for at, position in enumerate(positions) if not position.is_head]
-    if not body or len(body) > MOST_BODY:
-        raise _refused(model, block[0], f"the body of the block has {len(body)} choices", "'frame prior")
-    return BlockFrame(positions)
+    with_body = BlockFrame(positions)
+    if not body or with_body.size > MOST_BODY:
+        raise _refused(model, block[0], f"the body of the block has {with_body.size} numbers", "'frame prior")
+    return with_body
 
 
 def _transform(model: Model, node: int) -> Any:
@@ -226,7 +236,7 @@ def _heads(model: Model, block: Sequence[int], frame: BlockFrame) -> dict[int, H
     found: dict[int, HeadReader] = {}
     for site, nodes in sites.items():
         position = frame.positions[block.index(nodes[0])]
-        if position.is_discrete or not position.is_number:
+        if position.is_discrete or not isinstance(_transform(model, nodes[0]), Elementwise):
             found[site] = HeadReader()
             continue
         _, moved, terms = BlockDensity(model, nodes).passes()
@@ -234,7 +244,7 @@ def _heads(model: Model, block: Sequence[int], frame: BlockFrame) -> dict[int, H
             is_port = kind.site not in sites
             read = {at for at, ask in enumerate(kind.asked) if ask}
             location = LOCATIONS.get(kind.operator.name)
-            shift = (len(block) - len(nodes)) / math.sqrt(2.0 * kind.count)
+            shift = (frame.width - len(nodes)) / math.sqrt(2.0 * kind.count)
             if read <= {location} or (is_port and (location is None or shift <= MOST_SHIFT or site in found)):
                 continue
             (name,) = names_of(model, [node_at(kind.site, 0)])

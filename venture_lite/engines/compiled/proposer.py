@@ -19,7 +19,7 @@ from venture_lite.interpreter.model import Model
 from venture_lite.networks.conditional import Conditional, ExampleDensity
 
 MOST_LEARNED_BODY = 20
-"""Choices of a body whose numbers are learned; a larger one is normal in its frame."""
+"""Numbers of a body that are learned; a larger one is normal in its frame."""
 
 SiteTexts = tuple[str, ...]
 """The choices of a block, by the names of their sites."""
@@ -53,7 +53,7 @@ class KindProposer:
     @property
     def learns(self) -> bool:
         """Whether there is anything for a network."""
-        return bool(self.frame.heads) or len(self.frame.body) <= MOST_LEARNED_BODY
+        return bool(self.frame.heads) or self.frame.size <= MOST_LEARNED_BODY
 
     def corrected(self, mean: np.ndarray, root: np.ndarray) -> KindProposer:
         """Without a network, in a frame in which numbers have another mean and covariance."""
@@ -68,7 +68,7 @@ class KindProposer:
 
     def fixed(self, features: Features) -> np.ndarray:
         """Inputs (W, I) beside the rows of ports."""
-        none = np.zeros((len(features.fixed), 2 * len(self.frame.body)))
+        none = np.zeros((len(features.fixed), 2 * self.frame.size))
         return np.concatenate((features.fixed, *[features.slopes.get(key, none) for key in self.slopes]), axis=1)
 
     def given(self, features: Features) -> ExampleDensity | None:

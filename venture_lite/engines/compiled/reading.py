@@ -50,7 +50,9 @@ class BlockReader:
         # (D,): sites by number
         sites = [site_of(node) for node in self.body]
         each = list(dict.fromkeys(sites))
-        self._site_of_body = np.array([each.index(site) for site in sites], int)
+        self._site_of_body = np.repeat([each.index(site) for site in sites], np.array(frame.body_widths, int)).astype(
+            int
+        )
         # what heads may be the scales of: sites of the body, then ports
         self._scaled = list(dict.fromkeys(names_of(blanket.model, self.body)))
         self._measured = []
@@ -78,14 +80,14 @@ class BlockReader:
         there = blanket.placed(self.frame.put(blanket.block, count), worlds)
         given = self._conditionals.given(there)
         normal, total = at_modes(given.at, np.repeat(self.frame.start[None], count, axis=0), self.frame.scale)
-        put = self.frame.put(blanket.block, count, dict(zip(self.body, normal.centre.T[:, :, None], strict=True)))
+        put = self.frame.put(blanket.block, count, self._of_body(normal.centre))
         if not self.heads:
             features = Features(np.zeros((count, 0)), {})
             if inputs:
                 features = blanket.read(put, worlds, None, keys).joined(*self._derivatives(given, normal, total))
             return BlockReading(features, np.zeros((count, 0)), there, normal)
         residuals = normal.centre.copy()
-        where = {node: at for at, node in enumerate(self.body)}
+        where = dict(zip(self.body, np.cumsum([0, *self.frame.body_widths]).tolist(), strict=False))
 
         def meet(reader: RunReader, arguments: list[Any]) -> None:
             """What the centres are beside the locations that they are drawn around."""
@@ -145,10 +147,13 @@ class BlockReader:
             return self.frame.corrected(reading.normal)
         ends = np.cumsum(self.frame.widths)
         heads = dict(zip(self.heads, np.split(coordinates, ends[:-1], axis=1), strict=True))
-        body = dict(zip(self.body, reading.normal.centre.T[:, :, None], strict=True))
-        put = self.frame.put(self.blanket.block, len(coordinates), heads | body)
+        put = self.frame.put(self.blanket.block, len(coordinates), heads | self._of_body(reading.normal.centre))
         given = self._conditionals.given(self.blanket.placed(put, worlds))
         return self.frame.corrected(at_modes(given.at, reading.normal.centre, self.frame.scale)[0])
+
+    def _of_body(self, free: np.ndarray) -> dict[int, np.ndarray]:
+        """The coordinates (W, K) of each choice of the body, of those of all."""
+        return dict(zip(self.body, np.split(free, np.cumsum(self.frame.body_widths)[:-1], axis=1), strict=True))
 
     def body_of_state(self, reading: BlockReading, coordinates: list[float]) -> StateNormal:
         """The same of the one state that the trace is in."""

@@ -121,7 +121,7 @@ class Rounds:
         heavier tails than what was learned has."""
         kinds = dict(proposer.kinds)
         for sites, kind in kinds.items():
-            size = len(kind.frame.body)
+            size = kind.frame.size
             if size and not kind.frame.heads and kind.network is not None:
                 kinds[sites] = kind.corrected(np.zeros(size), np.eye(size))
         return proposer if kinds == proposer.kinds else replace(proposer, kinds=kinds)

@@ -41,7 +41,7 @@ class StateProposal:
         # of the coordinates of all choices, those of heads and those of the body
         starts = np.cumsum([0, *[position.width for position in frame.positions]])
         self._heads = [int(starts[at]) + k for at in frame.heads for k in range(frame.positions[at].width)]
-        self._body = [int(starts[at]) for at in frame.body]
+        self._body = [int(starts[at]) + k for at in frame.body for k in range(frame.positions[at].width)]
         # by coordinates, of those that were weighed last
         self._weighed: dict[tuple[float, ...], tuple[float, float]] = {}
 

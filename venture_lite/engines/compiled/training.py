@@ -138,7 +138,7 @@ class KindExamples:
     def is_settled(self) -> bool:
         """Whether more worlds teach nothing: the frame is all there is."""
         frame = self.frame
-        return bool(frame.positions) and not frame.heads and len(frame.body) > MOST_LEARNED_BODY
+        return bool(frame.positions) and not frame.heads and frame.size > MOST_LEARNED_BODY
 
     def _blanket(self, at: int) -> Blanket:
         return Blanket(self.trainer.model, self.blocks[at], self.trainer.maker.places)
@@ -216,7 +216,7 @@ class KindExamples:
         pairs = zip(frame.heads, shifts, strict=True)
         heads = [frame.positions[at].numbers(found[at], shift) for at, shift in pairs]
         volume = sum(position.log_volume() for position in frame.head_positions)
-        if not frame.body or len(frame.body) > MOST_LEARNED_BODY:
+        if not frame.body or frame.size > MOST_LEARNED_BODY:
             return np.concatenate(heads, axis=1), log_prior(reader.blanket, worlds, reader.heads) + volume
         of_heads = np.concatenate([found[at] for at in frame.heads], axis=1) if frame.heads else np.zeros((0, 0))
         normal = reader.body_at(reading, of_heads, worlds)
@@ -287,7 +287,7 @@ class KindExamples:
         numbers = np.concatenate(self._numbers)
         examples = Examples(fixed, tuple(rows))
         found, report = fitted(self.trainer, kind, examples, numbers)
-        size = len(kind.frame.body)
+        size = kind.frame.size
         least = WORTH * size if size > 1 else 0.0
         if not found.body_is_learned:
             return found, report
@@ -305,7 +305,7 @@ class KindExamples:
 def of_body(kind: KindProposer, examples: Examples, numbers: np.ndarray, chosen: np.ndarray) -> float:
     """By how many nats the network of a body is better than the normal in its frame, on some of the examples."""
     assert kind.network is not None
-    size = len(kind.frame.body)
+    size = kind.frame.size
     prepared = kind.network.prepared(examples, numbers, np.float64)[0].take(chosen)
     learned = kind.network.log_density(prepared) - kind.network.first(numbers.shape[1] - size).log_density(prepared)
     normal = -0.5 * (numbers[chosen, -size:] ** 2).sum(axis=1) - HALF_LOG_TWO_PI * size
@@ -340,7 +340,7 @@ class FitSettings(Protocol):
 
 def learned_of(frame: BlockFrame, components: int) -> list[tuple[str, Head]]:
     """What is learned, by name: heads, and a body that is not too large."""
-    body = frame.body if len(frame.body) <= MOST_LEARNED_BODY else []
+    body = frame.body if frame.size <= MOST_LEARNED_BODY else []
     return [pair for at in (*frame.heads, *body) for pair in _heads_of(frame.positions[at], components)]
 
 

@@ -9,6 +9,7 @@ choice of the block.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Container, Iterator, Sequence
 from typing import Any
 
@@ -202,8 +203,9 @@ class AffineRows(WorldRows):
         if second.size:
             second.moved[plan.coordinates, plan.own] = 1.0
 
+    @functools.cached_property
     def given(self) -> list[Any]:
-        """The value and the arguments of a density."""
+        """The value and the arguments of a density, once the block has moved."""
         return [self._own_value(self._plan.own), *self._outputs, *self._kind.defaults]
 
 
@@ -219,7 +221,7 @@ class AffineTerm:
         # (N, W) each, or one for all
         self._given = [
             numeric(value_of(each), up).reshape(self.shape) if up else each
-            for each, up in zip(rows.given(), self.lifted, strict=True)
+            for each, up in zip(rows.given, self.lifted, strict=True)
         ]
         for at in coefficients:
             self._given[at] = self._given[at] + BESIDE
@@ -316,7 +318,7 @@ class AffineBlock:
 
     def _of(self, plan: WorldKind, rows: AffineRows) -> dict[int, Any]:
         found: dict[int, Any] = {}
-        for at, (asked, each) in enumerate(zip(plan.kind.flags, rows.given(), strict=True)):
+        for at, (asked, each) in enumerate(zip(plan.kind.flags, rows.given, strict=True)):
             if asked:
                 tangent = each.tangent.reshape(self.size, plan.count, -1)
                 found[at] = VaryingCoefficients(tangent) if self._varies else Coefficients(tangent[:, :, 0])

@@ -137,7 +137,8 @@ class BlockReader:
                 left = [all_of - part for all_of, part in zip(left, found, strict=True)]
             along = (normal.root.swapaxes(1, 2) @ found[0][..., None])[..., 0]
             curved = np.einsum("wij,wik,wkj->wj", normal.root, found[1], normal.root)
-            slopes[key] = np.nan_to_num(np.concatenate((along, curved), axis=1))
+            read = np.concatenate((along, curved), axis=1)
+            slopes[key] = read if np.isfinite(read).all() else np.nan_to_num(read)
         return where, slopes
 
     def body_at(self, reading: BlockReading, coordinates: np.ndarray, worlds: Worlds | None = None) -> Normal:

@@ -220,7 +220,7 @@ def test_a_proposer_serves_other_numbers_of_levels(monkeypatch: pytest.MonkeyPat
     assert_density_is_of_draws(venture, 1000)
     (few, many) = proposers_of(venture.traces[0])["p"].kinds.values()
     assert (len(few.sites), len(many.sites)) == (3, 5)
-    assert many.widths == (math.sqrt(0.5),)
+    assert [share for _, share, _ in many.more] == [0.5]
 
 
 def test_the_scale_of_few_data_is_proposed_before_their_many_locations() -> None:

@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import special, stats
 
 from tests.networks.examples import assert_gradient
-from venture_lite.networks.heads import MOST_LOG_SD, Categories, Head, Normals
+from venture_lite.networks.heads import MOST_LOG_SD, Categories, Head, NormalMixture, Normals
 
 RATE = 1e-6
 HEADS: list[Head] = [Normals(1), Normals(5), Categories(2), Categories(6)]
@@ -124,3 +124,28 @@ def test_later_networks_read_numbers_in_order_and_kinds_apart() -> None:
     assert Categories(3, ordered=True).columns(values).tolist() == [[0.0], [2.0]]
     assert Categories(3).columns(values).tolist() == [[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]
     assert Categories(3).columns(values[0]).tolist() == [1.0, 0.0, 0.0]
+
+
+def of_log_scale(count: int, rms: float) -> tuple[float, float]:
+    """Mean and sd of the log scale of so many normals of a root mean square, whose prior is flat: half a log chi
+    squared."""
+    half = 0.5 * count
+    return math.log(rms) + 0.5 * (math.log(half) - float(special.digamma(half))), 0.5 * special.polygamma(
+        1, half
+    ) ** 0.5
+
+
+@pytest.mark.parametrize("share", [0.25, 0.5, 2.0])
+def test_the_density_of_a_scale_of_other_numbers_is_near_that_of_these(share: float) -> None:
+    mean, sd = of_log_scale(12, 2.0)
+    density = NormalMixture([0.0, mean, math.log(sd)]).of_more(math.log(2.0), share, 24.0**-0.5)
+    exact_mean, exact_sd = of_log_scale(int(12 / share), 2.0)
+    assert density.means[0] == pytest.approx(exact_mean, abs=0.03 * exact_sd)
+    assert math.exp(density.log_sds[0]) == pytest.approx(exact_sd, rel=0.06)
+
+
+def test_a_normal_that_the_prior_left_wide_stays_where_there_are_other_numbers() -> None:
+    before = NormalMixture([0.0, 0.0, -3.0, 1.0, 3.0, -2.0])
+    after = before.of_more(0.0, 0.5, math.exp(-2.0))
+    assert after.means == pytest.approx([-3.0, 0.5], rel=1e-3)
+    assert after.log_sds == pytest.approx([before.log_sds[0], before.log_sds[1] - 0.5 * math.log(2.0)], abs=1e-3)

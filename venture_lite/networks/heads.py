@@ -17,6 +17,10 @@ MOST_LOG_SD = 8.0
 """Standard deviations lie between exp(-8) = 3e-4 and exp(8) = 3e3 of a frame's scale: enough for a posterior of 10^6
 data in the frame of its prior, and in float32 squares of scaled distances are floats."""
 
+OF_DATA = 5.0
+"""A normal of so many times the least variance that data leave is wholly of these, of a wider one as much less. Of 2 to
+10, tried on scales of 20, 12 and 8 effects that were learned of half as many, 5 and 10 had the least loss."""
+
 
 class Density(Protocol):
     """A density of one coordinate."""
@@ -108,13 +112,15 @@ class NormalMixture:
         self.means = outputs[size : 2 * size]
         self.log_sds = [MOST_LOG_SD * math.tanh(unbounded / MOST_LOG_SD) for unbounded in outputs[2 * size :]]
 
-    def about_its_mean(self, factor: float) -> NormalMixture:
-        """The same, narrower or wider by a factor."""
+    def of_more(self, limit: float, share: float, least_sd: float) -> NormalMixture:
+        """What it is where data of the same kind are 1 / share as many: variances, and how far means are from their
+        limit for ever more data, are a share of these. A normal far wider than `least_sd` is not of the data but of the
+        prior, and stays."""
         found = NormalMixture.__new__(NormalMixture)
-        mean = sum([math.exp(log) * each for log, each in zip(self.log_weights, self.means, strict=True)])
         found.log_weights = self.log_weights
-        found.means = [mean + factor * (each - mean) for each in self.means]
-        found.log_sds = [log_sd + math.log(factor) for log_sd in self.log_sds]
+        shares = [1.0 + (share - 1.0) * min(1.0, OF_DATA * least_sd**2 * math.exp(-2.0 * log)) for log in self.log_sds]
+        found.means = [limit + each * (mean - limit) for each, mean in zip(shares, self.means, strict=True)]
+        found.log_sds = [log_sd + 0.5 * math.log(each) for each, log_sd in zip(shares, self.log_sds, strict=True)]
         return found
 
     def draw(self, rng: np.random.Generator) -> float:

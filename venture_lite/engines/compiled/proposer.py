@@ -11,7 +11,7 @@ import numpy as np
 
 from venture_lite.blocks.worlds import Blanket, Features, PortKey, names_of
 from venture_lite.engines.compiled.differences import another_block, changed
-from venture_lite.engines.compiled.frame import BlockFrame
+from venture_lite.engines.compiled.frame import BlockFrame, Position
 from venture_lite.engines.compiled.ranges import Range
 from venture_lite.engines.compiled.report import KindReport, ProposerReport
 from venture_lite.errors import KernelError
@@ -43,8 +43,9 @@ class KindProposer:
     # how a block is read: in columns, where structure stays, else in the state at hand, at its centre or, a single
     # choice, at several points
     reading: str = "columns"
-    # of each head's coordinate how wide its density is, as a share of what was learned
-    widths: tuple[float, ...] = ()
+    # where heads scale other numbers of choices than in the worlds: of each head's coordinate what `of_more` makes of
+    # its density; None of others
+    more: tuple[tuple[float, float, float] | None, ...] = ()
 
     @property
     def body_is_learned(self) -> bool:
@@ -157,13 +158,11 @@ class Proposer:
             heads = [name for name in here if of[name].is_head]
             if heads != [kind.sites[at] for at in kind.frame.heads]:
                 continue
-            shares = []
+            more: list[tuple[float, float, float] | None] = []
             for position in kind.frame.head_positions:
-                name = position.scales
-                # what n normals say of the log of their scale has a sd of 1 / sqrt(2 n)
-                share = (kind.sites.count(name) / here.count(name)) ** 0.5 if name in body else 1.0
-                shares += [share] * position.width
-            return replace(kind, sites=here, frame=BlockFrame([of[name] for name in here]), widths=tuple(shares))
+                name, those = position.scales, [None] * position.width
+                more += [_of_more(position, kind.sites.count(name), here.count(name))] if name in body else those
+            return replace(kind, sites=here, frame=BlockFrame([of[name] for name in here]), more=tuple(more))
         return None
 
     def refuse_ports(self, blanket: Blanket, kind: KindProposer) -> None:
@@ -178,3 +177,10 @@ class Proposer:
         return KernelError(
             f"proposer {self.name} was compiled {reason}", code.slots[slot].span, f"compile {self.name} again"
         )
+
+
+def _of_more(scale: Position, learned: int, here: int) -> tuple[float, float, float] | None:
+    """How the density of a scale of n choices differs where it scales others: its limit is their root mean square, and
+    what n that are known say of its logarithm has a variance of 1 / 2 n."""
+    unit = float(scale.scale[0])
+    return (-float(scale.centre[0]) / unit, learned / here, (0.5 / learned) ** 0.5 / unit) if learned != here else None

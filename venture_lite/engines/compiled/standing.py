@@ -87,10 +87,9 @@ class StateProposal:
     def _of_coordinate(self, d: int, numbers: list[float]) -> Density:
         """The density of a number after those before it."""
         assert self.given is not None
-        density, widths = self.given.of_coordinate(d, numbers), self.kind.widths
-        if d >= len(widths) or widths[d] == 1.0 or not isinstance(density, NormalMixture):
-            return density
-        return density.about_its_mean(widths[d])
+        density = self.given.of_coordinate(d, numbers)
+        more = self.kind.more[d] if d < len(self.kind.more) else None
+        return density.of_more(*more) if more is not None and isinstance(density, NormalMixture) else density
 
     def numbers(self, coordinates: list[float]) -> list[float]:
         """Those of the frame at coordinates of the block: of heads, then of the body."""

@@ -71,6 +71,7 @@ def draws(venture: Venture, kernel: str, count: int, name: str) -> np.ndarray:
     return np.asarray(venture.infer(f"(repeat {count} (do {kernel} (collect {name})))")[name], dtype=float)
 
 
+@pytest.mark.thorough
 def test_conjugate_posteriors_are_learned(monkeypatch: pytest.MonkeyPatch) -> None:
     """By one network for all data."""
     train_for(monkeypatch, 6000)
@@ -88,6 +89,7 @@ def test_conjugate_posteriors_are_learned(monkeypatch: pytest.MonkeyPatch) -> No
         assert result.statistics[0].details["acceptance of learned proposals"] > 0.85
 
 
+@pytest.mark.thorough
 def test_both_of_two_modes_are_visited(monkeypatch: pytest.MonkeyPatch) -> None:
     """The share of the right one is 0.630 by quadrature."""
     train_for(monkeypatch, 2500)
@@ -107,6 +109,7 @@ def by_hand(count: int = 400_000) -> dict[str, float]:
 
 
 @pytest.mark.parametrize("block", ["all", pytest.param("0", marks=pytest.mark.slow)])
+@pytest.mark.thorough
 def test_a_block_of_discrete_and_bounded_choices(block: str, monkeypatch: pytest.MonkeyPatch) -> None:
     train_for(monkeypatch, 2000)
     venture = compiled(MIXED, f"(compile q block {block} 'worlds 3000)")
@@ -117,6 +120,7 @@ def test_a_block_of_discrete_and_bounded_choices(block: str, monkeypatch: pytest
         assert abs(x.mean() - expected) < 6.0 * x.std() / math.sqrt(500), name
 
 
+@pytest.mark.thorough
 def test_a_vector_of_two_probabilities_is_learned() -> None:
     """It has one coordinate, and is no number."""
     program = """
@@ -174,6 +178,7 @@ def test_a_seed_gives_one_result() -> None:
     assert found[0].tobytes() == found[1].tobytes()
 
 
+@pytest.mark.thorough
 def test_a_rejected_transition_leaves_no_trace(monkeypatch: pytest.MonkeyPatch) -> None:
     venture = compiled(MIXED, "(compile q block all 'worlds 500)")
     before = snapshot(venture.traces[0])
@@ -204,10 +209,12 @@ def assert_density_is_of_draws(venture: Venture, count: int = 700) -> None:
 
 @pytest.mark.parametrize("frame", ["prior", "newton"])
 @pytest.mark.parametrize("program", [CONJUGATE, LEVELS])
+@pytest.mark.thorough
 def test_the_density_that_is_proposed_is_that_of_its_draws(program: str, frame: str) -> None:
     assert_density_is_of_draws(compiled(program, f"(compile p x all 'worlds 2000 'frame {frame})", y=1.0))
 
 
+@pytest.mark.thorough
 def test_a_proposer_serves_other_numbers_of_levels(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Where the network reads sums over the levels alone."""
     for module in ("proposer", "training"):
@@ -236,6 +243,7 @@ def test_the_scale_of_few_data_is_proposed_before_their_many_locations() -> None
 
 
 @pytest.mark.parametrize("frame", ["prior", "newton"])
+@pytest.mark.thorough
 def test_a_round_counts_the_data_once(frame: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Networks fitted to states of the posterior with data drawn from these would have 0.71 of the right sds."""
     train_for(monkeypatch, 1500)
@@ -264,6 +272,7 @@ def test_a_round_counts_the_data_once(frame: str, monkeypatch: pytest.MonkeyPatc
         assert high[0] > 3.0
 
 
+@pytest.mark.thorough
 def test_a_round_leaves_the_trace_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rounds, "TRANSITIONS", 60)
     monkeypatch.setattr(rounds, "TRIED", 20)
@@ -277,6 +286,7 @@ def test_a_round_leaves_the_trace_as_it_was(monkeypatch: pytest.MonkeyPatch) -> 
     assert len(report.kinds[0].rounds) == 1
 
 
+@pytest.mark.thorough
 def test_a_round_on_chains_that_have_not_mixed_is_dropped() -> None:
     """Each ends in one of sixteen modes."""
     venture = Venture(seed=1)
@@ -302,6 +312,7 @@ def test_inputs_beyond_the_prior_are_told() -> None:
         venture.infer("(compiled_mh p x one 300)")
 
 
+@pytest.mark.thorough
 def test_what_is_worse_than_the_t_in_the_frame_is_not_kept() -> None:
     program = "[assume x (mem (lambda (i) (tag 'x i (normal 0 2))))] for i in 1...9: [observe (normal (x i) 1) i]"
     venture = compiled(program, "(compile p x all 'worlds 100)")
@@ -389,6 +400,7 @@ def test_a_loaded_proposer_makes_the_draws_of_the_session_that_trained_it(tmp_pa
     assert draws(saved(path), kernel, 40, "x").tobytes() == draws(loaded(path), kernel, 40, "x").tobytes()
 
 
+@pytest.mark.thorough
 def test_a_loaded_proposer_makes_the_same_draws_in_another_process(tmp_path: Path) -> None:
     path = tmp_path / "p.npz"
     here = draws(saved(path), "(compiled_mh p x each 1)", 40, "x")
@@ -411,6 +423,7 @@ def test_a_file_serves_other_data_of_the_program(tmp_path: Path) -> None:
 MANY = "[assume x (tag 'x 0 (normal 0 2))] for n in 1...{n}: [observe (normal x 1) {{y}}]"
 
 
+@pytest.mark.thorough
 def test_a_block_of_discrete_choices_goes_through_a_file(tmp_path: Path) -> None:
     path = tmp_path / "q.npz"
     first = compiled(MIXED, "(compile q block all 'worlds 500)")

@@ -77,6 +77,7 @@ def share_of_branch(venture: Venture, draws: int, engine: str = ENGINE) -> tuple
     return float(b.mean()), math.sqrt(b.var() * autocorrelation_time(b) / draws)
 
 
+@pytest.mark.thorough
 def test_a_branch_with_a_choice_of_its_own_is_learned() -> None:
     venture = compiled()
     assert {kind.reading for kind in proposers_of(venture.traces[0])["p"].kinds.values()} == {"points", "centre"}
@@ -96,6 +97,7 @@ readings = state_reader.readings
 STATE: list[Any] = []
 
 
+@pytest.mark.thorough
 def test_features_of_the_state_that_is_left_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Read where it stands, the block shows the network what it is: the way back has other features."""
     venture = Venture(seed=1)
@@ -115,6 +117,7 @@ def test_features_of_the_state_that_is_left_are_noticed(monkeypatch: pytest.Monk
     assert abs(share - expected) > 5.0 * error
 
 
+@pytest.mark.thorough
 def test_a_forgotten_number_of_blocks_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     venture = compiled()
     monkeypatch.setattr(Selection, "drawn_from", lambda self: 1)
@@ -122,6 +125,7 @@ def test_a_forgotten_number_of_blocks_is_noticed(monkeypatch: pytest.MonkeyPatch
     assert abs(share - exact()) > 5.0 * error
 
 
+@pytest.mark.thorough
 def test_a_mixture_is_learned_by_its_assignments_and_its_means() -> None:
     data = np.random.default_rng(3).normal(np.repeat([-6.0, 0.0, 6.0], 4), 1.0)
     venture = Venture(seed=1)
@@ -144,6 +148,7 @@ def test_a_refused_transition_leaves_no_trace(monkeypatch: pytest.MonkeyPatch) -
     assert snapshot(venture.traces[0]) == before
 
 
+@pytest.mark.thorough
 def test_compiling_leaves_the_trace_and_its_generator_as_they_were() -> None:
     venture = Venture(seed=1)
     venture.execute(BRANCH, Y=Y)
@@ -183,6 +188,7 @@ def test_an_interrupted_transition_leaves_the_last_whole_one() -> None:
         assert not model.trace.journal.entries
 
 
+@pytest.mark.thorough
 def test_what_was_learned_goes_through_a_file(tmp_path: Path) -> None:
     path = tmp_path / "p.npz"
     first = compiled()
@@ -194,6 +200,7 @@ def test_what_was_learned_goes_through_a_file(tmp_path: Path) -> None:
     assert drawn[0].tobytes() == drawn[1].tobytes()
 
 
+@pytest.mark.thorough
 def test_blocks_of_which_nothing_was_learned_come_from_the_prior() -> None:
     venture = compiled()
     proposer = proposers_of(venture.traces[0])["p"]
@@ -204,6 +211,7 @@ def test_blocks_of_which_nothing_was_learned_come_from_the_prior() -> None:
     assert abs(share - exact()) < 5.0 * error
 
 
+@pytest.mark.thorough
 def test_a_state_that_cannot_be_read_is_left_by_the_prior(monkeypatch: pytest.MonkeyPatch) -> None:
     venture = compiled()
     monkeypatch.setattr("venture_lite.engines.compiled.moves.read_block", lambda *given: None)

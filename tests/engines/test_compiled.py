@@ -228,6 +228,9 @@ def test_a_proposer_serves_other_numbers_of_levels(monkeypatch: pytest.MonkeyPat
     (few, many) = proposers_of(venture.traces[0])["p"].kinds.values()
     assert (len(few.sites), len(many.sites)) == (3, 5)
     assert [share for _, share, _ in many.more] == [0.5]
+    # the number of levels is not what the data are told by
+    details = venture.infer("(compiled_mh p x all 20)").statistics[0].details
+    assert details["transitions with inputs outside of the worlds"] == 0
 
 
 def test_the_scale_of_few_data_is_proposed_before_their_many_locations() -> None:

@@ -162,7 +162,8 @@ class Proposer:
             for position in kind.frame.head_positions:
                 name, those = position.scales, [None] * position.width
                 more += [_of_more(position, kind.sites.count(name), here.count(name))] if name in body else those
-            return replace(kind, sites=here, frame=BlockFrame([of[name] for name in here]), more=tuple(more))
+            frame = BlockFrame([of[name] for name in here])
+            return replace(kind, sites=here, frame=frame, more=tuple(more), ranges=kind.ranges and _where_varied(kind))
         return None
 
     def refuse_ports(self, blanket: Blanket, kind: KindProposer) -> None:
@@ -184,3 +185,10 @@ def _of_more(scale: Position, learned: int, here: int) -> tuple[float, float, fl
     what n that are known say of its logarithm has a variance of 1 / 2 n."""
     unit = float(scale.scale[0])
     return (-float(scale.centre[0]) / unit, learned / here, (0.5 / learned) ** 0.5 / unit) if learned != here else None
+
+
+def _where_varied(kind: KindProposer) -> tuple[Range, ...]:
+    """The ranges without bounds of what was the same in all worlds, as the numbers of choices are."""
+    low, high = kind.ranges[0]
+    still = low == high
+    return (np.where(still, -np.inf, low), np.where(still, np.inf, high)), *kind.ranges[1:]

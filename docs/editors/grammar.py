@@ -100,7 +100,10 @@ def grammar() -> dict[str, Any]:
             "name": "constant.numeric.venture",
             "match": rf"{BEFORE}[-+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?{AFTER}",
         },
-        "boolean": {"name": "constant.language.venture", "match": rf"{BEFORE}(true|false|True|False){AFTER}"},
+        "boolean": {
+            "name": "constant.language.venture",
+            "match": rf"{BEFORE}(true|false|True|False|{words(registry.CONSTANTS)}){AFTER}",
+        },
         "selector": {"name": "constant.language.selector.venture", "match": rf"{BEFORE}({words(SELECTORS)}){AFTER}"},
         "random": {"name": "support.function.random.venture", "match": rf"{BEFORE}({words(random)}){AFTER}"},
         "deterministic": {

@@ -73,7 +73,8 @@ def scopes(line: str) -> dict[str, str]:
         (SPECIAL_FORMS, "({} x)", "keyword.control"),
         (ACTIONS, "(do ({} x))", "support.function.action"),
         (
-            {name for name in [*registry.PROCEDURES, *STANDARD_NAMES] if name.replace("_", "").isalnum()},
+            # `all` is a block as well, and shown as one
+            {name for name in [*registry.PROCEDURES, *STANDARD_NAMES] if name.replace("_", "").isalnum()} - {"all"},
             "(f {} y)",
             ("support.function.random", "support.function.deterministic"),
         ),

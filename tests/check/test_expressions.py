@@ -31,7 +31,7 @@ CASES = {
     "by a letrec": ("[predict (letrec ((g (lambda (a) (g a a)))) (g 1 2))]", ["1:45 takes 1 argument, got 2"]),
     "written where it is called": ("[predict ((lambda (a) a))]", ["1:10 takes 1 argument, got 0"]),
     "either of two procedures": (X + " [predict ((if (flip) (lambda (a) a) (lambda (b) 1)) 1 2)]", ["1:34 takes 1 argument, got 2"]),
-    "of the standard library": ("[predict (map + 1 2)]", ["1:10 map takes 2 arguments, got 3"]),
+    "of the standard library": ("[predict (fold + 2)]", ["1:10 fold takes 3 arguments, got 2"]),
     "of what a maker made": ("[assume c (make_crp 1)] [predict (c 3)]", ["1:34 make_crp made takes no arguments, got 1"]),
     "a number is called": ("[predict (3 4)]", ["1:10 3 is not a procedure"]),
     "a draw is called": (X + " [predict (x)]", ["1:34 a draw from normal is not a procedure"]),

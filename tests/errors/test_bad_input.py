@@ -72,7 +72,7 @@ CASES = [
         (":1:11", "VALUE is a constant; draw it first with [sample ...]"), MODEL),
     Bad("an argument in braces", "[assume g (lambda (n) (normal {y[n]} 1))]", ParameterError,
         (":1:34", "neither the variable of a loop nor a parameter", "(lookup {DATA} (- n 1))"), "", {"y": [1.0, 2.0]}),
-    Bad("map over two lists", "[predict (map + (list 1) (list 2))]", ArgumentError, ("map takes 2", "got 3", "(zip xs ys)")),
+    Bad("map without a list", "[predict (map +)]", ArgumentError, ("map takes 2", "got 1")),
     Bad("too few for a procedure of the prelude", "[predict (fold + 1)]", ArgumentError, ("fold takes 3", "got 2")),
     Bad("a defined name in the model", "[predict (+ n 1)]", NameUnknown, ("inference expressions only",), "[define n 3]"),
     Bad("its own value", "[assume a (+ a 1)]", VentureError, (":1:14", "before it has a value")),

@@ -8,7 +8,7 @@ goes down with evaluation to the choice that takes it; a choice that exists alre
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -331,8 +331,9 @@ def named(key: Any) -> Any:
 
 
 def map_over(interpreter: Interpreter, arguments: list[Any], path: Place) -> Any:
-    f, items = arguments
-    return tuple(interpreter.apply(f, [item], (path, i), FREE) for i, item in enumerate(items))
+    f, *lists = arguments
+    rows = enumerate(zip(*lists, strict=False))
+    return tuple(interpreter.apply(f, list(row), (path, i), FREE) for i, row in rows)
 
 
 def filter_by(interpreter: Interpreter, arguments: list[Any], path: Place) -> Any:
@@ -347,5 +348,20 @@ def fold_over(interpreter: Interpreter, arguments: list[Any], path: Place) -> An
     return gathered
 
 
-HIGHER = {"map": map_over, "filter": filter_by, "fold": fold_over}
-BUILT_IN: dict[str, Any] = {**DETERMINISTIC, **RANDOM, **MAKERS}
+def holding(interpreter: Interpreter, arguments: list[Any], path: Place) -> Iterator[tuple[Any, bool]]:
+    """The items with what the predicate says of each, which is asked no further than needed."""
+    f, items = arguments
+    return ((item, truth(interpreter.apply(f, [item], (path, i), FREE))) for i, item in enumerate(items))
+
+
+HIGHER: dict[str, Callable[[Interpreter, list[Any], Place], Any]] = {
+    "map": map_over,
+    "filter": filter_by,
+    "fold": fold_over,
+    "any": lambda *call: any(held for _, held in holding(*call)),
+    "all": lambda *call: all(held for _, held in holding(*call)),
+    "find": lambda *call: next(item for item, held in holding(*call) if held),
+    "count": lambda *call: sum(held for _, held in holding(*call)),
+    "apply": lambda interpreter, arguments, path: interpreter.apply(arguments[0], [*arguments[1]], path, FREE),
+}
+BUILT_IN: dict[str, Any] = {**DETERMINISTIC, **RANDOM, **MAKERS, "pi": math.pi}

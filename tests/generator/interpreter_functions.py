@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import math
 import operator
+import statistics
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import reduce
@@ -100,6 +101,11 @@ def size(items: Any) -> int:
     return len(items.entries) if isinstance(items, Dictionary) else len(items)
 
 
+def unique(items: Any) -> Any:
+    kept = [item for i, item in enumerate(items) if not any(same(item, earlier) for earlier in items[:i])]
+    return np.array(kept) if isinstance(items, np.ndarray) else tuple(kept)
+
+
 def append(*parts: Any) -> Any:
     if parts and isinstance(parts[0], np.ndarray):
         return np.concatenate(parts)
@@ -168,7 +174,8 @@ def is_number(value: Any) -> bool:
     return isinstance(value, (int, float))
 
 
-OF_MATH = ("exp", "expm1", "log", "log1p", "sqrt", "floor", "sin", "cos", "tan", "lgamma", "erf")
+HIGHER = ("map", "filter", "fold", "any", "all", "find", "count", "apply")
+OF_MATH = ("exp", "expm1", "log", "log1p", "log10", "sqrt", "floor", "sin", "cos", "tan", "lgamma", "erf", "erfc")
 DETERMINISTIC: dict[str, Any] = {
     **reference.DETERMINISTIC,
     "+": arithmetic(lambda *xs: reduce(operator.add, xs, 0)),
@@ -183,6 +190,7 @@ DETERMINISTIC: dict[str, Any] = {
     **{word: elementwise(getattr(math, word)) for word in OF_MATH},
     "round": elementwise(round),
     "logistic": elementwise(lambda x: float(special.expit(x))),
+    "normal_cdf": elementwise(lambda x: float(special.ndtr(x))),
     "logit": elementwise(lambda p: math.log(p / (1 - p))),
     "pow": lambda base, exponent: float(base) ** exponent,
     "atan2": math.atan2,
@@ -190,6 +198,15 @@ DETERMINISTIC: dict[str, Any] = {
     "max": least(max, np.maximum),
     "logsumexp": logsumexp,
     "second": lambda items: items[1],
+    "last": lambda items: items[-1],
+    "take": lambda items, count: items[: int(count)],
+    "drop": lambda items, count: items[int(count) :],
+    "sort": lambda items: np.sort(items) if isinstance(items, np.ndarray) else tuple(sorted(items)),
+    "unique": unique,
+    "cumsum": lambda items: np.add.accumulate(array(items)),
+    "sd": lambda items: math.sqrt(statistics.variance(array(items).ravel().tolist())),
+    "variance": lambda items: statistics.variance(array(items).ravel().tolist()),
+    "quantile": lambda items, p: float(np.quantile(array(items), p)),
     "is_pair": lambda value: isinstance(value, tuple) and len(value) > 0,
     "is_empty": lambda items: size(items) == 0,
     "size": size,
@@ -239,5 +256,5 @@ DETERMINISTIC: dict[str, Any] = {
     "is_matrix": lambda value: isinstance(value, np.ndarray) and value.ndim == 2,
     "is_dict": lambda value: isinstance(value, Dictionary),
     "is_integer": lambda value: is_number(value) and value == int(value),
-    **{name: Higher(name) for name in ("map", "filter", "fold")},
+    **{name: Higher(name) for name in HIGHER},
 }

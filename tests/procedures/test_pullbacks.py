@@ -24,6 +24,7 @@ WHOLE = "its arguments are whole numbers"
 WITHOUT = {
     **dict.fromkeys(("floor", "round", "mod", "int_div"), JUMPS),
     **dict.fromkeys(("range", "ones", "zeros", "eye"), WHOLE),
+    "unique": "entries come and go where two are equal",
     "to_number": "its argument is text",
 }
 """Records whose value has numbers in it and that have no pullback, and why."""
@@ -51,6 +52,9 @@ MORE: dict[str, list[tuple[Any, ...]]] = {
     "pow": [(2.5, 1.5), (V, W), (-2.0, 3), (0.5, V), (V, 1.5)],
     "lgamma": [(-0.5,), (V,), (50.0,)],
     "erf": [(V,), (-2.0,)],
+    "erfc": [(V,), (-2.0,), (5.0,)],
+    "log10": [(1e-6,), (V,)],
+    "normal_cdf": [(V,), (-2.0,), (-8.0,)],
     "logistic": [(W,), (-40.0,), (3.0,)],
     "logit": [(vector(0.25, 0.9),), (1e-3,)],
     "tan": [(V,)],
@@ -68,6 +72,14 @@ MORE: dict[str, list[tuple[Any, ...]]] = {
     "pair": [(0.5, (V, 2.0))],
     "first": [((V, 2.0),), (M,)],
     "second": [((V, M),), (M,)],
+    "last": [((V, 2.0),), (M,)],
+    "take": [((V, 2.0), 1), (M, 1), (V, 2)],
+    "drop": [((V, 2.0), 1), (M, 1), (V, 2)],
+    "sort": [((3.0, 1.0, 2.5),), (W,)],
+    "variance": [((0.5, 1.5),), (M,)],
+    "sd": [((0.5, 1.5),), (M,)],
+    "cumsum": [((0.5, 1.5, -1.0),)],
+    "quantile": [((0.5, 1.5, -1.0), 0.3), (M, 0.4), (W, 0.8)],
     "rest": [((V, 2.0),), (M,)],
     "append": [((V, 1.0), (), (2.0,)), (V, W)],
     "reverse": [((V, 2.0),), (M,)],

@@ -86,10 +86,14 @@ class Expressions:
             self.findings.error(VentureError(f"{name} is used before it has a value"), item.span)
         elif name in names.globals:
             return names.globals[name]
+        elif name == self.defining:
+            return names.coming[name][0] if name in names.coming else None
         elif name in names.registered:
             return None
         elif record := registry.PROCEDURES.get(name):
             return Primitive(record)
+        elif name in registry.CONSTANTS:
+            return Certain(registry.CONSTANTS[name])
         elif name in STANDARD_NAMES:
             return _standard(name)
         elif scope.in_procedure and name in names.coming:
@@ -133,7 +137,9 @@ class Expressions:
 def _standard(name: str) -> Known:
     """A procedure of the standard library."""
     expression = prelude()[name]
-    return WrittenLambda(name, len(forms.lambda_parts(expression)[1])) if isinstance(expression, Form) else None
+    if not isinstance(expression, Form):
+        return None
+    return WrittenLambda(name, len(forms.lambda_parts(expression)[1]), takes_more=name == "map")
 
 
 # -------------------------------------------------------------------------------------------------- special forms

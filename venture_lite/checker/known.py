@@ -40,6 +40,8 @@ class WrittenLambda:
     name: str
     parameters: int
     memoized: bool = False
+    # whether it takes any number of arguments beyond its parameters
+    takes_more: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,9 @@ def refuse_count(called: Known, name: str, count: int, span: Span) -> None:
             check_count(record, count, span)
         case KnownProduct(maker=maker):
             check_count(application_of(maker), count, span)
-        case WrittenLambda(parameters=parameters) if parameters != count:
+        case WrittenLambda(parameters=parameters, takes_more=more) if not (
+            count == parameters or (more and count > parameters)
+        ):
             raise wrong_count(called.name or name, parameters, count, span)
 
 

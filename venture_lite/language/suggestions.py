@@ -17,10 +17,8 @@ ELSEWHERE: Mapping[str, str] = {
     "array": "(list 1 2), or (vector 1 2) for a vector of numbers",
     "length": "(size XS)",
     "len": "(size XS)",
-    "count": "(size (filter F XS))",
-    "std": "(sqrt (/ (sum (map (lambda (x) (pow (- x (mean XS)) 2)) XS)) (- (size XS) 1))); draws' summaries show sd",
-    "sort": "the language has no procedure that sorts; one written in Python is added by Venture.register",
-    "unique": "the language has no procedure for it; one written in Python is added by Venture.register",
+    "std": "(sd XS)",
+    "median": "(quantile XS 0.5)",
     "factor": "[observe (flip (exp S)) true] adds S, which is at most 0, to the log density",
     "condition": "[observe (flip (if PREDICATE 1 0)) true] holds that PREDICATE is true",
     "scope": "(tag 'SCOPE BLOCK EXPR), or scope_include: the random choices made while EXPR is evaluated",
@@ -30,8 +28,6 @@ ELSEWHERE: Mapping[str, str] = {
 """Words that other systems have, and how the same is said here."""
 
 DRAWN_IN_A_LIST = "(map (lambda (i) (flip)) (range 3)) is a list of three draws; repeat is an action of [infer ...]"
-
-OVER_SEVERAL_LISTS = "over two lists: (map (lambda (p) (f (lookup p 0) (lookup p 1))) (zip xs ys))"
 
 
 def suggestion(name: str, known: Iterable[str], written: Mapping[str, str] | None = None) -> str | None:

@@ -107,6 +107,35 @@ def _product(cotangent: Any, result: Any, items: Any) -> Cotangents:
     return ((cotangent * others).reshape(entries.shape),)
 
 
+def _variance(cotangent: Any, result: Any, items: Any) -> Cotangents:
+    entries = _array(items)
+    return (2.0 * cotangent / (entries.size - 1) * (entries - entries.mean()),)
+
+
+def _sd(cotangent: Any, result: Any, items: Any) -> Cotangents:
+    # where all entries are equal the sd has a kink, of which 0 is a subgradient
+    return _variance(0.5 * cotangent / result if result else 0.0, result, items)
+
+
+def _quantile(cotangent: Any, result: Any, items: Any, p: Any) -> Cotangents:
+    entries = _array(items)
+    order = np.argsort(entries, axis=None, kind="stable")
+    below, share = between_ranks(entries.size, p)
+    above = min(below + 1, entries.size - 1)
+    by_items = np.zeros(entries.shape)
+    by_items.flat[order[below]] += cotangent * (1.0 - share)
+    by_items.flat[order[above]] += cotangent * share
+    rise = float(entries.flat[order[above]] - entries.flat[order[below]])
+    return (by_items, cotangent * (entries.size - 1) * rise)
+
+
+def between_ranks(count: int, p: float) -> tuple[int, float]:
+    """Where the quantile of p lies among sorted entries: the position below, and the share of the way to the next."""
+    place = p * (count - 1)
+    below = min(int(place), count - 1)
+    return below, place - below
+
+
 def lookup(lifted: Flags, wanted: Flags, cotangent: Any, result: Any, collection: Any, index: Any) -> Cotangents:
     """To the entry that was taken; rows that took the same entry add up."""
     if not wanted[0]:
@@ -136,7 +165,7 @@ def _at(size: int, position: int, cotangent: Any) -> tuple[Any, ...]:
 def nth(position: int) -> Pullback:
     def pullback(cotangent: Any, result: Any, items: Any) -> Cotangents:
         if isinstance(items, tuple):
-            return (_at(len(items), position, cotangent),)
+            return (_at(len(items), position % len(items), cotangent),)
         share = np.zeros(np.shape(items))
         share[position] = cotangent
         return (share,)
@@ -145,9 +174,27 @@ def nth(position: int) -> Pullback:
 
 
 def _rest(cotangent: Any, result: Any, items: Any) -> Cotangents:
+    return (_padded(cotangent, items, 1, 0),)
+
+
+def _take(cotangent: Any, result: Any, items: Any, count: Any) -> Cotangents:
+    return (_padded(cotangent, items, 0, len(items) - len(result)), None)
+
+
+def _drop(cotangent: Any, result: Any, items: Any, count: Any) -> Cotangents:
+    return (_padded(cotangent, items, len(items) - len(result), 0), None)
+
+
+def _padded(cotangent: Any, items: Any, before: int, after: int) -> Any:
+    """The cotangent of a run of entries as that of all."""
     if isinstance(items, tuple):
-        return ((None, *cotangent),)
-    return (np.concatenate((np.zeros((1, *np.shape(items)[1:])), cotangent)),)
+        return (*(None,) * before, *cotangent, *(None,) * after)
+    return np.pad(cotangent, [(before, after), *[(0, 0)] * (np.ndim(items) - 1)])
+
+
+def _sort(cotangent: Any, result: Any, items: Any) -> Cotangents:
+    places = np.argsort(np.argsort(_array(items), kind="stable"))
+    return (tuple(cotangent[i] for i in places) if isinstance(items, tuple) else cotangent[places],)
 
 
 def _append(cotangent: Any, result: Any, *lists: Any) -> Cotangents:
@@ -182,6 +229,13 @@ MEAN = single(_mean)
 LIST = single(lambda cotangent, result, *items: tuple(cotangent))
 PAIR = single(lambda cotangent, result, first, rest: (cotangent[0], cotangent[1:]))
 REST = single(_rest)
+TAKE = single(_take)
+DROP = single(_drop)
+SORT = single(_sort)
+CUMULATIVE_SUM = single(lambda cotangent, result, items: (_array(cotangent)[::-1].cumsum()[::-1],))
+VARIANCE = single(_variance)
+SD = single(_sd)
+QUANTILE = single(_quantile)
 APPEND = single(_append)
 REVERSE = single(lambda cotangent, result, items: (cotangent[::-1],))
 ZIP = single(_zip)

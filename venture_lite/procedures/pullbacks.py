@@ -22,6 +22,8 @@ from venture_lite.procedures.straight_line import Node, recordable
 Cotangents = tuple[Any, ...]
 
 TWO_OVER_SQRT_PI = 2.0 / math.sqrt(math.pi)
+ONE_OVER_SQRT_TWO_PI = 1.0 / math.sqrt(2.0 * math.pi)
+LOG10_E = math.log10(math.e)
 
 
 def LOCALLY_CONSTANT(lifted: Flags, wanted: Flags, cotangent: Any, result: Any, *arguments: Any) -> Cotangents:
@@ -135,6 +137,9 @@ ELEMENTARY: dict[str, tuple[Callable[..., Any], ...]] = {
     "logistic": (lambda y, x: y * (1.0 - y),),
     "logit": (lambda y, x: divide(1.0, x * (1.0 - x)),),
     "erf": (lambda y, x: TWO_OVER_SQRT_PI * exp(-x * x),),
+    "erfc": (lambda y, x: -TWO_OVER_SQRT_PI * exp(-x * x),),
+    "log10": (lambda y, x: divide(LOG10_E, x),),
+    "normal_cdf": (lambda y, x: ONE_OVER_SQRT_TWO_PI * exp(-0.5 * (x * x)),),
     "arctan2": (lambda angle, y, x: divide(x, x * x + y * y), lambda angle, y, x: -divide(y, x * x + y * y)),
     "float_power": (_by_base, _by_exponent),
 }

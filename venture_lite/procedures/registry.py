@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from venture_lite.errors import NameUnknown, nearest
 from venture_lite.procedures.distributions import categorical, continuous, discrete, multivariate, positive, wishart
 from venture_lite.procedures.exchangeable import counted as exchangeable
@@ -52,6 +54,9 @@ FAMILIES: tuple[tuple[Procedure, ...], ...] = (
 )
 
 PROCEDURES: dict[str, Procedure] = {record.name: record for family in FAMILIES for record in family}
+
+CONSTANTS = {"pi": math.pi}
+"""Numbers that have a name; a program that binds the name itself keeps its own meaning."""
 
 NAMES: tuple[str, ...] = tuple(PROCEDURES)
 

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from venture_lite.errors import ArgumentError, CallSite, LimitError, NameUnknown, Span, VentureError
 from venture_lite.language.directives import EXAMPLES
-from venture_lite.language.suggestions import DRAWN_IN_A_LIST, OVER_SEVERAL_LISTS, suggestion
+from venture_lite.language.suggestions import DRAWN_IN_A_LIST, suggestion
 from venture_lite.language.syntax import Expression, Form, Literal, Name, Parameter, Quote, walked
 from venture_lite.procedures import registry
 from venture_lite.procedures.checks import check_count
@@ -30,7 +30,7 @@ class StandardNames(Protocol):
 
     names: tuple[str, ...]
 
-    def define(self, analyzer: Analyzer, name: str) -> Global | None: ...
+    def define(self, analyzer: Analyzer, name: str, lists: int = 1) -> Global | None: ...
 
 
 class Analyzer:
@@ -73,6 +73,8 @@ class Analyzer:
         """
         if name in registry.PROCEDURES or name in SPECIAL_FORMS or name in self.library_names:
             raise ArgumentError(f"{name} is a procedure of the language already", hint="register it under another name")
+        if name in registry.CONSTANTS:
+            raise ArgumentError(f"{name} is a constant of the language", hint="register it under another name")
         if name in self.globals:
             hint = "register it under another name, or forget the assume"
             raise ArgumentError(f"{name} is assumed already; names are never rebound", hint=hint)
@@ -182,7 +184,7 @@ class Analyzer:
         found = self.globals.get(name)
         if found is not None and found.order <= horizon:
             return found
-        if self.procedure(name) is not None:
+        if self.procedure(name) is not None or name in registry.CONSTANTS:
             return None
         if name in self.standard:
             return self.standard[name]
@@ -190,6 +192,19 @@ class Analyzer:
             return self.library.define(self, name)
         # text that stood before the name was bound
         return found
+
+    def over_several(self, target: Global | None, count: int) -> Global | None:
+        """The definition for a call of `map`, whose arguments are so many, with more lists than one."""
+        standard = self.standard.get("map")
+        if standard is None or count < 3 or target is None or named(target) is not standard:
+            return None
+        assert self.library is not None
+        return self.standard.get(of_lists("map", count - 1)) or self.library.define(self, "map", count - 1)
+
+
+def of_lists(name: str, lists: int) -> str:
+    """Under what a definition stands that is made for a number of lists."""
+    return name if lists == 1 else f"{name} of {lists} lists"
 
 
 def _name_procedure(code: Code, name: str) -> None:
@@ -299,6 +314,8 @@ class Compiler:
         procedure = self.analyzer.procedure(item.name)
         if procedure is not None:
             return Constant(procedure)
+        if item.name in registry.CONSTANTS:
+            return Constant(registry.CONSTANTS[item.name])
         analyzer = self.analyzer
         visible = [*scope.all_names(), *analyzer.globals, *analyzer.registered, *analyzer.library_names]
         error = unknown_name(item, visible, self.analyzer.defined)
@@ -312,12 +329,13 @@ class Compiler:
     # ------------------------------------------------------------------------------------------ applications
 
     def application(self, form: Form, scope: LexicalScope) -> Ref:
-        head = form.items[0]
+        head, several = form.items[0], None
         match head:
             case Form(items=(Name(name="lambda"), Form(items=names), *body)) if scope.find("lambda") is None:
                 return self._inline(names, tuple(body), form, scope, scope, "lambda")
             case Name() if scope.find(head.name) is None:
                 target = self.analyzer.find_global(head.name, scope.horizon)
+                several = self.analyzer.over_several(target, len(form.items) - 1)
                 if target is not None and self._may_inline(meant := named(target), scope):
                     self.used.add(target)
                     return self._inline_global(meant, form, scope)
@@ -325,6 +343,9 @@ class Compiler:
                 if target is None and procedure is not None:
                     return self._primitive(procedure, form, scope)
         operator = self.compile(head, scope)
+        if several is not None:
+            self.used.add(several)
+            operator = GlobalRef(several)
         arguments = tuple(self.compile(part, scope) for part in form.items[1:])
         return self.add(scope, Slot(Kind.CALL, form.span, operator=operator, arguments=arguments, stored=True))
 
@@ -402,8 +423,7 @@ class Compiler:
 
 def wrong_count(name: str, wanted: int, given: int, span: Span | None) -> ArgumentError:
     plural = "" if wanted == 1 else "s"
-    hint = OVER_SEVERAL_LISTS if name == "map" and given > wanted else None
-    return ArgumentError(f"{name} takes {wanted} argument{plural}, got {given}", span, hint)
+    return ArgumentError(f"{name} takes {wanted} argument{plural}, got {given}", span)
 
 
 def unknown_name(item: Name, visible: Iterable[str], defined: Container[str]) -> VentureError:
@@ -415,5 +435,5 @@ def unknown_name(item: Name, visible: Iterable[str], defined: Container[str]) ->
         hint = "[define ...] binds a name for inference expressions only; the model's names are bound by assume"
     if item.name == "repeat":
         hint = DRAWN_IN_A_LIST
-    known = [*visible, *registry.PROCEDURES, *SPECIAL_FORMS, *EXAMPLES]
+    known = [*visible, *registry.PROCEDURES, *registry.CONSTANTS, *SPECIAL_FORMS, *EXAMPLES]
     return NameUnknown(f"unknown name {item.name}", item.span, hint or suggestion(item.name, known, EXAMPLES))

@@ -26,6 +26,7 @@ def overview(commands: Iterable[tuple[str, str]], width: int) -> str:
         ("random procedures", _of_kind(Random)),
         ("makers of random procedures", _of_kind(Maker)),
         ("procedures", (*_of_kind(Deterministic), *STANDARD_NAMES)),
+        ("constants", registry.CONSTANTS),
     ]
     lines = ["At the prompt:", *(f"  {line}" for line in table(("", ""), list(commands)).split("\n")[1:])]
     for title, names in groups:

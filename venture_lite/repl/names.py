@@ -84,6 +84,8 @@ def _language() -> Iterator[NameEntry]:
         yield from (NameEntry(name, kind, (usage,), summary) for name, (usage, summary) in table.items())
     yield from map(of_procedure, registry.PROCEDURES.values())
     yield from map(_of_standard, STANDARD_NAMES)
+    for name, number in registry.CONSTANTS.items():
+        yield NameEntry(name, "constant", (name,), f"The number {number}.")
     for action in ACTIONS.values():
         yield NameEntry(action.name, "inference action", action.usage, action.summary)
     for name, text in BLOCKS.items():

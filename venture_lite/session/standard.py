@@ -11,7 +11,7 @@ from venture_lite.interpreter.evidence import NO_EVIDENCE
 from venture_lite.language.parse import parse_program
 from venture_lite.language.syntax import Assume, Expression
 from venture_lite.program.code import Global
-from venture_lite.program.compiler import Analyzer, inlinable
+from venture_lite.program.compiler import Analyzer, inlinable, of_lists
 
 if TYPE_CHECKING:
     from venture_lite.interpreter.model import Model
@@ -20,6 +20,11 @@ NAMES = (
     "map",
     "filter",
     "fold",
+    "find",
+    "any",
+    "all",
+    "count",
+    "apply",
     "make_uc_beta_bernoulli",
     "make_uc_sym_dir_mult",
     "make_uc_dir_mult",
@@ -39,6 +44,16 @@ def prelude() -> dict[str, Expression]:
     return {d.name: d.expression for d in directives if isinstance(d, Assume)}
 
 
+def map_over(count: int) -> Expression:
+    """`map` of a procedure and `count` lists; a call of `map` in it has as many."""
+    lists = [f"xs_{i}" for i in range(count)]
+    empty, first, rest = (" ".join(f"({word} {xs})" for xs in lists) for word in ("is_empty", "first", "rest"))
+    body = f"(if (or {empty}) (list) (pair (f {first}) (map f {rest})))"
+    (definition,) = parse_program(Source("prelude.vnt", f"[assume map (lambda (f {' '.join(lists)}) {body})]"))
+    assert isinstance(definition, Assume)
+    return definition.expression
+
+
 class StandardLibrary:
     """Loads definitions into one model on demand."""
 
@@ -47,12 +62,13 @@ class StandardLibrary:
     def __init__(self) -> None:
         self.model: Model | None = None
 
-    def define(self, analyzer: Analyzer, name: str) -> Global:
-        """Load one definition. It sees the language's procedures, whatever the program has bound their names to."""
+    def define(self, analyzer: Analyzer, name: str, lists: int = 1) -> Global:
+        """Load one definition, of `map` that over as many lists. It sees the language's procedures, whatever the
+        program has bound their names to."""
         model = self.model
         assert model is not None
-        expression = prelude()[name]
-        target = analyzer.standard[name] = Global(name, 0, expression.span)
+        expression = prelude()[name] if lists == 1 else map_over(lists)
+        target = analyzer.standard[of_lists(name, lists)] = Global(name, 0, expression.span)
         target.lambda_form = inlinable(expression, name)
         code = analyzer.directive(name, expression, 0, False, horizon=0)
         model.trace.grow_with_program()

@@ -54,6 +54,14 @@ def _logit(p: float) -> float:
     return log(p) - log1p(-p)
 
 
+def _log10(x: float) -> float:
+    return math.log10(x) if x > 0.0 else log(x)
+
+
+def normal_cdf(x: float) -> float:
+    return 0.5 * math.erfc(-math.sqrt(0.5) * x)
+
+
 def _tan(x: float) -> float:
     return math.tan(x) if math.isfinite(x) else math.nan
 
@@ -177,6 +185,7 @@ RECORDS = (
     _unary("expm1", numeric.expm1, np.expm1, "exp(x) - 1, without loss of digits near 0."),
     _unary("log", numeric.log, np.log, "The natural logarithm; of 0, minus infinity.", _POSITIVE, total=False),
     _unary("log1p", numeric.log1p, np.log1p, "log(1 + x), exact near 0.", "a number of -1 or more", total=False),
+    _unary("log10", _log10, np.log10, "The logarithm to the base 10; of 0, minus infinity.", _POSITIVE, total=False),
     _unary("sqrt", numeric.sqrt, np.sqrt, "The square root.", _POSITIVE, total=False),
     _unary("abs", abs, np.abs, "The absolute value."),
     _unary("floor", _floor, np.floor, "The largest integer that is not above x."),
@@ -190,6 +199,8 @@ RECORDS = (
     _unary("lgamma", numeric.lgamma, numeric.COLUMNS["lgamma"],
            "The logarithm of the absolute value of the gamma function.", total=False),
     _unary("erf", math.erf, numeric.of_scipy("erf"), "The error function."),
+    _unary("erfc", math.erfc, numeric.of_scipy("erfc"), "1 - erf(x), without loss of digits where x is large."),
+    _unary("normal_cdf", normal_cdf, numeric.of_scipy("ndtr"), "The probability that a standard normal is below x."),
     Deterministic("pow", (Argument("base", NUMERIC), Argument("exponent", NUMERIC)),
                   "The base to the power of the exponent, as a float.", power, elementwise(_power_array),
                   pullback=pullbacks.elementwise(*pullbacks.ELEMENTARY["float_power"])),

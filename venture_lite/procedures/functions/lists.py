@@ -5,6 +5,7 @@ Positions count from 0.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from functools import partial
 from typing import Any
 
@@ -13,10 +14,10 @@ import numpy as np
 from venture_lite.errors import ArgumentError
 from venture_lite.procedures import array_pullbacks as pullbacks
 from venture_lite.procedures.columns import Flags, RowByRow
-from venture_lite.procedures.domains import ANY, INTEGER, LIST, Domain
+from venture_lite.procedures.domains import ANY, COUNT, INTEGER, LIST, Domain
 from venture_lite.procedures.pullbacks import LOCALLY_CONSTANT, Cotangents
 from venture_lite.procedures.record import Argument, Deterministic
-from venture_lite.values import Dictionary, equal, freeze, show
+from venture_lite.values import Dictionary, equal, freeze, key_of, show
 
 LONGEST_RANGE = 2**27
 
@@ -133,6 +134,20 @@ first = partial(_nth, "first", 0)
 second = partial(_nth, "second", 1)
 
 
+def last(items: Any) -> Any:
+    if not len(SEQUENCE.checked("last", "items", items)):
+        raise ArgumentError(f"last: the list has no entry: {show(items)}")
+    return plain(items[-1])
+
+
+def take(items: Any, count: Any) -> Any:
+    return JOINABLE.checked("take", "items", items)[: int(COUNT.checked("take", "count", count))]
+
+
+def drop(items: Any, count: Any) -> Any:
+    return JOINABLE.checked("drop", "items", items)[int(COUNT.checked("drop", "count", count)) :]
+
+
 def rest(items: Any) -> Any:
     if not SEQUENCE.contains(items) or not len(items):
         raise ArgumentError(f"rest: items must be a list or a vector that is not empty, got {show(items)}")
@@ -164,6 +179,25 @@ def append(*lists: Any) -> Any:
 
 def reverse(items: Any) -> Any:
     return JOINABLE.checked("reverse", "items", items)[::-1]
+
+
+def sort(items: Any) -> Any:
+    """From the least to the greatest, as `<` compares; equal ones keep their order."""
+    if _is_vector(items):
+        return freeze(np.sort(items, kind="stable"))
+    entries = LIST.checked("sort", "items", items)
+    if not any(all(isinstance(entry, kind) for entry in entries) for kind in ((int, float), str)):
+        raise ArgumentError(f"sort takes a vector, a list of numbers or a list of strings, got {show(items)}")
+    return tuple(sorted(entries))
+
+
+def unique(items: Any) -> Any:
+    entries = SEQUENCE.checked("unique", "items", items)
+    first_of: dict[Hashable, int] = {}
+    for position, entry in enumerate(entries.tolist() if _is_vector(entries) else entries):
+        first_of.setdefault(key_of(entry), position)
+    places = list(first_of.values())
+    return tuple(entries[i] for i in places) if isinstance(entries, tuple) else freeze(entries[places])
 
 
 def make_range(start: Any, stop: Any = None, step: Any = 1) -> tuple[int, ...]:
@@ -236,6 +270,7 @@ def _lookup_pullback(
 
 
 _ITEMS = (Argument("items", SEQUENCE),)
+_SOME = (Argument("items", JOINABLE), Argument("count", COUNT))
 _COLLECTION = (Argument("items", COLLECTION),)
 
 RECORDS = (
@@ -244,6 +279,11 @@ RECORDS = (
                   pullback=pullbacks.PAIR),
     Deterministic("first", _ITEMS, "The first entry of a list or vector.", first, pullback=pullbacks.nth(0)),
     Deterministic("second", _ITEMS, "The second entry of a list or vector.", second, pullback=pullbacks.nth(1)),
+    Deterministic("last", _ITEMS, "The last entry of a list or vector.", last, pullback=pullbacks.nth(-1)),
+    Deterministic("take", _SOME, "The first entries of a list, vector or string, as many as count says or there are.",
+                  take, pullback=pullbacks.TAKE),
+    Deterministic("drop", _SOME, "A list, vector or string without its first entries, as many as count says.", drop,
+                  pullback=pullbacks.DROP),
     Deterministic("rest", _ITEMS, "A list or vector without its first entry.", rest, pullback=pullbacks.REST),
     Deterministic("is_pair", (Argument("value", ANY),), "Whether it is a list with an entry.", is_pair, total=True,
                   pullback=LOCALLY_CONSTANT),
@@ -256,6 +296,9 @@ RECORDS = (
                   pullback=pullbacks.APPEND),
     Deterministic("reverse", (Argument("items", JOINABLE),), "A list, vector or string from its end to its start.",
                   reverse, pullback=pullbacks.REVERSE),
+    Deterministic("sort", _ITEMS, "The numbers of a list or vector, or the strings of a list, in increasing order.",
+                  sort, pullback=pullbacks.SORT),
+    Deterministic("unique", _ITEMS, "A list or vector without what equals an earlier entry.", unique),
     Deterministic("range", (Argument("start", INTEGER), Argument("stop", INTEGER, None), Argument("step", INTEGER, 1)),
                   "The integers from start up to, not including, stop; of one argument, from 0 on.", make_range),
     Deterministic("contains", (*_COLLECTION, Argument("value", ANY)),

@@ -11,7 +11,7 @@ import numpy as np
 from venture_lite.errors import ArgumentError
 from venture_lite.procedures import array_pullbacks as pullbacks
 from venture_lite.procedures.columns import Flags, RowByRow, single_numbers
-from venture_lite.procedures.domains import ANY, COUNT, MATRIX, NUMERIC, VECTOR
+from venture_lite.procedures.domains import ANY, COUNT, MATRIX, NUMERIC, PROBABILITY, VECTOR
 from venture_lite.procedures.functions.elementary import logistic, logistic_array
 from venture_lite.procedures.functions.lists import SEQUENCE
 from venture_lite.procedures.record import Argument, Deterministic
@@ -181,6 +181,44 @@ def mean(items: Any) -> float:
     return float(entries.mean()) if isinstance(entries, np.ndarray) else float(_sum(entries) / len(entries))
 
 
+def _several(name: str, items: Any) -> np.ndarray:
+    entries = np.asarray(_entries(name, items) if not _is_matrix(items) else items, dtype=np.float64)
+    if entries.size < 2:
+        raise ArgumentError(f"{name} takes at least two numbers, got {show(items)}")
+    if not np.isfinite(entries).all():
+        raise ArgumentError(f"{name} takes finite numbers, got {show(items)}")
+    return entries
+
+
+def variance(items: Any) -> float:
+    with np.errstate(over="ignore"):
+        return float(_several("variance", items).var(ddof=1))
+
+
+def sd(items: Any) -> float:
+    with np.errstate(over="ignore"):
+        return float(_several("sd", items).std(ddof=1))
+
+
+def cumulative_sum(items: Any) -> np.ndarray:
+    entries = np.asarray(_entries("cumsum", items), dtype=np.float64)
+    with np.errstate(all="ignore"):
+        sums = entries.cumsum()
+    if np.isnan(sums).any():
+        raise ArgumentError(f"cumsum: the result is not a number, for {show(items)}")
+    return freeze(sums)
+
+
+def quantile(items: Any, p: Any) -> float:
+    entries = np.sort(np.asarray(_entries("quantile", items) if not _is_matrix(items) else items, float), axis=None)
+    if not entries.size:
+        raise ArgumentError("quantile: an empty list has none")
+    below, share = pullbacks.between_ranks(entries.size, PROBABILITY.checked("quantile", "p", p))
+    low, high = entries[below], entries[min(below + 1, entries.size - 1)]
+    # of equal entries, infinite ones too, no difference is taken
+    return float(low if low == high or not share else (1.0 - share) * low + share * high)
+
+
 _PAIR = (Argument("left", SEQUENCE), Argument("right", SEQUENCE))
 _ITEMS = (Argument("items", SEQUENCE),)
 
@@ -208,4 +246,15 @@ RECORDS = (
                   pullback=pullbacks.PRODUCT),
     Deterministic("mean", _ITEMS, "The mean of the entries of a list, vector or matrix.", mean,
                   pullback=pullbacks.MEAN),
+    Deterministic("variance", _ITEMS, "The variance of the entries of a list, vector or matrix: the sum of squared "
+                  "distances from their mean, divided by one less than their number.", variance,
+                  pullback=pullbacks.VARIANCE),
+    Deterministic("sd", _ITEMS, "The square root of the variance of the entries of a list, vector or matrix.", sd,
+                  pullback=pullbacks.SD),
+    Deterministic("cumsum", _ITEMS, "The sums of the first, the first two, ... entries of a list or vector, as a "
+                  "vector.", cumulative_sum, pullback=pullbacks.CUMULATIVE_SUM),
+    Deterministic("quantile", (*_ITEMS, Argument("p", PROBABILITY)),
+                  "The number below which a share p of the entries of a list, vector or matrix lies, linear between "
+                  "the entries: of p = 0 the least, of 1/2 the median, of 1 the greatest.", quantile,
+                  pullback=pullbacks.QUANTILE),
 )  # fmt: skip

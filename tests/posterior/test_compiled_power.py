@@ -188,6 +188,7 @@ def test_a_wrong_weight_misses_the_posterior(
     monkeypatch.setattr(
         "venture_lite.engines.compiled.training.log_t_of", lambda numbers: np.full(len(numbers), -np.inf)
     )
+    monkeypatch.setattr("venture_lite.engines.compiled.training.of_body", lambda *given: np.inf)
     case = BY_NAME[name]
     venture = trained(case, block, 7, 400, f"'frame {frame}")
     assert venture is not None

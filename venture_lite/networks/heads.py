@@ -123,6 +123,13 @@ class NormalMixture:
         found.log_sds = [log_sd + 0.5 * math.log(each) for each, log_sd in zip(shares, self.log_sds, strict=True)]
         return found
 
+    def wider(self, factor: float) -> NormalMixture:
+        """The same, each normal about its own mean."""
+        found = NormalMixture.__new__(NormalMixture)
+        found.log_weights, found.means = self.log_weights, self.means
+        found.log_sds = [log_sd + math.log(factor) for log_sd in self.log_sds]
+        return found
+
     def draw(self, rng: np.random.Generator) -> float:
         left, chosen = rng.random() - math.exp(self.log_weights[0]), 0
         # the last component is taken where rounding leaves something over

@@ -98,6 +98,7 @@ SUPPORTS: dict[str, Support] = {
     "bernoulli": lambda *p: (True, False),
     "bernoulli_logit": lambda logit: (True, False),
     "binomial": lambda n, p: range(int(n) + 1),
+    "beta_binomial": lambda n, a, b: range(int(n) + 1),
     "categorical": lambda p, values=None: range(len(p)) if values is None else distinct(values),
     "softmax_categorical": lambda scores: range(len(scores)),
     "uniform_discrete": lambda low, high: range(int(low), int(high)),

@@ -11,7 +11,7 @@ from scipy import special, stats
 
 from tests.posterior.case import Case
 from tests.posterior.cases_makers import normal_inv_chi_sq
-from tests.posterior.derive import Grid, cdf, normal_pdf, pushforward
+from tests.posterior.derive import Grid, cdf, normal_pdf, pushforward, table
 from tests.statistics import Cdf, Expected, Mean
 
 PRIOR = "(mh default one 8)"
@@ -26,6 +26,42 @@ def spread() -> Mapping[str, Expected]:
     sd = grid.points
     square = 0.4**2 + 1.1**2 + 2.0**2
     return {"sd": grid.cdf(-(sd**2) / (2 * 1.5**2) - 3 * np.log(sd) - square / (2 * sd**2))}
+
+
+def scale_with_heavy_tail() -> Mapping[str, Expected]:
+    grid = Grid(1e-4, 60.0)
+    s = grid.points
+    square = 0.4**2 + 1.1**2 + 2.0**2
+    return {"s": grid.cdf(stats.t.logpdf(s, 3, 0, 1.5) - 3 * np.log(s) - square / (2 * s**2))}
+
+
+def truncated_far_out() -> Mapping[str, Expected]:
+    # 40 sds beyond the mean: exp(-40 x - x^2 / 2), times the likelihood of the datum
+    grid = Grid(0.0, 1.0)
+    x = grid.points
+    return {"x": grid.cdf(-40.0 * x - 0.5 * x**2 - 0.5 * ((0.06 - x) / 0.03) ** 2)}
+
+
+def truncated_around_a_mean() -> Mapping[str, Expected]:
+    grid = Grid(-6.0, 6.0, 4001)
+    m = grid.points
+    x = np.linspace(0.0, 2.0, 2001)
+    mass = stats.norm.cdf(2.0 - m) - stats.norm.cdf(-m)
+    joint = stats.norm.pdf(m)[:, None] * stats.norm.pdf(x - m[:, None]) / mass[:, None] * stats.norm.pdf(1.7, x, 0.5)
+    points = np.array([0.4, 0.9, 1.2, 1.5, 1.8])
+    weights = joint.sum(axis=0)
+    weights[[0, -1]] /= 2
+    reached = (np.cumsum(weights) - weights / 2) / weights.sum()
+    return {
+        "m": grid.cdf(np.log(np.trapezoid(joint, x, axis=1))),
+        "x": Cdf(points, np.interp(points, x, reached)),
+    }
+
+
+def overdispersed_successes() -> Mapping[str, Expected]:
+    # k of 6 with a probability that is beta(2, 3), then each success seen with probability 0.5: 2 were
+    weights = {k: math.comb(6, k) * special.beta(2 + k, 9 - k) * math.comb(k, 2) * 0.5**k for k in range(2, 7)}
+    return {"k": table(weights)}
 
 
 def lognormal_median() -> Mapping[str, Expected]:
@@ -169,6 +205,41 @@ CASES = (
         failures_before_successes,
         (PRIOR, "(mh default one 'drift 1.0 6)"),
         "Beta prior: successes r and failures add.",
+    ),
+    case(
+        "scale_half_student_t",
+        """
+            [assume s (half_student_t 3 1.5)]
+            [observe (normal 0 s) 0.4] [observe (normal 0 s) 1.1] [observe (normal 0 s) 2]""",
+        {"s": "s"},
+        scale_with_heavy_tail,
+        (PRIOR, "(mh default one 'drift 1.0 6)", "(slice default one 1.0 4 4)"),
+        "One-dimensional quadrature.",
+    ),
+    case(
+        "truncated_far_out",
+        "[assume x (truncated_normal -40 1 0 1)] [observe (normal x 0.03) 0.06]",
+        {"x": "x"},
+        truncated_far_out,
+        (PRIOR, "(mh default one 'drift 1.0 8)", "(hmc default all 0.3 4 4)"),
+        "One-dimensional quadrature of exp(-40 x - x^2 / 2) times the likelihood.",
+    ),
+    case(
+        "truncated_around_a_mean",
+        """
+            [assume m (normal 0 1)] [assume x (truncated_normal m 1 0 2)] [observe (normal x 0.5) 1.7]""",
+        {"m": "m", "x": "x"},
+        truncated_around_a_mean,
+        ("(mh default one 12)", "(mh default one 'drift 1.0 16)", "(hmc default all 0.4 5 4)"),
+        "Two-dimensional quadrature; the mass between the bounds depends on the mean.",
+    ),
+    case(
+        "overdispersed_successes",
+        "[assume k (beta_binomial 6 2 3)] [observe (binomial k 0.5) 2]",
+        {"k": "k"},
+        overdispersed_successes,
+        (PRIOR, "(gibbs default one 1)"),
+        "Enumeration of k, whose probability is a ratio of beta functions.",
     ),
     case(
         "spread_half_normal",

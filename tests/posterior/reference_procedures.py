@@ -95,6 +95,10 @@ def beta_log_density(x: float, a: float, b: float) -> float:
     return (a - 1) * math.log(x) + (b - 1) * math.log1p(-x) - float(special.betaln(a, b))
 
 
+def truncated(mean: float, sd: float, lo: float, hi: float) -> Any:
+    return stats.truncnorm((lo - mean) / sd, (hi - mean) / sd, mean, sd)
+
+
 flip = Random(lambda rng, p=0.5: bool(rng.random() < p), bernoulli_log_density)
 
 RANDOM: dict[str, Random] = {
@@ -142,6 +146,17 @@ RANDOM: dict[str, Random] = {
     "half_cauchy": Random(
         lambda rng, scale: abs(scale * rng.standard_cauchy()),
         lambda x, scale: math.log(2 / (math.pi * scale)) - math.log1p((x / scale) ** 2) if x >= 0 else IMPOSSIBLE,
+    ),
+    "half_student_t": Random(
+        lambda rng, df, scale: abs(scale * rng.standard_t(df)),
+        lambda x, df, scale: math.log(2) + float(stats.t.logpdf(x, df, 0, scale)) if x >= 0 else IMPOSSIBLE,
+    ),
+    "truncated_normal": Random(
+        lambda rng, mean, sd, lo, hi: float(truncated(mean, sd, lo, hi).rvs(random_state=rng)),
+        lambda x, mean, sd, lo, hi: float(truncated(mean, sd, lo, hi).logpdf(x)),
+    ),
+    "beta_binomial": Random(
+        lambda rng, n, a, b: int(rng.binomial(int(n), rng.beta(a, b))), frozen(stats.betabinom.logpmf)
     ),
     "laplace": Random(
         lambda rng, loc, scale: rng.laplace(loc, scale),

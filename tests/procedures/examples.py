@@ -50,6 +50,9 @@ RANDOM: dict[str, RandomExample] = {
     ),
     "bernoulli_logit": RandomExample([(0.0,), (3.5,), (-2,), (-40.0,), (800.0,)], None, (2, 0.5, "t", math.nan)),
     "binomial": RandomExample([(10, 0.3), (4.0, 1.0), (3, 0.0), (0, 0.5)], stats.binom.logpmf, (-1, 11, 2.5, "t")),
+    "beta_binomial": RandomExample(
+        [(10, 2, 0.5), (4.0, 0.2, 30.0), (0, 1, 1)], stats.betabinom.logpmf, (-1, 11, 2.5, "t")
+    ),
     "poisson": RandomExample([(0.3,), (4,), (30.5,)], stats.poisson.logpmf, (-1, 2.5, math.inf, math.nan, "t")),
     "geometric": RandomExample([(0.3,), (0.9,), (1,)], lambda x, p: stats.geom.logpmf(x + 1, p), (-1, 2.5, "t")),
     "neg_binomial": RandomExample(
@@ -97,6 +100,14 @@ RANDOM: dict[str, RandomExample] = {
         [(1,), (0.02,)], lambda x, sd: stats.halfnorm.logpdf(x, scale=sd), (-1, math.inf, "t")
     ),
     "half_cauchy": RandomExample([(1,), (50.0,)], lambda x, s: stats.halfcauchy.logpdf(x, scale=s), (-1, "t")),
+    "half_student_t": RandomExample(
+        [(3, 1), (0.6, 20.0)], lambda x, df, s: math.log(2) + stats.t.logpdf(x, df, scale=s), (-1, "t", math.nan)
+    ),
+    "truncated_normal": RandomExample(
+        [(0, 1, -1, 2.5), (3.0, 0.5, -2.0, 0.5), (-1.0, 0.25, 0.5, 4.0)],
+        lambda x, m, s, a, b: stats.truncnorm.logpdf(x, (a - m) / s, (b - m) / s, m, s),
+        (-4, 6, "t", math.nan),
+    ),
     "lognormal": RandomExample(
         [(0, 1), (-3.0, 0.25), (2, 4.0)], lambda x, m, s: stats.lognorm.logpdf(x, s, scale=math.exp(m)), (-1, 0, "t")
     ),

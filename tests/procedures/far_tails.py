@@ -33,6 +33,18 @@ def _student_t(x: Any, df: Any, loc: Any, scale: Any) -> Any:
     return constant - (df + 1) / 2 * mp.log1p(z * z / df)
 
 
+def _truncated_normal(x: Any, mean: Any, sd: Any, lo: Any, hi: Any) -> Any:
+    low, high = (lo - mean) / sd, (hi - mean) / sd
+    if low + high > 0:
+        low, high = -high, -low
+    mass = (mp.erfc(-high / mp.sqrt(2)) - mp.erfc(-low / mp.sqrt(2))) / 2
+    return -(((x - mean) / sd) ** 2) / 2 - mp.log(sd) - mp.log(2 * mp.pi) / 2 - mp.log(mass)
+
+
+def _log_beta(a: Any, b: Any) -> Any:
+    return log_gamma(a) + log_gamma(b) - log_gamma(a + b)
+
+
 def _logistic(x: Any, loc: Any, scale: Any) -> Any:
     z = -abs(x - loc) / scale
     return z - mp.log(scale) - 2 * mp.log1p(mp.exp(z))
@@ -68,6 +80,8 @@ EXACT: dict[str, Callable[..., Any]] = {
     "cauchy": lambda x, loc, scale: -mp.log(mp.pi * scale) - mp.log1p(((x - loc) / scale) ** 2),
     "half_cauchy": lambda x, scale: mp.log(2 / (mp.pi * scale)) - mp.log1p((x / scale) ** 2),
     "half_normal": lambda x, sd: mp.log(2 / mp.pi) / 2 - mp.log(sd) - (x / sd) ** 2 / 2,
+    "half_student_t": lambda x, df, scale: mp.log(2) + _student_t(x, df, mpf(0), scale),
+    "truncated_normal": _truncated_normal,
     "laplace": lambda x, loc, scale: -abs(x - loc) / scale - mp.log(2 * scale),
     "lognormal": lambda x, mu, sigma: (
         -(((mp.log(x) - mu) / sigma) ** 2) / 2 - mp.log(sigma) - mp.log(x) - mp.log(2 * mp.pi) / 2
@@ -81,6 +95,7 @@ EXACT: dict[str, Callable[..., Any]] = {
     "bernoulli": lambda x, p: mp.log(p) if x else mp.log1p(-p),
     "bernoulli_logit": lambda x, s: -mp.log1p(mp.exp(-s if x else s)) if abs(s) < 1e6 else min(s if x else -s, mpf(0)),
     "binomial": lambda k, n, p: _log_choices(n, k) + _times_log(k, p) + (n - k) * mp.log1p(-p),
+    "beta_binomial": lambda k, n, a, b: _log_choices(n, k) + _log_beta(k + a, n - k + b) - _log_beta(a, b),
     "poisson": lambda k, rate: _times_log(k, rate) - rate - log_gamma(k + 1),
     "geometric": lambda k, p: mp.log(p) + k * mp.log1p(-p),
     "neg_binomial": lambda k, r, p: (

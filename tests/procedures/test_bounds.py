@@ -29,7 +29,7 @@ BOUNDED = {
     *(("inv_gamma", known) for known in ((0,), (1,))),
     *(("pareto", known) for known in ((0,), (1,))),
     *((name, ()) for name in ("expon", "chi_sq", "inv_chi_sq", "half_normal", "half_cauchy")),
-    *((name, (0,)) for name in ("weibull", "wishart", "inv_wishart")),
+    *((name, (0,)) for name in ("weibull", "half_student_t", "wishart", "inv_wishart")),
     *((name, (1,)) for name in ("von_mises", "multivariate_normal")),
 }
 MEAN_VECTOR = ("multivariate_normal", (1,))

@@ -23,6 +23,7 @@ SCALAR: list[tuple[Transform, tuple[Any, ...]]] = [
     (transforms.POSITIVE, ()),
     (transforms.UNIT, ()),
     (transforms.INTERVAL, (-3.0, 5)),
+    (transforms.INTERVAL_AFTER_TWO, (0.5, 2.0, -3.0, 5)),
     (transforms.ABOVE_SCALE, (2.0, 0.5)),
 ]
 FREE = [-30.0, -2.5, -0.1, 0.0, 0.3, 4.0, 12.0]
@@ -76,6 +77,7 @@ def test_no_value_lies_on_the_boundary(transform: Transform, args: tuple[Any, ..
         transforms.POSITIVE: (0.0, math.inf),
         transforms.UNIT: (0.0, 1.0),
         transforms.INTERVAL: (-3.0, 5.0),
+        transforms.INTERVAL_AFTER_TWO: (-3.0, 5.0),
         transforms.ABOVE_SCALE: (0.5, math.inf),
     }[transform]
     for free in (-1e308, -1000.0, -40.0, 40.0, 1000.0, 1e308):

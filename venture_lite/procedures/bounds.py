@@ -114,7 +114,8 @@ def inv_chi_sq(value: Any, df: Any) -> tuple[Any, ...] | None:
     return chi_sq(1.0 / value, df) if value > 0.0 else None
 
 
-def weibull(value: Any, shape: Any, scale: Any) -> tuple[Any, ...] | None:
+def scale_second(value: Any, shape: Any, scale: Any) -> tuple[Any, ...] | None:
+    """Of densities of a shape, which must be known, and a scale, of which the value is the most probable."""
     return None if shape is UNKNOWN or not value > 0.0 else (shape, value if scale is UNKNOWN else scale)
 
 

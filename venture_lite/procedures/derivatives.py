@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from venture_lite.procedures.columns import Flags, single_numbers
-from venture_lite.procedures.numeric import cos, divide, log, log1p, sin, where
+from venture_lite.procedures.numeric import cos, divide, exp, log, log1p, maximum, minimum, sin, where
 from venture_lite.procedures.record import Gradient
 from venture_lite.procedures.straight_line import (
     Node,
@@ -40,6 +40,12 @@ Partials = dict[int, Any]
 
 def sign(x: float) -> float:
     return where(x > 0, 1.0, where(x < 0, -1.0, 0.0))
+
+
+def fall_to(a: float, b: float) -> float:
+    """(a^2 - c^2) / 2, c the number from a to b that is nearest to 0."""
+    nearest = where(a > 0.0, a, minimum(b, 0.0))
+    return 0.5 * (a - nearest) * (a + nearest)
 
 
 SLOPES: dict[str, tuple[Callable[..., Any], ...]] = {
@@ -64,6 +70,10 @@ SLOPES: dict[str, tuple[Callable[..., Any], ...]] = {
         lambda z, k, m, p, q: split_slope(m, k + m, q),
         lambda z, k, m, p, q: where(k == 0, 0.0, divide(k, p)),
         lambda z, k, m, p, q: where(m == 0, 0.0, divide(m, q)),
+    ),
+    "log_normal_mass": (
+        lambda y, a, b: maximum(a, 0.0) - exp(-y - fall_to(a, b)),
+        lambda y, a, b: minimum(b, 0.0) + exp(-y - fall_to(-b, -a)),
     ),
     "log_beta_density": (
         lambda z, x, a, b: divide(a - 1.0, x) - divide(b - 1.0, 1.0 - x),

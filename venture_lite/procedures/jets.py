@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from venture_lite.procedures.numeric import on_columns
-from venture_lite.procedures.pullbacks import ELEMENTARY
+from venture_lite.procedures.pullbacks import ELEMENTARY, TWO_OVER_SQRT_PI
 from venture_lite.procedures.straight_line import digamma
 
 
@@ -199,6 +199,7 @@ RULES: dict[str, tuple[Callable[..., Any], ...]] = {
     "psi": (_trigamma,),
     "gammaln": (lambda y, x: digamma(x),),
     "i1e": (_by_order_one,),
+    "erfcx": (lambda y, x: 2.0 * x * y - TWO_OVER_SQRT_PI,),
 }
 """Functions of NumPy and SciPy, by name -> the derivative by each argument, of (result, *arguments)."""
 

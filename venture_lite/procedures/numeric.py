@@ -26,6 +26,8 @@ inf = math.inf
 nan = math.nan
 pi = math.pi
 LOG_PI = math.log(math.pi)
+SQRT_HALF = math.sqrt(0.5)
+SQRT_HALF_PI = math.sqrt(0.5 * math.pi)
 LOG_TWO_PI = math.log(2.0 * math.pi)
 
 
@@ -292,6 +294,60 @@ def log_cauchy(distance: float, scale: float) -> float:
     return log(scale) - LOG_PI - 2.0 * log(large) - log1p(quotient * quotient)
 
 
+NARROW = 0.03
+"""Of an interval this wide, in units of the distance in which a normal density changes, two terms of a series about its
+middle have all digits: the next is below 1e-15."""
+
+
+def log_normal_mass(a: float, b: float) -> float:
+    """log of the integral over a <= z <= b of exp(-(z^2 - c^2) / 2), c the z that is nearest to 0: also where the
+    interval lies so far out, or is so narrow, that both ends have one distribution function. NaN unless a < b."""
+    return float(_log_normal_mass(a, b))
+
+
+def _log_normal_mass(a: Any, b: Any) -> Any:
+    erfcx, erf = _special("erfcx"), _special("erf")
+    with np.errstate(all="ignore"):
+        # what lies below 0 is turned over
+        near = np.where(np.greater(a, 0.0), a, np.where(np.less(b, 0.0), np.negative(b), 0.0))
+        far, width = np.maximum(np.abs(a), np.abs(b)), np.subtract(b, a)
+        fall = np.exp(-0.5 * width * (near + far))
+        tail = SQRT_HALF_PI * (erfcx(SQRT_HALF * near) - fall * erfcx(SQRT_HALF * far))
+        across = SQRT_HALF_PI * (erf(np.multiply(SQRT_HALF, b)) - erf(np.multiply(SQRT_HALF, a)))
+        middle = near + 0.5 * width
+        square, steep = width * width, middle * middle
+        terms = (steep - 1.0) * square / 24.0 + (steep * steep - 6.0 * steep + 3.0) * square * square / 1920.0
+        narrow = np.log(width) - 0.25 * width * (2.0 * near + 0.5 * width) + np.log1p(terms)
+        found = np.where(near > 0.0, np.log(tail), np.log(across))
+        is_narrow = (width * np.maximum(1.0, far) < NARROW) & ((near > 0.0) | (np.minimum(np.negative(a), b) < 0.0))
+        return np.where(is_narrow, narrow, found)
+
+
+def normal_between(share: float, a: float, b: float) -> float:
+    """The z, less the one nearest to 0, below which this share lies of the mass of a standard normal between a and
+    b."""
+    return float(_normal_between(share, a, b))
+
+
+def _normal_between(share: Any, a: Any, b: Any) -> Any:
+    log_ndtr, quantile = _special("log_ndtr"), _special("ndtri_exp")
+    with np.errstate(all="ignore"):
+        # the tail that is small is the lower one, whose logarithm keeps its digits
+        over = np.greater(np.add(a, b), 0.0)
+        low, high = np.where(over, np.negative(b), a), np.where(over, np.negative(a), b)
+        part = np.where(over, 1.0 - share, share)
+        near = np.minimum(high, 0.0)
+        top = log_ndtr(high)
+        away = quantile(top + np.log1p((1.0 - part) * np.expm1(log_ndtr(low) - top))) - near
+        # far out the tail is exponential but for z^-2 of itself, and a narrow interval of even density
+        drop = -np.log1p((1.0 - part) * np.expm1(-0.5 * (high - low) * (-high - low)))
+        far = -2.0 * drop / (np.sqrt(near * near + 2.0 * drop) - near)
+        even = np.where(near < 0.0, (part - 1.0) * (high - low), low + part * (high - low))
+        away = np.where(near < -1e4, far, away)
+        away = np.where((high - low) * np.maximum(1.0, -low) < 1e-7, even, away)
+        return np.where(over, -away, away)
+
+
 def of_scipy(name: str) -> Callable[[Any], Any]:
     """A function of scipy.special, which the first program that needs one imports."""
     return lambda x: _special(name)(x)
@@ -416,10 +472,14 @@ COLUMNS: dict[str, Any] = {
     "log_split": _log_split_of_columns,
     "log_beta_density": _log_beta_density_of_columns,
     "turned": _turned_of_columns,
+    "log_normal_mass": _log_normal_mass,
+    "normal_between": _normal_between,
 }
 """The same names over arrays."""
 
-OF_SIMULATORS = frozenset(("clip", "nextafter", "arctan2", "remainder", "whole", "demanded", "of_large_rate"))
+OF_SIMULATORS = frozenset(
+    ("clip", "nextafter", "arctan2", "remainder", "whole", "demanded", "of_large_rate", "normal_between")
+)
 """Names that no density uses, only draws and transforms, which are not differentiated by these tables."""
 
 

@@ -200,6 +200,10 @@ def between(low: float, high: float) -> Elementwise:
     )
 
 
+def _by_last_bounds(value: float, gradient: float, mean: float, sd: float, low: float, high: float) -> tuple[Any, ...]:
+    return None, None, *_by_bounds(value, gradient, low, high)
+
+
 def _above(value: float, shape: float, scale: float) -> float:
     return log(value - scale)
 
@@ -315,6 +319,14 @@ POSITIVE = elementwise(log_of, exp_of, log_of, by_log)
 UNIT = between(0.0, 1.0)
 INTERVAL = elementwise(_logit, _position, _log_slope_between, _by_logit, _by_bounds)
 """For distributions of (low, high)."""
+INTERVAL_AFTER_TWO = elementwise(
+    lambda value, mean, sd, low, high: _logit(value, low, high),
+    lambda free, mean, sd, low, high: _position(free, low, high),
+    lambda value, mean, sd, low, high: _log_slope_between(value, low, high),
+    lambda value, gradient, mean, sd, low, high: _by_logit(value, gradient, low, high),
+    _by_last_bounds,
+)
+"""For distributions of (mean, sd, low, high)."""
 SIMPLEX: Transform = StickBreaking()
 ABOVE_SCALE = elementwise(_above, _from_above, _above, _by_distance, _by_scale)
 """For distributions of (shape, scale) whose values lie above their scale: the logarithm of the distance from it."""

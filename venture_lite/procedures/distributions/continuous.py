@@ -25,8 +25,12 @@ from venture_lite.procedures.numeric import (
     log1p_square,
     log_beta_density,
     log_cauchy,
+    log_normal_mass,
     log_rising,
+    maximum,
+    minimum,
     nextafter,
+    normal_between,
     pi,
     sin,
     sqrt,
@@ -62,6 +66,21 @@ def _simulate_uniform(rng: np.random.Generator, lo: float, hi: float) -> float:
     return _between(start + (hi - lo) * rng.random(), lo, hi)
 
 
+def _truncated_normal(value: float, mean: float, sd: float, lo: float, hi: float) -> float:
+    # relative to the density at the point of the interval that is nearest to the mean, whose square is beyond rounding
+    nearest = minimum(maximum(mean, lo), hi)
+    away, twice = (value - nearest) / sd, (value - mean) / sd + (nearest - mean) / sd
+    log_mass = log_normal_mass((lo - mean) / sd, (hi - mean) / sd)
+    inside = (value >= lo) & (value <= hi) & (lo < hi)
+    return where(inside, -0.5 * (away * twice) - log(sd) - log_mass, -inf)
+
+
+def _simulate_truncated_normal(rng: np.random.Generator, mean: float, sd: float, lo: float, hi: float) -> float:
+    low = demanded(lo, lo < hi, "truncated_normal: lo must be less than hi, got {} and {}", lo, hi)
+    away = normal_between(rng.random(), (low - mean) / sd, (hi - mean) / sd)
+    return _between(clip(mean, low, hi) + sd * away, low, hi)
+
+
 def _beta(value: float, a: float, b: float) -> float:
     # at 0 and 1, where log x has no value, the density is 0, finite or infinite as the exponent there says
     within = (value > 0) & (value < 1)
@@ -70,13 +89,13 @@ def _beta(value: float, a: float, b: float) -> float:
     return where(within, log_beta_density(x, a, b), where(exponent == 0.0, log(a) + log(b), times(exponent, -inf)))
 
 
-def _student_t(value: float, df: float, loc: float, scale: float) -> float:
+def log_student_t(value: float, df: float, loc: float, scale: float) -> float:
     z = (value - loc) / scale
     tail = 0.5 * (df + 1) * log1p_square(z / sqrt(df))
     return log_rising(0.5 * df, 0.5) - 0.5 * (LOG_PI + log(df)) - log(scale) - tail
 
 
-def _simulate_student_t(rng: np.random.Generator, df: float, loc: float, scale: float) -> float:
+def simulate_student_t(rng: np.random.Generator, df: float, loc: float, scale: float) -> float:
     # for df near 0 most draws are beyond the floats; within 1e300 the density has no overflow
     return _finite(loc + scale * clip(rng.standard_t(df), -1e300, 1e300))
 
@@ -125,6 +144,13 @@ UNIFORM_CONTINUOUS = random(
     _simulate_uniform, _uniform_continuous, transform=transforms.INTERVAL, source="1 / (hi - lo)",
     most_likely=bounds.interval,
 )  # fmt: skip
+TRUNCATED_NORMAL = random(
+    "truncated_normal",
+    (Argument("mean", REAL), Argument("sd", POSITIVE), Argument("lo", REAL), Argument("hi", REAL)),
+    "A real number between lo and hi, normal with this mean and sd before it is known to lie there.",
+    _simulate_truncated_normal, _truncated_normal, transform=transforms.INTERVAL_AFTER_TWO,
+    source="normal(x; mean, sd) / (Phi((hi - mean) / sd) - Phi((lo - mean) / sd))",
+)  # fmt: skip
 BETA = random(
     "beta", (Argument("a", POSITIVE), Argument("b", POSITIVE)), "A number between 0 and 1 with mean a / (a + b).",
     _simulate_beta, _beta, transform=transforms.UNIT,
@@ -134,10 +160,10 @@ BETA = random(
 STUDENT_T = random(
     "student_t", (Argument("df", POSITIVE), Argument("loc", REAL, 0.0), Argument("scale", POSITIVE, 1.0)),
     "A real number from Student's t with df degrees of freedom, shifted by loc and stretched by scale.",
-    _simulate_student_t, _student_t, transform=transforms.REAL,
+    simulate_student_t, log_student_t, transform=transforms.REAL,
     source="Gamma((df + 1) / 2) / (Gamma(df / 2) sqrt(df pi) scale) (1 + z^2 / df)^(-(df + 1) / 2), z = (x - loc) / "
     "scale",
-    predictor=likelihoods.student_t_predictor(_student_t, 1),
+    predictor=likelihoods.student_t_predictor(log_student_t, 1),
     most_likely=bounds.location_scale(),
 )  # fmt: skip
 LAPLACE = random(
@@ -170,5 +196,5 @@ VON_MISES = random(
 )  # fmt: skip
 
 RECORDS: tuple[Any, ...] = (
-    NORMAL, UNIFORM_CONTINUOUS, BETA, STUDENT_T, LAPLACE, CAUCHY, LOGISTIC_DIST, VON_MISES,
+    NORMAL, UNIFORM_CONTINUOUS, TRUNCATED_NORMAL, BETA, STUDENT_T, LAPLACE, CAUCHY, LOGISTIC_DIST, VON_MISES,
 )  # fmt: skip

@@ -25,6 +25,7 @@ from venture_lite.procedures.numeric import (
     is_integral,
     log,
     log1p,
+    log_beta_density,
     log_gamma_density,
     log_ratio,
     log_split,
@@ -36,6 +37,7 @@ from venture_lite.procedures.numeric import (
     xlog1py,
 )
 from venture_lite.procedures.record import Argument
+from venture_lite.procedures.transforms import BELOW_ONE
 
 
 def _bernoulli(value: Any, p: float) -> float:
@@ -119,6 +121,21 @@ def _simulate_binomial(rng: np.random.Generator, n: float, p: float) -> int:
     return rng.binomial(whole(trials), p)
 
 
+def _beta_binomial(value: Any, n: float, a: float, b: float) -> float:
+    # the binomial probability times the ratio of prior and posterior densities, the same for every p: here the mean
+    inside = is_integral(value) & (value >= 0) & (value <= n)
+    k = where(inside, value, 0)
+    rest = where(inside, n - k, 0)
+    p = minimum(maximum((a + k) / (a + b + n), 1e-290), BELOW_ONE)
+    ratio = log_beta_density(p, a, b) - log_beta_density(p, a + k, b + rest)
+    return where(inside, log_split(k, rest, p, 1.0 - p) + ratio, -inf)
+
+
+def _simulate_beta_binomial(rng: np.random.Generator, n: float, a: float, b: float) -> int:
+    trials = demanded(n, n <= LARGEST_COUNT, "beta_binomial: n must be at most 2^62, got {}", n)
+    return rng.binomial(whole(trials), rng.beta(a, b))
+
+
 def _poisson(value: Any, rate: float) -> float:
     inside = is_integral(value) & (value >= 0)
     k = where(inside, value, 0)
@@ -199,6 +216,12 @@ BINOMIAL = random(
     source="C(n, k) p^k (1 - p)^(n - k)",
     predictor=likelihoods.logistic_predictor(_binomial, lambda k, n, p: (k, n - k), 1),
 )  # fmt: skip
+BETA_BINOMIAL = random(
+    "beta_binomial", (Argument("n", COUNT), Argument("a", POSITIVE), Argument("b", POSITIVE)),
+    "The number of successes among n independent trials of one probability, which is beta with a and b.",
+    _simulate_beta_binomial, _beta_binomial, support=lambda n, a, b: range(int(n) + 1),
+    source="C(n, k) B(k + a, n - k + b) / B(a, b)",
+)  # fmt: skip
 POISSON = random(
     "poisson", (Argument("rate", POSITIVE),), "A count with the given mean.",
     _simulate_poisson, _poisson, source="rate^k exp(-rate) / k!", predictor=likelihoods.poisson_predictor(_poisson),
@@ -223,4 +246,14 @@ UNIFORM_DISCRETE = random(
     support=lambda lo, hi: range(int(lo), int(hi)), source="1 / (hi - lo)",
 )  # fmt: skip
 
-RECORDS = (FLIP, BERNOULLI, BERNOULLI_LOGIT, BINOMIAL, POISSON, GEOMETRIC, NEG_BINOMIAL, UNIFORM_DISCRETE)
+RECORDS = (
+    FLIP,
+    BERNOULLI,
+    BERNOULLI_LOGIT,
+    BINOMIAL,
+    BETA_BINOMIAL,
+    POISSON,
+    GEOMETRIC,
+    NEG_BINOMIAL,
+    UNIFORM_DISCRETE,
+)

@@ -12,6 +12,7 @@ import numpy as np
 
 from venture_lite.procedures import bounds, likelihoods, transforms
 from venture_lite.procedures.density import random
+from venture_lite.procedures.distributions.continuous import log_student_t, simulate_student_t
 from venture_lite.procedures.domains import POSITIVE, REAL
 from venture_lite.procedures.numeric import (
     LOG_TWO_PI,
@@ -71,6 +72,10 @@ def _half_normal(value: float, sd: float) -> float:
 
 def _half_cauchy(value: float, scale: float) -> float:
     return where(value >= 0, LOG_TWO + log_cauchy(absolute(value), scale), -inf)
+
+
+def _half_student_t(value: float, df: float, scale: float) -> float:
+    return where(value >= 0, LOG_TWO + log_student_t(value, df, 0.0, scale), -inf)
 
 
 def _lognormal(value: float, mu: float, sigma: float) -> float:
@@ -153,6 +158,12 @@ HALF_CAUCHY = random(
     source="2 / (pi scale (1 + (x / scale)^2))",
     most_likely=bounds.scale_alone(),
 )  # fmt: skip
+HALF_STUDENT_T = random(
+    "half_student_t", (*_DF, _SCALE), "The size of a number from Student's t with location 0.",
+    lambda rng, df, scale: _inside(absolute(simulate_student_t(rng, df, 0.0, scale))), _half_student_t,
+    transform=transforms.POSITIVE, source="2 student_t(x; df, 0, scale)",
+    most_likely=bounds.scale_second,
+)  # fmt: skip
 LOGNORMAL = random(
     "lognormal", (Argument("mu", REAL), Argument("sigma", POSITIVE)),
     "A positive number whose logarithm is normal with mean mu and standard deviation sigma.",
@@ -165,7 +176,7 @@ WEIBULL = random(
     "weibull", (_SHAPE, _SCALE), "A positive number; (x / scale)^shape is exponential with mean 1.",
     _simulate_weibull, _weibull, transform=transforms.POSITIVE,
     source="shape / scale z^(shape - 1) exp(-z^shape), z = x / scale",
-    most_likely=bounds.weibull,
+    most_likely=bounds.scale_second,
 )  # fmt: skip
 PARETO = random(
     "pareto", (_SHAPE, _SCALE), "A number above scale whose tail falls as a power: P(X > x) = (scale / x)^shape.",
@@ -174,5 +185,6 @@ PARETO = random(
 )  # fmt: skip
 
 RECORDS = (
-    GAMMA, INV_GAMMA, EXPON, CHI_SQ, INV_CHI_SQ, HALF_NORMAL, HALF_CAUCHY, LOGNORMAL, WEIBULL, PARETO,
+    GAMMA, INV_GAMMA, EXPON, CHI_SQ, INV_CHI_SQ, HALF_NORMAL, HALF_CAUCHY, HALF_STUDENT_T, LOGNORMAL, WEIBULL,
+    PARETO,
 )  # fmt: skip

@@ -43,11 +43,12 @@ ENGINES = {
     "mala of each": "(mala c each 1.2 'precondition 2) (mh d one 2)",
     "hmc of one": "(hmc c one 0.7 3 4) (mh d one 2)",
     "hmc of all": "(hmc c all 0.4 3 2) (mh d one 2)",
+    "nuts of all": "(nuts c all 'step 0.5 1) (mh d one 2)",
     "preconditioned drift": "(mh c all 'drift 1.2 'precondition 6) (mh c one 2) (mh d one 2)",
 }
 # Labels of tables have no density to propose by, and seatings no derivative by the concentration.
 REFUSED = {("tables", "own proposal for all")} | {
-    ("tables", title) for title, engine in ENGINES.items() if re.search(r"mala|hmc|'precondition", engine)
+    ("tables", title) for title, engine in ENGINES.items() if re.search(r"mala|hmc|nuts|'precondition", engine)
 }
 PAIRS = [
     pytest.param(model, engine, id=f"{name}:{title}")

@@ -31,7 +31,7 @@ MOST_REFUSED = 200
 CHANCE = 1e-3
 MOST_DIVERGENT = 0.01
 
-METROPOLIS = frozenset({"mh", "hmc", "mala", "flymc", "subsampled_mh", "subsampled_mh_report", "compiled_mh"})
+METROPOLIS = frozenset({"mh", "hmc", "mala", "nuts", "flymc", "subsampled_mh", "subsampled_mh_report", "compiled_mh"})
 """The actions that accept or refuse proposals; of the others a transition that changes nothing may be a draw."""
 
 TRAINED = "seconds for training"
@@ -39,6 +39,7 @@ TRAINED = "seconds for training"
 
 GENTLER = {
     "flymc": "a smaller step, or 'adapt BURN",
+    "nuts": "'adapt BURN, or a smaller STEP",
     "compiled_mh": "more 'worlds, or a mixture with another kernel",
     "pgibbs": "more particles, or 'ancestor",
     "gibbs": "its value is certain given the others, or they must move together with it, as one block",
@@ -168,6 +169,8 @@ def _advice(row: KernelRow, wrong: str) -> str:
     """What it means for the draws, and what to do."""
     scaled = "" if "'precondition" in row.kernel else ", or 'precondition"
     match wrong, row.action:
+        case "divergent", "nuts":
+            return "its draws miss where the density is steep; a longer 'adapt, or other coordinates"
         case "divergent", _:
             return f"its draws miss where the density is steep; a smaller STEP{scaled}"
         case "stands still", "hmc" | "mala":

@@ -24,6 +24,7 @@ _HOMES = {
     "slice": "engines.slice",
     "mala": "engines.mala",
     "hmc": "engines.hmc",
+    "nuts": "engines.nuts.nuts",
     "rejection": "engines.rejection",
     "subsampled_mh": "engines.subsampled.subsampled",
     "subsampled_mh_report": "engines.subsampled.subsampled",

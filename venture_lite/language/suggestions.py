@@ -22,7 +22,6 @@ ELSEWHERE: Mapping[str, str] = {
     "factor": "[observe (flip (exp S)) true] adds S, which is at most 0, to the log density",
     "condition": "[observe (flip (if PREDICATE 1 0)) true] holds that PREDICATE is true",
     "scope": "(tag 'SCOPE BLOCK EXPR), or scope_include: the random choices made while EXPR is evaluated",
-    "nuts": "(hmc SCOPE BLOCK STEP LEAPFROGS T)",
     "metropolis": "(mh SCOPE BLOCK T)",
 }
 """Words that other systems have, and how the same is said here."""

@@ -1,0 +1,197 @@
+"""`nuts` and what it learns in a warm-up: trajectories, windows, scales by site, refusals, draws that do not count."""
+
+from __future__ import annotations
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+
+from venture_lite import Venture, VentureError
+from venture_lite.audit.snapshot import snapshot
+from venture_lite.engines.adaptation import DualAveraging, Scales, Windows, shrunk
+from venture_lite.engines.hmc import PathPoint
+from venture_lite.engines.nuts.trajectory import MOST_DEPTH, Metric, Trajectory
+from venture_lite.interpreter.weights import Weight
+from venture_lite.trace.nodes import node_at
+
+SCHOOLS = """
+    [assume level (normal 0 5)] [assume scale (half_cauchy 5)] [assume effect (mem (lambda (j) (normal 0 1)))]
+    for j in 1...8: [observe (normal (+ level (* scale (effect j))) {sd[j]}) {y[j]}]
+"""
+DATA = {"y": [28.0, 8, -3, 7, -1, 1, 18, 12], "sd": [15.0, 10, 16, 11, 9, 11, 10, 18]}
+
+
+def normal(sds: np.ndarray, free: np.ndarray) -> PathPoint:
+    """Independent normals."""
+    return PathPoint(free, Weight(0, -0.5 * float(np.sum((free / sds) ** 2))), -free / sds**2)
+
+
+def trajectory(sds: np.ndarray, step: float, seed: int, root: np.ndarray | None = None) -> Trajectory:
+    start = normal(sds, np.zeros(len(sds)))
+    metric = Metric(np.ones(len(sds)) if root is None else root)
+    return Trajectory(lambda free: normal(sds, free), start, metric, step, np.random.default_rng(seed))
+
+
+def test_a_trajectory_stops_at_half_a_turn() -> None:
+    """Of a standard normal a turn is 2 pi long: it is seen when the path is longer than half of that, and before it has
+    doubled once more."""
+    lengths = []
+    for seed in range(100):
+        path = trajectory(np.ones(20), 0.1, seed)
+        path.draw()
+        lengths.append(0.1 * path.steps)
+    assert min(lengths) > 1.5
+    assert max(lengths) < 2.0 * math.pi
+
+
+def test_a_trajectory_is_no_longer_than_its_depth_allows() -> None:
+    path = trajectory(np.ones(2), 1e-5, 1)
+    path.draw()
+    assert path.depth == MOST_DEPTH
+    assert path.steps == 2**MOST_DEPTH - 1
+
+
+def test_an_energy_that_leaves_is_a_divergence() -> None:
+    path = trajectory(np.array([1e-3]), 1.0, 1)
+    end = path.draw()
+    assert path.diverged is not None
+    assert end is path.start
+
+
+def test_a_metric_makes_scales_alike() -> None:
+    """The same draws come of the same numbers, stretched."""
+    sds = np.array([1e-3, 1.0, 1e3])
+    expected = trajectory(np.ones(3), 0.3, 5).draw().point.free
+    for root in (sds, np.diag(sds)):
+        np.testing.assert_allclose(trajectory(sds, 0.3, 5, root).draw().point.free / sds, expected)
+
+
+def test_states_are_drawn_by_their_weights() -> None:
+    """Steps of 1.6 in a normal of sds 1 and 8: paths are long, and their energies differ by nats. Within five standard
+    errors of batches of 100 draws of a chain, four of them: one false alarm in 4 * 10^5. Noticed: a state of a subtree
+    that is drawn whatever its weight, a half that is always taken, an energy without momenta."""
+    sds, rng = np.array([1.0, 8.0]), np.random.default_rng(1)
+    here, draws = normal(sds, np.zeros(2)), []
+    for _ in range(4000):
+        path = Trajectory(lambda free: normal(sds, free), here, Metric(np.ones(2)), 1.6, rng)
+        here = path.draw().point
+        draws.append(here.free / sds)
+    found = np.concatenate((np.array(draws) ** 2, np.array(draws) ** 4), axis=1)
+    batches = found.reshape(40, 100, 4).mean(axis=1)
+    assert np.all(abs(found.mean(axis=0) - [1, 1, 3, 3]) < 5.0 * batches.std(axis=0, ddof=1) / math.sqrt(40.0))
+
+
+def test_windows_are_those_of_stan() -> None:
+    windows = Windows(1000)
+    assert (windows.start, windows.stop) == (75, 950)
+    assert sorted(windows.ends) == [100, 150, 250, 450, 950]
+    few = Windows(100)
+    assert (few.start, few.stop, few.ends) == (15, 90, {90})
+
+
+def test_steps_find_the_acceptance_that_is_asked_for() -> None:
+    """Where acceptance falls as exp(-step) the step for 0.8 is -log 0.8."""
+    step = DualAveraging(1.0, 0.8)
+    rng = np.random.default_rng(0)
+    for _ in range(2000):
+        step.learn(min(1.0, math.exp(-step.now) * rng.uniform(0.9, 1.1)))
+    step.settle()
+    assert step.now == pytest.approx(-math.log(0.8), rel=0.05)
+
+
+def test_a_covariance_is_shrunk_towards_its_own_variances() -> None:
+    found = np.array([[4.0, 2.0], [2.0, 1e6]])
+    np.testing.assert_allclose(shrunk(found, 5), [[2.0 + 0.002, 1.0], [1.0, 0.5e6 + 500.0]])
+
+
+def test_choices_that_come_and_go_take_the_scale_of_their_site() -> None:
+    rng = np.random.default_rng(0)
+    here, there, late, other = node_at(3, 0), node_at(3, 1), node_at(3, 2), node_at(4, 0)
+    for is_dense in (False, True):
+        scales = Scales(is_dense, {})
+        both = {here: slice(0, 1), there: slice(1, 2)}
+        for _ in range(300):
+            scales.note(both, 2.0 * rng.standard_normal(2))
+        scales.close()
+        where = {here: slice(0, 1), late: slice(1, 2), other: slice(2, 3)}
+        root = scales.root(where, 3)
+        sds = np.sqrt(np.diag(root @ root.T)) if is_dense else root
+        assert sds[0] == pytest.approx(2.0, rel=0.2)
+        assert sds[1] == pytest.approx(2.0, rel=0.2)
+        assert sds[2] == 1.0
+        if is_dense:
+            assert not np.any(np.tril(root, -1)[1:])
+
+
+def test_a_hierarchy_is_found_from_the_prior() -> None:
+    """Eight schools: a level of 4.4 and a scale of 3.6 (Gelman et al. 2013, Bayesian data analysis, section 5.5, with
+    these priors), within six standard errors of 400 effective draws."""
+    v = Venture(seed=1, chains=2)
+    v.execute(SCHOOLS, **DATA)
+    draws = v.infer("(repeat 1000 (do (nuts default all 'adapt 300 1) (collect level scale)))")
+    assert draws.adapting == ({"level": 300, "scale": 300},) * 2
+    assert abs(np.mean(draws["level"][:, 300:]) - 4.4) < 6.0 * 3.3 / 20.0
+    assert abs(np.mean(draws["scale"][:, 300:]) - 3.6) < 6.0 * 3.2 / 20.0
+    details = draws.statistics[0].details
+    assert 0.7 < details["mean acceptance probability"] < 0.95
+    assert details["divergences"] <= 5.0
+    assert details["energy fraction"] > 0.3
+    assert "not counted: 300 draws a chain" in str(draws.summary())
+
+
+def test_a_later_infer_adapts_anew() -> None:
+    v = Venture(seed=1)
+    v.execute(SCHOOLS, **DATA)
+    for _ in range(2):
+        draws = v.infer("(repeat 60 (do (nuts default all 'adapt 40 1) (collect level)))")
+        assert draws.adapting == ({"level": 40},)
+
+
+def test_a_rejection_restores_the_trace() -> None:
+    v = Venture(seed=1)
+    v.execute(SCHOOLS, **DATA)
+    v.infer("(mh default one 100)")
+    before = snapshot(v.traces[0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        draws = v.infer("(nuts default all 'step 1000 20)")
+    assert draws.statistics[0].accepted == 0
+    assert draws.statistics[0].details["divergences"] == 20
+    assert snapshot(v.traces[0]) == before
+
+
+def test_choices_may_come_and_go_between_transitions() -> None:
+    """The number of levels that are read changes by other transitions; blocks that were not there in warm-up move."""
+    v = Venture(seed=1)
+    v.execute(
+        "[assume k (tag 'k 0 (uniform_discrete 1 6))] [assume x (mem (lambda (i) (tag 'x i (normal 0 2))))]"
+        "[observe (normal (x k) 1) 2]"
+    )
+    for block in ("all", "each"):
+        draws = v.infer(f"(repeat 1500 (do (mh k one 3) (nuts x {block} 'adapt 100 2) (collect (labelled (x k) at))))")
+        # normal of mean 1.6 and variance 0.8: six standard errors of a third as many draws
+        assert abs(np.mean(draws["at"]) - 1.6) < 6.0 * math.sqrt(0.8 / 450.0)
+        assert np.std(draws["at"]) == pytest.approx(math.sqrt(0.8), rel=0.25)
+
+
+@pytest.mark.parametrize(
+    ("action", "message"),
+    [
+        ("(nuts default all 5)", "nuts is written (nuts SCOPE BLOCK 'step STEP"),
+        ("(nuts default all 'adapt 10 5)", "BURN must be a whole number, 20 or more, got 10"),
+        ("(nuts default all 'step -1 5)", "STEP must be a positive number, got -1"),
+        ("(nuts k all 'step 1 5)", "is discrete"),
+        ("(nuts j all 'step 1 5)", "< is applied to what depends on the block and has no derivative"),
+    ],
+)
+def test_bad_input_is_refused(action: str, message: str) -> None:
+    v = Venture(seed=1)
+    v.execute(
+        "[assume k (tag 'k 0 (flip))] [assume j (tag 'j 0 (normal 0 1))] [observe (normal (if (< j 0) 1 2) 1) 1]"
+        "[assume x (normal 0 1)]"
+    )
+    with pytest.raises(VentureError) as caught:
+        v.infer(action)
+    assert message in str(caught.value)

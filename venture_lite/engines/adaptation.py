@@ -1,0 +1,159 @@
+"""What kernels learn of a chain while its draws do not count: the length of steps, and the scales of coordinates.
+
+Step sizes follow dual averaging (Hoffman and Gelman 2014, The no-U-turn sampler, section 3.2). Scales are those of the
+states of windows, each twice as long as the one before, between stretches in which the step alone is tuned (Stan
+reference manual, section on adaptation). Covariances are shrunk towards each coordinate's own variance, never towards
+the identity, which on coordinates of other sizes leaves what should be made even.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from venture_lite.trace.nodes import site_of
+
+GAMMA, DELAY, KAPPA = 0.05, 10.0, 0.75
+"""Of dual averaging: how hard it pulls towards its centre, how slow it begins, how fast it forgets."""
+FIRST, WINDOW, LAST = 75, 25, 50
+"""Draws before the first window, in it, and after the last."""
+FEW, FEW_FIRST, FEW_LAST = 150, 0.15, 0.10
+"""Below so many draws there is one window, between these shares of them."""
+WEIGHT, RIDGE = 5.0, 1e-3
+"""Draws that the shrinking is worth, and the share of a coordinate's variance that it adds."""
+
+
+class DualAveraging:
+    """Dual averaging of log steps. Mutable."""
+
+    def __init__(self, start: float, target: float) -> None:
+        """From `start`; from what `begin` is told, if that is 0."""
+        self.target = target
+        self._centre = self._error = self._mean = 0.0
+        self._times = 0
+        self.now = 0.0
+        if start:
+            self.begin(start)
+
+    def begin(self, start: float) -> None:
+        """Anew, about a step ten times the one given: larger ones are found out soon."""
+        self._centre = math.log(10.0 * start)
+        self._error = 0.0
+        self._times = 0
+        self._mean = 0.0
+        self.now = start
+
+    def learn(self, acceptance: float) -> None:
+        """From the acceptance probability of a transition."""
+        self._times += 1
+        rate = 1.0 / (self._times + DELAY)
+        self._error += rate * (self.target - acceptance - self._error)
+        log_step = self._centre - math.sqrt(self._times) / GAMMA * self._error
+        share = self._times**-KAPPA
+        self._mean += share * (log_step - self._mean)
+        self.now = math.exp(log_step)
+
+    def settle(self) -> None:
+        """From now on the mean of the logarithms."""
+        if self._times:
+            self.now = math.exp(self._mean)
+
+
+class Windows:
+    """Which draws of a warm-up belong to windows, and where these end."""
+
+    def __init__(self, burn: int) -> None:
+        self.burn = burn
+        first, last = (FIRST, LAST) if burn >= FEW else (int(FEW_FIRST * burn), int(FEW_LAST * burn))
+        self.start, self.stop = first, burn - last
+        self.ends: set[int] = set()
+        size, at = WINDOW if burn >= FEW else self.stop - first, first
+        while at < self.stop:
+            # a window after which the next would not fit takes the rest
+            at = at + size if at + 3 * size <= self.stop else self.stop
+            self.ends.add(at)
+            size *= 2
+
+
+class Scales:
+    """Variances of the free coordinates of choices, from the states of a window. Mutable.
+
+    A choice is known by its node, a group of choices by its site: what was there in only a part of the window, or not
+    at all, takes what its site has.
+    """
+
+    def __init__(self, is_dense: bool, of_site: dict[int, float]) -> None:
+        """`of_site` has the variance of one coordinate, and is shared with the other blocks of a kernel."""
+        self.is_dense = is_dense
+        self._states: list[tuple[Mapping[int, slice], np.ndarray]] = []
+        # by node (K,)
+        self._own: dict[int, np.ndarray] = {}
+        self._of_site = of_site
+        # of the choices that were there in all of the window: where each is in their covariance, and that
+        self._joint: tuple[dict[int, slice], np.ndarray] | None = None
+
+    def note(self, where: Mapping[int, slice], free: np.ndarray) -> None:
+        """A state of the window: of each choice where its coordinates are among all."""
+        self._states.append((where, free.copy()))
+
+    def close(self) -> None:
+        """Learn from the window, and begin another; of a window of fewer than two states nothing."""
+        states, self._states = self._states, []
+        if len(states) < 2:
+            return
+        draws: dict[int, list[np.ndarray]] = {}
+        for where, free in states:
+            for node, taken in where.items():
+                draws.setdefault(node, []).append(free[taken])
+        parts: dict[int, list[np.ndarray]] = {}
+        for node, each in draws.items():
+            if len(each) > 1:
+                self._own[node] = shrunk(np.var(np.array(each), axis=0, ddof=1), len(each))
+                parts.setdefault(site_of(node), []).append(self._own[node])
+        self._of_site.update((site, float(np.concatenate(each).mean())) for site, each in parts.items())
+        for node, each in draws.items():
+            # few states say little of one choice: it is pooled with the others of its site
+            pooled = self._of_site.get(site_of(node), 1.0)
+            own = self._own.get(node, np.full(len(each[0]), pooled))
+            self._own[node] = (len(each) * own + WEIGHT * pooled) / (len(each) + WEIGHT)
+        if self.is_dense:
+            self._joint = self._covariance(draws, len(states))
+
+    def _covariance(self, draws: Mapping[int, Sequence[np.ndarray]], count: int) -> tuple[dict[int, slice], np.ndarray]:
+        known, size = dict[int, slice](), 0
+        for node, each in draws.items():
+            if len(each) == count:
+                known[node] = slice(size, size + len(each[0]))
+                size += len(each[0])
+        together = np.concatenate([np.zeros((count, 0)), *[np.array(draws[node]) for node in known]], axis=1)
+        return known, shrunk(np.cov(together.T).reshape(size, size), count)
+
+    def root(self, where: Mapping[int, slice], size: int) -> np.ndarray:
+        """For a block with these choices: (D,) sds, or a lower factor (D, D) of the covariance."""
+        variances = np.ones(size)
+        for node, taken in where.items():
+            found = self._own.get(node)
+            variances[taken] = self._of_site.get(site_of(node), 1.0) if found is None else found
+        variances = np.where((variances > 0.0) & np.isfinite(variances), variances, 1.0)
+        if not self.is_dense:
+            return np.sqrt(variances)
+        covariance = np.diag(variances)
+        if self._joint is not None:
+            known, joint = self._joint
+            both = [node for node in known if node in where]
+            here, there = (
+                [i for node in both for i in range(each[node].start, each[node].stop)] for each in (where, known)
+            )
+            covariance[np.ix_(here, here)] = joint[np.ix_(there, there)]
+        try:
+            return np.linalg.cholesky(covariance)
+        except np.linalg.LinAlgError:
+            return np.diag(np.sqrt(variances))
+
+
+def shrunk(found: np.ndarray, count: int) -> np.ndarray:
+    """Variances (K,), or a covariance (D, D), of so many states, as if WEIGHT more had shown each coordinate alone."""
+    own = found if found.ndim == 1 else np.diag(np.diag(found))
+    return np.asarray((count * found + RIDGE * WEIGHT * own) / (count + WEIGHT))

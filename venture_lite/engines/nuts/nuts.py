@@ -1,0 +1,221 @@
+"""`nuts`: the no-U-turn sampler (Hoffman and Gelman 2014; Betancourt 2017) on a block of continuous choices.
+
+Paths as of `hmc`, whose length no one has to choose. The transition changes no structure; between transitions choices
+of the block may come and go, so that what is learned in a warm-up is kept by site.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from venture_lite.blocks.density import BlockDensity
+from venture_lite.blocks.gradients import Densities
+from venture_lite.engines.adaptation import DualAveraging, Scales, Windows
+from venture_lite.engines.hmc import PathPoint
+from venture_lite.engines.nuts.trajectory import MOST_DEPTH, Follow, Metric, Trajectory
+from venture_lite.inference.given import ActionForm
+from venture_lite.inference.program import Action, InferenceProgram
+from venture_lite.inference.tree import Part
+from venture_lite.interpreter.kernel import BlockKernel, Course
+from venture_lite.interpreter.selection import Selection
+from venture_lite.values import show
+
+TARGET = 0.8
+"""The mean acceptance probability to which steps are tuned."""
+LEAST_BURN = 20
+MOST_DOUBLINGS = 50
+"""Of a step, until its acceptance crosses a half."""
+
+
+@dataclass(slots=True)
+class BlockTuning:
+    """What is known of the paths of one block. Mutable: learns while it adapts."""
+
+    # 0 where it is to be found at the next transition
+    step: DualAveraging
+    scales: Scales
+    # transitions so far, and how many windows were closed
+    times: int = 0
+    closed: int = 0
+    # the last metric, as of which choices
+    metric: tuple[tuple[int, ...], Metric] | None = None
+    # the kinetic energy that the last transition left
+    kinetic: float = math.nan
+
+
+class NoUTurn(BlockKernel):
+    """Transitions of one action."""
+
+    starts_inside = refuses_blocks = True
+
+    def __init__(
+        self, program: InferenceProgram, densities: Densities, step: float | None, burn: int, is_dense: bool
+    ) -> None:
+        """The step is tuned for `burn` runs of the action's loop, from the one given or one that is found."""
+        super().__init__(program.model)
+        self.program, self.densities = program, densities
+        self._start, self._burn, self._is_dense = step or 0.0, burn, is_dense
+        self._windows = Windows(burn)
+        # runs of the loop of the action: of single blocks each sweep is one
+        self._runs = 0
+        self._tunings: dict[tuple[int, ...], BlockTuning] = {}
+        # by site, of one coordinate
+        self._variances: dict[int, float] = {}
+        # of transitions that did not adapt
+        self._transitions = self._divergences = self._deepest = self._steps = self._depths = 0
+        self._acceptance = 0.0
+        # energies once momenta were drawn, and what these draws changed of them
+        self._energies: list[float] = []
+        self._changes: list[float] = []
+        # free coordinates from which steps diverged, with the choices whose they are
+        self.diverged: list[tuple[tuple[int, ...], np.ndarray]] = []
+
+    @property
+    def rows(self) -> int:
+        return self.densities.rows
+
+    def details(self) -> Mapping[str, float]:
+        """By name, for the statistics of the kernel; of transitions that did not adapt."""
+        count = self._transitions
+        if not count:
+            return {}
+        steps = [tuning.step.now for tuning in self._tunings.values()]
+        found = {
+            "mean acceptance probability": self._acceptance / count,
+            "divergences": float(self._divergences),
+            "mean steps": self._steps / count,
+            "mean depth": self._depths / count,
+            "transitions at the greatest depth": float(self._deepest),
+            "step": math.exp(sum(map(math.log, steps)) / len(steps)),
+        }
+        if count > 1 and (spread := float(np.var(self._energies))) > 0.0:
+            found["energy fraction"] = float(np.mean(np.square(self._changes))) / spread
+        return found
+
+    def refuse(self, nodes: list[int]) -> None:
+        self.densities.refuse(nodes)
+
+    def course(self, nodes: list[int], at: Selection) -> Course:
+        self.densities.refuse(nodes)
+        return Course("by gradients of its density")
+
+    def step(self, nodes: list[int], at: Selection) -> bool:
+        tuning = self._tuning(nodes, at)
+        tuning.times += 1
+        self._runs = self._runs + 1 if at.selector.kind == "one" else max(self._runs, tuning.times)
+        is_adapting = self._runs <= self._burn
+        self._settle(tuning, is_adapting)
+        model, density = self.model, self.densities.of(nodes)
+        where = {node: density.coordinates_of(node) for node in nodes}
+        with model.transaction() as change:
+
+            def follow(free: np.ndarray) -> PathPoint | None:
+                change.back()
+                found = self.densities.at(density, free)
+                return None if found is None else PathPoint(free, *found)
+
+            start, metric = PathPoint(*self.densities.here(density)), self._metric(tuning, where, density)
+            if not tuning.step.now:
+                tuning.step.begin(reasonable_step(follow, start, metric, self._start or 1.0, model.trace.rng))
+            trajectory = Trajectory(follow, start, metric, tuning.step.now, model.trace.rng)
+            end = trajectory.draw()
+            moved = end is not trajectory.start and follow(end.point.free) is not None
+            if moved:
+                change.keep()
+        acceptance = trajectory.acceptance / max(trajectory.steps, 1)
+        if is_adapting:
+            tuning.step.learn(acceptance)
+            if self._windows.start < self._runs <= self._windows.stop:
+                tuning.scales.note(where, end.point.free)
+        else:
+            self._count(tuple(nodes), tuning, trajectory, acceptance)
+        tuning.kinetic = 0.5 * float(end.momentum @ end.momentum)
+        if self._burn:
+            self.program.draws.mark(self, is_adapting)
+        return moved
+
+    def _tuning(self, nodes: list[int], at: Selection) -> BlockTuning:
+        """Of the block at which a selection stands; of one that comes up late, what the others have learned."""
+        key = () if at.selector.kind in ("all", "key") else tuple(nodes)
+        found = self._tunings.get(key)
+        if found is None:
+            step = DualAveraging(self._start, TARGET)
+            if self._tunings and self._runs > self._burn > 0:
+                logs = [math.log(tuning.step.now) for tuning in self._tunings.values() if tuning.step.now]
+                step.now = math.exp(sum(logs) / len(logs)) if logs else 0.0
+            found = self._tunings[key] = BlockTuning(step, Scales(self._is_dense, self._variances))
+        return found
+
+    def _settle(self, tuning: BlockTuning, is_adapting: bool) -> None:
+        """Take from windows that ended since what they have shown."""
+        if not self._burn:
+            return
+        passed = sum(end < self._runs for end in self._windows.ends)
+        if passed > tuning.closed:
+            tuning.closed = passed
+            tuning.scales.close()
+            tuning.metric = None
+            if is_adapting:
+                tuning.step.now = 0.0
+        if not is_adapting:
+            tuning.step.settle()
+
+    def _metric(self, tuning: BlockTuning, where: dict[int, slice], density: BlockDensity) -> Metric:
+        block = tuple(where)
+        if tuning.metric is None or tuning.metric[0] != block:
+            tuning.metric = block, Metric(tuning.scales.root(where, density.size))
+        return tuning.metric[1]
+
+    def _count(self, block: tuple[int, ...], tuning: BlockTuning, trajectory: Trajectory, acceptance: float) -> None:
+        self._transitions += 1
+        self._acceptance += acceptance
+        self._steps += trajectory.steps
+        self._depths += trajectory.depth
+        self._deepest += trajectory.depth == MOST_DEPTH
+        self._energies.append(trajectory.energy)
+        if not math.isnan(tuning.kinetic):
+            momentum = trajectory.start.momentum
+            self._changes.append(0.5 * float(momentum @ momentum) - tuning.kinetic)
+        if trajectory.diverged is not None:
+            self._divergences += 1
+            self.diverged.append((block, trajectory.diverged.point.free))
+
+
+def reasonable_step(follow: Follow, start: PathPoint, metric: Metric, step: float, rng: np.random.Generator) -> float:
+    """The step, doubled or halved, at which the acceptance of a single one crosses TARGET."""
+
+    def is_short(step: float) -> bool:
+        trajectory = Trajectory(follow, start, metric, step, rng)
+        end = trajectory.leapfrog(1.0, trajectory.start)
+        return end is not None and trajectory.gain(end) > math.log(TARGET)
+
+    factor = 2.0 if is_short(step) else 0.5
+    for _ in range(MOST_DOUBLINGS):
+        if is_short(step * factor) != (factor > 1.0):
+            return step * factor if factor < 1.0 else step
+        step *= factor
+    return step
+
+
+def _compile(program: InferenceProgram, given: ActionForm) -> Part:
+    burn = given.count("BURN", LEAST_BURN) if "adapt" in given else 0
+    step = given.positive("STEP") if "step" in given else None
+    kernel = NoUTurn(program, Densities(program.model, given.action, program.warn), step, burn, "dense" in given)
+    steps = f"steps of {show(step)}" if step is not None else "steps"
+    tuned = f", tuned in the first {burn:,}" if burn else ""
+    return given.kernel(f"paths of {steps} along the gradient until they turn{tuned}", kernel)
+
+
+NUTS = Action(
+    "nuts",
+    ("(nuts SCOPE BLOCK 'step STEP ['dense] ['adapt BURN] T)", "(nuts SCOPE BLOCK 'adapt BURN ['dense] T)"),
+    "T transitions of the no-U-turn sampler on continuous choices, in unconstrained coordinates: paths of leapfrog "
+    "steps along the gradient that double until they turn, at most 10 times. 'adapt tunes the step and the scales of "
+    "coordinates in the first BURN transitions (sweeps, for each), which do not count as draws; 'dense scales them "
+    "together.",
+    _compile,
+)  # fmt: skip

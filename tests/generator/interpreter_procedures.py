@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from tests.generator.interpreter_functions import key_of
+from tests.generator.interpreter_functions import Symbol, key_of
 from tests.posterior import reference_procedures as reference
 from tests.posterior.reference_procedures import IMPOSSIBLE
 
@@ -54,9 +54,17 @@ def log_binomial(x: int, n: int, p: float) -> float:
     return log(math.comb(int(n), x) * p**x * (1 - p) ** (n - x)) if 0 <= x <= n else IMPOSSIBLE
 
 
-def log_categorical(x: Any, p: Any, values: Any = None) -> float:
+def log_categorical(x: Any, p: Any, *given: Any) -> float:
+    p, values = shares_of(p, given)
     outcomes = range(len(p)) if values is None else values
     return log(sum(float(q) for q, outcome in zip(p, outcomes, strict=True) if key_of(outcome) == key_of(x)))
+
+
+def shares_of(p: Any, values: Any) -> tuple[Any, Any]:
+    """Probabilities and values of a call whose last argument may say that the first is of weights."""
+    plain = [given for given in values if given != Symbol("unnormalized")]
+    total = sum(map(float, p)) if len(plain) < len(values) else 1.0
+    return [float(q) / total for q in p], plain[0] if plain else None
 
 
 def log_softmax(x: int, scores: Any) -> float:
@@ -87,9 +95,16 @@ def tables(values: list[Any], *parameters: float) -> list[int]:
     return [*used, next(label for label in range(1, len(used) + 2) if label not in used)]
 
 
+def categorical_support(p: Any, *given: Any) -> Sequence[Any]:
+    _, values = shares_of(p, given)
+    return range(len(p)) if values is None else distinct(values)
+
+
 OWN: dict[str, Callable[..., float]] = {
     "binomial": log_binomial,
     "categorical": log_categorical,
+    "weighted_categorical": lambda x, w, *values: log_categorical(x, w, *values, Symbol("unnormalized")),
+    "uniform_draw": lambda x, items: log_categorical(x, [1 / len(items)] * len(items), items),
     "softmax_categorical": log_softmax,
     "multinomial": log_multinomial,
 }
@@ -99,7 +114,10 @@ SUPPORTS: dict[str, Support] = {
     "bernoulli_logit": lambda logit: (True, False),
     "binomial": lambda n, p: range(int(n) + 1),
     "beta_binomial": lambda n, a, b: range(int(n) + 1),
-    "categorical": lambda p, values=None: range(len(p)) if values is None else distinct(values),
+    "categorical": categorical_support,
+    "weighted_categorical": categorical_support,
+    "uniform_draw": distinct,
+    "ordered_logistic": lambda score, cuts: range(len(cuts) + 1),
     "softmax_categorical": lambda scores: range(len(scores)),
     "uniform_discrete": lambda low, high: range(int(low), int(high)),
     "multinomial": lambda n, p: shares(int(n), len(p)),

@@ -64,6 +64,27 @@ def overdispersed_successes() -> Mapping[str, Expected]:
     return {"k": table(weights)}
 
 
+def ordered_score() -> Mapping[str, Expected]:
+    grid = Grid(-10.0, 10.0)
+    s = grid.points
+    low, high = special.expit(-1 - s), special.expit(0.5 - s)
+    return {"s": grid.cdf(-0.5 * s**2 + np.log(1 - high) + np.log(high - low) + np.log(1 - high))}
+
+
+def weighted_words() -> Mapping[str, Expected]:
+    # k is 0, 1, 2 with weights 1, 3, 6; x is drawn from a list in which k + 1 of four places hold a 1; seen 1 and 1
+    return {"k": table({k: w * ((k + 1) / 4) ** 2 for k, w in enumerate((1, 3, 6))})}
+
+
+def correlation_of_pairs() -> Mapping[str, Expected]:
+    grid = Grid(-1 + 1e-6, 1 - 1e-6)
+    r = grid.points
+    log_density = 0.5 * np.log1p(-(r**2))
+    for x, y in ((1.0, 0.5), (-0.8, -1.2), (0.3, 0.9)):
+        log_density = log_density - 0.5 * np.log1p(-(r**2)) - (x * x - 2 * r * x * y + y * y) / (2 * (1 - r**2))
+    return {"r": grid.cdf(log_density)}
+
+
 def lognormal_median() -> Mapping[str, Expected]:
     # log s is normal with mean m, itself normal(0, 1); both given log 2 and log 5 with spread 0.5, and s seen as 1.5
     grid = Grid(-6.0, 7.0, 40_001)
@@ -240,6 +261,40 @@ CASES = (
         overdispersed_successes,
         (PRIOR, "(gibbs default one 1)"),
         "Enumeration of k, whose probability is a ratio of beta functions.",
+    ),
+    case(
+        "ordered_score",
+        """
+            [assume s (normal 0 1)] [assume cuts (vector -1 0.5)]
+            [observe (ordered_logistic s cuts) 2] [observe (ordered_logistic s cuts) 1]
+            [observe (ordered_logistic s cuts) 2]""",
+        {"s": "s"},
+        ordered_score,
+        (PRIOR, "(mh default one 'drift 1.0 6)", "(hmc default all 0.5 4 4)"),
+        "One-dimensional quadrature.",
+    ),
+    case(
+        "weighted_words",
+        """
+            [assume k (categorical (list 1 3 6) 'unnormalized)]
+            [assume word (lambda () (uniform_draw (map (lambda (i) (if (<= i k) 1 0)) (range 4))))]
+            [observe (word) 1] [observe (word) 1]""",
+        {"k": "k"},
+        weighted_words,
+        (PRIOR, "(gibbs default one 1)"),
+        "Enumeration of k; equal items of the list add up.",
+    ),
+    case(
+        "correlation_of_pairs",
+        """
+            [assume L (lkj_cholesky 2 1.5)]
+            [observe (multivariate_normal_cholesky (vector 0 0) L) (vector 1 0.5)]
+            [observe (multivariate_normal_cholesky (vector 0 0) L) (vector -0.8 -1.2)]
+            [observe (multivariate_normal_cholesky (vector 0 0) L) (vector 0.3 0.9)]""",
+        {"r": "(lookup (lookup L 1) 0)"},
+        correlation_of_pairs,
+        (PRIOR, "(mh default one 'drift 1.0 6)", "(hmc default all 0.4 4 4)", "(slice default one 1.0 4 4)"),
+        "One-dimensional quadrature over the correlation, whose density is (1 - r^2)^(1/2).",
     ),
     case(
         "spread_half_normal",

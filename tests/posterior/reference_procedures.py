@@ -79,6 +79,12 @@ def categorical_simulate(rng: Rng, p: Any, values: Any = None) -> Any:
     return index if values is None else values[index]
 
 
+def shares_of(p: Any, given: Any) -> tuple[Any, Any]:
+    """Probabilities, of weights too where a last word says so, and the list of values, if there is one."""
+    values = given[0] if given and isinstance(given[0], tuple) else None
+    return np.asarray(p, dtype=float) / sum(map(float, p)), values
+
+
 def range_log_density(x: float, low: float, high: float) -> float:
     return -math.log(high - low) if low <= x < high else IMPOSSIBLE
 
@@ -95,6 +101,25 @@ def beta_log_density(x: float, a: float, b: float) -> float:
     return (a - 1) * math.log(x) + (b - 1) * math.log1p(-x) - float(special.betaln(a, b))
 
 
+def ordered_simulate(rng: Rng, score: float, cuts: Any) -> int:
+    return int(np.sum(rng.logistic(score) > np.asarray(cuts)))
+
+
+def ordered_log_density(x: Any, score: float, cuts: Any) -> float:
+    reached = [0.0, *special.expit(np.asarray(cuts, dtype=float) - score), 1.0]
+    return math.log(reached[int(x) + 1] - reached[int(x)])
+
+
+def lkj_simulate(rng: Rng, n: float, eta: float) -> np.ndarray:
+    """Of two rows only."""
+    correlation = 2 * rng.beta(eta, eta) - 1
+    return np.array([[1.0, 0.0], [correlation, math.sqrt(1 - correlation**2)]])
+
+
+def lkj_log_density(x: Any, n: float, eta: float) -> float:
+    return float(stats.beta.logpdf((x[1][0] + 1) / 2, eta, eta)) - math.log(2)
+
+
 def truncated(mean: float, sd: float, lo: float, hi: float) -> Any:
     return stats.truncnorm((lo - mean) / sd, (hi - mean) / sd, mean, sd)
 
@@ -109,7 +134,10 @@ RANDOM: dict[str, Random] = {
         lambda rng, rate: int(rng.poisson(rate)),
         lambda x, rate: x * math.log(rate) - rate - math.lgamma(x + 1) if x >= 0 else IMPOSSIBLE,
     ),
-    "categorical": Random(categorical_simulate, categorical_log_density),
+    "categorical": Random(
+        lambda rng, p, *given: categorical_simulate(rng, *shares_of(p, given)),
+        lambda x, p, *given: categorical_log_density(x, *shares_of(p, given)),
+    ),
     "bernoulli_logit": Random(
         lambda rng, logit: bool(rng.random() < special.expit(logit)),
         lambda x, logit: bernoulli_log_density(x, float(special.expit(logit))),
@@ -202,6 +230,22 @@ RANDOM: dict[str, Random] = {
     "multivariate_normal": Random(
         lambda rng, mean, cov: rng.multivariate_normal(mean, cov), frozen(stats.multivariate_normal.logpdf)
     ),
+    "multivariate_normal_cholesky": Random(
+        lambda rng, mean, lower: np.asarray(mean) + np.asarray(lower) @ rng.normal(size=len(mean)),
+        lambda x, mean, lower: float(
+            stats.multivariate_normal.logpdf(x, mean, np.asarray(lower) @ np.transpose(lower))
+        ),
+    ),
+    "lkj_cholesky": Random(lkj_simulate, lkj_log_density),
+    "weighted_categorical": Random(
+        lambda rng, w, values=None: categorical_simulate(rng, np.asarray(w) / np.sum(w), values),
+        lambda x, w, values=None: categorical_log_density(x, np.asarray(w) / np.sum(w), values),
+    ),
+    "uniform_draw": Random(
+        lambda rng, items: items[int(rng.integers(len(items)))],
+        lambda x, items: categorical_log_density(x, [1 / len(items)] * len(items), items),
+    ),
+    "ordered_logistic": Random(ordered_simulate, ordered_log_density),
     "dirichlet": Random(
         lambda rng, a: rng.dirichlet(a), lambda x, a: float(stats.dirichlet.logpdf(np.divide(x, sum(x)), a))
     ),

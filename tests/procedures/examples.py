@@ -43,6 +43,20 @@ NOT_POSITIVE_DEFINITE = (
     matrix((math.nan, 0), (0, 1)), ((1, 0), (0,)),
 )  # fmt: skip
 
+NOT_CORRELATIONS = (
+    "t", 1.0, vector(1, 2), matrix((1, 0.5), (0, 1)), matrix((2, 0), (0, 1)), freeze(np.eye(5)),
+    matrix((1, 0), (0.6, -0.8)), matrix((1, 0), (0.6, 0.7)), ((1, 0), (0,)),
+)  # fmt: skip
+
+
+def log_lkj(lower: Any, n: int, eta: float) -> float:
+    """Equation 16 of Lewandowski, Kurowicka and Joe 2009, and the Jacobian of the correlations by the factor."""
+    rows = [(n - k, eta + 0.5 * (n - k - 1)) for k in range(1, int(n))]
+    constant = sum((2 * eta - 2 + m) * m * math.log(2) + m * special.betaln(a, a) for m, a in rows)
+    roots = np.log(np.diag(lower))
+    return float(2 * (eta - 1) * roots.sum() + np.arange(n - 1, -1, -1) @ roots - constant)
+
+
 RANDOM: dict[str, RandomExample] = {
     "flip": RandomExample([(0.5,), (0.1,), (1.0,), (0,)], lambda x, p: stats.bernoulli.logpmf(x, p), (2, 0.5, "t")),
     "bernoulli": RandomExample(
@@ -67,6 +81,16 @@ RANDOM: dict[str, RandomExample] = {
             (vector(0.5, 0.25, 0.25), (1, True, 2.5)),
         ],
         outside=(-1, 3, 0.5, "a", math.nan),
+    ),
+    "weighted_categorical": RandomExample(
+        [(vector(2, 0.0, 0.5), None), ((3, 1), None), ((5e300, 3e300, 2e300), (Symbol("a"), Symbol("b"), Symbol("a")))],
+        outside=(-1, 3, 0.5, "a", math.nan),
+    ),
+    "uniform_draw": RandomExample([((1, 2, 3.5),), ((Symbol("a"), "a", Symbol("a")),)], outside=(7, "b", math.nan)),
+    "ordered_logistic": RandomExample(
+        [(0.5, vector(-1, 0.5, 2)), (-3, (0,)), (2.0, (-1, 1.5))],
+        lambda k, s, cuts: math.log(np.diff(special.expit([-math.inf, *(np.array(cuts) - s), math.inf]))[k]),
+        outside=(-1, 4, 0.5, "a", math.nan),
     ),
     "softmax_categorical": RandomExample(
         [(vector(0, 1, -2),), ((0.5, 3, -0.25),), (vector(-40, 700, 699),)],
@@ -140,6 +164,17 @@ RANDOM: dict[str, RandomExample] = {
         outside=("t", 1.0, vector(1, 2, 3), vector(1, math.nan), (1, "t")),
         is_array=True,
     ),
+    "multivariate_normal_cholesky": RandomExample(
+        [
+            (vector(0, 0), matrix((1, 0), (0, 1))),
+            (vector(1, -2), matrix((0.5, 0), (-1, 2))),
+            ((0, 1.5), ((1.0, 0), (3, 1))),
+        ],
+        lambda x, m, lower: stats.multivariate_normal.logpdf(x, m, np.array(lower) @ np.array(lower).T),
+        outside=("t", 1.0, vector(1, 2, 3), vector(1, math.nan), (1, "t")),
+        is_array=True,
+    ),
+    "lkj_cholesky": RandomExample([(2, 0.8), (2, 3), (3, 1.5), (4.0, 2)], log_lkj, NOT_CORRELATIONS, is_array=True),
     "dirichlet": RandomExample(
         [(vector(1, 1, 1),), ((2.5, 1.5, 4),)],
         lambda x, a: stats.dirichlet.logpdf(x, a),

@@ -64,6 +64,11 @@ WITHOUT_DEFINITION = {
     "multinomial",
     "wishart",
     "inv_wishart",
+    "weighted_categorical",
+    "uniform_draw",
+    "ordered_logistic",
+    "multivariate_normal_cholesky",
+    "lkj_cholesky",
 }
 DEFINED = [record for record in RANDOM if record.name not in WITHOUT_DEFINITION]
 

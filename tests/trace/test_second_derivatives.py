@@ -36,7 +36,11 @@ NOT_COORDINATE_BY_COORDINATE = {
 WITHOUT_JETS = {
     *((name, position) for name in ("wishart", "inv_wishart") for position in range(3)),
     ("multivariate_normal", 2),
+    ("multivariate_normal_cholesky", 2),
+    ("lkj_cholesky", 0),
+    ("lkj_cholesky", 2),
     ("categorical", 1),
+    ("weighted_categorical", 1),
 }
 """Densities, by name and input, whose gradients are made with what takes no jets of that input (matrices; weights of a
 list of values): a list that may only get shorter."""

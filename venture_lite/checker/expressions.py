@@ -16,7 +16,7 @@ from venture_lite.errors import ArgumentError, Span, VentureError
 from venture_lite.language.syntax import Expression, Form, Literal, Name, Parameter, Quote
 from venture_lite.procedures import registry
 from venture_lite.program import forms
-from venture_lite.program.compiler import unknown_name
+from venture_lite.program.compiler import as_meant, unknown_name
 from venture_lite.session.standard import NAMES as STANDARD_NAMES
 from venture_lite.session.standard import prelude
 from venture_lite.values import from_python
@@ -112,8 +112,11 @@ class Expressions:
         self.findings.error(error, item.span)
 
     def _call(self, form: Form, scope: CheckedScope) -> Known:
+        called = self.check(form.items[0], scope)
+        if isinstance(called, Primitive):
+            record, form = as_meant(called.record, form)
+            called = Primitive(record)
         head, *rest = form.items
-        called = self.check(head, scope)
         arguments = tuple([self.check(item, scope) for item in rest])
         spans = tuple([item.span for item in rest])
         try:

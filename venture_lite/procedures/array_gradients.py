@@ -89,6 +89,32 @@ def _by_covariance(slopes: Any, count: int, factor: Factor) -> Any:
     return 0.5 * (slopes.T @ slopes - count * precision)
 
 
+def _multivariate_normal_cholesky(lifted: Flags, wanted: Flags, value: Any, mean: Any, lower: Any) -> Derivatives:
+    """With z = L^-1 (x - mean): by the mean L^-T z, by L the lower triangle of L^-T (z z' - I)."""
+    if lifted[2]:
+        raise RowByRow
+    whitening = np.linalg.inv(np.asarray(lower, dtype=np.float64))
+    try:
+        point, center = _floats(lifted[:2], (1, 1), (value, mean))
+        with np.errstate(all="ignore"):
+            away = point - center
+            possible = np.isfinite(away).all(axis=-1, keepdims=True)
+            z = np.where(possible, away @ whitening.T, 0.0)
+    except (RowByRow, ValueError, TypeError):
+        if any(lifted):
+            raise RowByRow from None
+        return tuple(_zeros(x) if want else None for x, want in zip((value, mean, lower), wanted, strict=True))
+    return (
+        shared(-(z @ whitening), lifted, 0) if wanted[0] else None,
+        shared(z @ whitening, lifted, 1) if wanted[1] else None,
+        _by_lower(z.reshape(-1, z.shape[-1]), int(possible.sum()), whitening) if wanted[2] else None,
+    )
+
+
+def _by_lower(z: Any, count: int, whitening: np.ndarray) -> Any:
+    return (whitening.T @ (z.T @ z - count * np.eye(len(whitening)))) * np.tri(len(whitening))
+
+
 def _on_simplex(points: np.ndarray) -> Any:
     return (points >= 0.0).all(axis=-1) & (abs(points.sum(axis=-1) - 1.0) <= 1e-9)
 
@@ -129,6 +155,48 @@ def _chosen_position(positions: np.ndarray, probs: np.ndarray) -> Derivatives:
 
 
 _chosen = _of_columns(_chosen_position, (False, True), (0, 1))
+
+
+def _weighted_position(positions: np.ndarray, weights: np.ndarray) -> Derivatives:
+    taken = indicators(positions, weights.shape[-1])
+    share = np.where((taken > 0.0) & (weights > 0.0), taken / weights, 0.0)
+    possible = (share > 0.0).any(axis=-1, keepdims=True)
+    return None, np.where(possible, share - 1.0 / weights.sum(axis=-1, keepdims=True), 0.0)
+
+
+_weighted = _of_columns(_weighted_position, (False, True), (0, 1))
+
+
+def _weighted_categorical(lifted: Flags, wanted: Flags, value: Any, weights: Any, values: Any = None) -> Derivatives:
+    if values is None:
+        return (*_weighted.evaluate(lifted[:2], wanted[:2], value, weights), None)
+    found = _categorical(lifted, wanted, value, weights, values)[1]
+    return None, found if found is None or not found.any() else found - 1.0 / np.sum(weights), None
+
+
+BEYOND = 700.0
+"""As good as an infinite distance for a logistic function, and finite for its derivatives."""
+
+
+def cuts_around(positions: Any, score: Any, cuts: Any) -> tuple[Any, Any]:
+    """The cuts below and above positions, less the score: (...), for cuts (..., K)."""
+    size = cuts.shape[-1]
+    at = indicators(positions, size + 1)
+    below, above = ((at[..., shift : size + shift] * cuts).sum(axis=-1) - score for shift in (1, 0))
+    return (
+        np.where(np.equal(positions, 0), np.minimum(above, 0.0) - BEYOND, below),
+        np.where(np.equal(positions, size), np.maximum(below, 0.0) + BEYOND, above),
+    )
+
+
+def _ordered_logistic(positions: np.ndarray, score: np.ndarray, cuts: np.ndarray) -> Derivatives:
+    below, above = cuts_around(positions, score, cuts)
+    at = indicators(positions, cuts.shape[-1] + 1)
+    inside = at.any(axis=-1)
+    over, under = 1.0 / (1.0 + np.exp(above)), 1.0 / (1.0 + np.exp(-below))
+    between = 1.0 / np.expm1(above - below)
+    up, down = np.where(inside, over + between, 0.0), np.where(inside, under + between, 0.0)
+    return None, np.where(inside, under - over, 0.0), at[..., :-1] * up[..., None] - at[..., 1:] * down[..., None]
 
 
 def _softmax(positions: np.ndarray, scores: np.ndarray) -> Derivatives:
@@ -193,6 +261,9 @@ MULTIVARIATE_NORMAL = Gradient((True, True, True), _multivariate_normal)
 DIRICHLET = _of_columns(_dirichlet, (True, True), (1, 1))
 SYMMETRIC_DIRICHLET = _of_columns(_symmetric_dirichlet, (True, True, False), (1, 0, 0))
 CATEGORICAL = Gradient((False, True, False), _categorical)
+WEIGHTED_CATEGORICAL = Gradient((False, True, False), _weighted_categorical)
+ORDERED_LOGISTIC = _of_columns(_ordered_logistic, (False, True, True), (0, 0, 1))
+MULTIVARIATE_NORMAL_CHOLESKY = Gradient((True, True, True), _multivariate_normal_cholesky)
 SOFTMAX_CATEGORICAL = _of_columns(_softmax, (False, True), (0, 1))
 MULTINOMIAL = _of_columns(_multinomial, (False, False, True), (1, 0, 1))
 WISHART = _of_matrices(_wishart)

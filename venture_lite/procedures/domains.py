@@ -172,6 +172,15 @@ POSITIVE_VECTOR = _vectors(
     "positive vector", "a vector of positive numbers",
     lambda v: v.size > 0 and bool(v.min() > 0.0 and v.max() < math.inf), _is_zero_or_infinite,
 )  # fmt: skip
+INCREASING_VECTOR = _vectors(
+    "increasing vector", "a vector of increasing finite numbers, at least one",
+    lambda v: v.size > 0 and bool(np.isfinite(v).all() and (np.diff(v, axis=-1) > 0.0).all()),
+)  # fmt: skip
+WEIGHTS = _vectors(
+    "weights", "a vector of numbers that are not negative, one of them positive",
+    lambda v: v.size > 0 and bool(v.min() >= 0.0 and v.max() < math.inf and (v.max(axis=-1) > 0.0).all()),
+    _is_infinite,
+)  # fmt: skip
 PROBABILITY_VECTOR = _vectors("probability vector", "a vector of probabilities that sum to 1", _sums_to_one)
 
 
@@ -200,9 +209,19 @@ def _is_positive_definite(value: Any) -> bool:
     return (isinstance(value, np.ndarray) or _is_matrix(value)) and cholesky_of(value) is not None
 
 
+def _is_cholesky_factor(value: Any) -> bool:
+    if not _is_matrix(value):
+        return False
+    lower = np.asarray(value, dtype=np.float64)
+    square = lower.shape[0] == lower.shape[1] > 0
+    return square and not np.triu(lower, 1).any() and bool(lower.diagonal().min() > 0.0)
+
+
 MATRIX = Domain("matrix", "a matrix of finite numbers", _is_matrix, _are_matrices)
 STOCHASTIC_MATRIX = by_rows("stochastic matrix", "a matrix of probabilities whose rows each sum to 1", _is_stochastic)
 POSITIVE_DEFINITE = by_rows("positive definite", "a symmetric positive definite matrix", _is_positive_definite)
+CHOLESKY_FACTOR = by_rows("Cholesky factor", "a lower triangular matrix with a positive diagonal", _is_cholesky_factor)
+NONEMPTY_LIST = by_rows("nonempty list", "a list with an entry", lambda value: isinstance(value, tuple) and value != ())
 LIST = of_kind("list", "a list", tuple)
 SYMBOL_OR_STRING = of_kind("name", "a symbol or a string", str, Symbol)
 STRING = of_kind("string", "a string", str)

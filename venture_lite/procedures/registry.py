@@ -5,7 +5,15 @@ from __future__ import annotations
 import math
 
 from venture_lite.errors import NameUnknown, nearest
-from venture_lite.procedures.distributions import categorical, continuous, discrete, multivariate, positive, wishart
+from venture_lite.procedures.distributions import (
+    categorical,
+    continuous,
+    correlation,
+    discrete,
+    multivariate,
+    positive,
+    wishart,
+)
 from venture_lite.procedures.exchangeable import counted as exchangeable
 from venture_lite.procedures.exchangeable import (
     crp,
@@ -44,6 +52,7 @@ FAMILIES: tuple[tuple[Procedure, ...], ...] = (
     positive.RECORDS,
     multivariate.RECORDS,
     wishart.RECORDS,
+    correlation.RECORDS,
     crp.RECORDS,
     exchangeable.RECORDS,
     normal_inv_chi_sq.RECORDS,

@@ -26,6 +26,8 @@ TURN = 2.0 * math.pi
 LARGEST_ROOT = 1e150
 """Largest entry of a factor: its square, and the sum of many of them, are floats."""
 MOST_LOG_ROOT = math.log(LARGEST_ROOT)
+SMALLEST_LEFT = 1e-150
+"""Smallest diagonal entry of a correlation matrix's factor: its square is a float."""
 
 
 class Transform(Protocol):
@@ -256,6 +258,19 @@ class CholeskyFactor(Transform):
         return by_lower[np.tril_indices(size)]
 
 
+def _partial_correlations(free: Any) -> tuple[np.ndarray, np.ndarray]:
+    """The partial correlations (K, K), below the diagonal, and the roots that are left before each entry."""
+    free = np.asarray(free, dtype=np.float64)
+    size = (1 + math.isqrt(1 + 8 * len(free))) // 2
+    coordinates = np.zeros((size, size))
+    coordinates[np.tril_indices(size, -1)] = np.clip(free, -MOST_LOG_ROOT, MOST_LOG_ROOT)
+    # log cosh x without overflow
+    lengths = np.abs(coordinates)
+    falls = (lengths + np.log1p(np.exp(-2.0 * lengths)) - math.log(2.0)).cumsum(axis=1)
+    left = np.exp(-np.concatenate((np.zeros((size, 1)), falls[:, :-1]), axis=1))
+    return np.tanh(coordinates), np.maximum(left, SMALLEST_LEFT)
+
+
 def _lower(value: Any) -> np.ndarray:
     factor = cholesky_of(value)
     assert factor is not None, "a choice's value lies in its support"
@@ -276,6 +291,45 @@ def matrix_of(lower: np.ndarray) -> np.ndarray:
         if cholesky_of(matrix) is not None or np.isnan(matrix).any():
             return matrix
         least *= 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class CorrelationFactor(Transform):
+    """The Cholesky factor of a correlation matrix (K, K) as its canonical partial correlations z (Lewandowski,
+    Kurowicka and Joe 2009, Generating random correlation matrices based on vines and extended onion method, section 2),
+    row by row, on the line by the inverse hyperbolic tangent: L_ij is z_ij times the root of what the row's earlier
+    squares leave of 1. The density is of the entries below the diagonal."""
+
+    def to_free(self, value: Any, arguments: tuple[Any, ...]) -> Any:
+        lower = np.asarray(value, dtype=np.float64)
+        # the root of what is left after an entry is the length of the later ones, the diagonal's with them
+        left = np.sqrt(np.square(lower)[:, ::-1].cumsum(axis=1)[:, ::-1])
+        below = np.tril_indices(len(lower), -1)
+        return np.arcsinh(lower[below] / left[below[0], below[1] + 1])
+
+    def from_free(self, free: Any, arguments: tuple[Any, ...]) -> Any:
+        partial, left = _partial_correlations(free)
+        lower = np.tril(partial, -1) * left
+        np.fill_diagonal(lower, np.maximum(left.diagonal(), SMALLEST_LEFT))
+        return freeze(lower)
+
+    def log_jacobian(self, value: Any, arguments: tuple[Any, ...]) -> float:
+        _, left = _partial_correlations(self.to_free(value, arguments))
+        # d L_ij / d free_ij is the root that is left before it times 1 - z_ij^2, the squared ratio of the root left
+        # after it to that before it
+        rows, columns = np.tril_indices(len(left), -1)
+        logs = np.log(left)
+        return float((2.0 * logs[rows, columns + 1] - logs[rows, columns]).sum())
+
+    def free_gradient(self, value: Any, arguments: tuple[Any, ...], gradient: Any) -> Any:
+        partial, left = _partial_correlations(self.to_free(value, arguments))
+        size = len(partial)
+        shares = np.tril(np.asarray(gradient) * np.asarray(value, dtype=np.float64))
+        later = shares[:, ::-1].cumsum(axis=1)[:, ::-1] - shares
+        rows, columns = np.tril_indices(size, -1)
+        z = partial[rows, columns]
+        own = np.asarray(gradient)[rows, columns] * (1.0 - z * z) * left[rows, columns]
+        return own - z * (later[rows, columns] + (1 + rows - columns))
 
 
 @dataclass(frozen=True, slots=True)
@@ -335,3 +389,4 @@ CIRCLE = elementwise(itself, _rolled_up, _no_slope, _its_gradient)
 are one. A symmetric move of the angle stays symmetric when it is rolled up again, and crosses the seam at pi like any
 other place, where the logit of a position between two bounds would never get across."""
 POSITIVE_DEFINITE: Transform = CholeskyFactor()
+CORRELATION_FACTOR: Transform = CorrelationFactor()

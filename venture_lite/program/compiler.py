@@ -22,7 +22,7 @@ from venture_lite.program.code import Code, Constant, Global, GlobalRef, Kind, P
 from venture_lite.program.forms import SPECIAL_FORMS, refuse_as_name
 from venture_lite.program.lexical import LexicalScope, parameter_names
 from venture_lite.program.lift import ARGUMENT_PREFIX
-from venture_lite.values import from_python
+from venture_lite.values import Symbol, from_python
 
 
 class StandardNames(Protocol):
@@ -354,6 +354,7 @@ class Compiler:
         return scope.code.add(slot)
 
     def _primitive(self, record: Procedure, form: Form, scope: LexicalScope) -> Ref:
+        record, form = as_meant(record, form)
         inside = scope if scope.in_argument else replace(scope, in_argument=True)
         arguments = tuple(self.compile(part, inside) for part in form.items[1:])
         check_count(record, len(arguments), form.span)
@@ -419,6 +420,17 @@ class Compiler:
         bound = dict(zip(parameter_names(names), arguments, strict=True))
         inlined = (CallSite(name, form.span), *scope.inlined)
         return self.body(body, replace(defined_in.inner(bound), inlined=inlined), form.span)
+
+
+def as_meant(record: Procedure, form: Form) -> tuple[Procedure, Form]:
+    """The procedure that a call is of, with its arguments: `(categorical WEIGHTS [VALUES] 'unnormalized)` is one of
+    `weighted_categorical`."""
+    match record, form.items:
+        case Random(name="categorical"), (*items, Quote(value=word)) if len(items) > 1 and word == Symbol(
+            "unnormalized"
+        ):
+            return registry.PROCEDURES["weighted_categorical"], replace(form, items=tuple(items))
+    return record, form
 
 
 def wrong_count(name: str, wanted: int, given: int, span: Span | None) -> ArgumentError:

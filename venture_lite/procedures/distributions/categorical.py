@@ -11,7 +11,15 @@ import numpy as np
 from venture_lite.errors import ArgumentError
 from venture_lite.procedures import array_gradients, likelihoods
 from venture_lite.procedures.columns import Flags, RowByRow, arrays
-from venture_lite.procedures.domains import LIST, PROBABILITY_VECTOR, SCORES
+from venture_lite.procedures.domains import (
+    INCREASING_VECTOR,
+    LIST,
+    NONEMPTY_LIST,
+    PROBABILITY_VECTOR,
+    REAL,
+    SCORES,
+    WEIGHTS,
+)
 from venture_lite.procedures.record import Argument, Random
 from venture_lite.values import equal, key_of
 
@@ -117,6 +125,54 @@ def _softmax_columns(lifted: Flags, value: Any, scores: Any) -> np.ndarray:
         return np.where(inside, taken - normaliser, -np.inf)
 
 
+def _shares(weights: Any) -> np.ndarray:
+    """Weights (..., K) as probabilities; the largest is taken out first, so that no sum overflows."""
+    given = np.asarray(weights, dtype=np.float64)
+    scaled = given / given.max(axis=-1, keepdims=True)
+    return np.asarray(scaled / scaled.sum(axis=-1, keepdims=True))
+
+
+def _weighted_columns(lifted: Flags, value: Any, weights: Any, values: Any = None) -> np.ndarray:
+    return _columns(lifted, value, _shares(arrays(lifted[1:2], (1,), (weights,))[0]), values)
+
+
+def _simulate_uniform(rng: np.random.Generator, items: Any) -> Any:
+    return items[rng.integers(len(items))]
+
+
+def _log_uniform(value: Any, items: Any) -> float:
+    count = sum(equal(item, value) for item in items)
+    return math.log(count / len(items)) if count else -math.inf
+
+
+def _support_uniform(items: Any) -> Sequence[Any]:
+    return tuple({key_of(item): item for item in reversed(items)}.values())[::-1]
+
+
+def _simulate_ordered(rng: np.random.Generator, score: float, cuts: Any) -> int:
+    # a logistic number around the score, and how many cuts lie below it
+    return int(np.searchsorted(np.asarray(cuts, dtype=np.float64), score + rng.logistic()))
+
+
+def _log_ordered(value: Any, score: float, cuts: Any) -> float:
+    given = np.asarray(cuts, dtype=np.float64)
+    position = _position(value, len(given) + 1)
+    return -math.inf if position is None else float(_ordered(np.array([position]), score, given)[0])
+
+
+def _ordered_columns(lifted: Flags, value: Any, score: Any, cuts: Any) -> np.ndarray:
+    return _ordered(*arrays(lifted, (0, 0, 1), (value, score, cuts)))
+
+
+def _ordered(positions: Any, score: Any, cuts: Any) -> np.ndarray:
+    """The logistic function at b less that at a is logistic(b) logistic(-a) (1 - exp(a - b)), without cancellation."""
+    inside = (positions >= 0) & (positions <= cuts.shape[-1]) & (np.mod(positions, 1) == 0)
+    below, above = array_gradients.cuts_around(np.where(inside, positions, 0), score, cuts)
+    with np.errstate(all="ignore"):
+        parts = np.logaddexp(0.0, below) + np.logaddexp(0.0, -above) - np.log(-np.expm1(below - above))
+    return np.asarray(np.where(inside, -parts, -np.inf))
+
+
 CATEGORICAL = Random(
     "categorical", (Argument("probs", PROBABILITY_VECTOR), Argument("values", LIST, None)),
     "One of the values with the given probabilities; without values, a position counted from 0. Equal values add up.",
@@ -132,4 +188,25 @@ SOFTMAX_CATEGORICAL = Random(
     predictor=likelihoods.SOFTMAX,
 )  # fmt: skip
 
-RECORDS = (CATEGORICAL, SOFTMAX_CATEGORICAL)
+WEIGHTED_CATEGORICAL = Random(
+    "weighted_categorical", (Argument("weights", WEIGHTS), Argument("values", LIST, None)),
+    "As categorical, of weights that need not sum to 1; (categorical weights values 'unnormalized) stands for it.",
+    lambda rng, weights, values: _simulate(rng, _shares(weights), values),
+    lambda value, weights, values=None: _log_density(value, _shares(weights), values),
+    _weighted_columns, support=_support, source="the sum of the weights of the equal values over the sum of all",
+    gradient=array_gradients.WEIGHTED_CATEGORICAL,
+)  # fmt: skip
+UNIFORM_DRAW = Random(
+    "uniform_draw", (Argument("items", NONEMPTY_LIST),),
+    "An item of a list, each place equally probable: equal items add up.",
+    _simulate_uniform, _log_uniform, support=_support_uniform, source="how many items are equal to it / size(items)",
+)  # fmt: skip
+ORDERED_LOGISTIC = Random(
+    "ordered_logistic", (Argument("score", REAL), Argument("cuts", INCREASING_VECTOR)),
+    "A position from 0 to the number of cuts: how many of them lie below a logistic number around the score.",
+    _simulate_ordered, _log_ordered, _ordered_columns, support=lambda score, cuts: range(len(cuts) + 1),
+    source="logistic(cuts_k - score) - logistic(cuts_(k-1) - score), the cuts beyond the first and last infinite",
+    gradient=array_gradients.ORDERED_LOGISTIC,
+)  # fmt: skip
+
+RECORDS = (CATEGORICAL, WEIGHTED_CATEGORICAL, UNIFORM_DRAW, SOFTMAX_CATEGORICAL, ORDERED_LOGISTIC)

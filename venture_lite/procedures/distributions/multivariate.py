@@ -15,6 +15,7 @@ from venture_lite.procedures import array_gradients, bounds, transforms
 from venture_lite.procedures.columns import Flags, RowByRow, arrays, numeric
 from venture_lite.procedures.distributions.factors import Factor, cholesky_of
 from venture_lite.procedures.domains import (
+    CHOLESKY_FACTOR,
     COUNT,
     POSITIVE,
     POSITIVE_DEFINITE,
@@ -77,6 +78,44 @@ def _normal_columns(lifted: Flags, value: Any, mean: Any, cov: Any) -> np.ndarra
         z = away @ factor.whitening.T
         result = -0.5 * (np.einsum("nd,nd->n", z, z) + (factor.log_determinant + z.shape[1] * LOG_TWO_PI))
     return np.asarray(np.where(np.isnan(result), -np.inf, result))
+
+
+def _lower(mean: Any, lower: Any) -> np.ndarray:
+    factor = np.asarray(lower, dtype=np.float64)
+    if len(mean) != len(factor):
+        name, size = "multivariate_normal_cholesky", len(factor)
+        raise ArgumentError(f"{name}: mean has {len(mean)} entries, but lower is {size} by {size}")
+    return factor
+
+
+def _simulate_normal_cholesky(rng: np.random.Generator, mean: Any, lower: Any) -> np.ndarray:
+    drawn: np.ndarray = _lower(mean, lower) @ rng.standard_normal(len(mean))
+    return freeze(drawn + np.asarray(mean, dtype=np.float64))
+
+
+def _normal_cholesky(value: Any, mean: Any, lower: Any) -> float:
+    factor, point = _lower(mean, lower), _vector(value)
+    if point is None or len(point) != len(factor):
+        return -math.inf
+    return float(_normal_at(point[None], np.asarray(mean, dtype=np.float64), factor)[0])
+
+
+def _normal_cholesky_columns(lifted: Flags, value: Any, mean: Any, lower: Any) -> np.ndarray:
+    if lifted[2]:
+        raise RowByRow
+    points, means = arrays(lifted[:2], (1, 1), (value, mean))
+    factor = np.asarray(lower, dtype=np.float64)
+    if points.shape[-1] != len(factor) or means.shape[-1] != len(factor):
+        raise RowByRow
+    return _normal_at(points, means, factor)
+
+
+def _normal_at(points: np.ndarray, means: np.ndarray, factor: np.ndarray) -> np.ndarray:
+    """Log densities (rows,) where points or means are (rows, D)."""
+    with np.errstate(all="ignore"):
+        z = np.linalg.solve(factor, np.subtract(points, means).T)
+        result = -0.5 * (np.einsum("dn,dn->n", z, z) + len(factor) * LOG_TWO_PI) - np.log(factor.diagonal()).sum()
+    return np.where(np.isnan(result), -np.inf, result)
 
 
 def _simulate_dirichlet(rng: np.random.Generator, alphas: Any) -> np.ndarray:
@@ -186,6 +225,14 @@ MULTIVARIATE_NORMAL = Random(
     transform=transforms.REAL, source="exp(-|z|^2 / 2) / (|L| (2 pi)^(D/2)), cov = L L', z = L^-1 (x - mean)",
     gradient=array_gradients.MULTIVARIATE_NORMAL, log_bound=bounds.bound_at(_normal, bounds.multivariate_normal),
 )  # fmt: skip
+MULTIVARIATE_NORMAL_CHOLESKY = Random(
+    "multivariate_normal_cholesky", (Argument("mean", VECTOR), Argument("lower", CHOLESKY_FACTOR)),
+    "A vector with the given mean, whose covariance matrix is lower times its transpose.",
+    _simulate_normal_cholesky, _normal_cholesky, _normal_cholesky_columns, transform=transforms.REAL,
+    source="exp(-|z|^2 / 2) / (prod L_ii (2 pi)^(D/2)), z = L^-1 (x - mean)",
+    gradient=array_gradients.MULTIVARIATE_NORMAL_CHOLESKY,
+    log_bound=bounds.bound_at(_normal_cholesky, bounds.multivariate_normal),
+)  # fmt: skip
 DIRICHLET = Random(
     "dirichlet", (Argument("alphas", POSITIVE_VECTOR),),
     "A vector of probabilities that sum to 1, with mean alphas / sum(alphas).", _simulate_dirichlet, _dirichlet,
@@ -208,4 +255,4 @@ MULTINOMIAL = Random(
     source="n! / prod k_i! prod p_i^k_i", gradient=array_gradients.MULTINOMIAL,
 )  # fmt: skip
 
-RECORDS = (MULTIVARIATE_NORMAL, DIRICHLET, SYMMETRIC_DIRICHLET, MULTINOMIAL)
+RECORDS = (MULTIVARIATE_NORMAL, MULTIVARIATE_NORMAL_CHOLESKY, DIRICHLET, SYMMETRIC_DIRICHLET, MULTINOMIAL)

@@ -277,7 +277,7 @@ CASES = (
         "weighted_words",
         """
             [assume k (categorical (list 1 3 6) 'unnormalized)]
-            [assume word (lambda () (uniform_draw (map (lambda (i) (if (<= i k) 1 0)) (range 4))))]
+            [assume word (lambda () (uniform_draw (list 1 (if (> k 0) 1 0) (if (> k 1) 1 0) 0)))]
             [observe (word) 1] [observe (word) 1]""",
         {"k": "k"},
         weighted_words,

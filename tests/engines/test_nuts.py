@@ -10,9 +10,9 @@ import pytest
 
 from venture_lite import Venture, VentureError
 from venture_lite.audit.snapshot import snapshot
-from venture_lite.engines.adaptation import DualAveraging, Scales, Windows, shrunk
+from venture_lite.engines.adaptation import DualAveraging, Metric, Scales, Windows, shrunk
 from venture_lite.engines.hmc import PathPoint
-from venture_lite.engines.nuts.trajectory import MOST_DEPTH, Metric, Trajectory
+from venture_lite.engines.nuts.trajectory import MOST_DEPTH, Trajectory
 from venture_lite.interpreter.weights import Weight
 from venture_lite.trace.nodes import node_at
 
@@ -139,6 +139,26 @@ def test_a_hierarchy_is_found_from_the_prior() -> None:
     assert details["divergences"] <= 5.0
     assert details["energy fraction"] > 0.3
     assert "not counted: 300 draws a chain" in str(draws.summary())
+
+
+@pytest.mark.parametrize("kernel", ["(hmc default all 1 5 'adapt 300 1)", "(mala default each 1 'adapt 300 1)"])
+def test_paths_of_a_chosen_length_find_their_step_and_scales(kernel: str) -> None:
+    """Coordinates whose sds are 9.95 and 0.00995 of one step; means of 29.7 and 0.0198, within six standard errors of a
+    fifth as many draws."""
+    v = Venture(seed=1)
+    v.execute(
+        "[assume a (normal 0 100)] [assume b (normal 0 0.1)] [observe (normal a 10) 30] [observe (normal b 0.01) 0.02]"
+    )
+    draws = v.infer(f"(repeat 1300 (do {kernel} (collect a b)))")
+    assert draws.adapting == ({"a": 300, "b": 300},)
+    counted = {name: draws[name].ravel()[300:] for name in ("a", "b")}
+    for name, mean, sd in (("a", 29.7, 9.95), ("b", 0.0198, 0.00995)):
+        assert abs(np.mean(counted[name]) - mean) < 6.0 * sd / math.sqrt(200.0)
+        assert np.std(counted[name]) == pytest.approx(sd, rel=0.3)
+    details = draws.statistics[0].details
+    assert details["mean move in sds"] > 0.3
+    target = 0.8 if "hmc" in kernel else 0.57
+    assert details["mean acceptance probability"] == pytest.approx(target, abs=0.2)
 
 
 def test_a_later_infer_adapts_anew() -> None:

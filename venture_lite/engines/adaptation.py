@@ -10,17 +10,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
+from venture_lite.interpreter.selection import Selection
 from venture_lite.trace.nodes import site_of
 
+LEAST_BURN = 20
+"""Runs of a warm-up."""
 GAMMA, DELAY, KAPPA = 0.05, 10.0, 0.75
 """Of dual averaging: how hard it pulls towards its centre, how slow it begins, how fast it forgets."""
 FIRST, WINDOW, LAST = 75, 25, 50
 """Draws before the first window, in it, and after the last."""
 FEW, FEW_FIRST, FEW_LAST = 150, 0.15, 0.10
 """Below so many draws there is one window, between these shares of them."""
+IN_SDS = 0.1
+"""A step to begin with once scales are known; dual averaging tries one ten times as long first."""
 WEIGHT, RIDGE = 5.0, 1e-3
 """Draws that the shrinking is worth, and the share of a coordinate's variance that it adds."""
 
@@ -153,7 +159,115 @@ class Scales:
             return np.diag(np.sqrt(variances))
 
 
+def geometric_mean(numbers: Sequence[float]) -> float:
+    """NaN of none."""
+    return math.exp(sum(map(math.log, numbers)) / len(numbers)) if numbers else math.nan
+
+
 def shrunk(found: np.ndarray, count: int) -> np.ndarray:
     """Variances (K,), or a covariance (D, D), of so many states, as if WEIGHT more had shown each coordinate alone."""
     own = found if found.ndim == 1 else np.diag(np.diag(found))
     return np.asarray((count * found + RIDGE * WEIGHT * own) / (count + WEIGHT))
+
+
+class Metric:
+    """Coordinates z with free coordinates `root z`: `root` is (D,), or lower triangular (D, D)."""
+
+    __slots__ = ("_across", "root")
+
+    def __init__(self, root: np.ndarray) -> None:
+        self.root = root
+        self._across = root.ndim == 2
+
+    def free(self, vector: np.ndarray) -> np.ndarray:
+        found: np.ndarray = self.root @ vector if self._across else self.root * vector
+        return found
+
+    def pulled(self, gradient: np.ndarray) -> np.ndarray:
+        """A gradient by free coordinates as one by z."""
+        found: np.ndarray = self.root.T @ gradient if self._across else self.root * gradient
+        return found
+
+
+@dataclass(slots=True)
+class BlockTuning:
+    """What is known of the steps of one block. Mutable: learns while it adapts."""
+
+    # 0 where it is to be found at the next transition
+    step: DualAveraging
+    scales: Scales
+    # transitions so far, and how many windows were closed
+    times: int = 0
+    closed: int = 0
+    # the last metric, as of which choices
+    metric: tuple[tuple[int, ...], Metric] | None = None
+
+
+class Tuner:
+    """What an action learns in the first runs of its loop, sweeps where it moves one block after the other. Mutable."""
+
+    def __init__(
+        self, start: float, target: float, burn: int, is_dense: bool = False, scaled: bool = True, finds: bool = False
+    ) -> None:
+        """From a step to one with an acceptance of `target`; scales too, if asked for. Where the kernel `finds` a step
+        to begin with, it is 0 until then, and again when scales have changed."""
+        self._start, self._target, self.burn, self._is_dense = start, target, burn, is_dense
+        self._scaled, self._finds = scaled, finds
+        self._windows = Windows(burn)
+        self._runs = 0
+        self._tunings: dict[tuple[int, ...], BlockTuning] = {}
+        # by site, of one coordinate
+        self._variances: dict[int, float] = {}
+
+    @property
+    def is_adapting(self) -> bool:
+        """As of the transition that was begun last."""
+        return self._runs <= self.burn
+
+    def steps(self) -> list[float]:
+        """Of the blocks so far."""
+        return [tuning.step.now for tuning in self._tunings.values() if tuning.step.now]
+
+    def begin(self, nodes: Sequence[int], at: Selection) -> BlockTuning:
+        """A transition of the block at which a selection stands."""
+        tuning = self._tuning(nodes, at)
+        tuning.times += 1
+        self._runs = self._runs + 1 if at.selector.kind == "one" else max(self._runs, tuning.times)
+        passed = sum(end < self._runs for end in self._windows.ends) if self._scaled else 0
+        if passed > tuning.closed:
+            tuning.closed, tuning.metric = passed, None
+            tuning.scales.close()
+            if self.is_adapting and self._finds:
+                tuning.step.now = 0.0
+            elif self.is_adapting:
+                # in coordinates of sd one a step is a share of these
+                tuning.step.begin(tuning.step.now if tuning.closed > 1 else IN_SDS)
+        if not self.is_adapting:
+            tuning.step.settle()
+        return tuning
+
+    def _tuning(self, nodes: Sequence[int], at: Selection) -> BlockTuning:
+        """Of a block that comes up after the others have learned, what these have."""
+        key = () if at.selector.kind in ("all", "key") else tuple(nodes)
+        found = self._tunings.get(key)
+        if found is None:
+            step = DualAveraging(self._start, self._target)
+            if self._runs > self.burn > 0 and (others := self.steps()):
+                step.now = geometric_mean(others)
+            found = self._tunings[key] = BlockTuning(step, Scales(self._is_dense, self._variances))
+        return found
+
+    def metric(self, tuning: BlockTuning, where: Mapping[int, slice], size: int) -> Metric:
+        """Of a block with these choices."""
+        block = tuple(where)
+        if tuning.metric is None or tuning.metric[0] != block:
+            tuning.metric = block, Metric(tuning.scales.root(where, size))
+        return tuning.metric[1]
+
+    def learn(self, tuning: BlockTuning, acceptance: float, where: Mapping[int, slice], free: np.ndarray) -> None:
+        """From a transition: its acceptance probability, and where it ended."""
+        if not self.is_adapting:
+            return
+        tuning.step.learn(acceptance)
+        if self._scaled and self._windows.start < self._runs <= self._windows.stop:
+            tuning.scales.note(where, free)

@@ -8,6 +8,7 @@ that the Metropolis test of the total energy makes the transition exact.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +17,7 @@ import numpy as np
 from venture_lite.blocks.density import BlockDensity
 from venture_lite.blocks.gradients import Densities
 from venture_lite.blocks.precondition import Preconditioner
+from venture_lite.engines.adaptation import LEAST_BURN, Metric, Tuner, geometric_mean
 from venture_lite.engines.mh import scaled
 from venture_lite.inference.given import ActionForm
 from venture_lite.inference.program import Action, InferenceProgram
@@ -25,6 +27,9 @@ from venture_lite.interpreter.model import Model, Transaction
 from venture_lite.interpreter.selection import Selection
 from venture_lite.interpreter.weights import Weight
 from venture_lite.values import show
+
+TARGET, TARGET_OF_ONE = 0.8, 0.57
+"""Mean acceptance probabilities to which the step of paths, and of paths of one step, is tuned."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +61,12 @@ class Hamiltonian(BlockKernel):
         leapfrogs: range,
         preconditioner: Preconditioner | None,
         shared: dict[Any, Any],
+        tuner: Tuner | None = None,
+        mark: Callable[[BlockKernel, bool], None] = lambda kernel, is_adapting: None,
     ) -> None:
+        """`mark` is told whether the last transition adapted, where there is a tuner."""
         super().__init__(model)
+        self.tuner, self._mark = tuner, mark
         self.densities = densities
         self.size = step
         self.leapfrogs = leapfrogs
@@ -78,7 +87,8 @@ class Hamiltonian(BlockKernel):
         """By name, for the statistics of the kernel."""
         if not self._transitions:
             return {}
-        found = {
+        found = {} if self.tuner is None else {"step": geometric_mean(self.tuner.steps())}
+        found |= {
             "mean acceptance probability": self._acceptance / self._transitions,
             "divergences": float(self._divergences),
         }
@@ -103,13 +113,23 @@ class Hamiltonian(BlockKernel):
         if self.preconditioner is not None:
             self.preconditioner.settle(nodes)
         model, density = self.model, self.densities.of(nodes)
-        root = self.preconditioner.root(nodes) if self.preconditioner is not None else None
+        metric = Metric(self.preconditioner.root(nodes)) if self.preconditioner is not None else None
+        tuning = None
+        if self.tuner is not None:
+            tuning, where = self.tuner.begin(nodes, at), {node: density.coordinates_of(node) for node in nodes}
+            metric, self.size = metric or self.tuner.metric(tuning, where, density.size), tuning.step.now
         with model.transaction() as change:
             start = self._start(nodes, density)
-            end = self._moved(density, start, root, change)
+            end, probability = self._moved(density, start, metric, change)
             if end is not None:
                 change.keep()
         self._shared[PathPoint] = tuple(nodes), model.trace.journal.version, end or start
+        if self.tuner is not None and tuning is not None:
+            self.tuner.learn(tuning, probability, where, (end or start).free)
+            self._mark(self, self.tuner.is_adapting)
+            if self.tuner.is_adapting:
+                self._transitions = self._divergences = 0
+                self._acceptance = self._changes = 0.0
         return end is not None
 
     def _start(self, nodes: list[int], density: BlockDensity) -> PathPoint:
@@ -119,20 +139,20 @@ class Hamiltonian(BlockKernel):
         return point if is_there else PathPoint(*self.densities.here(density))
 
     def _moved(
-        self, density: BlockDensity, start: PathPoint, root: np.ndarray | None, change: Transaction
-    ) -> PathPoint | None:
-        """The end of a path, if it is accepted; the block then stands there."""
+        self, density: BlockDensity, start: PathPoint, metric: Metric | None, change: Transaction
+    ) -> tuple[PathPoint | None, float]:
+        """The end of a path, if it is accepted; the block then stands there. And the probability of that."""
         rng = self.model.trace.rng
         lengths = self.leapfrogs
         leapfrogs = lengths[0] if len(lengths) == 1 else int(rng.integers(lengths.start, lengths.stop))
         momentum = rng.standard_normal(density.size)
         kinetic = 0.5 * float(momentum @ momentum)
         self._transitions += 1
-        end = self._path(density, start, momentum, leapfrogs, root, change)
+        end = self._path(density, start, momentum, leapfrogs, metric, change)
         u = rng.random()
         if end is None:
             self._divergences += 1
-            return None
+            return None, 0.0
         fewer = start.weight.impossible - end.weight.impossible
         gain = end.weight.total - start.weight.total
         # a distribution over shares of one entry has no free coordinate
@@ -140,7 +160,7 @@ class Hamiltonian(BlockKernel):
         log_accept = gain + kinetic - 0.5 * float(momentum @ momentum)
         probability = 1.0 if fewer > 0 or log_accept >= 0.0 else math.exp(log_accept)
         self._acceptance += probability
-        return end if u < probability else None
+        return end if u < probability else None, probability
 
     def _path(
         self,
@@ -148,28 +168,27 @@ class Hamiltonian(BlockKernel):
         start: PathPoint,
         momentum: np.ndarray,
         leapfrogs: int,
-        root: np.ndarray | None,
+        metric: Metric | None,
         change: Transaction,
     ) -> PathPoint | None:
         """Where a path ends, `momentum` then being the one there; None where an energy on the way is not finite."""
         step, point = self.size, start
         free = start.free.copy()
-        momentum += 0.5 * step * _pulled(root, start.gradient)
+        momentum += 0.5 * step * _pulled(metric, start.gradient)
         with np.errstate(over="ignore", invalid="ignore"):
             for done in range(1, leapfrogs + 1):
-                free += step * (momentum if root is None else root @ momentum)
+                free += step * (momentum if metric is None else metric.free(momentum))
                 change.back()
                 found = self.densities.at(density, free)
                 if found is None or found[0].impossible > start.weight.impossible:
                     return None
                 point = PathPoint(free, *found)
-                momentum += (step if done < leapfrogs else 0.5 * step) * _pulled(root, point.gradient)
+                momentum += (step if done < leapfrogs else 0.5 * step) * _pulled(metric, point.gradient)
             return point if math.isfinite(momentum @ momentum) else None
 
 
-def _pulled(root: np.ndarray | None, gradient: np.ndarray) -> np.ndarray:
-    """The gradient in the preconditioner's coordinates z, with free coordinates `root @ z`."""
-    return gradient if root is None else root.T @ gradient
+def _pulled(metric: Metric | None, gradient: np.ndarray) -> np.ndarray:
+    return gradient if metric is None else metric.pulled(gradient)
 
 
 def compile_paths(program: InferenceProgram, given: ActionForm, leapfrogs: range) -> Part:
@@ -179,8 +198,15 @@ def compile_paths(program: InferenceProgram, given: ActionForm, leapfrogs: range
     size = given.positive("STEP")
     most = leapfrogs[-1]
     steps = "a step" if most == 1 else f"{'' if len(leapfrogs) == 1 else '1 to '}{most} steps"
-    move = f"paths of {steps} of {show(size)} along the gradient{scaled(given)}"
-    return given.kernel(move, Hamiltonian(program.model, densities, size, leapfrogs, preconditioner, program.shared))
+    burn = given.count("BURN", LEAST_BURN) if "adapt" in given else 0
+    tuned = f", tuned in the first {burn:,}" if burn else ""
+    move = f"paths of {steps} of {show(size)} along the gradient{scaled(given)}{tuned}"
+    target = TARGET_OF_ONE if most == 1 else TARGET
+    tuner = Tuner(size, target, burn, scaled=preconditioner is None) if burn else None
+    kernel = Hamiltonian(
+        program.model, densities, size, leapfrogs, preconditioner, program.shared, tuner, program.draws.mark
+    )
+    return given.kernel(move, kernel)
 
 
 def _compile_hmc(program: InferenceProgram, given: ActionForm) -> Part:
@@ -190,9 +216,10 @@ def _compile_hmc(program: InferenceProgram, given: ActionForm) -> Part:
 
 
 HMC = Action(
-    "hmc", ("(hmc SCOPE BLOCK STEP LEAPFROGS ['fixed] ['precondition] T)",),
+    "hmc", ("(hmc SCOPE BLOCK STEP LEAPFROGS ['fixed] ['precondition] ['adapt BURN] T)",),
     "T transitions of Hamiltonian Monte Carlo on continuous choices, in unconstrained coordinates: paths of 1 to 2 "
     "LEAPFROGS - 1 steps, drawn anew for each, with 'fixed of LEAPFROGS, of length STEP along the gradient, with "
-    "'precondition in the coordinates of the block's curvature.",
+    "'precondition in the coordinates of the block's curvature. 'adapt tunes STEP, and without 'precondition the "
+    "scales of coordinates, in the first BURN transitions, which do not count as draws.",
     _compile_hmc,
 )  # fmt: skip

@@ -12,8 +12,10 @@ from venture_lite.engines.hmc import compile_paths
 from venture_lite.inference.program import Action
 
 MALA = Action(
-    "mala", ("(mala SCOPE BLOCK STEP ['precondition] T)",),
+    "mala", ("(mala SCOPE BLOCK STEP ['precondition] ['adapt BURN] T)",),
     "T Langevin transitions on continuous choices, in unconstrained coordinates: a normal step of standard deviation "
     "STEP about a drift of STEP^2/2 times the gradient, with 'precondition in the coordinates of the block's "
-    "curvature.", lambda program, given: compile_paths(program, given, range(1, 2)),
+    "curvature. 'adapt tunes STEP, and without 'precondition the scales of coordinates, in the first BURN transitions, "
+    "which do not count as draws.",
+    lambda program, given: compile_paths(program, given, range(1, 2)),
 )  # fmt: skip

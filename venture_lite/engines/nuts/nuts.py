@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
-from venture_lite.blocks.density import BlockDensity
 from venture_lite.blocks.gradients import Densities
-from venture_lite.engines.adaptation import DualAveraging, Scales, Windows
-from venture_lite.engines.hmc import PathPoint
-from venture_lite.engines.nuts.trajectory import MOST_DEPTH, Follow, Metric, Trajectory
+from venture_lite.engines.adaptation import LEAST_BURN, Metric, Tuner, geometric_mean
+from venture_lite.engines.hmc import TARGET, PathPoint
+from venture_lite.engines.nuts.trajectory import MOST_DEPTH, Follow, Trajectory
 from venture_lite.inference.given import ActionForm
 from venture_lite.inference.program import Action, InferenceProgram
 from venture_lite.inference.tree import Part
@@ -24,27 +22,8 @@ from venture_lite.interpreter.kernel import BlockKernel, Course
 from venture_lite.interpreter.selection import Selection
 from venture_lite.values import show
 
-TARGET = 0.8
-"""The mean acceptance probability to which steps are tuned."""
-LEAST_BURN = 20
 MOST_DOUBLINGS = 50
 """Of a step, until its acceptance crosses a half."""
-
-
-@dataclass(slots=True)
-class BlockTuning:
-    """What is known of the paths of one block. Mutable: learns while it adapts."""
-
-    # 0 where it is to be found at the next transition
-    step: DualAveraging
-    scales: Scales
-    # transitions so far, and how many windows were closed
-    times: int = 0
-    closed: int = 0
-    # the last metric, as of which choices
-    metric: tuple[tuple[int, ...], Metric] | None = None
-    # the kinetic energy that the last transition left
-    kinetic: float = math.nan
 
 
 class NoUTurn(BlockKernel):
@@ -58,13 +37,10 @@ class NoUTurn(BlockKernel):
         """The step is tuned for `burn` runs of the action's loop, from the one given or one that is found."""
         super().__init__(program.model)
         self.program, self.densities = program, densities
-        self._start, self._burn, self._is_dense = step or 0.0, burn, is_dense
-        self._windows = Windows(burn)
-        # runs of the loop of the action: of single blocks each sweep is one
-        self._runs = 0
-        self._tunings: dict[tuple[int, ...], BlockTuning] = {}
-        # by site, of one coordinate
-        self._variances: dict[int, float] = {}
+        self._start = step or 1.0
+        self._tuner = Tuner(step or 0.0, TARGET, burn, is_dense, finds=True)
+        # the kinetic energy that a block's last transition left
+        self._kinetic: dict[int, float] = {}
         # of transitions that did not adapt
         self._transitions = self._divergences = self._deepest = self._steps = self._depths = 0
         self._acceptance = 0.0
@@ -83,14 +59,13 @@ class NoUTurn(BlockKernel):
         count = self._transitions
         if not count:
             return {}
-        steps = [tuning.step.now for tuning in self._tunings.values()]
         found = {
             "mean acceptance probability": self._acceptance / count,
             "divergences": float(self._divergences),
             "mean steps": self._steps / count,
             "mean depth": self._depths / count,
             "transitions at the greatest depth": float(self._deepest),
-            "step": math.exp(sum(map(math.log, steps)) / len(steps)),
+            "step": geometric_mean(self._tuner.steps()),
         }
         if count > 1 and (spread := float(np.var(self._energies))) > 0.0:
             found["energy fraction"] = float(np.mean(np.square(self._changes))) / spread
@@ -104,11 +79,8 @@ class NoUTurn(BlockKernel):
         return Course("by gradients of its density")
 
     def step(self, nodes: list[int], at: Selection) -> bool:
-        tuning = self._tuning(nodes, at)
-        tuning.times += 1
-        self._runs = self._runs + 1 if at.selector.kind == "one" else max(self._runs, tuning.times)
-        is_adapting = self._runs <= self._burn
-        self._settle(tuning, is_adapting)
+        tuner = self._tuner
+        tuning = tuner.begin(nodes, at)
         model, density = self.model, self.densities.of(nodes)
         where = {node: density.coordinates_of(node) for node in nodes}
         with model.transaction() as change:
@@ -118,68 +90,33 @@ class NoUTurn(BlockKernel):
                 found = self.densities.at(density, free)
                 return None if found is None else PathPoint(free, *found)
 
-            start, metric = PathPoint(*self.densities.here(density)), self._metric(tuning, where, density)
+            start, metric = PathPoint(*self.densities.here(density)), tuner.metric(tuning, where, density.size)
             if not tuning.step.now:
-                tuning.step.begin(reasonable_step(follow, start, metric, self._start or 1.0, model.trace.rng))
+                tuning.step.begin(reasonable_step(follow, start, metric, self._start, model.trace.rng))
             trajectory = Trajectory(follow, start, metric, tuning.step.now, model.trace.rng)
             end = trajectory.draw()
             moved = end is not trajectory.start and follow(end.point.free) is not None
             if moved:
                 change.keep()
         acceptance = trajectory.acceptance / max(trajectory.steps, 1)
-        if is_adapting:
-            tuning.step.learn(acceptance)
-            if self._windows.start < self._runs <= self._windows.stop:
-                tuning.scales.note(where, end.point.free)
-        else:
-            self._count(tuple(nodes), tuning, trajectory, acceptance)
-        tuning.kinetic = 0.5 * float(end.momentum @ end.momentum)
-        if self._burn:
-            self.program.draws.mark(self, is_adapting)
+        tuner.learn(tuning, acceptance, where, end.point.free)
+        if not tuner.is_adapting:
+            self._count(tuple(nodes), self._kinetic.get(id(tuning)), trajectory, acceptance)
+        self._kinetic[id(tuning)] = 0.5 * float(end.momentum @ end.momentum)
+        if tuner.burn:
+            self.program.draws.mark(self, tuner.is_adapting)
         return moved
 
-    def _tuning(self, nodes: list[int], at: Selection) -> BlockTuning:
-        """Of the block at which a selection stands; of one that comes up late, what the others have learned."""
-        key = () if at.selector.kind in ("all", "key") else tuple(nodes)
-        found = self._tunings.get(key)
-        if found is None:
-            step = DualAveraging(self._start, TARGET)
-            if self._tunings and self._runs > self._burn > 0:
-                logs = [math.log(tuning.step.now) for tuning in self._tunings.values() if tuning.step.now]
-                step.now = math.exp(sum(logs) / len(logs)) if logs else 0.0
-            found = self._tunings[key] = BlockTuning(step, Scales(self._is_dense, self._variances))
-        return found
-
-    def _settle(self, tuning: BlockTuning, is_adapting: bool) -> None:
-        """Take from windows that ended since what they have shown."""
-        if not self._burn:
-            return
-        passed = sum(end < self._runs for end in self._windows.ends)
-        if passed > tuning.closed:
-            tuning.closed = passed
-            tuning.scales.close()
-            tuning.metric = None
-            if is_adapting:
-                tuning.step.now = 0.0
-        if not is_adapting:
-            tuning.step.settle()
-
-    def _metric(self, tuning: BlockTuning, where: dict[int, slice], density: BlockDensity) -> Metric:
-        block = tuple(where)
-        if tuning.metric is None or tuning.metric[0] != block:
-            tuning.metric = block, Metric(tuning.scales.root(where, density.size))
-        return tuning.metric[1]
-
-    def _count(self, block: tuple[int, ...], tuning: BlockTuning, trajectory: Trajectory, acceptance: float) -> None:
+    def _count(self, block: tuple[int, ...], kinetic: float | None, trajectory: Trajectory, acceptance: float) -> None:
         self._transitions += 1
         self._acceptance += acceptance
         self._steps += trajectory.steps
         self._depths += trajectory.depth
         self._deepest += trajectory.depth == MOST_DEPTH
         self._energies.append(trajectory.energy)
-        if not math.isnan(tuning.kinetic):
+        if kinetic is not None:
             momentum = trajectory.start.momentum
-            self._changes.append(0.5 * float(momentum @ momentum) - tuning.kinetic)
+            self._changes.append(0.5 * float(momentum @ momentum) - kinetic)
         if trajectory.diverged is not None:
             self._divergences += 1
             self.diverged.append((block, trajectory.diverged.point.free))

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from venture_lite.engines.adaptation import Metric
 from venture_lite.engines.hmc import PathPoint
 
 MOST_DEPTH = 10
@@ -50,25 +51,6 @@ class Subtree:
     log_weight: float
     # whether it turns, or an energy left
     stopped: bool
-
-
-class Metric:
-    """Coordinates z with free coordinates `root z`: `root` is (D,), or lower triangular (D, D)."""
-
-    __slots__ = ("_across", "root")
-
-    def __init__(self, root: np.ndarray) -> None:
-        self.root = root
-        self._across = root.ndim == 2
-
-    def free(self, vector: np.ndarray) -> np.ndarray:
-        found: np.ndarray = self.root @ vector if self._across else self.root * vector
-        return found
-
-    def pulled(self, gradient: np.ndarray) -> np.ndarray:
-        """A gradient by free coordinates as one by z."""
-        found: np.ndarray = self.root.T @ gradient if self._across else self.root * gradient
-        return found
 
 
 class Trajectory:

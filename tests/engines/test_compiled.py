@@ -327,6 +327,15 @@ def test_what_is_worse_than_the_t_in_the_frame_is_not_kept() -> None:
     assert abs(draws["(x 9)"].mean() - 0.8 * 9) < 5.0 * math.sqrt(0.8 / 200)
 
 
+def test_blocks_that_no_normal_describes_have_the_frame_of_the_prior(short_training: None) -> None:
+    """On a ring, and where there are two modes; the posterior of one normal has the mode's."""
+    choices = "[assume x (tag 'x 0 (normal 0 1))] [assume y (tag 'x 1 (normal 0 1))]"
+    ring = choices + " [observe (normal (+ (* x x) (* y y)) 0.01) 1]"
+    for program, frame in ((ring, "prior"), (TWO_MODES, "prior"), (CONJUGATE, "newton")):
+        venture = compiled(program, "(compile p x all 'worlds 1000)", y=1.0)
+        assert next(iter(proposers_of(venture.traces[0])["p"].kinds.values())).frame.kind == frame
+
+
 def test_a_proposer_that_gains_nothing_is_told() -> None:
     venture = Venture(seed=1)
     venture.execute("[assume x (tag 'x 0 (normal 0 1))] [observe (normal x 100) 0]")

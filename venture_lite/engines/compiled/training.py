@@ -11,6 +11,7 @@ from typing import Protocol
 
 import numpy as np
 
+from venture_lite.blocks.conditionals import Normal
 from venture_lite.blocks.prior import log_prior
 from venture_lite.blocks.worlds import AT_CENTRE, Blanket, Features, Port, PortKey, WorldMaker, Worlds, names_of
 from venture_lite.engines.compiled.frame import BlockFrame, Position, prior_frame, raw, with_body
@@ -38,6 +39,10 @@ MOST_ROWS = 64
 """A port of more rows speaks to a kind with a body by its derivatives alone."""
 LEAST_MODES = 0.5
 """Share of worlds in which a body must have a mode, unless that frame was asked for."""
+TRIAL, TRIAL_STEPS = 2000, 500
+"""Worlds on which two frames are compared, and steps of training in each."""
+ENTROPY = 0.5 + HALF_LOG_TWO_PI
+"""Of a standard normal."""
 WORTH = 0.2
 """Nats by which, for each number of several, a network must be better than the t in the frame to be kept."""
 FRAMES = ("prior", "newton")
@@ -76,7 +81,7 @@ class Trainer:
 
     def run(self) -> tuple[dict[SiteTexts, KindProposer], list[KindReport]]:
         start = time.process_time()
-        kinds = {sites: KindExamples(self, blocks) for sites, blocks in self.kinds.items()}
+        kinds = {sites: KindExamples(self, blocks, self.frame) for sites, blocks in self.kinds.items()}
         failed = unread = drawn = 0
         errors: list[VentureError] = []
         chunk = min(CHUNK, max(64, MOST_VALUES // self.maker.most_rows))
@@ -119,8 +124,9 @@ class Trainer:
 class KindExamples:
     """What the worlds hold for the blocks of one kind. Mutable: grows by chunks."""
 
-    def __init__(self, trainer: Trainer, blocks: list[list[int]]) -> None:
-        self.trainer, self.blocks = trainer, blocks
+    def __init__(self, trainer: Trainer, blocks: list[list[int]], frame: str | None) -> None:
+        """`frame` as the trainer's."""
+        self.trainer, self.blocks, self._wanted = trainer, blocks, frame
         self._readers: dict[int, BlockReader] = {}
         self.frame = BlockFrame(())
         self.ports: tuple[PortKey, ...] = ()
@@ -148,7 +154,7 @@ class KindExamples:
         return list(range(count)) if count <= MOST_BLOCKS else sorted(rng.choice(count, MOST_BLOCKS, replace=False))
 
     def _set_frame(self, chosen: list[int], worlds: Worlds) -> None:
-        model, wanted = self.trainer.model, self.trainer.frame
+        model, wanted = self.trainer.model, self._wanted
         blankets = [self._blanket(at) for at in chosen]
         self.frame = prior_frame(model, blankets, worlds)
         if wanted == "prior" or (wanted is None and any(each.is_discrete for each in self.frame.positions)):
@@ -162,8 +168,23 @@ class KindExamples:
             if wanted is not None:
                 raise
             return
-        if wanted is not None or normal.is_of_mode.mean() >= LEAST_MODES:
-            self.frame = frame
+        if wanted is None and (
+            normal.is_of_mode.mean() < LEAST_MODES
+            or (_is_far(frame, normal, raw(blankets[0], some), blankets[0].block) and not self._is_better(worlds))
+        ):
+            return
+        self.frame = frame
+
+    def _is_better(self, worlds: Worlds) -> bool:
+        """Whether, on some worlds, more is learned in the frame of the mode than in the prior's."""
+        gains = []
+        for frame in ("newton", "prior"):
+            trial, some = KindExamples(self.trainer, self.blocks, frame), worlds.part(slice(TRIAL))
+            trial.begin(some)
+            trial.add(some)
+            _, report = trial.fit((), TRIAL_STEPS)
+            gains.append(math.inf if report is None else trial.prior_loss(report.held_out) - report.loss)
+        return gains[0] >= gains[1]
 
     def begin(self, worlds: Worlds) -> int:
         """Find the frame; how many numbers will be read in each world."""
@@ -271,7 +292,7 @@ class KindExamples:
         terms = -np.concatenate(self._log_prior)[examples]
         return float(np.mean(terms[np.isfinite(terms)])) if np.isfinite(terms).any() else math.inf
 
-    def fit(self, sites: SiteTexts) -> tuple[KindProposer, FitReport | None]:
+    def fit(self, sites: SiteTexts, steps: int | None = None) -> tuple[KindProposer, FitReport | None]:
         self.ports = tuple(self._widths)
         slopes = tuple(dict.fromkeys(key for part in self._slopes for key in part))
         known = tuple(dict.fromkeys(port.key for reader in self._readers.values() for port in reader.blanket.ports))
@@ -286,7 +307,7 @@ class KindExamples:
             rows.append(PortRows(np.concatenate(values), np.concatenate(counts)))
         numbers = np.concatenate(self._numbers)
         examples = Examples(fixed, tuple(rows))
-        found, report = fitted(self.trainer, kind, examples, numbers)
+        found, report = fitted(self.trainer, kind, examples, numbers, steps=steps)
         size = kind.frame.size
         least = WORTH * size if size > 1 else 0.0
         if not found.body_is_learned:
@@ -300,6 +321,16 @@ class KindExamples:
             found, again = fitted(self.trainer, kind, examples, numbers[:, :-size])
             return found, replace(again, seconds=report.seconds + again.seconds)
         return found, report
+
+
+def _is_far(frame: BlockFrame, normal: Normal, drawn: dict[int, np.ndarray], block: Sequence[int]) -> bool:
+    """Whether the draws of a block of which all is a body are unlike draws of the normals at its modes: on a ring, with
+    modes on either side."""
+    if frame.heads:
+        return False
+    numbers = normal.numbers(np.concatenate([drawn[node] for node in block], axis=1))
+    # of a standard normal the mean is its entropy, and little more by the t
+    return -float(log_t_of(numbers).mean()) > (ENTROPY + WORTH) * frame.size
 
 
 def of_body(kind: KindProposer, examples: Examples, numbers: np.ndarray, chosen: np.ndarray) -> float:
@@ -357,8 +388,10 @@ def fitted(
     examples: Examples,
     numbers: np.ndarray,
     targets: np.ndarray | None = None,
+    steps: int | None = None,
 ) -> tuple[KindProposer, FitReport]:
-    """A kind with a network that is trained on what it reads, and on its numbers (N, D), or the first of these."""
+    """A kind with a network that is trained, in so many steps at most, on what it reads, and on its numbers (N, D), or
+    the first of these."""
     ports = tuple(
         (key, ("value", *(f"argument {at}" for at in range(1, rows.values.shape[1]))))
         for key, rows in zip(kind.ports, examples.ports, strict=True)
@@ -366,7 +399,7 @@ def fitted(
     names = InputNames(tuple(f"input {at}" for at in range(examples.fixed.shape[1])), ports)
     layout = Layout(names, tuple(learned_of(kind.frame, settings.components)[: numbers.shape[1]]))
     initial = Conditional.drawn(settings.rng, layout, examples, numbers, settings.hidden)
-    network, report = fit(initial, examples, numbers, settings.rng, settings.poll, targets=targets)
+    network, report = fit(initial, examples, numbers, settings.rng, settings.poll, steps, targets)
     return replace(kind, network=network, ranges=ranges_of(examples)), report
 
 

@@ -79,8 +79,10 @@ def test_other_keys_other_data_and_other_names_are_no_difference(tmp_path: Path,
 
 
 def test_another_number_of_choices_is_named(tmp_path: Path) -> None:
-    other = session(SCHOOLS.replace("1...3", "1...2"), S=1.0)
-    assert "for other blocks: here are" in told(tmp_path / "p.npz", session(SCHOOLS, S=1.0), other)
+    """Of heads, here; of a body that the heads scale any number will do."""
+    scales = "[assume s (mem (lambda (j) (tag 'block j (gamma 2 1))))] for n in 1...{N}: [observe (normal 0 (s n)) n]"
+    three, two = session(scales, N=3), session(scales, N=2)
+    assert "for other blocks: here are" in told(tmp_path / "p.npz", three, two)
 
 
 def test_another_transform_is_named(tmp_path: Path) -> None:

@@ -30,6 +30,7 @@ NOT_COORDINATE_BY_COORDINATE = {
     "covariance_matrix",
     "uncollapsed_dir_mult",
     "finite_mixture",
+    "correlation_of_pairs",
 }
 """Cases with points of the simplex or matrices, whose transforms have no jets: a list that may only get shorter."""
 

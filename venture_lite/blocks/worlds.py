@@ -41,8 +41,6 @@ CALLS_TOLD = 8
 """Of the chain that leads to an error."""
 AT_CENTRE = ", with the block at the centre of its frame"
 """Where what is read has no value."""
-CHOICES = (Kind.RANDOM, Kind.CALL, Kind.MAKER)
-"""What choices, and makers of them, may be in the text."""
 NAMELESS = ("expression", "sample")
 """What Codes of directives are called that bind no name."""
 
@@ -333,7 +331,7 @@ class SiteNames:
                 text, kind = text_of_site(program, each), code.slots[program.site_slot[each]].kind
                 text = f"{owner}: {text}" if (owner := _directive_of(code).name) not in NAMELESS else text
                 # choices are told apart whether or not the text says which distribution they are of
-                role = None if kind in CHOICES else kind
+                role = None if kind.may_draw else kind
                 seen[text, role] += 1
                 self._names.append(text if seen[text, role] == 1 else f"{text} ({seen[text, role]})")
             self._version = self._program.version

@@ -30,6 +30,11 @@ class Kind(enum.IntEnum):
     MEM = 6  # a memo table around a procedure
     MAKER = 7  # an exchangeable procedure with its statistics
 
+    @property
+    def may_draw(self) -> bool:
+        """Whether what the slot holds may be a random choice, or what makes them."""
+        return self.name in ("RANDOM", "CALL", "MAKER")
+
 
 @dataclass(frozen=True, slots=True)
 class Constant:

@@ -125,6 +125,20 @@ def test_choices_that_come_and_go_take_the_scale_of_their_site() -> None:
             assert not np.any(np.tril(root, -1)[1:])
 
 
+@pytest.mark.parametrize("apart", [True, False])
+def test_one_site_has_scales_that_differ_by_orders_of_magnitude(apart: bool) -> None:
+    """As choices of their own, and as coordinates of one; a coordinate that never moved takes the site's."""
+    rng, sds = np.random.default_rng(0), np.array([1e3, 1.0, 1e-3, 0.0])
+    scales = Scales(False, {})
+    where = {node_at(3, at): slice(at, at + 1) for at in range(4)} if apart else {node_at(3, 0): slice(0, 4)}
+    for _ in range(100):
+        scales.note(where, sds * rng.standard_normal(4))
+    scales.close()
+    root = scales.root(where, 4)
+    np.testing.assert_allclose(root[:3] / sds[:3], np.ones(3), rtol=0.5)
+    assert 0.5 < root[3] < 2.0
+
+
 def test_a_hierarchy_is_found_from_the_prior() -> None:
     """Eight schools: a level of 4.4 and a scale of 3.6 (Gelman et al. 2013, Bayesian data analysis, section 5.5, with
     these priors), within six standard errors of 400 effective draws."""

@@ -113,17 +113,20 @@ class Scales:
         for where, free in states:
             for node, taken in where.items():
                 draws.setdefault(node, []).append(free[taken])
-        parts: dict[int, list[np.ndarray]] = {}
-        for node, each in draws.items():
-            if len(each) > 1:
-                self._own[node] = shrunk(np.var(np.array(each), axis=0, ddof=1), len(each))
-                parts.setdefault(site_of(node), []).append(self._own[node])
-        self._of_site.update((site, float(np.concatenate(each).mean())) for site, each in parts.items())
-        for node, each in draws.items():
-            # few states say little of one choice: it is pooled with the others of its site
-            pooled = self._of_site.get(site_of(node), 1.0)
-            own = self._own.get(node, np.full(len(each[0]), pooled))
-            self._own[node] = (len(each) * own + WEIGHT * pooled) / (len(each) + WEIGHT)
+        own = {node: _log_variances(each) for node, each in draws.items() if len(each) > 1}
+        by_site: dict[int, list[np.ndarray]] = {}
+        for node, logs in own.items():
+            by_site.setdefault(site_of(node), []).append(logs[np.isfinite(logs)])
+        for site, each in by_site.items():
+            if (logs := np.concatenate(each)).size:
+                self._of_site[site] = math.exp(logs.mean())
+        for node, states_of in draws.items():
+            # few states say little of one choice: it is pooled with the others of its site, by orders of magnitude,
+            # of which those of one site may differ by many
+            pooled = math.log(self._of_site.get(site_of(node), 1.0))
+            logs = own.get(node, np.full(len(states_of[0]), pooled))
+            logs = np.where(np.isfinite(logs), logs, pooled)
+            self._own[node] = np.exp((len(states_of) * logs + WEIGHT * pooled) / (len(states_of) + WEIGHT))
         if self.is_dense:
             self._joint = self._covariance(draws, len(states))
 
@@ -157,6 +160,12 @@ class Scales:
             return np.linalg.cholesky(covariance)
         except np.linalg.LinAlgError:
             return np.diag(np.sqrt(variances))
+
+
+def _log_variances(states: Sequence[np.ndarray]) -> np.ndarray:
+    """Of coordinates (K,); -inf for one that did not move."""
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(np.var(np.array(states), axis=0, ddof=1)))
 
 
 def geometric_mean(numbers: Sequence[float]) -> float:

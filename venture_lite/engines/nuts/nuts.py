@@ -23,7 +23,7 @@ from venture_lite.interpreter.selection import Selection
 from venture_lite.values import show
 
 MOST_DOUBLINGS = 50
-"""Of a step, until its acceptance crosses a half."""
+"""Of a step, until its acceptance crosses the one it is tuned to."""
 
 
 class NoUTurn(BlockKernel):
@@ -44,9 +44,10 @@ class NoUTurn(BlockKernel):
         # of transitions that did not adapt
         self._transitions = self._divergences = self._deepest = self._steps = self._depths = 0
         self._acceptance = 0.0
-        # energies once momenta were drawn, and what these draws changed of them
-        self._energies: list[float] = []
-        self._changes: list[float] = []
+        # of energies once momenta were drawn their mean and the sum of squares about it, of the changes by these draws
+        # how many were seen and the sum of squares
+        self._energy = self._spread = self._changed = 0.0
+        self._changes = 0
         # free coordinates from which steps diverged, with the choices whose they are
         self.diverged: list[tuple[tuple[int, ...], np.ndarray]] = []
 
@@ -67,8 +68,8 @@ class NoUTurn(BlockKernel):
             "transitions at the greatest depth": float(self._deepest),
             "step": geometric_mean(self._tuner.steps()),
         }
-        if count > 1 and (spread := float(np.var(self._energies))) > 0.0:
-            found["energy fraction"] = float(np.mean(np.square(self._changes))) / spread
+        if self._changes and self._spread > 0.0:
+            found["energy fraction"] = (self._changed / self._changes) / (self._spread / count)
         return found
 
     def refuse(self, nodes: list[int]) -> None:
@@ -113,10 +114,13 @@ class NoUTurn(BlockKernel):
         self._steps += trajectory.steps
         self._depths += trajectory.depth
         self._deepest += trajectory.depth == MOST_DEPTH
-        self._energies.append(trajectory.energy)
+        off = trajectory.energy - self._energy
+        self._energy += off / self._transitions
+        self._spread += off * (trajectory.energy - self._energy)
         if kinetic is not None:
             momentum = trajectory.start.momentum
-            self._changes.append(0.5 * float(momentum @ momentum) - kinetic)
+            self._changes += 1
+            self._changed += (0.5 * float(momentum @ momentum) - kinetic) ** 2
         if trajectory.diverged is not None:
             self._divergences += 1
             self.diverged.append((block, trajectory.diverged.point.free))

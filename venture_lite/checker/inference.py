@@ -11,9 +11,10 @@ from venture_lite.checker.expressions import CheckedScope, Expressions
 from venture_lite.checker.known import Certain, Computed, Known, Primitive, RandomValue, refuse_count, value_of_call
 from venture_lite.errors import ArgumentError, NameUnknown, VentureError, nearest
 from venture_lite.inference.actions import ACTIONS
-from venture_lite.inference.given import label_of
+from venture_lite.inference.given import choices_of, label_of
 from venture_lite.inference.program import no_value, not_constant
 from venture_lite.inference.usage import is_symbol
+from venture_lite.interpreter.choices import Choices
 from venture_lite.language.directives import EXAMPLES
 from venture_lite.language.suggestions import suggestion
 from venture_lite.language.syntax import Expression, Form, Literal, Name, Parameter, Quote
@@ -162,6 +163,10 @@ class Inference:
         """A scope's name, which some `scope_include` must make."""
         names = self.names
         with self.findings.told(item.span):
+            choices = choices_of(item)
+            if choices is not None:
+                self._assumed(choices, item)
+                return
             name = scope_name(item)
             if name in names.scopes or name in names.doubtful or names.incomplete:
                 return
@@ -171,6 +176,14 @@ class Inference:
             if not self.in_loop:
                 place = names.all_scopes[name].place()
                 self.findings.warn(f"the scope {name} is empty here: it is made further down, at {place}", item.span)
+
+    def _assumed(self, choices: Choices, item: Expression) -> None:
+        """Choices by name are those of assumes above."""
+        names = self.names
+        for name in choices.names:
+            if name not in names.globals and name not in names.doubtful and not names.incomplete:
+                hint = nearest(name, names.globals) or "choices takes names that assumes bind"
+                self._tell(NameUnknown(f"nothing is assumed as {name}", hint=hint), item)
 
     def block(self, item: Expression) -> None:
         match item:

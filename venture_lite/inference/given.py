@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from venture_lite.errors import ArgumentError, Span
+from venture_lite.errors import ArgumentError, NameUnknown, Span, nearest
 from venture_lite.inference.tree import KernelPart
 from venture_lite.inference.usage import Matched, is_symbol
+from venture_lite.interpreter.choices import KINDS, Choices, enter
 from venture_lite.interpreter.kernel import Kernel
 from venture_lite.interpreter.selection import Selection, Selector
 from venture_lite.interpreter.tally import Tally
@@ -44,8 +45,18 @@ class ActionForm(Matched):
 
     @property
     def scope(self) -> Any:
-        """The name of SCOPE."""
-        return scope_name(self["SCOPE"])
+        """The name of SCOPE, or what stands for choices by name, which the trace has from now on."""
+        item = self["SCOPE"]
+        choices = choices_of(item)
+        if choices is None:
+            return scope_name(item)
+        trace = self.program.model.trace
+        for name in choices.names:
+            if name not in trace.analyzer.globals:
+                hint = nearest(name, trace.analyzer.globals) or "choices takes names that assumes bind"
+                raise NameUnknown(f"nothing is assumed as {name}", item.span, hint)
+        enter(trace, choices, self.program.kinds)
+        return choices
 
     @property
     def selector(self) -> Selector:
@@ -113,6 +124,26 @@ class ActionForm(Matched):
     def kernels(self) -> tuple[Part, ...]:
         """What every KERNEL is compiled to."""
         return tuple([self.program.compile(item) for item in self.all("KERNEL")])
+
+
+def choices_of(item: Expression) -> Choices | None:
+    """What `(choices NAME ... 'KIND)` names; None where it is something else. Raises ArgumentError where it is written
+    otherwise."""
+    kind: str | None = None
+    match item:
+        case Form(items=(Name(name="choices"), *names, Quote(value=Symbol(name=word), span=span))):
+            kind = word
+            if kind not in KINDS:
+                hint = nearest(kind, KINDS) or "a kind is 'smooth, 'rough, 'finite or 'counts"
+                raise ArgumentError(f"there is no kind {kind} of choices", span, hint)
+        case Form(items=(Name(name="choices"), *names)):
+            pass
+        case _:
+            return None
+    for name in names:
+        if not isinstance(name, Name):
+            raise ArgumentError("choices by name are written (choices NAME ... ['KIND])", name.span)
+    return Choices(tuple(dict.fromkeys(name.name for name in names if isinstance(name, Name))), kind)
 
 
 def label_of(item: Expression) -> str:

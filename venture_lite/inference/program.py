@@ -21,6 +21,7 @@ from venture_lite.inference.tree import Part
 from venture_lite.inference.usage import Matched, matched, refused
 from venture_lite.inference.watch import Watch
 from venture_lite.interpreter.ancestry import Sources, is_unobserved
+from venture_lite.interpreter.choices import Kinds
 from venture_lite.interpreter.explain import apply_checked
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.tally import Progress, Tally
@@ -89,6 +90,8 @@ class InferenceProgram:
     data: Callable[[], Data | None] = lambda: None
     # finds what an expression reads
     reader: Callable[[Expression], Sources] = lambda item: NOTHING_READ
+    # the kind of the choices of a site, for choices by name
+    kinds: Kinds = lambda site: None
     # whether kernels of an annealing are being compiled: data will be out while they run
     annealing: bool = False
     # what the engines of this program have in common

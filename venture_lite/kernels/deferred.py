@@ -83,7 +83,7 @@ class Deferred:
         # a datum's choices in the scope, by block
         self._blocks = blocks
         self._plans = plans = plans_of(model)
-        self._draws = Drawable(True, scope)
+        self._draws = Drawable(True, scope, model.trace.named)
         self._templates: dict[tuple[Code, ...], tuple[DatumShape, ...]] = {}
         self._entries: dict[int, MetDatum] = {}
         self._components = Components(plans, self._draws)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from venture_lite.errors import InternalError, VentureError
@@ -27,6 +27,7 @@ from venture_lite.trace.runtime import Exchangeable, Memo
 from venture_lite.trace.table import NONE
 
 if TYPE_CHECKING:
+    from venture_lite.interpreter.choices import NamedChoices
     from venture_lite.trace.trace import Trace
 
 PreviewFamily = tuple[Memo, Hashable]
@@ -71,10 +72,15 @@ class Drawable:
 
     none: bool
     scope: Any
+    # the trace's scopes of choices by name
+    named: Mapping[Any, NamedChoices] = field(compare=False)
 
     def refuse(self, code: Code, slot: int) -> None:
         """Raises Unplanned for a choice that may not."""
         if self.none or any(region.scope == self.scope for region in code.slots[slot].regions):
+            raise Unplanned
+        named = self.named.get(self.scope)
+        if named is not None and named.may_hold(code, slot):
             raise Unplanned
 
 

@@ -77,7 +77,8 @@ class SingleMH:
     def draws(self, at: Selection) -> Drawable:
         """Which new choices a move may draw: where the block was drawn, nothing may come or go that changes how many
         there are to draw from."""
-        return Drawable(at.is_drawn and at.scope == "default", at.scope if at.is_drawn else None)
+        named = at.model.trace.named
+        return Drawable(at.is_drawn and at.scope == "default", at.scope if at.is_drawn else None, named)
 
     def step(self, node: int, at: Selection) -> bool | None:
         """Whether the proposal was accepted; None where there is no plan, and nothing was done."""
@@ -123,7 +124,7 @@ class SingleGibbs:
         """Which new choices a move may draw."""
         # in `default` every choice is a block, and 'all' has them all
         is_all = isinstance(at.key, str) and at.key == "all"
-        return Drawable(at.scope == "default" and (is_all or at.is_drawn), at.scope)
+        return Drawable(at.scope == "default" and (is_all or at.is_drawn), at.scope, at.model.trace.named)
 
     def step(self, node: int, at: Selection) -> bool | None:
         """Whether the choice changed; None where there is no plan, and nothing was done."""

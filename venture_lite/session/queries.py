@@ -97,7 +97,16 @@ def evaluator(chains: Chains, given: Given) -> InferenceProgram:
 
 def _program(chains: Chains, given: Given, model: Model, watch: Watch, *heard: Any) -> InferenceProgram:
     names = {**chains.defined, **given.passes}
-    return InferenceProgram(model, names, given.passes, given.parameters, sampler(model, given), watch, *heard)
+    program = InferenceProgram(model, names, given.passes, given.parameters, sampler(model, given), watch, *heard)
+    program.kinds = partial(_kind, model)
+    return program
+
+
+def _kind(model: Model, site: int) -> str | None:
+    # imported here: few programs name choices by their kinds
+    from venture_lite.blocks.kinds import kinds
+
+    return kinds(model)(site)
 
 
 def force(chains: Chains, directive: syntax.Force, given: Given) -> Any:

@@ -26,6 +26,7 @@ from venture_lite.trace.users import UserLists
 from venture_lite.values import key_of
 
 if TYPE_CHECKING:
+    from venture_lite.interpreter.choices import NamedChoices
     from venture_lite.interpreter.constants import Constants
 
 Reader = Callable[[int], tuple[Any, ...]]
@@ -43,6 +44,8 @@ class Trace:
         self.journal = Journal()
         self.default = DefaultScope(self.locate_choice)
         self.scopes: dict[Any, DefaultScope | Scope] = {"default": self.default}
+        # scopes of choices by name -> what belongs to them
+        self.named: dict[Any, NamedChoices] = {}
         # interned tags: id -> (id of the tags around, scope, block key); 0 is no tag
         self.contexts: list[tuple[int, Any, Any]] = [(0, None, None)]
         self._context_ids: dict[Any, int] = {}
@@ -235,8 +238,8 @@ class Trace:
         return self.kind(node) is Kind.MEM
 
     def tags(self, code: Code, slot: int, row: int) -> list[tuple[Any, Any]]:
-        """(scope, block key) of a choice, one a tagged scope; where tags of a scope nest, the innermost counts. Every
-        choice is in `default` by itself, and a tag of that name says nothing."""
+        """(scope, block key) of a choice, one for each scope that it is in by a tag, the innermost of those of a scope,
+        or by name. Every choice is in `default` by itself, and a tag of that name says nothing."""
         found: dict[Any, Any] = {}
         regions = code.slots[slot].regions
         if regions:
@@ -248,6 +251,10 @@ class Trace:
             context, scope, key = self.contexts[context]
             found.setdefault(scope, key)
         found.pop("default", None)
+        for name, named in self.named.items():
+            key = named.key(code, slot, row)
+            if key is not None:
+                found[name] = key
         return list(found.items())
 
     def block_keys(self, code: Code, slot: int, row: int) -> tuple[Any, ...]:
@@ -275,7 +282,7 @@ class Trace:
         """Enter an unconstrained choice into `default` and the scopes of its tags."""
         node = (code.first_site + slot) << 32 | row
         self.default.add(node, self.journal)
-        if code.slots[slot].regions or self.tables[code.index].context is not None:
+        if self.named or code.slots[slot].regions or self.tables[code.index].context is not None:
             for name, key in self.tags(code, slot, row):
                 if name not in self.scopes:
                     self.scopes[name] = Scope()
@@ -286,7 +293,7 @@ class Trace:
     def unregister(self, code: Code, slot: int, row: int) -> None:
         node = (code.first_site + slot) << 32 | row
         self.default.remove(node, self.journal)
-        if code.slots[slot].regions or self.tables[code.index].context is not None:
+        if self.named or code.slots[slot].regions or self.tables[code.index].context is not None:
             for name, key in self.tags(code, slot, row):
                 scope = self.scopes[name]
                 assert isinstance(scope, Scope)

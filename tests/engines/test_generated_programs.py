@@ -1,4 +1,4 @@
-"""Random programs under slice sampling, rejection and own proposals: invariants, interruption, reproducibility."""
+"""Random programs under slice sampling, rejection, own proposals, random starts: invariants, interruption."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ ENGINES = (
     "(rejection r each 1)",
     f"(mh r one {WALK} 4)",
     f"(mh d one {TURN} 4)",
+    "(initialize)",
 )
 # What a random program holds may be nothing for an engine: labels, vectors, evidence in branches, hopeless data.
 TRIES = 400
@@ -54,7 +55,7 @@ def test_invariants_hold(engine: str) -> None:
     assert ran >= 10
 
 
-@pytest.mark.parametrize("engine", [ENGINES[0], ENGINES[4], ENGINES[6], ENGINES[7]])
+@pytest.mark.parametrize("engine", [ENGINES[0], ENGINES[4], *ENGINES[6:]])
 @pytest.mark.thorough
 def test_an_interruption_at_every_point_leaves_a_valid_trace(engine: str) -> None:
     for seed in range(440, 446):

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from venture_lite.blocks import second
+from venture_lite.blocks.distributions import transform_of
 from venture_lite.blocks.moving import BlockState, PassStep, RowKind, advance, weighed
 from venture_lite.errors import KernelError
 from venture_lite.interpreter.model import Model
@@ -23,6 +24,7 @@ from venture_lite.interpreter.runs import Run, run_of, runs_alike, runs_of
 from venture_lite.interpreter.scaffold import Builder, Scaffold, is_maker_application
 from venture_lite.interpreter.weights import CHUNK, NARROW, Weight
 from venture_lite.procedures.record import Random
+from venture_lite.procedures.transforms import REAL
 from venture_lite.trace.nodes import node_at, row_of, site_of
 from venture_lite.trace.table import Column, one_of
 
@@ -65,6 +67,13 @@ class BlockDensity:
     def coordinates_of(self, node: int) -> slice:
         """The free coordinates of one choice of the block."""
         return self._coordinates[node][0]
+
+    def furthest(self, way: np.ndarray) -> int:
+        """The choice that a way in free coordinates (D,) takes furthest, one whose support has an edge if there is one:
+        where a density grows without end, what is scaled follows its scale."""
+        moved = {node: float(np.abs(way[taken]).max(initial=0.0)) for node, (taken, _) in self._coordinates.items()}
+        bounded = [node for node in moved if transform_of(self.model.trace.application(node)[0]) is not REAL]
+        return max(bounded or moved, key=lambda node: moved[node])
 
     # ------------------------------------------------------------------------------------------------- making
 

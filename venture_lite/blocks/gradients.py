@@ -44,6 +44,18 @@ class Densities:
         if nodes:
             self.of(nodes)
 
+    def evaluate(self, density: BlockDensity, free: np.ndarray) -> tuple[float, np.ndarray] | None:
+        """The log density of a block at other free coordinates and its gradient, None where it is zero or they are not
+        finite; the block stays where it is."""
+        with self.model.aside():
+            found = self.at(density, free)
+        return None if found is None or found[0].impossible else (found[0].total, found[1])
+
+    def hessian(self, density: BlockDensity, free: np.ndarray) -> np.ndarray | None:
+        """Second derivatives there (D, D), where there is a pass for them; the block stays where it is."""
+        with self.model.aside():
+            return None if self.at(density, free) is None else density.hessian()
+
     def here(self, density: BlockDensity) -> tuple[np.ndarray, Weight, np.ndarray]:
         """The present free coordinates of a block, its log density and the gradient."""
         free = density.present()

@@ -44,11 +44,55 @@ class Peak:
     is_maximum: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Climb:
+    """A path of L-BFGS uphill (Nocedal and Wright 2006, Numerical optimization, algorithm 7.5)."""
+
+    # where it ended, in free coordinates (D,)
+    end: np.ndarray
+    # its steps from the start on: free coordinates (D,), the log density and the gradient (D,)
+    steps: list[tuple[np.ndarray, float, np.ndarray]]
+    # in the words of the method
+    why: str
+
+
+def climb(evaluate: Evaluate, start: np.ndarray, root: np.ndarray | None = None) -> Climb:
+    """From `start` uphill, in coordinates z with free coordinates start + root z."""
+    from scipy.optimize import minimize
+
+    steps: list[tuple[np.ndarray, float, np.ndarray]] = []
+    # since the last step: what was found at z
+    seen: dict[bytes, tuple[np.ndarray, float, np.ndarray]] = {}
+
+    def free_of(away: np.ndarray) -> np.ndarray:
+        return np.asarray(start + (away if root is None else root @ away))
+
+    def negative(away: np.ndarray) -> tuple[float, np.ndarray]:
+        free = free_of(away)
+        found = evaluate(free)
+        if found is None:
+            return OUTSIDE, np.zeros(len(start))
+        seen[away.tobytes()] = free, *found
+        if not steps:
+            # the first is the start
+            note(away)
+        return -found[0], -(found[1] if root is None else root.T @ found[1])
+
+    def note(away: np.ndarray) -> None:
+        if (step := seen.get(away.tobytes())) is not None:
+            steps.append(step)
+            seen.clear()
+
+    options = {"maxiter": ITERATIONS, "maxfun": 2 * ITERATIONS, "ftol": 1e-12, "gtol": 1e-5}
+    found = minimize(negative, np.zeros(len(start)), method="L-BFGS-B", jac=True, options=options, callback=note)
+    return Climb(free_of(found.x), steps, str(found.message).lower())
+
+
 def search(evaluate: Evaluate, start: np.ndarray, hessian: Hessian = lambda at: None) -> Peak:
     """From `start` uphill, in rounds until one ends at a maximum."""
     at, root = start, np.eye(len(start))
     for _ in range(ROUNDS):
-        at = _uphill(evaluate, at, root)
+        at = climb(evaluate, at, root).end
         found = hessian(at)
         if found is None:
             found = hessian_by_differences(lambda free: None if (f := evaluate(free)) is None else f[1], at)
@@ -74,18 +118,6 @@ def root_of(curvature: np.ndarray) -> tuple[np.ndarray, str]:
         return root, "Hessian"
     values, vectors = np.linalg.eigh(curvature)
     return scaled(np.abs(values), vectors), "magnitudes of the Hessian"
-
-
-def _uphill(evaluate: Evaluate, start: np.ndarray, root: np.ndarray) -> np.ndarray:
-    from scipy.optimize import minimize
-
-    def negative(away: np.ndarray) -> tuple[float, np.ndarray]:
-        found = evaluate(start + root @ away)
-        return (OUTSIDE, np.zeros(len(start))) if found is None else (-found[0], -(root.T @ found[1]))
-
-    options = {"maxiter": ITERATIONS, "maxfun": 2 * ITERATIONS, "ftol": 1e-12, "gtol": 1e-5}
-    found = minimize(negative, np.zeros(len(start)), method="L-BFGS-B", jac=True, options=options)
-    return np.asarray(start + root @ found.x)
 
 
 def _higher(evaluate: Evaluate, at: np.ndarray, curvature: np.ndarray, root: np.ndarray) -> np.ndarray | None:

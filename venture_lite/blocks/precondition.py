@@ -19,7 +19,6 @@ import numpy as np
 
 from venture_lite.blocks import mode_search
 from venture_lite.blocks.density import BlockDensity
-from venture_lite.blocks.distributions import transform_of
 from venture_lite.blocks.gradients import Densities
 from venture_lite.blocks.linear_block import LinearBlock, refuse_dependent
 from venture_lite.blocks.modes import mode_of
@@ -28,7 +27,6 @@ from venture_lite.draws.draws import DrawsBuilder
 from venture_lite.errors import KernelError, VentureError
 from venture_lite.interpreter.impossible import first_outside
 from venture_lite.interpreter.model import Model
-from venture_lite.procedures.transforms import REAL
 from venture_lite.values import show
 
 DOUBT = 1e-6
@@ -215,33 +213,21 @@ def _found(densities: Densities, density: BlockDensity, block: tuple[int, ...]) 
     """By derivatives in free coordinates; the trace is left as it was."""
     model = density.model
 
-    def evaluate(free: np.ndarray) -> tuple[float, np.ndarray] | None:
-        with model.aside():
-            found = densities.at(density, free)
-        return None if found is None or found[0].impossible else (found[0].total, found[1])
-
-    def hessian(free: np.ndarray) -> np.ndarray | None:
-        with model.aside():
-            return None if densities.at(density, free) is None else density.hessian()
-
+    evaluate = partial(densities.evaluate, density)
     with model.aside():
         start = density.present()
-        peak = mode_search.search(evaluate, start, hessian)
+        peak = mode_search.search(evaluate, start, partial(densities.hessian, density))
         if not peak.is_maximum:
-            raise _no_mode(density, block, start, peak.at)
+            raise _no_mode(density, start, peak.at)
         made = Scale(peak.at, *mode_search.root_of(peak.curvature))
         if not made.describes(lambda free: None if (found := evaluate(free)) is None else found[0]):
             raise _not_normal(model, block)
     return made
 
 
-def _no_mode(density: BlockDensity, block: tuple[int, ...], start: np.ndarray, end: np.ndarray) -> KernelError:
+def _no_mode(density: BlockDensity, start: np.ndarray, end: np.ndarray) -> KernelError:
     """Names the choice that the search sent furthest towards the edge of its support."""
-    model = density.model
-    moved = {node: float(np.abs(end - start)[density.coordinates_of(node)].max()) for node in block}
-    transforms = {node: transform_of(model.trace.application(node)[0]) for node in block}
-    bounded = [node for node in block if transforms[node] is not REAL]
-    node = max(bounded or block, key=lambda node: moved[node])
+    model, node = density.model, density.furthest(end - start)
     code, slot, row = model.trace.decode(node)
     try:
         density.put(end)

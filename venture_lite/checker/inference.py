@@ -12,7 +12,7 @@ from venture_lite.checker.known import Certain, Computed, Known, Primitive, Rand
 from venture_lite.errors import ArgumentError, NameUnknown, VentureError, nearest
 from venture_lite.inference.actions import ACTIONS
 from venture_lite.inference.given import choices_of, label_of
-from venture_lite.inference.program import no_value, not_constant
+from venture_lite.inference.program import misplaced, no_value, not_constant
 from venture_lite.inference.usage import is_symbol
 from venture_lite.interpreter.choices import Choices
 from venture_lite.language.directives import EXAMPLES
@@ -24,6 +24,7 @@ from venture_lite.program.forms import if_parts, scope_name, truth
 from venture_lite.values import Symbol, show
 
 SELECTORS = ("one", "all", "each", "ordered")
+KEEPING = ("collect", "labelled", "plot")
 
 
 class Inference:
@@ -38,11 +39,15 @@ class Inference:
         self._in_value = False
         # whether the text at hand runs again after what stands below it
         self.in_loop = False
+        # the actions around the text at hand, the innermost last, and whether the same program collected above it
+        self._around: list[str] = []
+        self._collects = False
         # the proposers that were compiled above; None where a file may have brought any
         self._proposers: set[str] | None = set()
 
     def program(self, item: Expression) -> None:
         """An expression that `infer` runs."""
+        self._collects = False
         if isinstance(item, Form) and item.items and isinstance(item.items[0], Name) and item.items[0].name in ACTIONS:
             self.action(item)
         else:
@@ -130,9 +135,14 @@ class Inference:
             self._tell(error, item)
             self._inner_actions(form.items[1:])
             return
+        if action.is_start and (misplacement := misplaced(action.name, self._around, self._collects)) is not None:
+            self._tell(misplacement, item)
+        self._collects |= action.name in KEEPING
+        self._around.append(action.name)
         for role, argument in found.arguments:
             if role in ROLES:
                 ROLES[role](self, argument)
+        self._around.pop()
         self._block_of_default(dict(found.arguments))
         self._proposer(action.name, dict(found.arguments).get("NAME"))
 
@@ -265,6 +275,7 @@ ROLES: dict[str, Callable[[Inference, Expression], object]] = {
     "NAME": Inference.label,
     "PROPOSAL": Inference.proposal,
     "WEIGHT": Inference.weight,
+    "VALUE": Inference.constant,
     **dict.fromkeys(("T", "P", "MAX-STEPS", "LEAPFROGS", "NBATCH", "N", "K", "H", "R"), Inference.count),
     **dict.fromkeys(("SIGMA", "WIDTH", "STEP", "EPS", "FILE"), Inference.value),
 }

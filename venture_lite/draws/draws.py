@@ -44,6 +44,8 @@ class KernelStatistics:
     details: Mapping[str, float] = field(default_factory=dict)
     # the longest run of transitions that changed nothing
     refused: int = 0
+    # of an action that moves a chain to its start: where that is
+    note: str = ""
 
 
 class DrawsBuilder:

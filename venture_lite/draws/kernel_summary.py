@@ -75,6 +75,8 @@ class KernelRow:
 
     def line(self, with_seconds: bool = False) -> str:
         """`(mh default one 5): 2,500 transitions, 55% accepted`."""
+        if notes := self._notes():
+            return f"{cut(self.kernel, WIDTH)}:{''.join(notes)}"
         text = f"{cut(self.kernel, WIDTH)}: {counted(self.transitions, 'transition')}"
         if self.transitions:
             text += f", {100 * self.accepted / self.transitions:.0f}% accepted"
@@ -82,12 +84,18 @@ class KernelRow:
             text += f", {counted(self.divergences, 'divergence')}"
         return text + (f", {number(sum(row.seconds for row in self.chains), 2)} s" if with_seconds else "")
 
+    def _notes(self) -> list[str]:
+        """What the chains say of where they stand: once, if they say the same."""
+        notes = [f" {note}" for note in dict.fromkeys(row.note for row in self.chains if row.note)]
+        return notes if len(notes) < 2 else [f"\n  chain {row.chain} {row.note}" for row in self.chains]
+
 
 def kernel_rows(statistics: Iterable[KernelStatistics]) -> tuple[KernelRow, ...]:
-    """A row for each kernel, its chains together; what trained moved nothing, and is none."""
+    """A row for each kernel, its chains together, those first that say where chains began; what trained moved nothing,
+    and is none."""
     kernels: dict[tuple[str, int], list[KernelStatistics]] = {}
     seen: dict[tuple[str, int], int] = {}
-    for row in statistics:
+    for row in sorted(statistics, key=lambda row: not row.note):
         if TRAINED in row.details:
             continue
         # the same text may stand in a program twice

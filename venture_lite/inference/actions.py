@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from venture_lite.inference.program import Action
 
 _HOMES = {
+    "initialize": "engines.starts",
+    "optimize": "engines.starts",
+    "pathfinder": "engines.starts",
     "mh": "engines.mh",
     "gibbs": "engines.gibbs",
     "slice": "engines.slice",

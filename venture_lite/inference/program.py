@@ -6,7 +6,7 @@ procedures. An action is recognised by its name; `actions.py` holds them all.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -50,6 +50,8 @@ class Action:
     compile: Callable[[InferenceProgram, ActionForm], Part]
     # raises ArgumentError for arguments that the usage lets pass and that do not go together
     refuse: Callable[[Matched], None] = lambda found: None
+    # whether it moves choices to where a chain begins: once, before anything is collected
+    is_start: bool = False
 
     def read(self, form: Form) -> Matched:
         """The arguments of a form. Raises ArgumentError where it is written otherwise than the usage says."""
@@ -92,6 +94,8 @@ class InferenceProgram:
     reader: Callable[[Expression], Sources] = lambda item: NOTHING_READ
     # the kind of the choices of a site, for choices by name
     kinds: Kinds = lambda site: None
+    # finds the choice that an expression's value is
+    choice: Callable[[Expression], int] = lambda item: -1
     # whether kernels of an annealing are being compiled: data will be out while they run
     annealing: bool = False
     # what the engines of this program have in common
@@ -102,6 +106,8 @@ class InferenceProgram:
     tallies: list[Tally] = field(default_factory=list)
     # statistics of actions that move nothing, by their place
     notes: dict[Span, list[KernelStatistics]] = field(default_factory=dict)
+    # the actions that are being compiled, the innermost last
+    _around: list[str] = field(default_factory=list)
 
     def run(self, expression: Expression) -> Any:
         """Run the program; the value of an expression that is no action, else None."""
@@ -186,7 +192,13 @@ class InferenceProgram:
         """What runs an action; its arguments are checked now."""
         form, action = ACTIONS.of(item)
         found = action.read(form)
-        return action.compile(self, ActionForm(found.arguments, found.words, program=self, form=form))
+        if action.is_start and (error := misplaced(action.name, self._around, bool(self.collected))) is not None:
+            raise error.at(form.span)
+        self._around.append(action.name)
+        try:
+            return action.compile(self, ActionForm(found.arguments, found.words, program=self, form=form))
+        finally:
+            self._around.pop()
 
     def is_first(self, key: Any) -> bool:
         """Whether no run of this program, in this chain or another, has asked with this key."""
@@ -200,6 +212,17 @@ class InferenceProgram:
         if text not in self.warned:
             self.warned.add(text)
             warn(text)
+
+
+def misplaced(action: str, around: Sequence[str], has_collected: bool) -> ArgumentError | None:
+    """What is wrong with the place of an action that moves choices to where a chain begins, given the actions around
+    it, if anything is."""
+    outer = next((name for name in around if name != "do"), None)
+    if outer is None and not has_collected:
+        return None
+    where = f"inside {outer}" if outer is not None else "after something was collected"
+    message = f"{action} cannot stand {where}: it leaves the posterior, and is for the start of a chain"
+    return ArgumentError(message, hint=f"(do ({action} ...) (repeat T ... (collect ...)))")
 
 
 def no_value(action: str) -> ArgumentError:

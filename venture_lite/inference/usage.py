@@ -119,7 +119,11 @@ def _pattern(items: tuple[Expression, ...]) -> Pattern:
                 in_clause = True
                 continue
             case Name(name="..."):
-                found[-1] = Repeated((found[-1],), 1)
+                match found[-1]:
+                    case Optional(parts):
+                        found[-1] = Repeated(parts, 0)
+                    case part:
+                        found[-1] = Repeated((part,), 1)
             case Name(name=name) if name.endswith(DOTS):
                 found.append(Repeated((Role(name.removesuffix(DOTS)),), 1))
             case Name(name=name) if in_clause:

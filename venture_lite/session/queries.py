@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from venture_lite.draws.draws import Draws
-from venture_lite.errors import Span, VentureError, warn
+from venture_lite.errors import EvidenceError, Span, VentureError, warn
 from venture_lite.inference.explain import Explanation
 from venture_lite.inference.explain import explain as explained
 from venture_lite.inference.program import NOTHING_READ, InferenceProgram
@@ -98,7 +98,7 @@ def evaluator(chains: Chains, given: Given) -> InferenceProgram:
 def _program(chains: Chains, given: Given, model: Model, watch: Watch, *heard: Any) -> InferenceProgram:
     names = {**chains.defined, **given.passes}
     program = InferenceProgram(model, names, given.passes, given.parameters, sampler(model, given), watch, *heard)
-    program.kinds = partial(_kind, model)
+    program.kinds, program.choice = partial(_kind, model), partial(_choice_of, model, given)
     return program
 
 
@@ -210,6 +210,25 @@ def _read_by(model: Model, given: Given, expression: Expression) -> Sources:
         return sources_of(model, shared.code, values)
     except VentureError:
         return NOTHING_READ
+
+
+def _choice_of(model: Model, given: Given, expression: Expression) -> int:
+    """The choice that an expression's value is. Raises EvidenceError where it is none, or one that does not stand."""
+    trace = model.trace
+    generator = trace.rng.bit_generator
+    state = generator.state
+    shared, values = _code(model, expression, given)
+    with told_at(shared, expression), model.aside():
+        row = model.apply(shared.code, values)
+        try:
+            node = model.evidence_node(shared.code, row)
+        except EvidenceError:
+            node = -1
+    generator.state = state
+    if node < 0 or not trace.default.has(node):
+        what, hint = " ".join(expression.span.text.split()), "what a random procedure gave: (f 1) of a memoized f"
+        raise EvidenceError(f"{what} is no unobserved choice that stands", expression.span, hint)
+    return node
 
 
 def _finished(program: InferenceProgram, looked_at: bool = True) -> Draws:

@@ -1,0 +1,144 @@
+"""Pathfinder: the best normal approximation along a path uphill (Zhang, Carpenter, Gelman and Vehtari 2022, JMLR 23).
+
+The steps of L-BFGS know the curvature that they met. So at each of them there is a normal, whose covariance is the
+method's inverse Hessian: a diagonal and a correction of low rank. The one of the highest evidence lower bound is taken,
+which seldom is the one at the end: a mode need not be typical, and there may be none.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from venture_lite.blocks.mode_search import Climb, Evaluate, climb
+
+HISTORY = 6
+"""Steps from which a covariance is made (section 3.1)."""
+DRAWS = 5
+"""Of a normal, for its evidence lower bound (section 3.1)."""
+CURVED = 1e-12
+"""A step counts where s'z is above this share of z'z: its s is a move, z what the gradient lost there (section 2.2)."""
+REACH = 2.0
+"""Random starts lie between minus this and this, in each free coordinate (Stan reference manual, initialization)."""
+
+RISING = 0.5
+"""What a step of Newton's gains at the end of a path, in nats, if that is not a mode: there it is about 0."""
+
+LOG_TWO_PI = math.log(2.0 * math.pi)
+
+
+@dataclass(frozen=True, slots=True)
+class PathNormal:
+    """The normal at one step of a path: its covariance is the inverse Hessian of L-BFGS there."""
+
+    # (D,)
+    mean: np.ndarray
+    # square roots of the diagonal part (D,)
+    root: np.ndarray
+    # orthonormal columns (D, M), and a lower factor (M, M) of the covariance in their space, where root is 1
+    across: np.ndarray
+    lower: np.ndarray
+
+    def draw(self, noise: np.ndarray) -> tuple[np.ndarray, float]:
+        """Where standard normals (D,) lead, and the log density there (algorithm 4)."""
+        within = self.across.T @ noise
+        found = self.mean + self.root * (noise + self.across @ (self.lower @ within - within))
+        log_det = 2.0 * float(np.sum(np.log(self.root)) + np.sum(np.log(np.diag(self.lower))))
+        return found, -0.5 * (log_det + float(noise @ noise) + len(noise) * LOG_TWO_PI)
+
+
+@dataclass(frozen=True, slots=True)
+class PathEnd:
+    """A draw of the best normal along a path."""
+
+    # the draw (D,), its log density, and that under the normal
+    free: np.ndarray
+    log_density: float
+    log_normal: float
+    # the highest evidence lower bound, and at which of the path's steps
+    elbo: float
+    step: int
+    # of how many
+    steps: int
+    # the way to the path's end (D,) where that is no mode: a step of Newton's would gain RISING there
+    growing: np.ndarray | None
+
+
+def pathfinder(evaluate: Evaluate, start: np.ndarray, rng: np.random.Generator) -> PathEnd | None:
+    """A draw of the best normal along the path from `start`; of the next best, where no draw of it has a positive
+    density. None where no normal has one."""
+    path = climb(evaluate, start)
+    if len(path.steps) == 1:
+        # nothing is seen from a mode: a path from near by leads back
+        path = climb(evaluate, start + rng.uniform(-REACH, REACH, len(start)))
+    judged = [(_elbo(evaluate, normal, rng), step, normal) for step, normal in normals(path)]
+    for elbo, step, normal in sorted(judged, key=lambda each: -each[0]):
+        for _ in range(DRAWS if elbo > -math.inf else 0):
+            free, log_normal = normal.draw(rng.standard_normal(len(start)))
+            if (there := evaluate(free)) is not None:
+                return PathEnd(
+                    free, there[0], log_normal, elbo, step, len(path.steps) - 1, _growing(path, judged[-1][2])
+                )
+    return None
+
+
+def _growing(path: Climb, last: PathNormal) -> np.ndarray | None:
+    end, _, gradient = path.steps[-1]
+    rises = 0.5 * float(gradient @ (last.mean - end)) > RISING
+    return end - path.steps[0][0] if rises else None
+
+
+def _elbo(evaluate: Evaluate, normal: PathNormal, rng: np.random.Generator) -> float:
+    """-inf where a draw has no positive density."""
+    total = 0.0
+    for _ in range(DRAWS):
+        free, log_normal = normal.draw(rng.standard_normal(len(normal.mean)))
+        if (there := evaluate(free)) is None:
+            return -math.inf
+        total += there[0] - log_normal
+    return total / DRAWS
+
+
+def normals(path: Climb) -> Iterator[tuple[int, PathNormal]]:
+    """The normal at each step after the first, where there is one (algorithm 3)."""
+    diagonal = np.ones(len(path.end))
+    moves: list[np.ndarray] = []
+    losses: list[np.ndarray] = []
+    for step, ((before, _, gradient), (free, _, now)) in enumerate(zip(path.steps, path.steps[1:], strict=False), 1):
+        move, loss = free - before, gradient - now
+        if float(move @ loss) > CURVED * float(loss @ loss):
+            diagonal = _diagonal(diagonal, move, loss)
+            moves, losses = [*moves, move][-HISTORY:], [*losses, loss][-HISTORY:]
+        if moves and (normal := _normal(free, now, diagonal, np.array(moves).T, np.array(losses).T)) is not None:
+            yield step, normal
+
+
+def _diagonal(before: np.ndarray, move: np.ndarray, loss: np.ndarray) -> np.ndarray:
+    """The diagonal part after one more step (Gilbert and Lemarechal 1989, as in algorithm 3)."""
+    a, b, c = float(loss @ (before * loss)), float(move @ loss), float(move @ (move / before))
+    return np.asarray(1.0 / (a / (b * before) + loss**2 / b - a * move**2 / (b * c * before**2)))
+
+
+def _normal(
+    free: np.ndarray, gradient: np.ndarray, diagonal: np.ndarray, moves: np.ndarray, losses: np.ndarray
+) -> PathNormal | None:
+    """With the inverse Hessian diag(diagonal) + beta gamma beta' in the compact form of L-BFGS (Byrd, Nocedal and
+    Schnabel 1994, theorem 2.2), moves and losses (D, J); None where it is not positive definite."""
+    if not (np.isfinite(diagonal).all() and (diagonal > 0.0).all()):
+        return None
+    upper = np.triu(moves.T @ losses)
+    try:
+        inverse = np.linalg.inv(upper)
+        inner = np.diag(np.diag(upper)) + losses.T @ (diagonal[:, None] * losses)
+        gamma = np.block([[np.zeros_like(upper), -inverse], [-inverse.T, inverse.T @ inner @ inverse]])
+        beta = np.hstack([diagonal[:, None] * losses, moves])
+        root = np.sqrt(diagonal)
+        across, triangle = np.linalg.qr(beta / root[:, None])
+        lower = np.linalg.cholesky(np.eye(len(triangle)) + triangle @ gamma @ triangle.T)
+    except np.linalg.LinAlgError:
+        return None
+    mean = free + diagonal * gradient + beta @ (gamma @ (beta.T @ gradient))
+    return PathNormal(mean, root, across, lower) if np.isfinite(mean).all() else None

@@ -49,6 +49,17 @@ def correlated_pair() -> Mapping[str, Expected]:
     }
 
 
+def folded_list() -> Mapping[str, Expected]:
+    mean, cov, _ = gaussian_posterior(
+        np.zeros(3), np.diag([1.0, 4.0, 1.0]), np.array([[1.0, 1.0, 1.0]]), np.array([math.sqrt(0.5)]), np.array([2.0])
+    )
+    ones = np.ones(3)
+    return {
+        "s": cdf(stats.norm(ones @ mean, math.sqrt(ones @ cov @ ones))),
+        "b": cdf(stats.norm(mean[1], math.sqrt(cov[1, 1]))),
+    }
+
+
 def normal_inv_gamma() -> Mapping[str, Expected]:
     data, kappa = np.array([1.2, -0.3, 2.1]), 0.5
     n, mean = 3, float(data.mean())
@@ -199,6 +210,17 @@ CASES = (
             "(mixture (0.5 (mh default all 1) 0.5 (mh default one 'drift 0.8 1)) 10)",
         ),
         derivation="Jointly normal; `all` is one block whose second choice depends on its first.",
+    ),
+    Case(
+        name="folded_list",
+        program="""
+            [assume total (lambda (items) (if (is_empty items) 0 (+ (first items) (total (rest items)))))]
+            [assume xs (list (normal 0 1) (normal 0 2) (normal 0 1))] [assume s (total xs)]
+            [observe (normal s (sqrt 0.5)) 2]""",
+        query={"s": "s", "b": "(first (rest xs))"},
+        exact=folded_list,
+        engines=("(hmc default all 0.5 4 2)", "(nuts default all 'step 0.9 2)"),
+        derivation="Jointly normal; the length of the list decides the recursion, and no number in it.",
     ),
     Case(
         name="normal_inv_gamma",

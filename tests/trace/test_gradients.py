@@ -283,3 +283,45 @@ def test_rows_in_which_many_are_impossible() -> None:
     # of the density of a gamma, its transform, and minus log a for each observation inside
     expected = np.array([2 - 2.0 - np.count_nonzero(inside[np.arange(60) % 30 == (i + 1) % 30]) for i in range(30)])
     assert sorted(gradient) == pytest.approx(sorted(expected))
+
+
+LISTS = {
+    "a sum": "[assume s (fold + 0 xs)]",
+    "a sum of squares of some": "[assume s (fold (lambda (a x) (+ a (* x x))) 0 (map (lambda (x) (+ x 1)) (rest xs)))]",
+    "a size": "[assume n (size xs)] [assume s (if (and (= n 5) (is_number (first xs))) (* n (first xs)) 0)]",
+    "a size as the key of a memoized call": "[assume f (mem (lambda (n) (normal n 1)))] [assume s (+ (f (size xs)) 1)]",
+    "positions": "[assume s (+ (lookup xs 1) (* (last xs) (lookup xs (- (size xs) 1))))]",
+    "those that a key chooses": """
+        [assume s (fold + 0 (map (lambda (i) (exp (lookup xs i))) (filter (lambda (i) (< i 3)) (range (size xs)))))]""",
+    "through procedures that are values": """
+        [assume on (lambda (f g) (if (f xs) 0 (g xs)))]
+        [assume s (+ (on is_empty first) (on is_empty (lambda (x) 1)))]""",
+}
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_lists_of_latents(name: str) -> None:
+    """Predicates and keys that ask for a size do not change with the numbers."""
+    venture = Venture(seed=3)
+    latents = "[assume xs (map (lambda (i) (normal 0 1)) (range 5))]"
+    venture.execute(f"{latents} {LISTS[name]} [observe (normal s 1) 2]")
+    model = venture.traces[0]
+    assert compare(model, model.trace.default.everything(), np.random.default_rng(0))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "(fold + 0 (filter (lambda (x) (< x 1)) xs))",
+        "(size (unique (map floor xs)))",
+        "(if (= (size (unique xs)) 5) 1 2)",
+        "(if (is_empty (range (floor (exp (first xs))))) 1 (normal 0 1))",
+        "((mem (lambda (x) (normal x 1))) (first xs))",
+    ],
+)
+def test_what_is_decided_by_numbers_of_a_list_is_refused(text: str) -> None:
+    venture = Venture(seed=3)
+    latents = "[assume xs (map (lambda (i) (tag 'xs 0 (normal 0 1))) (range 5))]"
+    venture.execute(f"{latents} [assume s {text}] [observe (normal s 1) 2]")
+    with pytest.raises(KernelError):
+        venture.infer("(hmc xs all 0.1 5 1)")

@@ -45,7 +45,7 @@ class BlockDensity:
         self.model = model
         trace = model.trace
         self._stamp = trace.structure_stamp()
-        scaffold = Builder(trace, by_family=True).build(block)
+        scaffold = Builder(trace, by_family=True, by_value=True).build(block)
         self._refuse(scaffold, block)
         self._coordinates = dict(self._placed(scaffold.principals))
         self.size = max((taken.stop for taken, _ in self._coordinates.values()), default=0)

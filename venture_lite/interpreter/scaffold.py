@@ -14,7 +14,18 @@ from dataclasses import dataclass
 from venture_lite.errors import KernelError
 from venture_lite.interpreter.constants import families_of_memo
 from venture_lite.interpreter.sources import ValueSource, computed_from
-from venture_lite.program.code import KEY, OPERATOR, RESULT, Code, Kind
+from venture_lite.program.code import (
+    KEY,
+    OPERATOR,
+    RESULT,
+    Code,
+    GlobalRef,
+    Kind,
+    Ref,
+    SlotRef,
+    is_constant_in_numbers,
+    read_by_value,
+)
 from venture_lite.trace.bags import Bag
 from venture_lite.trace.borrowed import BorrowedColumn
 from venture_lite.trace.table import MAKER_EDGE, PRIMITIVE_EDGE, RANDOM_EDGE, ROW_MASK
@@ -74,13 +85,17 @@ class Scaffold:
 
 
 class Builder:
-    """Builds one scaffold. With `by_family` the users of a family may be kept as one group."""
+    """Builds one scaffold. With `by_family` the users of a family may be kept as one group. With `by_value` numbers
+    move and no type or size does, so that who asks for these alone, as `(is_empty xs)` does, reads nothing."""
 
-    def __init__(self, trace: Trace, by_family: bool = False) -> None:
+    def __init__(self, trace: Trace, by_family: bool = False, by_value: bool = False) -> None:
         self.trace = trace
         self.by_family = by_family
+        self.by_value = by_value
         self.scaffold = Scaffold()
         self._todo: list[int] = []
+        # what readers read by value
+        self._read: dict[tuple[Code, int, int], frozenset[Ref]] = {}
         # how each node was found: (node that it reads, hop, nodes); None where some hop depends on more than sites
         self.route: list[tuple[int, str, list[int]]] | None = []
         self._from = -1
@@ -115,13 +130,25 @@ class Builder:
         code, slot, row = self.trace.decode(node)
         self._from = node
         for reader, role in code.readers.get(slot, ()):
-            self._read_by(code, reader, row, role)
+            if self._counts(code, reader, role, SlotRef(0, slot)):
+                self._read_by(code, reader, row, role)
         for path, reader, role in code.env_readers.get(slot, ()):
             self.route = None
+            if not self._counts(path[-1], reader, role, SlotRef(len(path), slot)):
+                continue
             for inner in self._rows_below(code, path, row):
                 self._read_by(path[-1], reader, inner, role)
         if slot == code.result_slot:
             self._result_changed(code, row)
+
+    def _counts(self, code: Code, slot: int, role: int, read: Ref) -> bool:
+        """Whether a reader's numbers may change with those of what it reads."""
+        if not self.by_value:
+            return True
+        reader = code, slot, role
+        if reader not in self._read:
+            self._read[reader] = read_by_value(*reader)
+        return read in self._read[reader]
 
     def _rows_below(self, code: Code, path: tuple[Code, ...], row: int) -> list[int]:
         """Live rows of the innermost Code of the path whose environment, level by level, is `row`."""
@@ -144,7 +171,8 @@ class Builder:
             self.route = None
             if bound is not None:
                 for reader_code, reader, role in bound.readers:
-                    self._all_rows_read(reader_code, reader, role)
+                    if self._counts(reader_code, reader, role, GlobalRef(bound)):
+                        self._all_rows_read(reader_code, reader, role)
         elif code.kind == "branch":
             node = self.trace.if_of(code, row)
             if self.route is not None:
@@ -253,7 +281,8 @@ class Builder:
             if node not in self.scaffold.principals and node not in self.scaffold.structural:
                 self.scaffold.absorbing[node] = None
         elif packed == PRIMITIVE_EDGE:
-            self._renew(node)
+            if not (self.by_value and is_constant_in_numbers(self.trace.read(node >> 32, row)[0])):
+                self._renew(node)
         elif packed >= 0:
             inner = self.trace.program.codes[packed >> 32]
             if self.trace.is_memoized(inner, packed & ROW_MASK):

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from venture_lite.errors import CallSite, InternalError, Span
+from venture_lite.procedures.pullbacks import LOCALLY_CONSTANT
 from venture_lite.procedures.record import Deterministic, Maker, Random
 
 
@@ -277,6 +278,49 @@ class Program:
                         inner.rooted = True
                     ancestor = code.ancestor(depth)
                     ancestor.env_readers.setdefault(read, []).append((tuple(reversed(path)), slot, role))
+
+
+def read_in_role(code: Code, slot: int, role: int) -> tuple[Ref, ...]:
+    """What a slot, or the result, reads in a role."""
+    if role == RESULT:
+        return (code.result,)
+    item = code.slots[slot]
+    if role == KEY:
+        return tuple(region.block for region in item.regions)
+    if role == OPERATOR:
+        return () if item.operator is None else (item.operator,)
+    return item.arguments[role : role + 1]
+
+
+def read_by_value(code: Code, slot: int, role: int) -> frozenset[Ref]:
+    """The `sources` with whose numbers what a slot, or the result, reads in a role may change its own. Of what is asked
+    for its type or its size the numbers do not matter, unless the size comes of them, as that of `(unique xs)` does."""
+    by_value = slot < 0 or not is_constant_in_numbers(code.slots[slot].record)
+    found: set[Ref] = set()
+    seen: set[tuple[int, Ref, bool]] = set()
+    todo: list[tuple[int, Ref, bool]] = [(0, ref, by_value) for ref in read_in_role(code, slot, role)]
+    while todo:
+        base, ref, by_value = todo.pop()
+        if isinstance(ref, Constant) or (base, ref, by_value) in seen:
+            continue
+        seen.add((base, ref, by_value))
+        if isinstance(ref, GlobalRef):
+            found |= {ref} if by_value else set()
+            continue
+        level = base + ref.depth
+        item = code.ancestor(level).slots[ref.slot]
+        if item.stored:
+            found |= {SlotRef(level, ref.slot)} if by_value else set()
+        else:
+            jumps = isinstance(item.record, Deterministic) and item.record.pullback is None
+            passes = jumps or (by_value and not is_constant_in_numbers(item.record))
+            todo.extend((level, argument, passes) for argument in item.refs)
+    return frozenset(found)
+
+
+def is_constant_in_numbers(record: Any) -> bool:
+    """Whether a procedure gives the same for other numbers of the same types in lists of the same sizes."""
+    return isinstance(record, Deterministic) and record.pullback is LOCALLY_CONSTANT
 
 
 def sources(code: Code, ref: Ref) -> list[Ref]:

@@ -47,9 +47,9 @@ class NamedChoices:
         self._trace, self._choices, self._kinds = trace, choices, kinds
         self._ranks = _ranks(trace, choices)
 
-    def is_good(self) -> bool:
-        """Whether the names still stand for what they did."""
-        return self._ranks == _ranks(self._trace, self._choices)
+    def is_good(self, kinds: Kinds) -> bool:
+        """Whether the names still stand for what they did, and choices are of the kinds that they were."""
+        return self._kinds == kinds and self._ranks == _ranks(self._trace, self._choices)
 
     def may_hold(self, code: Code, slot: int) -> bool:
         """Whether a choice that is made there may belong to the scope."""
@@ -84,7 +84,7 @@ def _ranks(trace: Trace, choices: Choices) -> dict[int, int]:
 def enter(trace: Trace, choices: Choices, kinds: Kinds) -> None:
     """Have a scope of choices by name in a trace, from now on."""
     known = trace.named.get(choices)
-    if known is not None and known.is_good():
+    if known is not None and known.is_good(kinds):
         return
     named, scope, journal = NamedChoices(trace, choices, kinds), Scope(), trace.journal
     mark = len(journal.entries)

@@ -176,6 +176,16 @@ class MakerState(Protocol):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class JointGradient:
+    """The derivatives of the joint density of a maker's applications."""
+
+    # with respect to which of the maker's arguments there is one
+    exists: Flags
+    # state -> one for each argument, in its shape, of the present log_joint; None where there is none
+    evaluate: Callable[[Any], tuple[Any, ...]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Maker:
     """A procedure that returns an exchangeable random procedure."""
 
@@ -191,6 +201,10 @@ class Maker:
     applied: tuple[Argument, ...] = ()
     # whether values are labels that mean nothing but equality: all unused ones share one probability
     labels: bool = False
+    # whether discrete applications have finitely many values, a fresh label being one
+    finite: bool = True
+    # the derivatives of log_joint by the arguments; None where there are none
+    gradient: JointGradient | None = None
 
     def __repr__(self) -> str:
         return f"<procedure {self.name}>"

@@ -230,6 +230,7 @@ MAKE_GAMMA_POISSON = Maker(
     "Counts that share an unknown Poisson rate, itself gamma(shape, rate) and integrated out.",
     GammaPoissonState,
     source="negative binomial with r = shape + sum and p = (rate + N) / (rate + N + 1)",
+    finite=False,
 )  # fmt: skip
 
 RECORDS = (MAKE_BETA_BERNOULLI, MAKE_SYM_DIR_MULT, MAKE_DIR_MULT, MAKE_GAMMA_POISSON)

@@ -92,7 +92,8 @@ def user_maker(
         return CheckedState(name, make, args, inside)
 
     transform = None if inside is None else inside.transform
-    return Maker(name, taken, summary, made, transform, SOURCE, inputs)
+    finite = callable(getattr(make, "support", None))
+    return Maker(name, taken, summary, made, transform, SOURCE, inputs, finite=finite)
 
 
 def _refuse_lacking(name: str, state: Any) -> None:

@@ -12,7 +12,7 @@ import pytest
 from venture_lite import Venture
 from venture_lite.draws.draws import Draws
 from venture_lite.errors import VentureWarning
-from venture_lite.inference.watch import Watch
+from venture_lite.inference.watch import Verdict, Watch
 from venture_lite.shell.cli import main
 
 PAIR = """
@@ -337,7 +337,7 @@ def test_looking_leaves_the_draws_and_the_trace_as_they_are() -> None:
             if watched:
                 first = v.infer(text)
             else:
-                with patch("venture_lite.session.queries.judge"):
+                with patch.object(Watch, "finish", lambda self: Verdict({}, ())):
                     first = v.infer(text)
             second = v.infer("(repeat 3 (do (mh default one 1) (collect y)))")
         assert isinstance(first, Draws)

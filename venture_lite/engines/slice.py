@@ -38,7 +38,7 @@ class Slice(BlockKernel):
         super().__init__(model)
         self.width = width
         self.most_steps = most_steps
-        self._candidates = model.kept.lasting(Candidates, model)
+        self._candidates = model.kept.learned(Candidates, model)
 
     def refuse(self, nodes: list[int]) -> None:
         refuse_discrete("slice", "gibbs, or mh")(self.model, nodes)

@@ -6,11 +6,13 @@ procedures. An action is recognised by its name; `actions.py` holds them all.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from venture_lite.draws.draws import DrawsBuilder, KernelStatistics
+from venture_lite.draws.draws import Draws, DrawsBuilder, KernelStatistics
+from venture_lite.draws.presentation import counted
 from venture_lite.errors import ArgumentError, NameUnknown, Span, nearest, warn
 from venture_lite.inference.actions import ACTIONS
 from venture_lite.inference.data import Data
@@ -52,6 +54,8 @@ class Action:
     refuse: Callable[[Matched], None] = lambda found: None
     # whether it moves choices to where a chain begins: once, before anything is collected
     is_start: bool = False
+    # whether what it makes is made once and shared by all chains of a session
+    for_all_chains: bool = False
 
     def read(self, form: Form) -> Matched:
         """The arguments of a form. Raises ArgumentError where it is written otherwise than the usage says."""
@@ -157,6 +161,25 @@ class InferenceProgram:
 
     def _constant(self, item: Parameter) -> Expression:
         return Quote(constant_index(item.index, self.parameters, self.passes), item.span)
+
+    def finished(self, looked_at: bool = True) -> Draws:
+        """The draws of this chain so far; merging numbers it among the others. `looked_at`, the variables that never
+        changed are looked for."""
+        noted = itertools.chain.from_iterable(self.notes.values())
+        self.draws.statistics = [*(tally.statistics() for tally in self.tallies), *noted]
+        if looked_at:
+            self.draws.could_move = self.could_move()
+        return self.draws.finish()
+
+    def show(self, progress: Progress) -> None:
+        """Who is told how far the program is."""
+        self.progress = progress
+        progress.remarks(self._remark)
+
+    def _remark(self) -> str:
+        """What else a person is to know while it runs."""
+        count = sum(int(tally.kernel.details().get("divergences", 0)) for tally in self.tallies)
+        return counted(count, "divergence") if count else ""
 
     def could_move(self) -> frozenset[str]:
         """The variables that never changed though they depend on a choice that is neither observed nor forced."""

@@ -12,13 +12,15 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from html import escape
 from typing import TYPE_CHECKING, Any, TextIO
 
 from venture_lite.errors import escaped
 from venture_lite.interpreter.tally import Progress
 
 if TYPE_CHECKING:
-    from rich.progress import Progress as Bars
+    from rich.progress import Progress as Lines
 
 PATIENCE_SECONDS = 1.0
 REFRESH_SECONDS = 0.2
@@ -26,8 +28,11 @@ REFRESH_SECONDS = 0.2
 ROOM_FOR_KEYS = 8
 
 
+Show = Callable[["Snapshot | None"], None]
+
+
 class Silent:
-    """Progress that nobody watches: the default of the Python interface."""
+    """Progress that nobody watches."""
 
     __slots__ = ()
 
@@ -40,6 +45,15 @@ class Silent:
     def end(self) -> None:
         pass
 
+    def remarks(self, remark: Callable[[], str]) -> None:
+        pass
+
+    def of_chain(self, chain: int, show: Show | None = None) -> Silent:
+        return self
+
+    def show(self, snapshot: Snapshot | None) -> None:
+        pass
+
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
@@ -49,9 +63,14 @@ class Snapshot:
     done: int
     total: int | None
     seconds: float
+    # what else there is to say
+    remark: str = ""
 
     def told(self) -> str:
-        """`1,200 of 10,000 (12%)  85/s, about 1:43 left`."""
+        """`1,200 of 10,000 (12%)  85/s, about 1:43 left  3 divergences`."""
+        return "  ".join(filter(None, (self._course(), self.remark)))
+
+    def _course(self) -> str:
         rate = f"{_rate(self.done / self.seconds)}/s" if self.done and self.seconds > 0 else ""
         if not self.total:
             return "  ".join(filter(None, (f"{self.done:,}", rate, _clock_text(self.seconds))))
@@ -84,11 +103,18 @@ class _Task:
 
 class Tracker:
     """Keeps the stack of tasks, and hands snapshots of the outermost one whose total is known to `show`; None at the
-    end."""
+    end. Where chains are shown apart, `show_chain` takes the chain's number as well."""
 
-    def __init__(self, show: Callable[[Snapshot | None], None], clock: Callable[[], float] = time.monotonic) -> None:
-        self._show = show
+    def __init__(
+        self,
+        show: Show,
+        clock: Callable[[], float] = time.monotonic,
+        show_chain: Callable[[int, Snapshot | None], None] | None = None,
+    ) -> None:
+        self.show = show
+        self._show_chain = show_chain
         self._clock = clock
+        self._remark: Callable[[], str] = lambda: ""
         self._tasks: list[_Task] = []
         self._next_update = 0.0
         self._shown = False
@@ -105,13 +131,21 @@ class Tracker:
             self._next_update = now + REFRESH_SECONDS
             task = next((task for task in self._tasks if task.total), self._tasks[0])
             self._shown = True
-            self._show(Snapshot(task.label, task.done, task.total, now - task.started))
+            self.show(Snapshot(task.label, task.done, task.total, now - task.started, self._remark()))
 
     def end(self) -> None:
         self._tasks.pop()
         if not self._tasks and self._shown:
             self._shown = False
-            self._show(None)
+            self.show(None)
+
+    def remarks(self, remark: Callable[[], str]) -> None:
+        self._remark = remark
+
+    def of_chain(self, chain: int, show: Show | None = None) -> Tracker:
+        if show is None:
+            show = self.show if self._show_chain is None else partial(self._show_chain, chain)
+        return Tracker(show, self._clock, self._show_chain)
 
 
 class Display:
@@ -122,12 +156,13 @@ class Display:
         self._stream = stream
         self._chains = chains
         self._latest: dict[int, Snapshot] = {}
-        self._bars: Bars | None = None
+        self._bars: Lines | None = None
         # the row of each chain in what is drawn
         self._rows: dict[int, Any] = {}
 
     def update(self, chain: int, snapshot: Snapshot | None) -> None:
         """Where a chain is; None where it is done with an inference."""
+        self._chains = max(self._chains, chain + 1)
         if snapshot is None:
             self._latest.pop(chain, None)
         else:
@@ -158,10 +193,10 @@ class Display:
             bars.update(row, description=described, completed=snapshot.done, total=snapshot.total, told=snapshot.told())
         bars.refresh()
 
-    def _start(self) -> Bars:
+    def _start(self) -> Lines:
         from rich.console import Console, ConsoleDimensions
         from rich.progress import BarColumn, TextColumn
-        from rich.progress import Progress as Bars
+        from rich.progress import Progress as Lines
         from rich.table import Column
 
         class Narrower(Console):
@@ -184,7 +219,7 @@ class Display:
             BarColumn(bar_width=None, table_column=Column(ratio=1)),
             text("{task.fields[told]}"),
         )
-        self._bars = Bars(
+        self._bars = Lines(
             *columns, console=console, auto_refresh=False, transient=True, expand=True,
             redirect_stdout=False, redirect_stderr=False,
         )  # fmt: skip
@@ -208,4 +243,46 @@ def for_terminal(stream: TextIO | None = None, forced: bool = False) -> Progress
     if not (forced or is_watched(stream)):
         return Silent()
     display = Display(stream)
-    return Tracker(lambda snapshot: display.update(0, snapshot))
+    return Tracker(partial(display.update, 0), show_chain=display.update)
+
+
+class Bars:
+    """A bar for each chain below a notebook's cell, which go at the end. Mutable."""
+
+    def __init__(self) -> None:
+        self._latest: dict[int, Snapshot] = {}
+        self._shown: Any = None
+
+    def update(self, chain: int, snapshot: Snapshot | None) -> None:
+        """Where a chain is; None where it is done with an inference."""
+        import IPython.display
+
+        notebook: Any = IPython.display
+        if snapshot is None:
+            self._latest.pop(chain, None)
+        else:
+            self._latest[chain] = snapshot
+        bars = notebook.HTML("".join(self._bar(number, self._latest[number]) for number in sorted(self._latest)))
+        if self._shown is None:
+            self._shown = notebook.display(bars, display_id=True)
+        else:
+            self._shown.update(bars)
+
+    def _bar(self, chain: int, snapshot: Snapshot) -> str:
+        name = f"chain {chain}: " if len(self._latest) > 1 else ""
+        text = escape(f"{name}{' '.join(snapshot.label.split())}  {snapshot.told()}")
+        done = f' value="{snapshot.done}" max="{snapshot.total}"' if snapshot.total else ""
+        return f"<div><progress{done}></progress> <code>{text}</code></div>"
+
+
+def for_notebook() -> Progress:
+    """Bars below the cell."""
+    bars = Bars()
+    return Tracker(partial(bars.update, 0), show_chain=bars.update)
+
+
+def for_person() -> Progress:
+    """Bars in a notebook, lines on a person's terminal, else silence."""
+    ipython = sys.modules.get("IPython")
+    shell = None if ipython is None else ipython.get_ipython()
+    return for_notebook() if hasattr(shell, "kernel") else for_terminal()

@@ -139,6 +139,8 @@ class Model:
         self.weights = KeptWeights(self.trace)
         self.regenerator = Regenerator(self.trace, self.machine, self.weights)
 
+        # how many tables of what was derived are the trace's own, and not of what kernels learned
+        self._derived = len(self.trace.derived)
         # transactions that are open, one inside another
         self.transactions = 0
         # Codes of directives, by the shape of their expression
@@ -189,6 +191,14 @@ class Model:
         if constants.crowded:
             self.regenerator.detach(going(self.trace, *constants.surplus()), counts=False)
             self.trace.journal.commit()
+
+    def let_go(self) -> None:
+        """Let go of what was made ready for kernels, which is made again where it is asked for."""
+        self.kept.let_go()
+        derived = self.trace.derived
+        del derived[self._derived :]
+        for table in derived:
+            table.clear()
 
     def transaction(self) -> Transaction:
         """What is changed in a `with` block and not kept by its end is taken back."""

@@ -18,7 +18,7 @@ from venture_lite.procedures.record import Deterministic, Maker, Random
 from venture_lite.program.code import Code, Kind, Slot
 from venture_lite.program.compiler import wrong_count
 from venture_lite.program.forms import truth
-from venture_lite.trace.bags import Bag
+from venture_lite.trace.bags import Bag, in_column
 from venture_lite.trace.keys import KeyIndex, memo_key
 from venture_lite.trace.runtime import Closure, Exchangeable, Memo
 from venture_lite.trace.table import MAKER_EDGE, NONE, PRIMITIVE_EDGE, RANDOM_EDGE, ROW_MASK, Column
@@ -173,7 +173,7 @@ def _family(machine: Machine, code: Code, environment: int, user: int, context: 
         bag = table.children.get(environment)
         if bag is None:
             positions = table.child_position
-            bag = Bag(lambda item: (positions, item))
+            bag = Bag(partial(in_column, positions))
             trace.journal.set_item(table.children, environment, bag)
         bag.add(row, trace.journal)
     return row

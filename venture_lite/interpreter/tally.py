@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from venture_lite.draws.draws import KernelStatistics
 
@@ -24,6 +24,15 @@ class Progress(Protocol):
 
     def end(self) -> None:
         """The innermost task is over."""
+
+    def remarks(self, remark: Callable[[], str]) -> None:
+        """What else there is to say of the run under way; asked where its progress is shown."""
+
+    def of_chain(self, chain: int, show: Callable[[Any], None] | None = None) -> Progress:
+        """The progress of one chain of several, shown where this one is, or by another function."""
+
+    def show(self, snapshot: Any) -> None:
+        """Show what another process told of its progress."""
 
 
 @dataclass(slots=True, eq=False)

@@ -293,7 +293,7 @@ def forms_of(model: Model, move: Move) -> Forms:
     key = move.proposal.key if isinstance(move.proposal, Formulated) else None
     if key is None or not isinstance(move.decide, Metropolis):
         return Forms(model, move)
-    kept = model.kept.lasting(_kept_forms, model)
+    kept = model.kept.learned(_kept_forms, model)
     found = kept.pop(key, None) or Forms(model, move)
     kept[key] = found
     if len(kept) > MOST_MOVES:

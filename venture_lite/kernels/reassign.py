@@ -51,7 +51,7 @@ class FollowedRow:
 
 def plans_of(model: Model) -> Reassignments:
     """The model's plans: made once, since their functions take a millisecond each to write."""
-    return model.kept.lasting(Reassignments, model)
+    return model.kept.learned(Reassignments, model)
 
 
 class Reassignments:

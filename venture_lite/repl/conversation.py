@@ -91,7 +91,7 @@ class Conversation:
         session = Venture(
             settings.seed,
             settings.chains,
-            progress=progress.for_terminal() if settings.interactive else None,
+            progress=progress.for_terminal() if settings.interactive else progress.Silent(),
             nested_calls=settings.nested_calls,
             memory_mb=settings.memory_mb,
         )

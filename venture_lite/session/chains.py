@@ -71,9 +71,17 @@ class Chains:
     """Traces of one program, one for each chain. Mutable: they are made anew by `clear`."""
 
     def __init__(
-        self, seeds: list[np.random.SeedSequence], first: int, limits: Limits, progress: Progress, kernels: str
+        self,
+        seeds: list[np.random.SeedSequence],
+        count: int,
+        first: int,
+        limits: Limits,
+        progress: Progress,
+        kernels: str,
     ) -> None:
         self.seeds = seeds
+        # of all chains of the program, here and in other processes
+        self.count = count
         # position of the first of them among all chains of the program
         self.first = first
         self.limits = limits

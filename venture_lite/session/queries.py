@@ -2,31 +2,27 @@
 
 from __future__ import annotations
 
-import contextlib
-import itertools
-import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from venture_lite.draws.draws import Draws
-from venture_lite.errors import EvidenceError, Span, VentureError, warn
+from venture_lite.errors import EvidenceError, VentureError
 from venture_lite.inference.explain import Explanation
 from venture_lite.inference.explain import explain as explained
 from venture_lite.inference.program import NOTHING_READ, InferenceProgram
-from venture_lite.inference.watch import Watch, unmoved_line
+from venture_lite.inference.watch import Watch
 from venture_lite.interpreter.ancestry import Sources, sources_of
 from venture_lite.interpreter.evidence import NO_EVIDENCE
-from venture_lite.interpreter.impossible import impossible_choices
 from venture_lite.interpreter.model import Model
 from venture_lite.language import syntax
 from venture_lite.language.syntax import Expression, Name
 from venture_lite.program.code import Kind
 from venture_lite.program.lift import Lifter, shape
 from venture_lite.program.parameters import constant_index
-from venture_lite.session.chains import Chains, Given, Told
+from venture_lite.session.chain_runs import ChainRuns
+from venture_lite.session.chains import Chains, Given
 from venture_lite.session.live import Directory
 from venture_lite.session.loop_data import LoopData
 from venture_lite.session.shapes import Shared, shapes_of, told_at
@@ -133,43 +129,23 @@ def infer(chains: Chains, expression: Expression, given: Given, directory: Direc
 
     An error of any kind, and Ctrl-C, carries the draws made so far as `draws`.
     """
-    parts: list[Draws] = []
-    values: list[Any] = []
+    with chain_runs(chains, expression, given, directory) as runs:
+        draws = runs.more()
+    return chains.joined(runs.values) if any(value is not None for value in runs.values) else draws
+
+
+def chain_runs(
+    chains: Chains, expression: Expression, given: Given, directory: Directory, start: Expression | None = None
+) -> ChainRuns:
+    """An inference program on every chain, which can go on; see `ChainRuns`."""
     warned: set[str] = set()
     joint: dict[Any, Any] = {}
     watches = given.watches or [Watch(model) for model in chains.models]
-    # a proposal may overflow: what that means is for the engines to say
-    with _BLAS_THREADS.one(), np.errstate(all="ignore"):
-        for index, (model, watch) in enumerate(zip(chains.models, watches, strict=True)):
-            data, reader = partial(LoopData, directory, index), partial(_read_by, model, given)
-            program = _program(chains, given, model, watch, chains.progress, warned, joint, data, reader)
-            chains.collecting = program.draws
-            try:
-                values.append(to_python(program.run(expression)))
-                model.commit()
-                parts.append(_finished(program))
-            except BaseException as error:
-                model.rollback()
-                parts.append(_finished(program, looked_at=False))
-                error.draws = draws = Draws.merge(parts)  # type: ignore[attr-defined]
-                if not given.watches and isinstance(error, (KeyboardInterrupt, VentureError)):
-                    # a second Ctrl-C ends the look at what there is, and the first goes on
-                    with contextlib.suppress(KeyboardInterrupt):
-                        judge(chains, watches, expression.span, draws)
-                raise
-            finally:
-                chains.collecting = None
-            _warn_impossible(model, chains.first + index if len(chains.models) > 1 else None)
-        draws = Draws.merge(parts)
-        if not given.watches:
-            try:
-                judge(chains, watches, expression.span, draws)
-            except KeyboardInterrupt as interrupt:
-                interrupt.draws = draws  # type: ignore[attr-defined]
-                raise
-    if any(value is not None for value in values):
-        return chains.joined(values)
-    return draws
+    programs = []
+    for index, (model, watch) in enumerate(zip(chains.models, watches, strict=True)):
+        data, reader = partial(LoopData, directory, index), partial(_read_by, model, given)
+        programs.append(_program(chains, given, model, watch, chains.progress, warned, joint, data, reader))
+    return ChainRuns(chains, programs, expression, start, in_loop=bool(given.watches))
 
 
 def explain(chains: Chains, expression: Expression, given: Given) -> Explanation:
@@ -182,25 +158,6 @@ def explain(chains: Chains, expression: Expression, given: Given) -> Explanation
     root = program.compile(expression)
     with np.errstate(all="ignore"):
         return explained(root, expression.span)
-
-
-def judge(chains: Chains, watches: Sequence[Watch], span: Span, draws: Draws | None) -> None:
-    """Say what no kernel moved though draws rest on it, each name once for a program text; `draws` are told of what
-    `force` holds."""
-    held: dict[str, None] = dict.fromkeys(draws.held if draws is not None else ())
-    for watch in watches:
-        watch.close()
-    told = chains.told_unmoved.get(span.text)
-    for watch in watches if told is None or told.looks_again(chains.models) else ():
-        verdict = watch.finish()
-        held.update(dict.fromkeys(verdict.held))
-        for name, count in verdict.unmoved.items():
-            told = chains.told_unmoved.setdefault(span.text, Told())
-            if name not in told.names:
-                told.names.add(name)
-                warn(f"{span.place()}: {unmoved_line(name, count)}")
-    if draws is not None:
-        draws.held = tuple(held)
 
 
 def _read_by(model: Model, given: Given, expression: Expression) -> Sources:
@@ -229,61 +186,3 @@ def _choice_of(model: Model, given: Given, expression: Expression) -> int:
         what, hint = " ".join(expression.span.text.split()), "what a random procedure gave: (f 1) of a memoized f"
         raise EvidenceError(f"{what} is no unobserved choice that stands", expression.span, hint)
     return node
-
-
-def _finished(program: InferenceProgram, looked_at: bool = True) -> Draws:
-    """The draws of one chain; merging numbers it among the others."""
-    noted = itertools.chain.from_iterable(program.notes.values())
-    program.draws.statistics = [*(tally.statistics() for tally in program.tallies), *noted]
-    if looked_at:
-        program.draws.could_move = program.could_move()
-    return program.draws.finish()
-
-
-def _warn_impossible(model: Model, chain: int | None) -> None:
-    """Say so where inference ended at probability zero, and name the observation."""
-    if not model.maybe_impossible:
-        return
-    impossible = impossible_choices(model.trace)
-    if not impossible:
-        model.maybe_impossible = False
-        return
-    code, slot, _ = model.trace.decode(impossible[0])
-    value = model.trace.value(impossible[0])
-    span = code.slots[slot].span
-    where = f"{span.place()}: {span.text}" if span else code.name
-    more = f" (and {len(impossible) - 1} more)" if len(impossible) > 1 else ""
-    of_chain = f"chain {chain}: " if chain is not None else ""
-    warn(f"{of_chain}the state has probability zero: {where} cannot be {to_python(value)}{more}")
-
-
-class _BlasThreads:
-    """The BLAS library's number of threads, which the whole process shares: one while any thread infers.
-
-    Each thread that limited it for itself would put back, at its end, what another had set.
-    """
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._users = 0
-        self._limit: Any = None
-
-    @contextlib.contextmanager
-    def one(self) -> Iterator[None]:
-        """Transitions are many and small: BLAS threads would cost more than they bring."""
-        from threadpoolctl import threadpool_limits
-
-        with self._lock:
-            if not self._users:
-                self._limit = threadpool_limits(1, user_api="blas")
-            self._users += 1
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._users -= 1
-                if not self._users:
-                    self._limit.restore_original_limits()
-
-
-_BLAS_THREADS = _BlasThreads()

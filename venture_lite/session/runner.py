@@ -21,6 +21,7 @@ from venture_lite.program.label_uses import LabelUses
 from venture_lite.program.lift import Lifter
 from venture_lite.program.supplied import Parameters
 from venture_lite.session import queries, rows
+from venture_lite.session.chain_runs import judge
 from venture_lite.session.chains import Chains, Given
 from venture_lite.session.live import Directory, Live, LoopPart
 from venture_lite.session.origin import Origins
@@ -275,7 +276,7 @@ class Runner:
             return self._passes(loop, given)
         try:
             values = self._passes(loop, inside)
-            queries.judge(self.chains, inside.watches, loop.span, _last_draws(values))
+            judge(self.chains, inside.watches, loop.span, _last_draws(values))
         finally:
             for watch in inside.watches:
                 watch.close()

@@ -13,7 +13,7 @@ import numpy as np
 from venture_lite.draws.draws import DrawsBuilder
 from venture_lite.errors import ArgumentError, Source, Span, VentureWarning
 from venture_lite.inference.explain import Explanation
-from venture_lite.inference.progress import Silent
+from venture_lite.inference.progress import for_person
 from venture_lite.interpreter.machine import Limits
 from venture_lite.interpreter.model import WAYS, Model
 from venture_lite.interpreter.tally import Progress
@@ -89,7 +89,9 @@ class Venture:
         seeds = root.spawn(chains)
         seeds = seeds if only_chain is None else [seeds[only_chain]]
         limits = Limits(nested_calls, memory_mb)
-        self._runner = Runner(Chains(seeds, only_chain or 0, limits, progress or Silent(), kernels), self.seed)
+        self._runner = Runner(
+            Chains(seeds, chains, only_chain or 0, limits, progress or for_person(), kernels), self.seed
+        )
 
     @property
     def traces(self) -> list[Model]:

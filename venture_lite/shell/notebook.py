@@ -11,13 +11,12 @@ import contextlib
 import inspect
 import keyword
 import sys
-from collections.abc import Callable, Mapping
-from html import escape
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from venture_lite.draws.draws import Draws
 from venture_lite.errors import Source, VentureError, escaped, shown_in_notebook
-from venture_lite.inference.progress import Silent, Snapshot, Tracker
+from venture_lite.inference.progress import Silent, for_notebook
 from venture_lite.interpreter.tally import Progress
 from venture_lite.program.supplied import Parameters
 from venture_lite.session import DirectiveResult, Venture
@@ -207,25 +206,7 @@ class Shown:
                 print(plots.text(draws.plotted))
 
     def progress(self) -> Progress:
-        return Silent() if self.quiet else Tracker(_line_of_its_own())
-
-
-def _line_of_its_own() -> Callable[[Snapshot | None], None]:
-    """Shows how far an inference is in a display that is rewritten in place, and is empty at the end."""
-    handle: Any = None
-
-    def show(snapshot: Snapshot | None) -> None:
-        nonlocal handle
-        from IPython.display import HTML, display
-
-        text = "" if snapshot is None else f"{' '.join(snapshot.label.split())}  {snapshot.told()}"
-        line = HTML(f"<code>{escape(text)}</code>" if text else "")
-        if handle is None:
-            handle = display(line, display_id=True)
-        else:
-            handle.update(line)
-
-    return show
+        return Silent() if self.quiet else for_notebook()
 
 
 def _without_frames(error: BaseException) -> None:

@@ -18,6 +18,11 @@ Locate = Callable[[int], tuple[Column, int]]
 """Item -> (column, row) where its position is kept."""
 
 
+def in_column(column: Column, row: int) -> tuple[Column, int]:
+    """Where the position of an item is kept that is a row: in its row of a column."""
+    return column, row
+
+
 class Bag:
     __slots__ = ("count", "items", "locate", "stamp")
 
@@ -25,6 +30,11 @@ class Bag:
         self.items = Column(int)
         self.count = 0
         self.locate = locate
+        self.stamp = next(STAMPS)
+
+    def __setstate__(self, state: tuple[None, dict[str, Any]]) -> None:
+        for name, value in state[1].items():
+            setattr(self, name, value)
         self.stamp = next(STAMPS)
 
     def add(self, item: int, journal: Journal) -> None:

@@ -51,6 +51,7 @@ class SetUps:
         # key -> (stamp, set-up)
         self._kept: dict[Hashable, tuple[Hashable, Any]] = {}
         self._lasting: dict[Callable[[Any], Any], Any] = {}
+        self._learned: dict[Callable[[Any], Any], Any] = {}
 
     def find(self, key: Hashable, stamp: Hashable = None) -> Any:
         """The set-up of this key, if it was kept with this stamp; else None."""
@@ -104,6 +105,18 @@ class SetUps:
         """What was there has gone, or is another: choices that come may stand where others stood."""
         self.edition += 1
         self._kept.clear()
+
+    def learned(self, kind: Callable[[Owner], Made], owner: Owner) -> Made:
+        """`lasting`, but for `let_go`."""
+        if kind not in self._learned:
+            self._learned[kind] = kind(owner)
+        found: Made = self._learned[kind]
+        return found
+
+    def let_go(self) -> None:
+        """Keep no set-up, and nothing that was learned; what lasts stays."""
+        self._kept.clear()
+        self._learned.clear()
 
     def trim(self) -> None:
         """Keep within the limit: the oldest of what is kept by rows goes first, then the oldest modes and scales."""

@@ -8,7 +8,7 @@ restore it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from typing import Any
 
 import numpy as np
@@ -23,21 +23,31 @@ DELETED = -2
 class KeyIndex:
     """Distinct keys, each with an integer of 0 or more from which `key_at` gives the key back."""
 
-    __slots__ = ("_key_at", "_mask", "_slots", "_used")
+    __slots__ = ("_mask", "_slots", "_used", "key_at")
 
-    def __init__(self, key_at: Callable[[int], Hashable]) -> None:
-        self._key_at = key_at
+    def __init__(self, key_at: Callable[[int], Hashable], entries: Iterable[int] = ()) -> None:
+        self.key_at = key_at
         # slots that are or were in use
         self._used = 0
         self._mask = 7
         self._slots = memory(np.full(8, EMPTY, np.int32))
+        for entry in entries:
+            self.add(key_at(entry), entry)
+
+    def __reduce__(self) -> Any:
+        # procedures among the keys are others in another process: who sends an index sends its entries
+        return KeyIndex, (self.key_at,)
+
+    def entries(self) -> list[int]:
+        """Every integer, in no order."""
+        return [entry for entry in self._slots if entry >= 0]
 
     def __contains__(self, key: Hashable) -> bool:
         return self._find(key) >= 0
 
     def items(self) -> list[tuple[Hashable, int]]:
         """Every key with its integer, the smallest integer first."""
-        return [(self._key_at(entry), entry) for entry in sorted(e for e in self._slots if e >= 0)]
+        return [(self.key_at(entry), entry) for entry in sorted(self.entries())]
 
     def get(self, key: Hashable) -> int | None:
         """The key's integer, or None."""
@@ -74,7 +84,7 @@ class KeyIndex:
         return at
 
     def _find(self, key: Hashable) -> int:
-        slots, mask, key_at = self._slots, self._mask, self._key_at
+        slots, mask, key_at = self._slots, self._mask, self.key_at
         at = _spread(hash(key)) & mask
         while (entry := slots[at]) != EMPTY:
             if entry >= 0 and key_at(entry) == key:
@@ -84,7 +94,7 @@ class KeyIndex:
 
     def _rebuild(self) -> None:
         """Twice the room where it is needed; deleted slots are dropped."""
-        entries = [entry for entry in self._slots if entry >= 0]
+        entries = self.entries()
         size = self._mask + 1
         while 3 * (len(entries) + 1) > size:
             size *= 2
@@ -92,7 +102,7 @@ class KeyIndex:
         self._slots = memory(np.full(size, EMPTY, np.int32))
         self._used = 0
         for entry in entries:
-            self.add(self._key_at(entry), entry)
+            self.add(self.key_at(entry), entry)
 
 
 def _spread(value: int) -> int:

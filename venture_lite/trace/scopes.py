@@ -107,6 +107,14 @@ class Scope:
         self._everything: list[int] | None = None
         self.added: list[Any] | None = None
 
+    @classmethod
+    def of(cls, blocks: array[int], crowds: dict[int, list[int]], names: Column) -> Scope:
+        """A scope of these blocks."""
+        scope = cls()
+        scope.blocks, scope.crowds, scope.names = blocks, crowds, names
+        scope.index = KeyIndex(scope.index.key_at, range(len(blocks)))
+        return scope
+
     def add(self, key: Any, node: int, journal: Journal) -> None:
         self._everything = None
         normal = key_of(key)

@@ -102,6 +102,25 @@ class Column:
         self.view = memory(array) if kind in _DTYPE else _Copies(array) if changes else array
         Column.reshaped += 1
 
+    def hold(self, kind: type | None, values: Any) -> None:
+        """Have another column's content: its kind, and its array or list."""
+        if isinstance(values, np.ndarray):
+            self._hold(kind, values, changes=values.flags.writeable)  # type: ignore[arg-type]
+        else:
+            self.kind, self.array, self.view = kind, None, values
+            Column.reshaped += 1
+        self.stamp = next(STAMPS)
+
+    def content(self) -> tuple[type | None, Any]:
+        """Its kind, and its array or list: what `hold` takes."""
+        return self.kind, self.view if self.array is None else self.array
+
+    def __reduce__(self) -> Any:
+        return Column, (), self.content()
+
+    def __setstate__(self, content: tuple[type | None, Any]) -> None:
+        self.hold(*content)
+
     def reserve(self, capacity: int) -> None:
         """Room for rows below `capacity`."""
         if self.array is not None:

@@ -6,10 +6,11 @@ One user stands in the table's `user` column, a few in a tuple, many in bags by 
 from __future__ import annotations
 
 from collections.abc import Container
+from functools import partial
 from typing import Any
 
 from venture_lite.program.code import Code, Program
-from venture_lite.trace.bags import Bag, Users
+from venture_lite.trace.bags import Bag, Users, in_column
 from venture_lite.trace.journal import Journal
 from venture_lite.trace.table import NONE, ROW_MASK, Table
 
@@ -69,7 +70,7 @@ class UserLists:
 
     def _locate(self, site: int) -> Any:
         positions = self._tables[self._program.site_code[site].index].positions[self._program.site_slot[site]]
-        return lambda row: (positions, row)
+        return partial(in_column, positions)
 
     def count(self, code: Code, row: int) -> int:
         first = self._tables[code.index].user.view[row]

@@ -278,7 +278,7 @@ COMPILE = Action(
     "Learns proposals for blocks from joint draws of the program and its data: a network for each kind of block reads "
     "what the block depends on and what depends on it. Moves nothing; prints what was learned. N worlds (10,000), K "
     "normals for each number (5), hidden layers of H (32). FRAME is prior, or newton where there is a gradient.",
-    _compile,
+    _compile, for_all_chains=True,
 )  # fmt: skip
 COMPILED_MH = Action(
     "compiled_mh", ("(compiled_mh NAME SCOPE BLOCK ['defensive EPS] T)",),
@@ -286,9 +286,11 @@ COMPILED_MH = Action(
     "from the prior or from the network made wide.", _compiled_mh,
 )  # fmt: skip
 SAVE_PROPOSERS = Action(
-    "save_proposers", ("(save_proposers FILE)",), "Writes every proposer that was compiled to a .npz file.", _save
-)
+    "save_proposers", ("(save_proposers FILE)",), "Writes every proposer that was compiled to a .npz file.", _save,
+    for_all_chains=True,
+)  # fmt: skip
 LOAD_PROPOSERS = Action(
     "load_proposers", ("(load_proposers FILE)",),
     "Reads proposers that save_proposers wrote, on these data or on others of the same program.", _load,
+    for_all_chains=True,
 )  # fmt: skip

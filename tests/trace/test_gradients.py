@@ -325,3 +325,79 @@ def test_what_is_decided_by_numbers_of_a_list_is_refused(text: str) -> None:
     venture.execute(f"{latents} [assume s {text}] [observe (normal s 1) 2]")
     with pytest.raises(KernelError):
         venture.infer("(hmc xs all 0.1 5 1)")
+
+
+SCALES = "[assume a (gamma 3 2)] [assume l (gamma 3 2)] [assume m (normal 0 1)] [assume s (gamma 2 4)]"
+MAKERS = {
+    "make_beta_bernoulli": ("[assume f (make_beta_bernoulli a (+ l 1))]", "[observe (f) (< {X[n]} 0)]"),
+    "make_sym_dir_mult": ("[assume f (make_sym_dir_mult a 4)]", "[observe (f) {K[n]}]"),
+    "make_dir_mult": ("[assume f (make_dir_mult (vector a l 1 s))]", "[observe (f) {K[n]}]"),
+    "make_gamma_poisson": ("[assume f (make_gamma_poisson a l)]", "[observe (f) {K[n]}]"),
+    "make_crp": ("[assume f (make_crp a (logistic m))]", "[observe (f) (+ 1 {K[n]})]"),
+    "make_normal_inv_chi_sq": ("[assume f (make_normal_inv_chi_sq m a l s)]", "[observe (f) {Y[n]}]"),
+    "make_collapsed_multivariate_normal": (
+        """[assume f (make_collapsed_multivariate_normal (vector m 0) a (+ 2 l)
+                      (matrix (list (+ s 1) 0.2) (list 0.2 a)))]""",
+        "[observe (f) (vector {X[n]} {Y[n]})]",
+    ),
+    "one for each key, some without draws": (
+        "[assume f (mem (lambda (k) (make_normal_inv_chi_sq m a 3 (* k s))))] [assume g (f 9)]",
+        "[observe ((f (+ 1 {K[n]}))) {Y[n]}]",
+    ),
+}
+COVARIANCES = {
+    "a squared exponential and noise": "(gp_sum (gp_squared_exponential a l) (gp_noise s))",
+    "Matern 1/2": "(gp_sum (gp_matern a l 0.5) (gp_noise s))",
+    "Matern 3/2": "(gp_sum (gp_matern a l 1.5) (gp_noise s))",
+    "Matern 5/2": "(gp_sum (gp_matern a l 2.5) (gp_noise s))",
+    "a rational quadratic": "(gp_sum (gp_rational_quadratic a l s) (gp_noise 0.3))",
+    "a periodic one times a line": "(gp_sum (gp_product (gp_periodic a l s) (gp_linear l m)) (gp_noise 0.3))",
+    "noise as a factor": "(gp_product (gp_sum (gp_constant a) (gp_noise s)) (gp_sum (gp_matern 1 l 2.5) (gp_noise a)))",
+    "noise below its floor": "(gp_sum (gp_matern a l 0.5) (gp_noise (* 1e-7 s)))",
+    "no noise": "(gp_squared_exponential a (* 0.2 l))",
+    "a name": "kernel",
+}
+MEANS = {
+    "a number": "m",
+    "a line": "(gp_sum (gp_linear_mean m s) a)",
+    "a product": "(gp_product (gp_linear_mean m) a 2)",
+}
+
+
+def made(assumed: str, observed: str, count: int) -> Model:
+    rng = np.random.default_rng(7)
+    venture = Venture(seed=3)
+    data = {"X": rng.normal(size=count), "Y": rng.normal(size=count), "K": rng.integers(0, 4, count)}
+    given = {key: value for key, value in data.items() if f"{{{key}[" in observed}
+    venture.execute(f"{SCALES} {assumed} for n in 1...{count}: {observed}", **given)
+    return venture.traces[0]
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_parameters_of_exchangeable_procedures(name: str) -> None:
+    """The joint density of the statistics, whatever the number of draws."""
+    model = made(*MAKERS[name], count=12)
+    assert compare(model, model.trace.default.everything(), np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("name", COVARIANCES)
+def test_parameters_of_covariances(name: str) -> None:
+    kernel = "[assume kernel (gp_sum (gp_squared_exponential a l) (gp_matern l 1 1.5) (gp_noise s))]"
+    assumed = f"{kernel if name == 'a name' else ''} [assume f (make_gp 0 {COVARIANCES[name]})]"
+    model = made(assumed, "[observe (f {X[n]}) {Y[n]}]", 8)
+    assert compare(model, model.trace.default.everything(), np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("name", MEANS)
+def test_parameters_of_means(name: str) -> None:
+    assumed = f"[assume f (make_gp {MEANS[name]} (gp_sum (gp_squared_exponential a l) (gp_noise s)))]"
+    model = made(assumed, "[observe (f {X[n]}) {Y[n]}]", 8)
+    assert compare(model, model.trace.default.everything(), np.random.default_rng(0))
+
+
+def test_a_length_for_each_coordinate() -> None:
+    """Also where applications come twice at a point."""
+    kernel = "(gp_sum (gp_squared_exponential a (vector l s)) (gp_linear s (vector m a)) (gp_noise s))"
+    observed = "[observe (f (vector {X[n]} {K[n]})) {Y[n]}] [observe (f (vector {X[n]} {K[n]})) (+ 0.1 {Y[n]})]"
+    model = made(f"[assume f (make_gp (gp_linear_mean (vector m s)) {kernel})]", observed, 6)
+    assert compare(model, model.trace.default.everything(), np.random.default_rng(0))

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from venture_lite.blocks import second
-from venture_lite.blocks.distributions import transform_of
+from venture_lite.blocks.distributions import name_of, transform_of
 from venture_lite.blocks.moving import BlockState, PassStep, RowKind, advance, weighed
 from venture_lite.errors import KernelError
 from venture_lite.interpreter.model import Model
@@ -49,7 +49,8 @@ class BlockDensity:
         self._refuse(scaffold, block)
         self._coordinates = dict(self._placed(scaffold.principals))
         self.size = max((taken.stop for taken, _ in self._coordinates.values()), default=0)
-        runs = runs_of(trace, [*scaffold.principals, *(node for node in scaffold.pending if not self._is_fixed(node))])
+        renewed = [node for node in scaffold.pending if node not in scaffold.makers and not self._is_fixed(node)]
+        runs = runs_of(trace, [*scaffold.principals, *renewed])
         self._state = BlockState(model, runs, self.size)
         # parents first
         self._moved = self._moving(runs)
@@ -87,17 +88,23 @@ class BlockDensity:
             code, slot, row = trace.decode(node)
             reason = "the density may jump: a branch, a call or a memoized procedure depends on the block"
             raise KernelError(reason, code.slots[slot].span, instead, trace.call_chain(code, slot, row))
-        if scaffold.makers or any(is_maker_application(trace, node) for node in scaffold.absorbing):
-            raise KernelError("the parameters of an exchangeable procedure depend on the block", span, instead)
+        for node in scaffold.absorbing:
+            if is_maker_application(trace, node):
+                name = name_of(trace.application(node)[0])
+                raise self._refused(node, f"what {name} is given depends on the block", instead)
         for node in scaffold.principals:
             operator, _ = model.trace.application(node)
             if not isinstance(operator, Random):
-                raise KernelError(f"a draw of {operator.record.name} has no density of its own", span, instead)
+                raise self._refused(node, f"{name_of(operator)} has no density of its own", instead)
             if operator.transform is None:
                 code, slot, _ = trace.decode(node)
                 raise KernelError(f"{operator.name} is discrete", code.slots[slot].span, "gibbs, or mh")
         if len(scaffold.pending) > MANY:
             raise KernelError("what is computed from the block is stored in too many rows", span, instead)
+
+    def _refused(self, node: int, reason: str, instead: str | None) -> KernelError:
+        code, slot, row = self.model.trace.decode(node)
+        return KernelError(reason, code.slots[slot].span, instead, self.model.trace.call_chain(code, slot, row))
 
     def _is_fixed(self, node: int) -> bool:
         """Whether evidence fixes a renewed value, so that nothing moves beyond it."""
@@ -138,7 +145,7 @@ class BlockDensity:
         return [where[id(run)] for run in runs]
 
     def _absorbing(self, scaffold: Scaffold) -> Iterator[RowKind]:
-        """What weighs the change: whole sites, users of one family, and single choices."""
+        """What weighs the change: makers, whole sites, users of one family, and single choices."""
         trace, state = self.model.trace, self._state
         single = [node for node in scaffold.absorbing if site_of(node) not in scaffold.groups]
         for site in scaffold.groups:
@@ -156,7 +163,7 @@ class BlockDensity:
             rows, family = users.rows.array().copy(), users.result(trace)
             run = run_of(trace, node_at(users.site, int(rows[0])))
             yield RowKind(state, run, rows, rows, None, (users.call, trace.result_node(family.code, family.row)))
-        for run in runs_alike(trace, single):
+        for run in runs_alike(trace, [*scaffold.makers, *single]):
             yield RowKind(state, run, run.rows, run.at)
 
     # ------------------------------------------------------------------------------------------------ printing
@@ -176,6 +183,8 @@ class BlockDensity:
             self._backward[:0] = backward
         weighed_first: list[PassStep] = []
         for kind in self._terms:
+            if kind.is_maker:
+                self._forward += kind.steps(0, kind.count, False)[0]
             size = CHUNK if kind.count > 2 * CHUNK else kind.count
             for start in range(0, kind.count, size):
                 weighed_first += kind.steps(start, min(start + size, kind.count), kind.count > NARROW)[1]
@@ -220,7 +229,13 @@ class BlockDensity:
         return second.hessian(self._state, self.size, self._moved, self._terms)
 
     def passes(self) -> tuple[int, list[Stretch], list[RowKind]]:
-        """How many places move, the rows that do, parents first, and those that weigh the change."""
+        """How many places move, the rows that do, parents first, and those that weigh the change.
+
+        Raises KernelError where a joint density weighs it, which is one of no rows.
+        """
+        for kind in self._terms:
+            if kind.is_maker:
+                raise self._refused(kind.node(0), f"the parameters of {kind.operator.name} depend on the block", None)
         return self._state.nowhere, self._moved, self._terms
 
     def _look(self) -> None:

@@ -22,12 +22,14 @@ from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.runs import Places, Run
 from venture_lite.interpreter.sources import ValueSource, source_value
 from venture_lite.interpreter.weights import AtLimit, Group, Weight, log_density
+from venture_lite.procedures.checks import check_arguments
 from venture_lite.procedures.columns import RowByRow
 from venture_lite.procedures.pullbacks import accumulated
-from venture_lite.procedures.record import Random
+from venture_lite.procedures.record import Maker, Random
 from venture_lite.procedures.straight_line import Node
 from venture_lite.program.code import Kind
 from venture_lite.trace.nodes import node_at
+from venture_lite.trace.runtime import Exchangeable
 from venture_lite.trace.table import Column, length, one_of, part_of
 from venture_lite.trace.trace import Trace
 
@@ -94,6 +96,8 @@ class RowKind:
         self.state = state
         self.trace = trace = state.model.trace
         self.site, self.source, self.operator = run.site, run.source, run.operator
+        # of makers the joint density is weighed
+        self.is_maker = isinstance(run.operator, Maker)
         self.code = trace.program.site_code[self.site]
         self.slot = trace.program.site_slot[self.site]
         self.column = trace.column(self.site)
@@ -119,7 +123,7 @@ class RowKind:
 
     def _refuse(self, example: int) -> None:
         """Raise KernelError where the value may jump, or a derivative is missing; a row in which it is needed."""
-        if not isinstance(self.operator, Random):
+        if not isinstance(self.operator, (Random, Maker)):
             if self.operator is not None:
                 carries_derivatives(self.operator, self.code.slots[self.slot].span)
             return
@@ -201,6 +205,8 @@ class RowKind:
             raise error
         code, _, slot, position = self.source
         row = one_of(self._at, index)
+        if self.is_maker:
+            raise explain(self.trace, code, self.source.refs, slot, row, error) from error
         try:
             value = source_value(self.trace, ValueSource(code, row, slot, position))
         except VentureError:
@@ -211,6 +217,9 @@ class RowKind:
 
     def judged(self, index: int, error: Exception | None) -> float:
         """What a row counts that failed backward, or has no finite density: no derivative leads away from there."""
+        if self.is_maker and error is None:
+            self.state.impossible += 1
+            return 0.0
         if not isinstance(self.operator, Random):
             assert error is not None
             raise error
@@ -236,6 +245,10 @@ class RowKind:
 
     def refused(self, row: int, arguments: tuple[Any, ...]) -> None:
         admitted(self.trace, self.operator, arguments, node_at(self.site, row), is_drawn=False)
+
+    def reconsider(self, maker: Exchangeable, arguments: tuple[Any, ...]) -> None:
+        """Give a maker other parameters."""
+        self.trace.statistics.set_arguments(maker, check_arguments(self.operator, arguments))
 
     def taken(self, at: tuple[slice, Any]) -> Any:
         """Coordinates as a transform takes them."""
@@ -265,8 +278,11 @@ class RowKind:
         return [weight.total, *parts]
 
     def slopes(self) -> Callable[..., tuple[Any, ...]]:
-        """(value, *arguments) -> the log density of one row and the derivatives asked for."""
+        """(value, *arguments) -> the log density of one row and the derivatives asked for; a maker has arguments."""
         record, flags = self.operator, self.flags
+        if self.is_maker:
+            slopes = record.gradient.evaluate
+            return lambda maker, *_: (maker.state.log_joint(), *_asked(slopes(maker.state), flags[1:]))
         if True not in flags:
             return lambda *given: (record.log_density(*given),)
         if record.gradient.of_numbers is not None:
@@ -301,11 +317,13 @@ def weighed(steps: Iterable[PassStep]) -> float:
     return total
 
 
-def refuse_without_gradient(record: Random, asked: tuple[bool, ...], trace: Trace, node: int) -> None:
+def refuse_without_gradient(record: Random | Maker, asked: tuple[bool, ...], trace: Trace, node: int) -> None:
     """Raise KernelError where a density has no derivative by its value or by an argument that is asked for."""
     code, slot, row = trace.decode(node)
     names = ("the value", *[argument.name for argument in record.arguments])
     exists = record.gradient.exists if record.gradient is not None else (False,) * len(names)
+    if isinstance(record, Maker):
+        exists = (False, *exists)
     for name, there, ask in zip(names, exists, asked):  # noqa: B905
         if ask and not there:
             raise KernelError(

@@ -39,8 +39,13 @@ NUMBERS = (float, int, bool)
 
 def printed(kind: RowKind, columns: bool) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """The passes over one row of a kind, or over `columns`. Raises RowByRow where these have none."""
+    if columns and kind.is_maker:
+        raise RowByRow
     forward, backward = _Pass(kind, columns), _Pass(kind, columns)
-    if isinstance(kind.operator, Random):
+    if kind.is_maker:
+        forward.reconsider()
+        backward.weigh()
+    elif isinstance(kind.operator, Random):
         if kind.coordinates is not None:
             forward.move()
         backward.weigh()
@@ -270,10 +275,16 @@ class _Pass:
             free = self._recording.record("name", self._entry(self._kind.state.free, "i"))
         self._store(self._text(apply(transform.value_of, free, *read)))
 
+    def reconsider(self) -> None:
+        """Lines that give makers other parameters."""
+        arguments = ", ".join(map(self._text, self._tape.outputs))
+        maker = self._text(self._load(self._kind.column, "r"))
+        self._lines.append(f"{self._object(self._kind.reconsider)}({maker}, ({arguments},))")
+
     def weigh(self) -> None:
-        """Lines that weigh choices, and pass the derivatives on."""
+        """Lines that weigh choices and makers, and pass the derivatives on."""
         kind = self._kind
-        arguments = self._checked("return nan")
+        arguments = self._tape.outputs if kind.is_maker else self._checked("return nan")
         if self._columns:
             value = self._call(kind.group().values_of, "r")
             whole = self._call(kind.slopes_of_columns, "r", value, *arguments)

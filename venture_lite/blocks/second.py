@@ -194,6 +194,8 @@ class SecondRows:
     def backward(self) -> None:
         """From the cotangents of the values to those of what they read; those of choices after their densities."""
         kind, flags = self._kind, self._flags
+        if kind.is_maker:
+            raise NoRule("a joint density")
         parts: Sequence[Any] = [self._own()]
         if isinstance(kind.operator, Random):
             self._weigh(kind.operator, parts[0])

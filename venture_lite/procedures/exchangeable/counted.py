@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from venture_lite.procedures.domains import POSITIVE, POSITIVE_INTEGER, POSITIVE_VECTOR
+from venture_lite.procedures.exchangeable import joint_gradients
 from venture_lite.procedures.numeric import lgamma, log_rising
 from venture_lite.procedures.record import Argument, Maker
 
@@ -213,24 +214,27 @@ MAKE_BETA_BERNOULLI = Maker(
     "Booleans that share an unknown probability, itself beta(a, b) and integrated out.",
     BetaBernoulliState,
     source="true: (a + successes) / (a + b + N)",
+    gradient=joint_gradients.BETA_BERNOULLI,
 )  # fmt: skip
 MAKE_SYM_DIR_MULT = Maker(
     "make_sym_dir_mult", (_A, Argument("n", POSITIVE_INTEGER)),
     "Outcomes 0 to n - 1 that share unknown probabilities, themselves symmetric_dirichlet(a, n) and integrated out.",
     partial(DirichletMultinomialState, SymmetricAlphas), source="outcome k: (a + N_k) / (a n + N)",
+    gradient=joint_gradients.SYMMETRIC_DIRICHLET_MULTINOMIAL,
 )  # fmt: skip
 MAKE_DIR_MULT = Maker(
     "make_dir_mult", (Argument("alphas", POSITIVE_VECTOR),),
     "Outcomes 0 to n - 1 that share unknown probabilities, themselves dirichlet(alphas) with n alphas and integrated "
     "out.",
     partial(DirichletMultinomialState, ListedAlphas), source="outcome k: (a_k + N_k) / (sum a + N)",
+    gradient=joint_gradients.DIRICHLET_MULTINOMIAL,
 )  # fmt: skip
 MAKE_GAMMA_POISSON = Maker(
     "make_gamma_poisson", (Argument("shape", POSITIVE), Argument("rate", POSITIVE)),
     "Counts that share an unknown Poisson rate, itself gamma(shape, rate) and integrated out.",
     GammaPoissonState,
     source="negative binomial with r = shape + sum and p = (rate + N) / (rate + N + 1)",
-    finite=False,
+    finite=False, gradient=joint_gradients.GAMMA_POISSON,
 )  # fmt: skip
 
 RECORDS = (MAKE_BETA_BERNOULLI, MAKE_SYM_DIR_MULT, MAKE_DIR_MULT, MAKE_GAMMA_POISSON)

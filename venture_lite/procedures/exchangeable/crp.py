@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from venture_lite.procedures.domains import POSITIVE, numbers
+from venture_lite.procedures.exchangeable import joint_gradients
 from venture_lite.procedures.exchangeable.counted import Counted
 from venture_lite.procedures.numeric import lgamma, log_rising
 from venture_lite.procedures.record import Argument, Maker
@@ -122,7 +123,7 @@ MAKE_CRP = Maker(
     CrpState,
     source="an occupied table of n: (n - discount) / (N + alpha); a fresh one: (alpha + discount K) / (N + alpha), "
     "with K tables and N applications so far (Pitman and Yor 1997)",
-    labels=True,
+    labels=True, gradient=joint_gradients.CRP,
 )  # fmt: skip
 
 RECORDS = (MAKE_CRP,)

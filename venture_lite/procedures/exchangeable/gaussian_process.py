@@ -19,8 +19,8 @@ from venture_lite.errors import ArgumentError
 from venture_lite.procedures import transforms
 from venture_lite.procedures.domains import REAL, SCORES, either
 from venture_lite.procedures.exchangeable.growing_cholesky import GrowingCholesky
-from venture_lite.procedures.functions.covariances import COVARIANCE, MEAN, Covariance, mean_of
-from venture_lite.procedures.record import Argument, Maker
+from venture_lite.procedures.functions.covariances import COVARIANCE, MEAN, Covariance, Mean, mean_of
+from venture_lite.procedures.record import Argument, JointGradient, Maker
 from venture_lite.values import show
 
 LEAST_NOISE = 1e-10
@@ -76,8 +76,9 @@ class Conditioned:
     def _take(self, applications: Iterable[tuple[InputPoint, float]]) -> None:
         points: list[InputPoint] = []
         rows: dict[InputPoint, int] = {}
+        noisy = self.covariance.noisy
         for point, value in applications:
-            row = len(points) if self.covariance.noisy else rows.setdefault(point, len(points))
+            row = len(points) if noisy else rows.setdefault(point, len(points))
             if row == len(points):
                 points.append(point)
                 self.values.append([])
@@ -166,6 +167,22 @@ class Conditioned:
         log_determinant = 2.0 * float(np.log(self.factor.diagonal()).sum())
         free = len(numbers) - float(certain.sum())
         return -0.5 * (float(whitened @ whitened) + log_determinant) - free * HALF_LOG_TURN
+
+    def slopes(self) -> tuple[Any, Any]:
+        """The derivatives of `log_joint` by the mean and by the covariance, as `Mean.slopes` and `Covariance.slopes`
+        give them: alpha and (alpha alpha^T - K^-1) / 2, with alpha = K^-1 residuals (Rasmussen and Williams 2006,
+        equation 5.9)."""
+        numbers = self.numbers()
+        if not len(numbers):
+            return None, None
+        points, weights = numbers[:, POINT:], self.factor.solve_transposed(numbers[:, WHITENED])
+        by_entry = 0.5 * (np.outer(weights, weights) - self.factor.inverse())
+        shared, own = self.covariance.variances(points)
+        by_own, rows = by_entry.diagonal().copy(), np.arange(len(points))
+        floored = own < LEAST_NOISE * shared
+        by_entry[rows, rows] += np.where(floored, LEAST_NOISE * by_own, 0.0)
+        by_own[floored] = 0.0
+        return self.mean.slopes(points, weights), self.covariance.slopes(points, by_entry, by_own)
 
     # ------------------------------------------------------------------------------------------------------ changes
 
@@ -293,6 +310,13 @@ class GaussianProcessState:
     def log_joint(self) -> float:
         return self._now.log_joint()
 
+    def slopes(self) -> tuple[Any, Any]:
+        """The derivatives of `log_joint` by the arguments; None where no application counts."""
+        by_mean, by_covariance = self._now.slopes()
+        if by_mean is not None and not isinstance(self.arguments[0], Mean):
+            (by_mean,) = by_mean
+        return by_mean, by_covariance
+
     def support(self, x: Any) -> None:
         return None
 
@@ -349,7 +373,7 @@ MAKE_GP = Maker(
     GaussianProcessState, transform=transforms.REAL,
     source="multivariate normal with mean m(x_i) and covariance k(x_i, x_j) (Rasmussen and Williams 2006, Gaussian "
     "Processes for Machine Learning, algorithm 2.1)",
-    applied=(Argument("x", PLACE),),
+    applied=(Argument("x", PLACE),), gradient=JointGradient((True, True), GaussianProcessState.slopes),
 )  # fmt: skip
 
 RECORDS = (MAKE_GP,)

@@ -41,6 +41,19 @@ class GrowingCholesky:
         solved: Array = _blas().dtpsv(self.size, self._packed, right, lower=0, trans=1)
         return solved
 
+    def solve_transposed(self, right: Array) -> Array:
+        """L^-T right (size,)."""
+        solved: Array = _blas().dtpsv(self.size, self._packed, right, lower=0, trans=0)
+        return solved
+
+    def inverse(self) -> Array:
+        """(size, size): that of the matrix, O(size^3)."""
+        lower = np.zeros((self.size, self.size))
+        lower[np.tri(self.size, dtype=bool)] = self._packed[: _start(self.size)]
+        inverse: Array = _lapack().dpotri(lower, lower=1)[0]
+        whole: Array = np.tril(inverse) + np.tril(inverse, -1).T
+        return whole
+
     def diagonal(self) -> Array:
         """(size,)"""
         last = np.arange(1, self.size + 1)
@@ -91,6 +104,13 @@ def _blas() -> Any:
     from scipy.linalg import blas
 
     return blas
+
+
+@cache
+def _lapack() -> Any:
+    from scipy.linalg import lapack
+
+    return lapack
 
 
 def _updated(lower: Array, column: Array) -> Array:

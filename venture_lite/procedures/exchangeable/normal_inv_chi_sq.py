@@ -10,6 +10,7 @@ import numpy as np
 
 from venture_lite.procedures import transforms
 from venture_lite.procedures.domains import POSITIVE, REAL
+from venture_lite.procedures.exchangeable import joint_gradients
 from venture_lite.procedures.numeric import lgamma, log1p_square
 from venture_lite.procedures.record import Argument, Maker
 
@@ -115,6 +116,7 @@ MAKE_NORMAL_INV_CHI_SQ = Maker(
     NormalInvChiSqState, transform=transforms.REAL,
     source="Student t with nu_n degrees of freedom, location mean_n, scale^2 var_n (1 + kappa_n) / kappa_n "
     "(Murphy 2007, Conjugate Bayesian analysis of the Gaussian distribution, section 5)",
+    gradient=joint_gradients.NORMAL_INV_CHI_SQ,
 )  # fmt: skip
 
 RECORDS = (MAKE_NORMAL_INV_CHI_SQ,)

@@ -11,6 +11,7 @@ import numpy as np
 from venture_lite.errors import ArgumentError
 from venture_lite.procedures import transforms
 from venture_lite.procedures.domains import POSITIVE, POSITIVE_DEFINITE, VECTOR
+from venture_lite.procedures.exchangeable import joint_gradients
 from venture_lite.procedures.exchangeable.moments import Moments, algebra_of
 from venture_lite.procedures.numeric import lgamma
 from venture_lite.procedures.record import Argument, Maker
@@ -137,6 +138,7 @@ MAKE_COLLAPSED_MULTIVARIATE_NORMAL = Maker(
     NormalInverseWishartState, transform=transforms.REAL,
     source="multivariate t with v_n - D + 1 degrees of freedom, location m_n, scale S_n (k_n + 1) / (k_n "
     "(v_n - D + 1)) (Murphy 2007, Conjugate Bayesian analysis of the Gaussian distribution, section 8)",
+    gradient=joint_gradients.NORMAL_INVERSE_WISHART,
 )  # fmt: skip
 
 RECORDS = (MAKE_COLLAPSED_MULTIVARIATE_NORMAL,)

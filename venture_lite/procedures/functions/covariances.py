@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from venture_lite.errors import ArgumentError
+from venture_lite.procedures.array_pullbacks import single
 from venture_lite.procedures.checks import check_arguments
 from venture_lite.procedures.domains import POSITIVE, POSITIVE_VECTOR, REAL, VECTOR, Domain, by_rows, either, of_kind
 from venture_lite.procedures.record import Argument, Deterministic
@@ -67,6 +68,29 @@ class Covariance(_Written):
         # the stationary ones
         return none + _square(self.arguments[0]), none
 
+    def slopes(self, points: Array, by_entry: Array, by_own: Array) -> tuple[Any, ...]:
+        """The derivatives by the arguments, those of a function again a tuple, from those by the entries (n, n) of the
+        symmetric `gram` of the points and by the noise (n,) of each."""
+        match self.name:
+            case "gp_noise":
+                return (2.0 * self.arguments[0] * float(by_own.sum()),)
+            case "gp_sum":
+                return tuple(part.slopes(points, by_entry, by_own) for part in self.arguments)
+            case "gp_product":
+                return tuple(self._of_factor(position, points, by_entry, by_own) for position in _places(self))
+        return _SLOPES[self.name](points, by_entry, *self.arguments)
+
+    def _of_factor(self, position: int, points: Array, by_entry: Array, by_own: Array) -> tuple[Any, ...]:
+        """Those of one factor: the noise of a product is what all variances give over what the shared ones do."""
+        others = [part for at, part in enumerate(self.arguments) if at != position]
+        variances = [part.variances(points) for part in others]
+        shared = math.prod((each for each, _ in variances), start=np.ones(len(points)))
+        whole = math.prod((each + own for each, own in variances), start=np.ones(len(points)))
+        by_gram = math.prod((part.gram(points, points) for part in others), start=by_entry)
+        by_gram = by_gram + np.diag(by_own * (whole - shared))
+        found: tuple[Any, ...] = self.arguments[position].slopes(points, by_gram, by_own * whole)
+        return found
+
     @property
     def noisy(self) -> bool:
         """Whether applications at one point differ."""
@@ -87,6 +111,33 @@ class Mean(_Written):
             line: Array = intercept + (points * np.asarray(slope)).sum(axis=1)
             return line
         return np.full(len(points), self.arguments[0])
+
+    def slopes(self, points: Array, by_value: Array) -> tuple[Any, ...]:
+        """The derivatives by the arguments, those of a function again a tuple, from those by the values (n,)."""
+        match self.name:
+            case "gp_sum":
+                return tuple(self._of_part(part, points, by_value) for part in self.arguments)
+            case "gp_product":
+                values = [mean_of(part).at(points) for part in self.arguments]
+                others = [math.prod(values[:at] + values[at + 1 :], start=by_value) for at in _places(self)]
+                return tuple(map(self._of_part, self.arguments, [points] * len(others), others))
+            case "gp_linear_mean":
+                by_slope = by_value @ points
+                return _like(by_slope, self.arguments[0]), float(by_value.sum())
+        return (float(by_value.sum()),)
+
+    def _of_part(self, part: Any, points: Array, by_value: Array) -> Any:
+        slopes = mean_of(part).slopes(points, by_value)
+        return slopes if isinstance(part, Mean) else slopes[0]
+
+
+def _places(of: _Written) -> range:
+    return range(len(of.arguments))
+
+
+def _like(by_coordinate: Array, parameter: Any) -> Any:
+    """The derivatives by a parameter with an entry for each coordinate; their sum where all share one."""
+    return by_coordinate if isinstance(parameter, tuple) else float(by_coordinate.sum())
 
 
 def mean_of(argument: Any) -> Mean:
@@ -174,6 +225,80 @@ def _noise(left: Array, right: Array, sd: float) -> Array:
     return np.zeros((len(left), len(right)))
 
 
+# ------------------------------------------------------------------------------------------------- their derivatives
+
+
+def _by_amplitude(by_entry: Array, gram: Array, amplitude: float) -> float:
+    return 2.0 * float((by_entry * gram).sum()) / amplitude
+
+
+def _by_length(points: Array, by_square: Array, length: Any, of: Callable[[Array], Array] = _square) -> Any:
+    """From the derivatives (n, n) by `_scaled_squares`, to each coordinate of which its length is a factor -2."""
+    lengths = np.broadcast_to(np.asarray(length, dtype=np.float64), points.shape[1:])
+    squares = [of(each[:, None] - each[None, :]) for each in points.T]
+    sums = np.array([float((by_square * square).sum()) for square in squares])
+    return _like(-2.0 * sums / lengths**3, length)
+
+
+def _squared_exponential_slopes(points: Array, by_entry: Array, amplitude: float, length: Any) -> tuple[Any, ...]:
+    gram = _squared_exponential(points, points, amplitude, length)
+    return _by_amplitude(by_entry, gram, amplitude), _by_length(points, -0.5 * by_entry * gram, length)
+
+
+def _matern_slopes(points: Array, by_entry: Array, amplitude: float, length: Any, order: float) -> tuple[Any, ...]:
+    """With r^2 = 2 order times the squares: the rough one has a kink at 0, where points coincide at any length."""
+    distance = np.sqrt(2.0 * order * _scaled_squares(points, points, length))
+    falling = -order * _square(amplitude) * np.exp(-distance)
+    if order == 0.5:
+        falling = np.divide(falling, distance, out=np.zeros_like(distance), where=distance > 0.0)
+    elif order == 2.5:
+        falling = falling * (1.0 + distance) / 3.0
+    gram = _matern(points, points, amplitude, length, order)
+    return _by_amplitude(by_entry, gram, amplitude), _by_length(points, by_entry * falling, length), None
+
+
+def _rational_quadratic_slopes(
+    points: Array, by_entry: Array, amplitude: float, length: Any, mixture: float
+) -> tuple[Any, ...]:
+    share = _scaled_squares(points, points, length) / (2.0 * mixture)
+    weighted = by_entry * _rational_quadratic(points, points, amplitude, length, mixture)
+    by_mixture = float((weighted * (share / (1.0 + share) - np.log1p(share))).sum())
+    by_length = _by_length(points, -0.5 * weighted / (1.0 + share), length)
+    return 2.0 * float(weighted.sum()) / amplitude, by_length, by_mixture
+
+
+def _periodic_slopes(points: Array, by_entry: Array, amplitude: float, length: Any, period: float) -> tuple[Any, ...]:
+    def waves(difference: Array) -> Array:
+        return _square(np.sin(math.pi * difference / period))
+
+    def by_period(difference: Array) -> Array:
+        slope: Array = -np.sin(2.0 * math.pi * difference / period) * (math.pi / period**2) * difference
+        return slope
+
+    weighted = by_entry * _periodic(points, points, amplitude, length, period)
+    by_wave = float((weighted * _scaled_squares(points, points, length, by_period)).sum())
+    by_length = _by_length(points, -2.0 * weighted, length, waves)
+    return 2.0 * float(weighted.sum()) / amplitude, by_length, -2.0 * by_wave
+
+
+def _linear_slopes(points: Array, by_entry: Array, amplitude: float, center: Any) -> tuple[Any, ...]:
+    away = _from(points, center)
+    by_center = -2.0 * _square(amplitude) * (by_entry.sum(axis=1) @ away)
+    return _by_amplitude(by_entry, _linear(points, points, amplitude, center), amplitude), _like(by_center, center)
+
+
+def _constant_slopes(points: Array, by_entry: Array, amplitude: float) -> tuple[Any, ...]:
+    return (2.0 * amplitude * float(by_entry.sum()),)
+
+
+_SLOPES: dict[str, Callable[..., tuple[Any, ...]]] = {
+    "gp_squared_exponential": _squared_exponential_slopes,
+    "gp_matern": _matern_slopes,
+    "gp_rational_quadratic": _rational_quadratic_slopes,
+    "gp_periodic": _periodic_slopes,
+    "gp_linear": _linear_slopes,
+    "gp_constant": _constant_slopes,
+}
 _GRAMS: dict[str, Callable[..., Array]] = {
     "gp_squared_exponential": _squared_exponential,
     "gp_matern": _matern,
@@ -215,13 +340,18 @@ def _plain(argument: Any) -> Any:
     return float(argument) if is_number(argument) else argument
 
 
+def _pull(cotangent: Any, result: Any, *arguments: Any) -> tuple[Any, ...]:
+    """The cotangent of a function is a tuple, one for each of its arguments."""
+    return tuple(cotangent)[: len(arguments)]
+
+
 def _function(
     of: Callable[..., Any], name: str, arguments: tuple[Argument, ...], summary: str, rest: Domain | None = None
 ) -> Deterministic:
     def make(*given: Any) -> Any:
         return of(name, tuple(map(_plain, check_arguments(record, given))))
 
-    record = Deterministic(name, arguments, summary, make, rest=rest)
+    record = Deterministic(name, arguments, summary, make, rest=rest, pullback=single(_pull))
     return record
 
 

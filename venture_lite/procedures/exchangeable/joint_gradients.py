@@ -1,34 +1,18 @@
-"""Gradients of the joint densities of exchangeable makers, from their sufficient statistics, whatever the number of
-applications: with respect to a maker's arguments, and to the value of one of its applications.
-
-No engine moves by them; joint densities are held to them."""
+"""Gradients of the joint densities of exchangeable makers by their arguments, from their sufficient statistics,
+whatever the number of applications."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from venture_lite.procedures.distributions.factors import cholesky_of
-from venture_lite.procedures.record import MakerState
+from venture_lite.procedures.record import JointGradient, MakerState
 from venture_lite.procedures.straight_line import digamma
 
 StatisticsDerivatives = tuple[Any, ...]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class JointGradient:
-    """The derivatives of the joint density of a maker's applications, in the shapes of what they are taken by."""
-
-    # with respect to which of the maker's arguments there is one
-    exists: tuple[bool, ...]
-    # state -> the derivatives of log_joint by the arguments; None where there is none
-    of_arguments: Callable[[MakerState], tuple[Any, ...]]
-    # (state, value) -> the derivative of log_joint by the value of one incorporated application; None for discrete ones
-    of_application: Callable[[MakerState, Any], Any] | None = None
 
 
 def _rise(start: Any, count: Any) -> Any:
@@ -88,7 +72,7 @@ def _crp(state: MakerState) -> StatisticsDerivatives:
 def _normal_inv_chi_sq(state: MakerState) -> StatisticsDerivatives:
     """With S_n = nu var + scatter + kappa n / kappa_n (mean of the draws - mean)^2 and nu_n / S_n the weight."""
     kappa, nu, var = map(float, state.arguments[1:])
-    n, (away, squares) = state.count, _normal_statistics(state)
+    n, (away, squares) = state.count, normal_statistics(state)
     kappa_n, weight = kappa + n, (nu + n) / squares
     by_nu = 0.5 * (_rise(0.5 * nu, 0.5 * n) + math.log(nu * var / squares) + 1.0 - weight * var)
     return (
@@ -99,25 +83,18 @@ def _normal_inv_chi_sq(state: MakerState) -> StatisticsDerivatives:
     )
 
 
-def _normal_statistics(state: MakerState) -> tuple[float, float]:
-    """The mean of the draws less the prior's, and S_n."""
+def normal_statistics(state: MakerState) -> tuple[float, float]:
+    """The mean of the draws of `make_normal_inv_chi_sq` less the prior's, and S_n."""
     mean, kappa, nu, var = map(float, state.arguments)
     statistics, n = state.statistics(), state.count
     away = statistics["mean"] - mean if n else 0.0
     return away, nu * var + statistics["scatter"] + kappa * n / (kappa + n) * away * away
 
 
-def _normal_application(state: MakerState, value: Any) -> float:
-    mean, kappa, nu, _ = map(float, state.arguments)
-    away, squares = _normal_statistics(state)
-    center = mean + state.count / (kappa + state.count) * away
-    return float(-(nu + state.count) / squares * (value - center))
-
-
 def _normal_inverse_wishart(state: MakerState) -> StatisticsDerivatives:
     """With S_n = S0 + scatter + k0 n / k_n away away' and away the mean of the draws less m0."""
     _, k0, v0, base = state.arguments
-    n, (away, spread) = state.count, _wishart_statistics(state)
+    n, (away, spread) = state.count, wishart_statistics(state)
     size, kn, vn = len(away), k0 + n, v0 + n
     of_base, of_spread = cholesky_of(base), cholesky_of(spread)
     assert of_base is not None
@@ -134,7 +111,8 @@ def _normal_inverse_wishart(state: MakerState) -> StatisticsDerivatives:
     )
 
 
-def _wishart_statistics(state: MakerState) -> tuple[np.ndarray, np.ndarray]:
+def wishart_statistics(state: MakerState) -> tuple[np.ndarray, np.ndarray]:
+    """The same of `make_collapsed_multivariate_normal`, with S_n a matrix."""
     m0, k0, _, base = state.arguments
     statistics, n = state.statistics(), state.count
     prior = np.asarray(m0, dtype=np.float64)
@@ -149,19 +127,10 @@ def _wishart_statistics(state: MakerState) -> tuple[np.ndarray, np.ndarray]:
     return away, matrix + scatter + k0 * n / (k0 + n) * np.outer(away, away)
 
 
-def _wishart_application(state: MakerState, value: Any) -> np.ndarray:
-    m0, k0, v0, _ = state.arguments
-    away, spread = _wishart_statistics(state)
-    center = np.asarray(m0, dtype=np.float64) + state.count / (k0 + state.count) * away
-    return np.asarray(-(v0 + state.count) * np.linalg.solve(spread, np.asarray(value, dtype=np.float64) - center))
-
-
-GRADIENTS = {
-    "make_beta_bernoulli": JointGradient((True, True), _beta_bernoulli),
-    "make_sym_dir_mult": JointGradient((True, False), _symmetric_dirichlet_multinomial),
-    "make_dir_mult": JointGradient((True,), _dirichlet_multinomial),
-    "make_gamma_poisson": JointGradient((True, True), _gamma_poisson),
-    "make_crp": JointGradient((True, True), _crp),
-    "make_normal_inv_chi_sq": JointGradient((True,) * 4, _normal_inv_chi_sq, _normal_application),
-    "make_collapsed_multivariate_normal": JointGradient((True,) * 4, _normal_inverse_wishart, _wishart_application),
-}
+BETA_BERNOULLI = JointGradient((True, True), _beta_bernoulli)
+SYMMETRIC_DIRICHLET_MULTINOMIAL = JointGradient((True, False), _symmetric_dirichlet_multinomial)
+DIRICHLET_MULTINOMIAL = JointGradient((True,), _dirichlet_multinomial)
+GAMMA_POISSON = JointGradient((True, True), _gamma_poisson)
+CRP = JointGradient((True, True), _crp)
+NORMAL_INV_CHI_SQ = JointGradient((True,) * 4, _normal_inv_chi_sq)
+NORMAL_INVERSE_WISHART = JointGradient((True,) * 4, _normal_inverse_wishart)

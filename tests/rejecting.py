@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from venture_lite.engines.mh import Drift
+from venture_lite.engines.walk import Drift
 from venture_lite.interpreter.kernel import Move, Resimulation
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.selection import Selection, Selector

@@ -22,7 +22,7 @@ from venture_lite.blocks.linear_block import LinearBlock
 from venture_lite.blocks.sections import Sections
 from venture_lite.draws import diagnostics
 from venture_lite.engines.firefly.firefly import Firefly, FireflySettings
-from venture_lite.engines.firefly.flymc import FireflyMove, StepSize
+from venture_lite.engines.firefly.flymc import FireflyMove
 from venture_lite.interpreter.model import Model
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -209,13 +209,12 @@ class Beginnings:
 def firefly_course(v: Venture, settings: FireflySettings, move: FireflyMove, step: float, transitions: int) -> Course:
     chain, nodes = block(v)
     firefly = Firefly(chain, nodes, settings, lambda message: None)
-    state = StepSize(step, 0.0, 0)
     firefly.queries.clear()
     density, queries = [], []
     for _ in range(transitions // EACH):
         for _ in range(EACH):
             firefly.resample(settings)
-            move(firefly, state)
+            move(firefly, step)
         density.append(firefly.linear.log_density(firefly.theta))
         queries.append(firefly.queries.total() / EACH)
         firefly.queries.clear()

@@ -22,7 +22,7 @@ import numpy as np
 
 from venture_lite import Venture
 from venture_lite.engines.firefly.firefly import FireflySettings
-from venture_lite.engines.firefly.flymc import SliceMove, StepSize
+from venture_lite.engines.firefly.flymc import SliceMove
 
 sys.path.insert(0, str(Path(__file__).parent))
 from firefly import BATCHES, EACH, HEADER, Course, Measured, agreement, draw, firefly_course, line, measured
@@ -181,7 +181,7 @@ def generated(rows: int) -> Data:
 
 
 def over_all_rows(data: Data, transitions: int) -> Measured:
-    density, move, step = AllRows(data, data.burnt_in().report("w"), seed=1), SliceMove(), StepSize(data.width, 0.0, 0)
+    density, move, step = AllRows(data, data.burnt_in().report("w"), seed=1), SliceMove(), data.width
     started = time.process_time()
     draws = np.empty((transitions // THIN, data.size))
     for row in draws:
@@ -208,7 +208,7 @@ def by_firefly(data: Data, tuning: str, q: float, transitions: int) -> Measured:
 
 
 def regular_course(data: Data, seed: int) -> Course:
-    density, move, step = AllRows(data, data.session(seed).report("w"), seed), SliceMove(), StepSize(data.width, 0.0, 0)
+    density, move, step = AllRows(data, data.session(seed).report("w"), seed), SliceMove(), data.width
     found = []
     for _ in range(COURSE // EACH):
         density.queries = 0

@@ -10,9 +10,9 @@ from tests.engines.data_and_sessions import LOGISTIC, NORMAL, ROBUST, classes, n
 from venture_lite.audit.invariants import check
 from venture_lite.blocks.linear_block import LinearBlock
 from venture_lite.blocks.sections import Inputs, Sections
-from venture_lite.engines.mh import Drift
 from venture_lite.engines.subsampled.control_variates import Expansion
 from venture_lite.engines.subsampled.subsampled import Subsampled, SubsampledSettings
+from venture_lite.engines.walk import Drift
 
 
 def test_the_expansion_follows_what_the_likelihood_reads() -> None:

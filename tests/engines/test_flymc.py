@@ -17,7 +17,7 @@ from venture_lite.audit.snapshot import snapshot
 from venture_lite.draws.draws import Draws, KernelStatistics
 from venture_lite.engines.firefly.firefly import Firefly, FireflySettings
 from venture_lite.engines.firefly.firefly_bounds import bright_probability
-from venture_lite.engines.firefly.flymc import GaussianStep, Langevin, StepSize
+from venture_lite.engines.firefly.flymc import GaussianStep, Langevin
 from venture_lite.errors import ArgumentError
 from venture_lite.procedures.predictor import Bound, LinearPredictor, Quadratic
 
@@ -151,10 +151,10 @@ def test_what_is_kept_of_bright_rows_is_what_holds_at_the_present_value(explicit
     block = model.trace.scopes["w"].everything()
     settings = FireflySettings(None, False, 0.3, explicit, False)
     firefly = Firefly(model, block, settings, lambda text: None)
-    move, step, moved, bright = Langevin(), StepSize(0.3, 0.57, 0), 0, 0
+    move, step, moved, bright = Langevin(), 0.3, 0, 0
     for _ in range(60):
         firefly.resample(settings)
-        moved += move(firefly, step)
+        moved += move(firefly, step)[0]
         bright += len(firefly.brightness.bright)
         kept, found = firefly.here(steep=True), firefly.at(firefly.theta, steep=True)
         assert kept.log_density == pytest.approx(found.log_density)
@@ -218,7 +218,7 @@ def test_a_bright_row_at_its_bound_raises_no_warning_of_numpys() -> None:
     point = firefly.at(firefly._mode.at.copy(), steep=True)
     assert point.log_density == -np.inf
     for move in (Langevin(), GaussianStep()):
-        move(firefly, StepSize(1.0, 0.5, 0))
+        move(firefly, 1.0)
 
 
 # ------------------------------------------------------------------------------------------------------- the state

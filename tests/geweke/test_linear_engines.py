@@ -15,7 +15,7 @@ from tests.statistics import Floats, assert_same_mean
 from venture_lite import Venture
 from venture_lite.engines.firefly import firefly
 from venture_lite.engines.firefly.firefly import Firefly, FireflySettings
-from venture_lite.engines.firefly.flymc import GaussianStep, StepSize
+from venture_lite.engines.firefly.flymc import GaussianStep
 
 UNTUNED = 1.5
 """Where Jaakkola and Jordan's bound touches as long as nothing is known of the data."""
@@ -104,7 +104,7 @@ def with_brightness(draws: int, explicit: float | None, q: float, passes: int) -
     (model,) = venture.traces
     settings = FireflySettings(None, False, q, explicit, False)
     state = Firefly(model, model.trace.scopes["w"].everything(), settings, print)
-    move, step = GaussianStep(), StepSize(1.0, 0.0, 0)
+    move, step = GaussianStep(), 1.0
     tau, w, y, bright = np.empty(draws), np.empty(draws), np.empty((draws, 3)), np.zeros((draws, 3))
     for i in range(draws):
         for _ in range(passes):

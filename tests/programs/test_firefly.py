@@ -27,11 +27,11 @@ def test_the_text_runs(name: str, outcomes: int) -> None:
     """With its own inference, whose draws of the adaptation are marked."""
     rng = np.random.default_rng(0)
     rows = {"X": rng.standard_normal((60, 2)), "Y": rng.integers(0, outcomes, 60), "N": 60}
-    settings = {"mu": np.zeros(2), "Sig": np.eye(2), "q": 0.1, "draws": 20, "burn": 10, "thin": 2}
+    settings = {"mu": np.zeros(2), "Sig": np.eye(2), "q": 0.1, "draws": 20, "burn": 20, "thin": 2}
     v = Venture(seed=1)
     draws = v.run_file(PAPERS / f"{name}.vnt", **rows, **settings)[-1]
     assert [len(draws[variable][0]) for variable in draws.names] == [20]
-    assert [len(draws.without_adaptation()[variable][0]) for variable in draws.names] == [15]
+    assert [len(draws.without_adaptation()[variable][0]) for variable in draws.names] == [10]
 
 
 def test_chains_by_hand_have_the_density_of_the_program(softmax: ModuleType) -> None:

@@ -13,9 +13,9 @@ from tests.posterior.test_posterior import chain
 from tests.statistics import CONFIRM, compare_all
 from venture_lite.engines import proposal, rejection
 from venture_lite.engines.gibbs import Enumeration
-from venture_lite.engines.mh import Drift
 from venture_lite.engines.proposal import ProposalDensity
 from venture_lite.engines.slice import Slice
+from venture_lite.engines.walk import Drift
 from venture_lite.errors import InternalError
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.regenerate import Regenerator

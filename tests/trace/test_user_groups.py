@@ -13,7 +13,7 @@ from tests.trace.test_gradients import compare
 from venture_lite import KernelError, Venture
 from venture_lite.audit.invariants import check
 from venture_lite.blocks.sections import Sections
-from venture_lite.engines.mh import Drift
+from venture_lite.engines.walk import Drift
 from venture_lite.interpreter import scaffold
 from venture_lite.interpreter.kernel import Move
 from venture_lite.interpreter.selection import Selection, Selector

@@ -19,6 +19,13 @@ def dimensions(trace: Trace, node: int) -> int:
     return int(np.size(transform.to_free(value, arguments)))
 
 
+def free_of(trace: Trace, node: int) -> np.ndarray:
+    """The free coordinates of a choice (K,); an integer is its own."""
+    operator, arguments, value = trace.choice(node)
+    transform = transform_of(operator)
+    return np.ravel(np.asarray(value if transform is None else transform.to_free(value, arguments), np.float64))
+
+
 def _continuous(trace: Trace, node: int) -> tuple[Transform, Any, tuple[Any, ...]]:
     """(transform, value, arguments) of a choice."""
     operator, arguments = trace.application(node)

@@ -168,6 +168,11 @@ def _log_variances(states: Sequence[np.ndarray]) -> np.ndarray:
         return np.asarray(np.log(np.var(np.array(states), axis=0, ddof=1)))
 
 
+def tuned(burn: int) -> str:
+    """What `'adapt` adds to a move."""
+    return f", tuned in the first {burn:,}" if burn else ""
+
+
 def geometric_mean(numbers: Sequence[float]) -> float:
     """NaN of none."""
     return math.exp(sum(map(math.log, numbers)) / len(numbers)) if numbers else math.nan
@@ -205,33 +210,85 @@ class BlockTuning:
     # 0 where it is to be found at the next transition
     step: DualAveraging
     scales: Scales
-    # transitions so far, and how many windows were closed
-    times: int = 0
+    # how many windows were closed
     closed: int = 0
     # the last metric, as of which choices
     metric: tuple[tuple[int, ...], Metric] | None = None
 
 
+class WarmUp:
+    """The first runs of an action's loop: transitions, sweeps where it moves one block after the other. Mutable."""
+
+    def __init__(self, burn: int) -> None:
+        self.burn = burn
+        # as of the transition that was begun last
+        self.runs = 0
+
+    @property
+    def is_on(self) -> bool:
+        return self.runs <= self.burn
+
+    def begin(self, at: Selection) -> None:
+        """A transition of the block at which a selection stands."""
+        self.runs = at.runs
+
+
+class Widths:
+    """Of intervals a little longer than slices are, by coordinate, learned in a warm-up. Mutable."""
+
+    def __init__(self, start: float) -> None:
+        self._start = start
+        # by choice and coordinate: how many moves were seen, and the width
+        self._own: dict[tuple[int, int], tuple[int, float]] = {}
+        # by site, once the warm-up is over
+        self._of_site: dict[int, float] = {}
+
+    def of(self, node: int, index: int, is_learning: bool) -> float:
+        """Of a coordinate that comes up after the warm-up that of its site."""
+        found = self._own.get((node, index))
+        if found is None and not is_learning and not self._of_site:
+            widths: dict[int, list[float]] = {}
+            for (known, _), (_, width) in self._own.items():
+                widths.setdefault(site_of(known), []).append(width)
+            self._of_site = {site: geometric_mean(each) for site, each in widths.items()}
+        return found[1] if found is not None else self._of_site.get(site_of(node), self._start)
+
+    def learn(self, node: int, index: int, move: float) -> None:
+        """From a move of a coordinate, by a mean that forgets how it began (Andrieu and Thoms 2008, section 5.1).
+
+        Two points of a slice are a third of the slice's length apart, on average. Four times that is wider than the
+        slice, so that a width that is too small grows also where it is not stepped out.
+        """
+        times, width = self._own.get((node, index), (0, self._start))
+        self._own[node, index] = times + 1, width + (4.0 * abs(move) - width) / (times + 2.0) ** 0.6
+
+    def mean(self) -> float:
+        return geometric_mean([width for _, width in self._own.values()])
+
+
 class Tuner:
-    """What an action learns in the first runs of its loop, sweeps where it moves one block after the other. Mutable."""
+    """What an action learns in a warm-up. Mutable."""
 
     def __init__(
         self, start: float, target: float, burn: int, is_dense: bool = False, scaled: bool = True, finds: bool = False
     ) -> None:
         """From a step to one with an acceptance of `target`; scales too, if asked for. Where the kernel `finds` a step
         to begin with, it is 0 until then, and again when scales have changed."""
-        self._start, self._target, self.burn, self._is_dense = start, target, burn, is_dense
+        self._start, self._target, self._is_dense = start, target, is_dense
         self._scaled, self._finds = scaled, finds
-        self._windows = Windows(burn)
-        self._runs = 0
+        self._warm_up, self._windows = WarmUp(burn), Windows(burn)
         self._tunings: dict[tuple[int, ...], BlockTuning] = {}
         # by site, of one coordinate
         self._variances: dict[int, float] = {}
 
     @property
+    def burn(self) -> int:
+        return self._warm_up.burn
+
+    @property
     def is_adapting(self) -> bool:
         """As of the transition that was begun last."""
-        return self._runs <= self.burn
+        return self._warm_up.is_on
 
     def steps(self) -> list[float]:
         """Of the blocks so far."""
@@ -239,10 +296,9 @@ class Tuner:
 
     def begin(self, nodes: Sequence[int], at: Selection) -> BlockTuning:
         """A transition of the block at which a selection stands."""
-        tuning = self._tuning(nodes, at)
-        tuning.times += 1
-        self._runs = self._runs + 1 if at.selector.kind == "one" else max(self._runs, tuning.times)
-        passed = sum(end < self._runs for end in self._windows.ends) if self._scaled else 0
+        self._warm_up.begin(at)
+        tuning = self._tuning(() if at.selector.kind in ("all", "key") else tuple(nodes))
+        passed = sum(end < self._warm_up.runs for end in self._windows.ends) if self._scaled else 0
         if passed > tuning.closed:
             tuning.closed, tuning.metric = passed, None
             tuning.scales.close()
@@ -255,13 +311,12 @@ class Tuner:
             tuning.step.settle()
         return tuning
 
-    def _tuning(self, nodes: Sequence[int], at: Selection) -> BlockTuning:
+    def _tuning(self, key: tuple[int, ...]) -> BlockTuning:
         """Of a block that comes up after the others have learned, what these have."""
-        key = () if at.selector.kind in ("all", "key") else tuple(nodes)
         found = self._tunings.get(key)
         if found is None:
             step = DualAveraging(self._start, self._target)
-            if self._runs > self.burn > 0 and (others := self.steps()):
+            if self._warm_up.runs > self.burn > 0 and (others := self.steps()):
                 step.now = geometric_mean(others)
             found = self._tunings[key] = BlockTuning(step, Scales(self._is_dense, self._variances))
         return found
@@ -273,10 +328,12 @@ class Tuner:
             tuning.metric = block, Metric(tuning.scales.root(where, size))
         return tuning.metric[1]
 
-    def learn(self, tuning: BlockTuning, acceptance: float, where: Mapping[int, slice], free: np.ndarray) -> None:
-        """From a transition: its acceptance probability, and where it ended."""
+    def learn(
+        self, tuning: BlockTuning, acceptance: float, where: Mapping[int, slice] = {}, free: np.ndarray | None = None
+    ) -> None:
+        """From a transition: its acceptance probability, and where it ended, None where the choices are others now."""
         if not self.is_adapting:
             return
         tuning.step.learn(acceptance)
-        if self._scaled and self._windows.start < self._runs <= self._windows.stop:
+        if free is not None and self._scaled and self._windows.start < self._warm_up.runs <= self._windows.stop:
             tuning.scales.note(where, free)

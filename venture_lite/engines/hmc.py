@@ -17,7 +17,7 @@ import numpy as np
 from venture_lite.blocks.density import BlockDensity
 from venture_lite.blocks.gradients import Densities
 from venture_lite.blocks.precondition import Preconditioner
-from venture_lite.engines.adaptation import LEAST_BURN, Metric, Tuner, geometric_mean
+from venture_lite.engines.adaptation import LEAST_BURN, Metric, Tuner, geometric_mean, tuned
 from venture_lite.engines.mh import scaled
 from venture_lite.inference.given import ActionForm
 from venture_lite.inference.program import Action, InferenceProgram
@@ -199,8 +199,7 @@ def compile_paths(program: InferenceProgram, given: ActionForm, leapfrogs: range
     most = leapfrogs[-1]
     steps = "a step" if most == 1 else f"{'' if len(leapfrogs) == 1 else '1 to '}{most} steps"
     burn = given.count("BURN", LEAST_BURN) if "adapt" in given else 0
-    tuned = f", tuned in the first {burn:,}" if burn else ""
-    move = f"paths of {steps} of {show(size)} along the gradient{scaled(given)}{tuned}"
+    move = f"paths of {steps} of {show(size)} along the gradient{scaled(given)}{tuned(burn)}"
     target = TARGET_OF_ONE if most == 1 else TARGET
     tuner = Tuner(size, target, burn, scaled=preconditioner is None) if burn else None
     kernel = Hamiltonian(

@@ -16,6 +16,7 @@ import numpy as np
 
 from venture_lite.blocks.coordinates import Coordinate, dimensions
 from venture_lite.blocks.distributions import refuse_discrete
+from venture_lite.engines.adaptation import LEAST_BURN, WarmUp, Widths, tuned
 from venture_lite.inference.given import ActionForm
 from venture_lite.inference.program import Action, InferenceProgram
 from venture_lite.inference.tree import Part
@@ -34,11 +35,18 @@ class Slice(BlockKernel):
     # by which this action's candidates were weighed; others have the same candidates
     rows = 0
 
-    def __init__(self, model: Model, width: float, most_steps: int) -> None:
-        super().__init__(model)
-        self.width = width
-        self.most_steps = most_steps
+    def __init__(self, program: InferenceProgram, width: float, most_steps: int, burn: int = 0) -> None:
+        """Widths are tuned for `burn` runs of the action's loop, from the one given."""
+        super().__init__(program.model)
+        model = program.model
+        self._draws = program.draws
+        self._widths, self._warm_up = Widths(width), WarmUp(burn)
+        self.width, self.most_steps = width, most_steps
         self._candidates = model.kept.learned(Candidates, model)
+
+    def details(self) -> dict[str, float]:
+        """By name, for the statistics of the kernel."""
+        return {"width": self._widths.mean()} if self._warm_up.burn and self._warm_up.runs else {}
 
     def refuse(self, nodes: list[int]) -> None:
         refuse_discrete("slice", "gibbs, or mh")(self.model, nodes)
@@ -52,6 +60,9 @@ class Slice(BlockKernel):
     def step(self, nodes: list[int], at: Selection) -> bool:
         """One pass over the block; whether anything moved."""
         moved = False
+        if self._warm_up.burn:
+            self._warm_up.begin(at)
+            self._draws.mark(self, self._warm_up.is_on)
         waiting = in_order(self.model, nodes)
         while waiting:
             node, *waiting = waiting
@@ -71,14 +82,20 @@ class Slice(BlockKernel):
         """Draw one coordinate from the slice below the current state's density."""
         rng, candidates = self.model.trace.rng, self._candidates
         candidates.coordinate.stand_at(node, index)
-        start = candidates.coordinate.start
+        start, width = candidates.coordinate.start, self._width(node, index)
         candidates.level = -rng.standard_exponential()
-        left = start - self.width * rng.random()
-        right = left + self.width
+        left = start - width * rng.random()
+        right = left + width
         steps = int(self.most_steps * rng.random())
-        left = self._step_out(left, -self.width, steps, at)
-        right = self._step_out(right, self.width, self.most_steps - 1 - steps, at)
-        return shrink(rng, left, right, start, lambda candidate: candidates.lie_inside(candidate, at, moves=True))
+        left = self._step_out(left, -width, steps, at)
+        right = self._step_out(right, width, self.most_steps - 1 - steps, at)
+        moved = shrink(rng, left, right, start, lambda candidate: candidates.lie_inside(candidate, at, moves=True))
+        if self._warm_up.burn and self._warm_up.is_on:
+            self._widths.learn(node, index, candidates.coordinate.at - start if moved else 0.0)
+        return moved
+
+    def _width(self, node: int, index: int) -> float:
+        return self._widths.of(node, index, self._warm_up.is_on) if self._warm_up.burn else self.width
 
     def _step_out(self, end: float, step: float, most: int, at: Selection) -> float:
         while most > 0 and self._candidates.lie_inside(end, at, moves=False):
@@ -136,12 +153,14 @@ class Candidates:
 
 def _compile_slice(program: InferenceProgram, given: ActionForm) -> Part:
     width, most_steps = given.positive("WIDTH"), given.some("MAX-STEPS")
-    move = f"slices of width {show(width)}, at most {most_steps} of them"
-    return given.kernel(move, Slice(program.model, width, most_steps))
+    burn = given.count("BURN", LEAST_BURN) if "adapt" in given else 0
+    move = f"slices of width {show(width)}{tuned(burn)}, at most {most_steps} of them"
+    return given.kernel(move, Slice(program, width, most_steps, burn))
 
 
 SLICE = Action(
-    "slice", ("(slice SCOPE BLOCK WIDTH MAX-STEPS T)",),
+    "slice", ("(slice SCOPE BLOCK WIDTH MAX-STEPS ['adapt BURN] T)",),
     "T passes of slice sampling over a block, coordinate by coordinate: intervals of WIDTH, in the unconstrained "
-    "coordinate, widened to at most MAX-STEPS times that.", _compile_slice,
+    "coordinate, widened to at most MAX-STEPS times that. 'adapt tunes the width of each coordinate in the first BURN "
+    "passes, which do not count as draws.", _compile_slice,
 )  # fmt: skip

@@ -70,6 +70,8 @@ class Selection:
     selector: Selector
     # the key of the block at hand; "all" for the whole scope
     key: Any = None
+    # how many blocks were drawn, or sweeps begun, by `blocks`
+    runs: int = 0
 
     @property
     def is_drawn(self) -> bool:
@@ -149,6 +151,7 @@ class Selection:
             if missing is not None:
                 tally.warn(missing)
                 return
+            self.runs += 1
             for nodes in self.sweep() if sweeps else (self.next_block(),):
                 model.poll()
                 yield nodes

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -16,6 +15,7 @@ import numpy as np
 from venture_lite.blocks.linear_block import LinearBlock
 from venture_lite.blocks.precondition import MOVED
 from venture_lite.blocks.sections import Sections
+from venture_lite.engines.adaptation import LEAST_BURN, Tuner, geometric_mean, tuned
 from venture_lite.engines.firefly.firefly import Firefly, FireflyPoint, FireflySettings
 from venture_lite.engines.mh import scaled
 from venture_lite.engines.slice import shrink
@@ -27,26 +27,6 @@ from venture_lite.interpreter.kernel import BlockKernel, Course
 from venture_lite.interpreter.selection import Selection
 from venture_lite.program.forms import scope_name
 from venture_lite.values import show
-
-
-@dataclass(slots=True)
-class StepSize:
-    """The size of a block's steps; while it adapts, raised and lowered towards an acceptance rate by steps that fade
-    (Robbins and Monro 1951; Andrieu and Thoms 2008, section 5.1)."""
-
-    size: float
-    target: float
-    # transitions for which it still adapts, and for which it has
-    adapting: int
-    adapted: int = 0
-
-    def learn(self, probability: float) -> None:
-        """What one transition was accepted with."""
-        if self.adapting:
-            self.adapted += 1
-            self.adapting -= 1
-            # as long as rates are far off the steps are large: 0.6 is the slow end of the exponents that converge
-            self.size *= math.exp((probability - self.target) / self.adapted**0.6)
 
 
 class BrightDensity(Protocol):
@@ -76,11 +56,11 @@ class GaussianStep:
     # the acceptance rate to which 'adapt tunes; None where there is no step to tune
     target: float | None = 0.234
 
-    def __call__(self, firefly: Firefly, step: StepSize) -> bool:
+    def __call__(self, firefly: Firefly, step: float) -> tuple[bool, float]:
         noise = _scaled(firefly, firefly.rng.standard_normal(len(firefly.theta)))
         u = firefly.rng.random()
-        here, there = firefly.here(), firefly.at(firefly.theta + step.size * noise)
-        return _decided(firefly, step, u, there, there.log_density - here.log_density)
+        here, there = firefly.here(), firefly.at(firefly.theta + step * noise)
+        return _decided(firefly, u, there, there.log_density - here.log_density)
 
 
 class Langevin:
@@ -94,20 +74,20 @@ class Langevin:
     words = "Langevin steps"
     target: float | None = 0.57
 
-    def __call__(self, firefly: Firefly, step: StepSize) -> bool:
+    def __call__(self, firefly: Firefly, step: float) -> tuple[bool, float]:
         noise = firefly.rng.standard_normal(len(firefly.theta))
         u = firefly.rng.random()
         here = firefly.here(steep=True)
         assert here.gradient is not None
-        uphill = 0.5 * step.size * _pulled(firefly, here.gradient)
-        there = firefly.at(firefly.theta + step.size * _scaled(firefly, noise + uphill), steep=True)
+        uphill = 0.5 * step * _pulled(firefly, here.gradient)
+        there = firefly.at(firefly.theta + step * _scaled(firefly, noise + uphill), steep=True)
         assert there.gradient is not None
         change = there.log_density - here.log_density
         # where a bright row would be dark there is no gradient either
         if math.isfinite(change):
-            back = noise + uphill + 0.5 * step.size * _pulled(firefly, there.gradient)
+            back = noise + uphill + 0.5 * step * _pulled(firefly, there.gradient)
             change += 0.5 * float(noise @ noise - back @ back)
-        return _decided(firefly, step, u, there, change)
+        return _decided(firefly, u, there, change)
 
 
 class SliceMove:
@@ -120,7 +100,7 @@ class SliceMove:
     words = "slices"
     target: float | None = None
 
-    def __call__(self, density: BrightDensity, step: StepSize) -> bool:
+    def __call__(self, density: BrightDensity, step: float) -> tuple[bool, float]:
         rng = density.rng
         direction = rng.standard_normal(len(density.theta))
         direction /= np.linalg.norm(direction)
@@ -132,15 +112,16 @@ class SliceMove:
             there = density.at(start + distance * direction)
             return there if there.log_density > level else None
 
-        left = -step.size * rng.random()
-        right = left + step.size
+        left = -step * rng.random()
+        right = left + step
         while at(left) is not None:
-            left -= step.size
+            left -= step
         while at(right) is not None:
-            right += step.size
-        return shrink(
+            right += step
+        moved = shrink(
             rng, left, right, 0.0, lambda distance: (there := at(distance)) is not None and density.move(there)
         )
+        return moved, 1.0
 
 
 def _scaled(firefly: Firefly, noise: np.ndarray) -> np.ndarray:
@@ -152,19 +133,18 @@ def _pulled(firefly: Firefly, gradient: np.ndarray) -> np.ndarray:
     return gradient if firefly.scale is None else firefly.scale.root.T @ gradient
 
 
-def _decided(firefly: Firefly, step: StepSize, u: float, there: FireflyPoint, change: float) -> bool:
-    """Move by the change of the log density; whether it moved. The trace is asked last, where u lets the point pass: a
-    point that it rejects has density zero."""
+def _decided(firefly: Firefly, u: float, there: FireflyPoint, change: float) -> tuple[bool, float]:
+    """Move by the change of the log density; whether it moved, and the probability of that. The trace is asked last,
+    where u lets the point pass: a point that it rejects has density zero."""
     # a change that is no number is never accepted
     probability = math.exp(min(change, 0.0)) if change == change else 0.0
     passes = u < probability
     moved = passes and firefly.move(there)
-    step.learn(probability if moved or not passes else 0.0)
-    return moved
+    return moved, probability if moved or not passes else 0.0
 
 
 FireflyMove = GaussianStep | Langevin | SliceMove
-"""One transition of a block given its brightness; whether it moved."""
+"""One transition of a block given its brightness, by a step of some size; whether it moved, and the probability."""
 
 MOVES: dict[str, tuple[type[FireflyMove], str, str]] = {
     "drift": (GaussianStep, "SIGMA", "the drift's SIGMA"),
@@ -181,15 +161,14 @@ class FireflyMonteCarlo(BlockKernel):
     starts_inside = refuses_blocks = True
 
     def __init__(
-        self, program: InferenceProgram, settings: FireflySettings, move: FireflyMove, size: float, adapting: int
+        self, program: InferenceProgram, settings: FireflySettings, move: FireflyMove, size: float, burn: int
     ) -> None:
         super().__init__(program.model)
         self.program = program
         self.settings = settings
         self.move = move
-        self.size = size
-        self.adapting = adapting
-        self._states: dict[tuple[int, ...], tuple[Firefly, StepSize]] = {}
+        self._tuner = Tuner(size, move.target or 0.0, burn, scaled=False)
+        self._states: dict[tuple[int, ...], Firefly] = {}
         self._transitions = 0
         self._accepted = 0
         self._bright = 0
@@ -210,13 +189,12 @@ class FireflyMonteCarlo(BlockKernel):
         """The action runs for the first time; these are the choices that it may move."""
         self._stood = frozenset(nodes)
 
-    def prepare(self, nodes: list[int]) -> tuple[Firefly, StepSize]:
+    def prepare(self, nodes: list[int]) -> Firefly:
         """The state of a block; raises KernelError where there can be none."""
         block = tuple(nodes)
         found = self._states.get(block)
         if found is None:
-            step = StepSize(self.size, self.move.target or 0.0, self.adapting)
-            found = self._states[block] = self._kept_or_made(block), step
+            found = self._states[block] = self._kept_or_made(block)
         return found
 
     def _key(self, block: tuple[int, ...]) -> tuple[Any, ...]:
@@ -245,18 +223,19 @@ class FireflyMonteCarlo(BlockKernel):
 
     def step(self, nodes: list[int], at: Selection) -> bool:
         """One transition; whether the block moved."""
-        firefly, step = self.prepare(nodes)
-        is_adapting = step.adapting > 0
+        firefly, tuning = self.prepare(nodes), self._tuner.begin(nodes, at)
+        is_adapting = self._tuner.is_adapting
         try:
             with self.model.kept.changing(self._key(tuple(nodes))):
                 firefly.refresh()
                 self._settle(firefly, tuple(nodes))
                 firefly.resample(self.settings)
-                moved = self.move(firefly, step)
+                moved, probability = self.move(firefly, tuning.step.now)
         finally:
             self._count(firefly, is_adapting)
-        if self.adapting:
-            self.program.draws.mark((self, *nodes), is_adapting)
+        self._tuner.learn(tuning, probability)
+        if self._tuner.burn:
+            self.program.draws.mark(self, is_adapting)
         if not is_adapting:
             self._transitions += 1
             self._accepted += moved
@@ -286,8 +265,9 @@ class FireflyMonteCarlo(BlockKernel):
                 "mean bright rows": self._bright / self._transitions,
                 "acceptance": self._accepted / self._transitions,
             }
-        for firefly, step in self._states.values():
-            found["step"] = step.size
+        if steps := self._tuner.steps():
+            found["step"] = geometric_mean(steps)
+        for firefly in self._states.values():
             if firefly.scale is not None:
                 found[f"preconditioned by the {firefly.scale.curvature}"] = 1
         return found | dict(self._counts)
@@ -296,13 +276,13 @@ class FireflyMonteCarlo(BlockKernel):
 def _compile_flymc(program: InferenceProgram, given: ActionForm) -> Part:
     kind, role, what = next(move for word, move in MOVES.items() if word in given)
     size = given.positive(role, what)
-    adapting = given.count("BURN") if "adapt" in given else 0
+    burn = given.count("BURN", LEAST_BURN) if "adapt" in given else 0
     explicit = _fraction(given, "FRACTION") if "explicit" in given else None
     settings = FireflySettings(
         _bound_name(given), _is_at_mode(given), _fraction(given, "Q"), explicit, "precondition" in given
     )
-    engine = FireflyMonteCarlo(program, settings, kind(), size, adapting)
-    return given.kernel(f"{kind.words} of {show(size)}{scaled(given)}, by bright rows", engine)
+    engine = FireflyMonteCarlo(program, settings, kind(), size, burn)
+    return given.kernel(f"{kind.words} of {show(size)}{scaled(given)}{tuned(burn)}, by bright rows", engine)
 
 
 def _bound_name(given: ActionForm) -> str | None:

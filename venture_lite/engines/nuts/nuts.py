@@ -12,7 +12,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from venture_lite.blocks.gradients import Densities
-from venture_lite.engines.adaptation import LEAST_BURN, Metric, Tuner, geometric_mean
+from venture_lite.engines.adaptation import LEAST_BURN, Metric, Tuner, geometric_mean, tuned
 from venture_lite.engines.hmc import TARGET, PathPoint
 from venture_lite.engines.nuts.trajectory import MOST_DEPTH, Follow, Trajectory
 from venture_lite.inference.given import ActionForm
@@ -147,8 +147,7 @@ def _compile(program: InferenceProgram, given: ActionForm) -> Part:
     step = given.positive("STEP") if "step" in given else None
     kernel = NoUTurn(program, Densities(program.model, given.action, program.warn), step, burn, "dense" in given)
     steps = f"steps of {show(step)}" if step is not None else "steps"
-    tuned = f", tuned in the first {burn:,}" if burn else ""
-    return given.kernel(f"paths of {steps} along the gradient until they turn{tuned}", kernel)
+    return given.kernel(f"paths of {steps} along the gradient until they turn{tuned(burn)}", kernel)
 
 
 NUTS = Action(

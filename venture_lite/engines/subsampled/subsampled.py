@@ -16,11 +16,12 @@ import numpy as np
 
 from venture_lite.blocks.linear_block import LinearBlock
 from venture_lite.blocks.sections import Inputs, NoBorder, Sections
-from venture_lite.engines.mh import Drift, Walk, drift, scaled
+from venture_lite.engines.mh import scaled
 from venture_lite.engines.subsampled.control_variates import Expansion
 from venture_lite.engines.subsampled.decision_record import DecisionRecord
 from venture_lite.engines.subsampled.reach import Reach
 from venture_lite.engines.subsampled.sequential_test import Decision, NotFinite, RowTerms, SequentialTest, exact
+from venture_lite.engines.walk import Drift, Walk, drift
 from venture_lite.errors import VentureError
 from venture_lite.inference.given import ActionForm
 from venture_lite.inference.program import Action, InferenceProgram

@@ -335,7 +335,14 @@ FINITE: Forms = {
         "(categorical (if <boolean> (list 0.4 0.6) (list 0.5 0.2 0.3)))",
         "(first (multinomial <count> (list 0.6 0.4)))",
     ),
-    "vector": ("(multinomial 2 (list 0.4 0.6))", "(multinomial 1 <start>)"),
+    "vector": (
+        "(multinomial 2 (list 0.4 0.6))",
+        "(multinomial 1 <start>)",
+        "(flip (vector <probability> <probability>))",
+        "(bernoulli_logit <vector>)",
+        "(binomial 1 (list 0.3 <probability>))",
+        "(uniform_discrete (vector 0 1) 2)",
+    ),
 }
 """Draws of few values."""
 
@@ -373,6 +380,12 @@ ANY: Forms = {
     "probability": ("(beta 2 2)", "(first (symmetric_dirichlet 2 2))"),
     "vector": (
         *FINITE["vector"],
+        *["(normal <vector> <positive>)"] * 2,
+        "(normal <real> (vector <positive> 1))",
+        "(gamma (vector <positive> 2) <positive>)",
+        "(uniform_continuous (vector -1 -2) <positive>)",
+        "(student_t 4 <vector> <positive>)",
+        "(poisson (vector <positive> 1))",
         "(multivariate_normal <vector> <covariance matrix>)",
         "(multivariate_normal <vector> {COV})",
         "(multivariate_normal_cholesky <vector> (cholesky <covariance matrix>))",
@@ -408,6 +421,11 @@ EVIDENCE = (
     Evidence("(softmax_categorical <scores>)", ("1", "2")),
     Evidence("(uniform_discrete 0 (+ 2 <count>))", ("0", "1")),
     Evidence("(normal <real> <positive>)", ("0.3", "-1.1")),
+    *[Evidence("(normal <vector> <positive>)", ("(vector 0.3 -1.1)", "(list 1 0.5)"))] * 2,
+    Evidence("(normal <real> (vector <positive> <positive>))", ("(vector 0.3 -1.1)",)),
+    Evidence("(bernoulli_logit <vector>)", ("(vector 1 0)", "(list true false)")),
+    Evidence("(poisson (vector <positive> 1.5))", ("(list 0 3)",)),
+    Evidence("(gamma 2 (vector <positive> 0.7))", ("(vector 0.4 2.1)",)),
     Evidence("(uniform_continuous (- <positive>) 2)", ("0.1", "1.5")),
     Evidence("(beta <positive> <positive>)", ("0.2", "0.7")),
     Evidence("(gamma <positive> <positive>)", ("0.4", "2.1")),

@@ -7,6 +7,7 @@ the product of its collapsed sibling does: the parameter between them is summed 
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -51,7 +52,7 @@ def log(probability: float) -> float:
 
 
 def log_binomial(x: int, n: int, p: float) -> float:
-    return log(math.comb(int(n), x) * p**x * (1 - p) ** (n - x)) if 0 <= x <= n else IMPOSSIBLE
+    return log(math.comb(int(n), int(x)) * p**x * (1 - p) ** (n - x)) if 0 <= x <= n else IMPOSSIBLE
 
 
 def log_categorical(x: Any, p: Any, *given: Any) -> float:
@@ -122,10 +123,29 @@ SUPPORTS: dict[str, Support] = {
     "uniform_discrete": lambda low, high: range(int(low), int(high)),
     "multinomial": lambda n, p: shares(int(n), len(p)),
 }
-RANDOM = {
-    name: FiniteRandom(OWN.get(name, random.log_density), SUPPORTS.get(name))
-    for name, random in reference.RANDOM.items()
-}
+
+
+def of_vectors(support: Support) -> Support:
+    """Every vector of the items' values, where vectors are among the arguments."""
+
+    def found(*arguments: Any) -> Sequence[Any]:
+        items = reference.items_of(arguments)
+        if items is None:
+            return support(*arguments)
+        return [np.array(values, dtype=float) for values in itertools.product(*(support(*item) for item in items))]
+
+    return found
+
+
+def finite_random(name: str) -> FiniteRandom:
+    support, own = SUPPORTS.get(name), OWN.get(name)
+    if name in reference.OF_ARRAYS:
+        return FiniteRandom(own or reference.SINGLE[name].log_density, support)
+    one = reference.Random(reference.SINGLE[name].simulate, own or reference.SINGLE[name].log_density)
+    return FiniteRandom(reference.of_vectors(one).log_density, None if support is None else of_vectors(support))
+
+
+RANDOM = {name: finite_random(name) for name in reference.RANDOM}
 
 
 def predictive(maker: reference.Maker) -> Callable[..., float]:

@@ -95,6 +95,10 @@ class Surroundings:
             assert same(before.fixed, after.fixed)
         for child, (key, row) in self.children.items():
             old, new = before.ports[key][0, row], after.ports[key][0, row]
+            if len(old) != len(new):
+                # A draw among symbols and numbers is now the one, now the other.
+                assert child == node
+                continue
             value = self.model.trace.value(child)
             own = np.size(value) if isinstance(value, (float, int, tuple, np.ndarray)) else len(old)
             if child == node:

@@ -204,6 +204,22 @@ def dirichlet_alphas() -> Mapping[str, Expected]:
     return {"aw": pushforward(weights, lambda a, w: 3 * a + w)}
 
 
+def vector_of_effects() -> Mapping[str, Expected]:
+    # m, z0 and z1 given their noisy values: normal, the precisions adding up
+    prior = np.linalg.inv([[1.0, 1.0, 2.0], [1.0, 2.0, 2.0], [2.0, 2.0, 5.0]])
+    cov = np.linalg.inv(prior + np.diag([0.0, 4.0, 4.0]))
+    mean = cov @ [0.0, 4 * 1.5, 4 * 0.9]
+    return {name: cdf(stats.norm(mean[i], math.sqrt(cov[i, i]))) for i, name in enumerate(("m", "z0", "z1"))}
+
+
+def vector_of_switches() -> Mapping[str, Expected]:
+    weights = {}
+    for k in itertools.product((0, 1), repeat=3):
+        prior = math.prod(p if on else 1 - p for on, p in zip(k, (0.3, 0.6, 0.8), strict=True))
+        weights[k] = prior * normal_pdf(2.4, k[0] + 1.5 * k[1] + 0.5 * k[2], 1.0)
+    return {"k": pushforward(weights, lambda a, b, c: a + 2 * b + 4 * c)}
+
+
 def case(
     name: str,
     program: str,
@@ -217,6 +233,27 @@ def case(
 
 
 CASES = (
+    case(
+        "vector_of_effects",
+        """
+            [assume m (normal 0 1)] [assume z (normal (* m (vector 1 2)) 1)]
+            [observe (normal (+ z (vector 0 0.1)) 0.5) {Y}]""",
+        {"m": "m", "z0": "(lookup z 0)", "z1": "(lookup z 1)"},
+        vector_of_effects,
+        ("(mh default one 'drift 0.7 8)", "(hmc default all 0.3 5 3)", "(slice default one 1.5 4 2)"),
+        "Linear and normal: precisions add.",
+        Y=np.array([1.5, 1.0]),
+    ),
+    case(
+        "vector_of_switches",
+        """
+            [assume k (flip (vector 0.3 0.6 0.8))]
+            [observe (normal (dot k (vector 1 1.5 0.5)) 1) 2.4]""",
+        {"k": "(dot k (vector 1 2 4))"},
+        vector_of_switches,
+        ("(gibbs default one 1)", PRIOR),
+        "Enumeration of the eight vectors.",
+    ),
     case(
         "failures_before_successes",
         """

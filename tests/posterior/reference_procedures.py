@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
@@ -124,9 +124,44 @@ def truncated(mean: float, sd: float, lo: float, hi: float) -> Any:
     return stats.truncnorm((lo - mean) / sd, (hi - mean) / sd, mean, sd)
 
 
+def items_of(arguments: Sequence[Any]) -> list[tuple[Any, ...]] | None:
+    """The arguments of each item, where vectors are among them."""
+    sizes = {len(argument) for argument in arguments if isinstance(argument, (np.ndarray, tuple))}
+    if not sizes:
+        return None
+    (size,) = sizes
+    spread = [argument if isinstance(argument, (np.ndarray, tuple)) else (argument,) * size for argument in arguments]
+    return list(zip(*spread, strict=True))
+
+
+def of_vectors(one: Random) -> Random:
+    """A distribution of numbers whose parameters may be vectors: one independent value for each item."""
+
+    def simulate(rng: Rng, *arguments: Any) -> Any:
+        items = items_of(arguments)
+        if items is None:
+            return one.simulate(rng, *arguments)
+        return np.array([float(one.simulate(rng, *item)) for item in items])
+
+    def log_density(x: Any, *arguments: Any) -> float:
+        items = items_of(arguments)
+        if items is None:
+            return one.log_density(x, *arguments)
+        return math.fsum(one.log_density(value, *item) for value, item in zip(x, items, strict=True))
+
+    return Random(simulate, log_density)
+
+
+OF_ARRAYS = (
+    "multinomial", "wishart", "inv_wishart", "multivariate_normal", "multivariate_normal_cholesky", "lkj_cholesky",
+    "categorical", "weighted_categorical", "softmax_categorical", "uniform_draw", "ordered_logistic", "dirichlet",
+    "symmetric_dirichlet",
+)  # fmt: skip
+"""Procedures whose parameters are vectors, matrices or lists as such."""
+
 flip = Random(lambda rng, p=0.5: bool(rng.random() < p), bernoulli_log_density)
 
-RANDOM: dict[str, Random] = {
+SINGLE: dict[str, Random] = {
     "flip": flip,
     "bernoulli": flip,
     "binomial": Random(lambda rng, n, p: int(rng.binomial(int(n), p)), frozen(stats.binom.logpmf)),
@@ -254,6 +289,9 @@ RANDOM: dict[str, Random] = {
         lambda x, a, n: float(stats.dirichlet.logpdf(np.divide(x, sum(x)), [a] * int(n))),
     ),
 }
+
+
+RANDOM = {name: one if name in OF_ARRAYS else of_vectors(one) for name, one in SINGLE.items()}
 
 
 def discrete(outcomes: list[Any], weights: list[float]) -> tuple[Callable[[Rng], Any], Callable[[Any], float]]:

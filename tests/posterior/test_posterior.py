@@ -67,6 +67,7 @@ LONG = (
     "three_families",
     "tree_size",
     "two_features",
+    "vector_of_effects",
 )
 """Cases of which a thousand draws take seconds."""
 

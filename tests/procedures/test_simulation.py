@@ -121,7 +121,7 @@ def test_a_recorded_draw_is_the_draw(record: Random) -> None:
     for arguments in ARGUMENTS[record.name]:
         recording = Recording()
         inputs = [recording.input(position) for position in range(len(arguments))]
-        node = recordable(record.simulate)(RecordingGenerator(recording), *inputs)
+        node = recordable(record.sampler)(RecordingGenerator(recording), *inputs)
         line = compiled([node], len(arguments), columns=False, draws=True)
         one, other = np.random.default_rng(3), np.random.default_rng(3)
         for _ in range(50):

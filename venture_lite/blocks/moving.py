@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from venture_lite.errors import KernelError, VentureError
 from venture_lite.interpreter.application import admitted
 from venture_lite.interpreter.explain import explain
 from venture_lite.interpreter.model import Model
+from venture_lite.interpreter.references import NUMBERS
 from venture_lite.interpreter.runs import Places, Run
 from venture_lite.interpreter.sources import ValueSource, source_value
 from venture_lite.interpreter.weights import AtLimit, Group, Weight, log_density
@@ -285,10 +287,13 @@ class RowKind:
             return lambda maker, *_: (maker.state.log_joint(), *_asked(slopes(maker.state), flags[1:]))
         if True not in flags:
             return lambda *given: (record.log_density(*given),)
+        none = (False,) * len(flags)
+        if record.item_log_densities is not None and self.column.kind not in NUMBERS:
+            return partial(record.gradient.of_columns, none, flags)
         if record.gradient.of_numbers is not None:
             found: Callable[..., tuple[Any, ...]] = record.gradient.of_numbers(flags)
             return found
-        evaluate, none = record.gradient.evaluate, (False,) * len(flags)
+        evaluate = record.gradient.evaluate
         return lambda *given: (record.log_density(*given), *_asked(evaluate(none, flags, *given), flags))
 
 

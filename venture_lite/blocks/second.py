@@ -9,6 +9,7 @@ are functions of jets like any other, to the gradient by each coordinate, whose 
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -19,6 +20,7 @@ from venture_lite.blocks.tape import TapeLeaf
 from venture_lite.errors import VentureError
 from venture_lite.procedures.columns import RowByRow, numeric
 from venture_lite.procedures.derivatives import slopes_of
+from venture_lite.procedures.items import laid_out
 from venture_lite.procedures.jets import Jet, NoRule, value_of
 from venture_lite.procedures.pullbacks import accumulated, gathered
 from venture_lite.procedures.record import Deterministic, Random
@@ -178,6 +180,8 @@ class SecondRows:
         transform = self._kind.operator.transform
         if not isinstance(transform, Elementwise):
             raise NoRule("a transform that is not made coordinate by coordinate")
+        if transform.reads_arguments and not self._is_number and not self._single:
+            raise RowByRow
         return transform, [*self._outputs, *self._kind.defaults] if transform.reads_arguments else []
 
     def _coordinates(self) -> np.ndarray:
@@ -300,8 +304,19 @@ def density_slopes(
             # what a gradient does not know as a number counts as impossible there
             raise NoRule(record.name)
         return found
+    laid = laid_out(lifted, given)
+    if laid is not None:
+        rows = (math.prod(laid.shape),)
+        parts = enumerate(_recorded_slopes(record.definition, laid.lifted, asked, laid.given, rows))
+        return [laid.shared(part, at) if asked[at] else None for at, part in parts]
+    return _recorded_slopes(record.definition, lifted, asked, given, count)
+
+
+def _recorded_slopes(
+    definition: Callable[..., Any], lifted: Lifted, asked: Lifted, given: Sequence[Any], count: tuple[int, ...]
+) -> Sequence[Any]:
     with np.errstate(all="ignore"):
-        following = iter(slopes_of(record.definition, asked, True)(*map(numeric, given, lifted))[1:])
+        following = iter(slopes_of(definition, asked, True)(*map(numeric, given, lifted))[1:])
     return [_summed(next(following), count, up) if ask else None for ask, up in zip(asked, lifted, strict=True)]
 
 

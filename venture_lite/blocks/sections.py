@@ -19,6 +19,7 @@ import numpy as np
 from venture_lite.errors import KernelError, Span, VentureError
 from venture_lite.interpreter.impossible import REJECTING, Standing, rejects
 from venture_lite.interpreter.model import FixedValue, Model
+from venture_lite.interpreter.references import NUMBERS
 from venture_lite.interpreter.regenerate import Proposal
 from venture_lite.interpreter.shape import Binding, NoShape, Shape, shape_of
 from venture_lite.interpreter.sources import computed_from, parents_of, source_value
@@ -44,6 +45,20 @@ class SectionKind:
         self._family = family
         table = group.trace.tables[group.code.index]
         self.count = table.count if rows is None else len(rows)
+
+    def refuse_vectors(self) -> None:
+        """Raises KernelError where a row is a vector of independent values, which would be rows each."""
+        group, record = self.group, self.group.record
+        if record.item_log_densities is None or not self.count or group.values.kind in NUMBERS:
+            return
+        row = int(self.rows(np.zeros(1, int))[0])
+        value = group.values.view[row]
+        if isinstance(value, np.ndarray):
+            shown = f"for i in 1...{len(value)}: [observe ({record.name} ...) {{Y[i]}}]"
+            reason = (
+                f"the {len(value)} values of one {record.name} are a single choice, of which no part can be looked at"
+            )
+            raise KernelError(reason, hint=f"a loop: {shown}").at(*group.trace.place(group.code, group.slot, row))
 
     def rows(self, positions: np.ndarray) -> np.ndarray:
         """The rows of some sections, named by their positions 0 ... count - 1."""
@@ -92,6 +107,8 @@ class Sections:
             self.kinds.append(SectionKind(model.weights.groups[site], np.array(found)))
         for users in binding.users:
             self.kinds.append(SectionKind(model.weights.users(users), users.rows.array(), users.family))
+        for kind in self.kinds:
+            kind.refuse_vectors()
         self.count = sum(kind.count for kind in self.kinds)
         if self.count < fewest:
             reason = "the scaffold has no border: fewer than two choices depend on the block"

@@ -25,7 +25,7 @@ from venture_lite.interpreter.scaffold import Builder, Scaffold, absorbing_rows,
 from venture_lite.interpreter.shape import text_of_site
 from venture_lite.interpreter.sources import application_nodes, depends_on, reached
 from venture_lite.kernels.population import column_of
-from venture_lite.procedures.columns import RowByRow
+from venture_lite.procedures.columns import RowByRow, single_numbers
 from venture_lite.procedures.record import Deterministic, Random
 from venture_lite.procedures.straight_line import Node, needed
 from venture_lite.program.code import Code, Kind
@@ -232,6 +232,8 @@ class RunReader:
         if record.simulate_columns is not None and self._fit(record, arguments):
             given = [*arguments, *[each.default for each in record.arguments[len(arguments) :]]]
             try:
+                if record.item_log_densities is not None:
+                    single_numbers(self.lifted, tuple(arguments))
                 return record.simulate_columns(trace.rng, size, *given)
             except RowByRow:
                 pass

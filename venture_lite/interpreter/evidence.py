@@ -17,6 +17,7 @@ from venture_lite.interpreter.ancestry import depends_on_choice
 from venture_lite.interpreter.application import within
 from venture_lite.interpreter.sources import ValueSource, computed_from, named_node
 from venture_lite.interpreter.weights import log_density
+from venture_lite.procedures.domains import SEVERAL, vector_of
 from venture_lite.procedures.record import Random
 from venture_lite.program.code import Code, GlobalRef, Kind, SlotRef
 from venture_lite.trace.borrowed import called_body
@@ -143,13 +144,40 @@ def refuse_impossible(trace: Trace, code: Code, row: int) -> None:
     operator, arguments, value = trace.choice(node)
     if log_density(trace, node) != -np.inf:
         return
-    if never_possible(operator, arguments, value, _moving(trace, node, len(arguments))):
-        raise _impossible(trace, node, operator, value)
+    try:
+        refuse_other_shape(operator, arguments, value)
+    except EvidenceError as error:
+        raise error.at(*trace.place(*trace.decode(node))) from None
+    moving = _moving(trace, node, len(arguments))
+    if never_possible(operator, arguments, value, moving):
+        item = _impossible_item(operator, arguments, value, moving)
+        raise _impossible(trace, node, operator, value, item)
 
 
-def _impossible(trace: Trace, node: int, operator: Random | Exchangeable, value: Any) -> VentureError:
+def refuse_other_shape(operator: Random | Exchangeable, arguments: tuple[Any, ...], value: Any) -> None:
+    """Refuse a vector observed where parameters are numbers, or of another length than theirs, and the converse."""
+    if isinstance(operator, Exchangeable) or operator.item_log_densities is None:
+        return
+    size = next((len(each) for each in arguments if isinstance(each, SEVERAL)), None)
+    vector = vector_of(value)
+    observed = None if vector is None else len(vector)
+    if observed == size or (vector is None and not isinstance(value, (int, float))):
+        return
+    name, (first, *others) = operator.name, [argument.name for argument in operator.arguments]
+    drawn = "one number" if size is None else f"a vector of {size}"
+    found = f"{show(value)} was observed" if observed is None else f"{observed} values were observed"
+    hint = "the vectors among its parameters are as long as the value"
+    if size is None:
+        hint = f"a parameter for each item, as in ({' '.join([name, f'(* {first} (ones {observed}))', *others])})"
+    raise EvidenceError(f"{name} is {drawn} here, and {found}", hint=hint)
+
+
+def _impossible(
+    trace: Trace, node: int, operator: Random | Exchangeable, value: Any, item: int | None = None
+) -> VentureError:
     name = operator.name if isinstance(operator, Random) else operator.record.name
-    message = f"{show(value)} is impossible for {name}, whatever its parameters are"
+    found = show(value) if item is None else f"{show(float(value[item]))}, item {item} of a vector,"
+    message = f"{found} is impossible for {name}, whatever its parameters are"
     return EvidenceError(message).at(*trace.place(*trace.decode(node)))
 
 
@@ -196,6 +224,20 @@ def _elsewhere(domain: str, given: Any, value: Any) -> tuple[Any, ...]:
     return tuple(np.full(size, 1.0 / size) for size in sizes if size)
 
 
+def _impossible_item(
+    operator: Random | Exchangeable, arguments: tuple[Any, ...], value: Any, moving: tuple[bool, ...]
+) -> int | None:
+    """The first item of a vector that no parameters could have given, if there is one."""
+    if isinstance(operator, Exchangeable) or operator.item_log_densities is None or vector_of(value) is None:
+        return None
+    given = [each if isinstance(each, (int, float)) else vector_of(each) for each in arguments]
+    for at in np.flatnonzero(operator.item_log_densities(value, *arguments) == -np.inf).tolist():
+        item = tuple([float(each[at]) if isinstance(each, np.ndarray) else each for each in given])
+        if never_possible(operator, item, float(value[at]), moving):
+            return int(at)
+    return None
+
+
 MOST_OUTCOMES = 2**20
 """A position beyond this is not taken for one of a longer vector of probabilities."""
 
@@ -210,6 +252,8 @@ def never_possible(
     if isinstance(operator, Exchangeable):
         fresh = operator.record.make(*operator.state.arguments)
         return bool(fresh.log_predictive(value, *arguments) == -np.inf)
+    if operator.item_log_densities is not None and isinstance(value, SEVERAL):
+        return vector_of(value) is None or _impossible_item(operator, arguments, value, moving) is not None
     choices: list[tuple[Any, ...]] = []
     for given, argument, moves in zip(arguments, operator.arguments, moving or (False,) * len(arguments), strict=True):
         domain = argument.domain.name

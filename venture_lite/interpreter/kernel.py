@@ -192,7 +192,7 @@ class Resimulation:
         return simulate_anew(self.trace, node, operator, arguments), 0.0
 
     def formula(self, over: Any, rng: Any, record: Any, old: Any, before: Any, arguments: Any) -> Any:
-        return over(record.simulate)(rng, *arguments), 0.0
+        return over(record.sampler)(rng, *arguments), 0.0
 
 
 class Interpreted(BlockKernel):

@@ -12,7 +12,7 @@ import numpy as np
 from venture_lite.errors import EvidenceError, ImpossibleState, InternalError, ObservedAlready, Span, VentureError
 from venture_lite.interpreter.ancestry import refuse_random_keys
 from venture_lite.interpreter.constants import Constants
-from venture_lite.interpreter.evidence import NO_EVIDENCE, evidence_path, refuse_impossible
+from venture_lite.interpreter.evidence import NO_EVIDENCE, evidence_path, refuse_impossible, refuse_other_shape
 from venture_lite.interpreter.explain import explain
 from venture_lite.interpreter.machine import Limits, Machine
 from venture_lite.interpreter.readers import reader
@@ -434,6 +434,8 @@ class Model:
             self.note_impossible(None)
         if log_density(self.trace, node) == -np.inf:
             at, slot, _ = self.trace.decode(node)
+            operator, arguments = self.trace.application(node)
+            refuse_other_shape(operator, arguments, value)
             raise EvidenceError(f"{show(value)} has probability zero here", at.slots[slot].span)
         self.trace.journal.set_item(self.trace.default.forced, node, value)
 

@@ -14,6 +14,7 @@ from venture_lite.interpreter.explain import apply_checked
 from venture_lite.interpreter.machine import Frame, Machine, Step
 from venture_lite.interpreter.sources import primitive
 from venture_lite.procedures.checks import check_arguments, refused_memo
+from venture_lite.procedures.domains import vector_of
 from venture_lite.procedures.record import Deterministic, Maker, Random
 from venture_lite.program.code import Code, Kind, Slot
 from venture_lite.program.compiler import wrong_count
@@ -59,7 +60,7 @@ def _choice(machine: Machine, frame: Frame, index: int, operator: Any, values: t
         machine.store(frame, index, machine.handler.renew(node, operator, values))
         return
     if evidence is not NO_EVIDENCE:
-        machine.store(frame, index, machine.handler.constrain(node, operator, values, evidence))
+        machine.store(frame, index, machine.handler.constrain(node, operator, values, _as_vector(operator, evidence)))
         return
     value = machine.handler.choose(node, operator, values)
     machine.store(frame, index, value)
@@ -68,6 +69,14 @@ def _choice(machine: Machine, frame: Frame, index: int, operator: Any, values: t
     if code.slots[index].regions:
         refuse_random_keys(trace, code, index, row)
     trace.register(code, index, row)
+
+
+def _as_vector(operator: Any, evidence: Any) -> Any:
+    """A list of numbers as the vector that it stands for: no density makes one of it again."""
+    if evidence.__class__ is not tuple or not isinstance(operator, Random) or operator.item_log_densities is None:
+        return evidence
+    vector = vector_of(evidence)
+    return evidence if vector is None else vector
 
 
 def _evidence(machine: Machine, frame: Frame, index: int) -> Any:

@@ -146,8 +146,8 @@ class Group:
         self._read, self.lifted, self._columns = columns_reader(trace, self.code, item.arguments, call, self.family)
         self.values = trace.column(site)
         # positions of the arguments whose domain a density does not check by itself
-        domains = [argument.domain for argument in self.record.arguments]
-        self.checked = [i for i, domain in enumerate(domains) if domain not in (ANY, REAL, VECTOR)]
+        domains = [argument.domain.name for argument in self.record.arguments]
+        self.checked = [i for i, name in enumerate(domains) if name not in (ANY.name, REAL.name, VECTOR.name)]
         # of these, the arguments that are a column of the rows' own table
         plain = [(position, self._plain_column(ref)) for position, ref in enumerate(item.arguments)]
         self._plain = {position: column for position, column in plain if column is not None}

@@ -114,14 +114,13 @@ class Lowering:
         row, site = self._row_of(node), node >> 32
         record, before = self._application(node, row, self._present)
         _, arguments = self._application(node, row, self._proposed)
-        old, column = self._known({}, site, row), self._trace.column(site)
-        found = None
-        if record.definition is not None and column.kind in NUMBERS and isinstance(self._proposal, Formulated):
+        old, found = self._known({}, site, row), None
+        if self._is_recorded(site, record) and isinstance(self._proposal, Formulated):
             rng = RecordingGenerator(self._operations)
             found = self._proposal.formula(recordable, rng, record, old, before, arguments)
         if found is not None:
             self._new[node], ratio = found
-            return Propose(self._demands(record, arguments), self._new[node], ratio)
+            return Propose(self._demands(site, record, arguments), self._new[node], ratio)
         self._prepares = True
         called = self._operations.object(self._proposing(site << 32, record))
         pair = self._operations.record("fresh", len(self._operations.nodes), called, row, old, *arguments)
@@ -150,7 +149,7 @@ class Lowering:
             row = self._row_of(node)
             record, arguments = self._application(node, row, state)
             value = self._known(self._new if state is self._proposed else {}, node >> 32, row)
-            demands |= {(item.value.place, item.test): item for item in self._changing(record, arguments)}
+            demands |= {(item.value.place, item.test): item for item in self._changing(node >> 32, record, arguments)}
             terms.append(self._density(node >> 32, row, record, arguments, value))
         sites = () if wide else self._shape.groups
         loops = tuple(self._loop(number, site, state) for number, site in enumerate(sites))
@@ -165,7 +164,7 @@ class Lowering:
             raise NoForm("rows that absorb read one another")
         self._rows[each.place], self._row[each.place] = (number, rows), rows[0]
         record, arguments = self._application(site << 32 | rows[0], each, state)
-        demands = self._changing(record, arguments) if state is self._proposed else ()
+        demands = self._changing(site, record, arguments) if state is self._proposed else ()
         return RowLoop(each, demands, self._density(site, each, record, arguments, self._known({}, site, each)))
 
     # ----------------------------------------------------------------------------------------- distributions
@@ -178,8 +177,13 @@ class Lowering:
             raise NoForm("a distribution is computed")
         return item.record, [state.read(code, row, ref) for ref in item.arguments]
 
+    def _is_recorded(self, site: int, record: Random) -> bool:
+        """Whether what is known of a distribution of numbers is recorded: it is called for vectors."""
+        return record.definition is not None and self._trace.column(site).kind in NUMBERS
+
     def _density(self, site: int, row: Value, record: Random, arguments: list[Value], value: Value) -> Value:
-        if record.definition is not None:
+        if self._is_recorded(site, record):
+            assert record.definition is not None
             return recordable(record.definition)(value, *arguments)
         trace = self._trace
 
@@ -188,13 +192,13 @@ class Lowering:
 
         return self._operations.record("call", self._operations.object(weigh), row, value, *arguments)
 
-    def _demands(self, record: Random, arguments: list[Value]) -> tuple[Demand, ...]:
+    def _demands(self, site: int, record: Random, arguments: list[Value]) -> tuple[Demand, ...]:
         """What must be tested of arguments that are computed, where a density is recorded; a constant was tested when
         it was loaded."""
         found = []
         for argument, value in zip(record.arguments, arguments, strict=True):
             domain = argument.domain
-            if record.definition is None or value.__class__ is not Node or domain is ANY:
+            if not self._is_recorded(site, record) or value.__class__ is not Node or domain is ANY:
                 continue
             if domain.test is None:
                 inside = self._operations.record("call", self._operations.object(domain.contains), value)
@@ -203,10 +207,10 @@ class Lowering:
                 found.append(Demand(value, domain.test))
         return tuple(found)
 
-    def _changing(self, record: Random, arguments: list[Value]) -> tuple[Demand, ...]:
+    def _changing(self, site: int, record: Random, arguments: list[Value]) -> tuple[Demand, ...]:
         """What must be tested of arguments that change with the transition; the others stand, and were tested."""
         new = {value.place for value in self._new.values() if value.__class__ is Node}
-        found = self._demands(record, arguments)
+        found = self._demands(site, record, arguments)
         return tuple(item for item in found if any(node.place in new for node in needed([item.value])))
 
     # ----------------------------------------------------------------------------------------------- values

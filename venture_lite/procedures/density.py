@@ -1,13 +1,14 @@
 """From a density written once to its bound forms and its gradient, with one policy for values outside the support.
 
-A value of the wrong kind (a string or a vector for a normal) has log density -inf, as has NaN; the arguments are
-checked before.
+A value of the wrong kind (a string for a normal, a vector where no parameter is one) has log density -inf, as has NaN;
+the arguments are checked before.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,8 @@ import numpy as np
 from venture_lite.procedures.bounds import Maximisers, bound_at, certain
 from venture_lite.procedures.columns import Flags, single_numbers
 from venture_lite.procedures.derivatives import gradient_of
+from venture_lite.procedures.domains import each
+from venture_lite.procedures.items import Items
 from venture_lite.procedures.numeric import on_columns
 from venture_lite.procedures.record import Argument, Columns, Gradient, Random
 from venture_lite.procedures.simulation import column_draws
@@ -22,23 +25,27 @@ from venture_lite.procedures.transforms import Transform
 
 _GUARDED = """
 def guarded({names}):
-    if type(value) is array:
-        return -inf
+    if type(value) is array or type(value) is tuple:
+        return of_vectors({names})
     try:
         result = density({names})
-        return result if result == result else -inf
+        return -inf if type(result) is array or result != result else result
     except (TypeError, ValueError, ArithmeticError):
         return -inf
 """
 
 
-def scalar_density(density: Callable[..., float], count: int) -> Callable[..., float]:
-    """The density of one value under `count` arguments: -inf where it is not defined, never an exception.
+def scalar_density(
+    density: Callable[..., float], count: int, of_vectors: Callable[..., float] = lambda value, *arguments: -math.inf
+) -> Callable[..., float]:
+    """The density of one value under `count` arguments: -inf where it is not defined, never an exception for a number.
 
     Compiled from text with the exact parameters: `*arguments` would double the cost of a cheap density.
     """
     names = ", ".join(["value", *(f"argument_{i}" for i in range(count))])
-    namespace: dict[str, Any] = {"density": density, "inf": math.inf, "array": np.ndarray}
+    namespace: dict[str, Any] = {
+        "density": density, "inf": math.inf, "array": np.ndarray, "of_vectors": of_vectors,
+    }  # fmt: skip
     exec(_GUARDED.format(names=names), namespace)
     guarded: Callable[..., float] = namespace["guarded"]
     guarded.__name__ = guarded.__qualname__ = density.__name__
@@ -80,19 +87,24 @@ def random(
     exists = (transform is not None, *(not argument.domain.discrete for argument in arguments))
     if gradient is None and any(exists):
         gradient = gradient_of(density, exists)
-    scalar = scalar_density(density, len(arguments))
-    bound = None if most_likely is None else bound_at(scalar, most_likely)
-    return Random(
+    number = scalar_density(density, len(arguments))
+    record = Random(
         name,
         arguments,
         summary,
         simulate,
-        scalar,
+        number,
         columns or column_density(density),
         transform=transform,
         gradient=gradient,
-        log_bound=certain if transform is None else bound,
+        log_bound=certain if transform is None else None,
         definition=density,
         simulate_columns=column_draws(simulate),
         **others,
     )
+    items = Items(record)
+    if most_likely is not None:
+        record = replace(record, log_bound=items.bound_of(bound_at(number, most_likely)))
+    taken = tuple(replace(argument, domain=each(argument.domain)) for argument in arguments)
+    either = scalar_density(density, len(arguments), items.log_density)
+    return replace(record, arguments=taken, log_density=either, **items.of_vectors())

@@ -6,6 +6,7 @@ each record.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -15,7 +16,7 @@ import numpy as np
 
 from venture_lite.errors import ArgumentError
 from venture_lite.procedures.distributions.factors import cholesky_of
-from venture_lite.values import Symbol, show
+from venture_lite.values import Symbol, freeze, show
 
 LARGEST_DEVIATION_FROM_ONE = 1e-9
 """How far the sum of a probability vector may be from 1 (the language's own figure)."""
@@ -37,10 +38,16 @@ class Domain:
     # whether a value, or any entry of an array, is 0 or infinite where the domain ends there: what rounding makes of a
     # positive number that is too small or too large
     at_limit: Callable[[Any], Any] = lambda value: False
+    # the test of one number, where vectors of such numbers are in the domain, too
+    item: Callable[[Any], bool] | None = None
 
     def refusal(self, procedure: str, argument: str, value: Any) -> ArgumentError:
         """The error of a value that an argument may not take."""
-        return ArgumentError(f"{procedure}: {argument} must be {self.phrase}, got {show(value)}")
+        found = show(value)
+        if self.item is not None and (vector := vector_of(value)) is not None:
+            at, wrong = next((i, x) for i, x in enumerate(vector.tolist()) if not self.item(x))
+            found = f"{show(wrong)} as item {at} of a vector"
+        return ArgumentError(f"{procedure}: {argument} must be {self.phrase}, got {found}")
 
     def checked(self, procedure: str, argument: str, value: Any) -> Any:
         """The value of an argument; raises ArgumentError where it may not take this one."""
@@ -66,6 +73,35 @@ def either(name: str, phrase: str, one: Domain, several: Domain) -> Domain:
         name, phrase, lambda value: one.contains(value) or several.contains(value),
         lambda column: one.contains_all(column) if column.ndim == 1 else several.contains_all(column),
     )  # fmt: skip
+
+
+SEVERAL = (np.ndarray, tuple)
+"""The classes of vectors: arrays, and lists of numbers, which stand for them."""
+
+
+def vector_of(value: Any) -> np.ndarray | None:
+    """A vector or a list of numbers as an array of floats, None where a value is neither."""
+    if isinstance(value, np.ndarray):
+        return value if value.ndim == 1 else None
+    if isinstance(value, tuple) and all(isinstance(item, (int, float)) for item in value):
+        return freeze(np.array(value, dtype=np.float64))
+    return None
+
+
+@functools.cache
+def each(domain: Domain) -> Domain:
+    """A number of a domain, or a vector of such numbers."""
+
+    def contains(value: Any) -> bool:
+        if not isinstance(value, SEVERAL):
+            return domain.contains(value)
+        vector = vector_of(value)
+        return vector is not None and domain.contains_all(vector)
+
+    def contains_all(column: np.ndarray) -> bool:
+        return domain.contains_all(column.reshape(-1) if column.ndim == 2 else column)
+
+    return replace(domain, contains=contains, contains_all=contains_all, item=domain.contains)
 
 
 def _is_infinite(value: Any) -> Any:

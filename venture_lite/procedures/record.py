@@ -100,7 +100,7 @@ class Random:
     name: str
     arguments: tuple[Argument, ...]
     summary: str
-    # (rng, *arguments) -> value; written once over the numeric namespace where there is a `definition`
+    # (rng, *arguments) -> value
     simulate: Callable[..., Any]
     # (value, *arguments) -> float
     log_density: Callable[..., float]
@@ -127,6 +127,10 @@ class Random:
     definition: Callable[..., float] | None = None
     # draws for many rows; None where they are made one by one
     simulate_columns: DrawColumn | None = None
+    # (rng, *arguments) -> a number: the simulator over the numeric namespace, as `definition` is the density
+    sampler: Callable[..., Any] | None = None
+    # where parameters may be vectors, and values with them: (value, *arguments) -> the log density of each item
+    item_log_densities: Callable[..., np.ndarray] | None = None
 
     def __repr__(self) -> str:
         return f"<procedure {self.name}>"

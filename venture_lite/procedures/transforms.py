@@ -78,26 +78,33 @@ class Elementwise:
 
     def to_free(self, value: Any, arguments: tuple[Any, ...]) -> Any:
         value = _array(value)
-        return (self.columns[0] if isinstance(value, np.ndarray) else self.free_of)(value, *arguments)
+        if isinstance(value, np.ndarray):
+            return self.columns[0](value, *map(_array, arguments))
+        return self.free_of(value, *arguments)
 
     def from_free(self, free: Any, arguments: tuple[Any, ...]) -> Any:
         if not isinstance(free, np.ndarray):
             return float(self.value_of(free, *arguments))
         with np.errstate(all="ignore"):
-            return freeze(np.array(self.columns[1](free, *arguments), dtype=np.float64))
+            return freeze(np.array(self.columns[1](free, *map(_array, arguments)), dtype=np.float64))
 
     def log_jacobian(self, value: Any, arguments: tuple[Any, ...]) -> float:
         value = _array(value)
         if isinstance(value, np.ndarray):
-            return float(np.sum(self.columns[2](value, *arguments)))
+            slopes = self.columns[2](value, *map(_array, arguments))
+            return float(np.sum(np.broadcast_to(slopes, value.shape)))
         return float(self.log_slope(value, *arguments))
 
     def free_gradient(self, value: Any, arguments: tuple[Any, ...], gradient: Any) -> Any:
-        return self.by_free(_array(value), gradient, *arguments)
+        return self.by_free(_array(value), gradient, *map(_array, arguments))
 
     def argument_gradient(self, value: Any, arguments: tuple[Any, ...], gradient: Any) -> tuple[Any, ...]:
-        given = () if self.by_arguments is None else self.by_arguments(_array(value), gradient, *arguments)
-        parts = [None if part is None else float(np.sum(part)) for part in given]
+        taken = tuple(map(_array, arguments))
+        given = () if self.by_arguments is None else self.by_arguments(_array(value), gradient, *taken)
+        parts = [
+            part if part is None or np.ndim(argument) else float(np.sum(part))
+            for part, argument in zip(given, taken, strict=False)
+        ]
         return (*parts, *(None,) * (len(arguments) - len(parts)))
 
 

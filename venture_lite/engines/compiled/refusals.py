@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -37,7 +38,7 @@ def _unlearnable(record: Random | Exchangeable, arguments: tuple[Any, ...], valu
     if record.transform is not None:
         return None
     support = record.support(*arguments) if record.support is not None else ()
-    if not all(isinstance(each, (int, float)) for each in (value, *support)):
+    if not all(isinstance(each, (int, float)) for each in chain((value,), support)):
         return "its values are no numbers"
     if record.support is None and not isinstance(value, int):
         return "it has neither a domain of real numbers nor a list of its values"

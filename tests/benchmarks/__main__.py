@@ -32,6 +32,7 @@ BENCHMARKS = (
     "sublinearity",
     "firefly",
     "gradient",
+    "learned",
     "particles",
     "tables",
 )

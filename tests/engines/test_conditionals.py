@@ -9,7 +9,15 @@ import pytest
 
 from venture_lite import Venture
 from venture_lite.blocks import affine_conditionals
-from venture_lite.blocks.conditionals import FEW, LONGEST, Conditionals, _inverted, _solved, at_modes
+from venture_lite.blocks.conditionals import (
+    FEW,
+    LONGEST,
+    Conditionals,
+    _inverted,
+    _solved,
+    at_modes,
+    mode_of_single,
+)
 from venture_lite.blocks.density import BlockDensity
 from venture_lite.blocks.worlds import Blanket, WorldMaker, Worlds
 from venture_lite.interpreter.scaffold import Builder, absorbing_rows
@@ -51,6 +59,14 @@ READ_VECTORS = DRAWN_VECTORS.replace("(vector 0 j)", "a")
 VARYING = """
     [assume u (normal 0 1)] [assume a (tag 'x 0 (normal 0 1))] [assume s (tag 'x 1 (gamma 2 2))]
     for n in 1...4: [observe (normal (* a u {n}) (+ 0.1 (* u u s))) {n}]
+"""
+
+
+PAIRS = """
+    [assume s (tag 'x 0 (gamma 2 2))] [assume half (/ s 2)]
+    [assume b (mem (lambda (j) (tag 'x j (student_t 3 half 1))))]
+    for n in 1...12: [observe (normal (- (b {J[n]}) (* 0.5 (b 2))) s) {X[n,1]}]
+    for n in 1...12: [observe (poisson (exp (+ (b 3) (log s)))) {J[n]}]
 """
 
 
@@ -98,6 +114,59 @@ def test_in_the_state_at_hand_they_have_the_derivatives_of_the_density(program: 
     density.put(free)
     np.testing.assert_allclose(gradient[0], density.evaluate()[1], rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(hessian[0], density.hessian(), rtol=1e-9, atol=1e-9)
+
+
+def single_choices(program: str) -> list[tuple[BlockDensity, Conditionals]]:
+    venture = Venture(seed=1)
+    venture.execute(program, **DATA)
+    model = venture.traces[0]
+    found = []
+    for node in in_order(model, model.trace.scopes["x"].everything()):
+        density = BlockDensity(model, [node])
+        found.append((density, Conditionals(density, Blanket(model, [node]).places)))
+    return found
+
+
+@pytest.mark.parametrize(("program", "recorded"), [(REGRESSION, 3), (LEVELS, 4), (SCALES, 0), (PAIRS, 4), (VARYING, 2)])
+def test_a_single_choice_has_the_derivatives_of_the_density(program: str, recorded: int) -> None:
+    for density, conditionals in single_choices(program):
+        given = conditionals.single()
+        if given is None:
+            continue
+        recorded -= 1
+        # also at the seam of what is made of pieces
+        for free in (0.7, -0.4, 0.0):
+            density.put(np.array([free]))
+            slope, curve = given.along(free)
+            np.testing.assert_allclose(slope, density.evaluate()[1][0], rtol=1e-9, atol=1e-9)
+            if free:
+                np.testing.assert_allclose(curve, density.hessian()[0, 0], rtol=1e-9, atol=1e-9)
+            own, own_curve = given.along(free, [])
+            each = np.array([given.along(free, [at]) for at in range(len(conditionals.sites()))])
+            np.testing.assert_allclose((each - (own, own_curve)).sum(axis=0), (slope - own, curve - own_curve))
+    assert recorded == 0
+
+
+def test_what_reads_a_single_choice_beside_vectors_goes_by_the_passes() -> None:
+    for _, conditionals in single_choices(PLAIN_VECTORS):
+        assert conditionals.single() is None
+
+
+@pytest.mark.parametrize("start", [0.3, 40.0])
+@pytest.mark.parametrize("program", [REGRESSION, LEVELS, PAIRS])
+def test_a_single_choice_climbs_as_worlds_do(program: str, start: float) -> None:
+    modes = []
+    for _, conditionals in single_choices(program):
+        given, worlds = conditionals.single(), Worlds(conditionals._terms[0].kind.state.places, 1)
+        assert given is not None
+        alone, derivatives = mode_of_single(given, start, 2.0)
+        together, others = at_modes(conditionals.given(worlds).at, np.array([[start]]), np.array([2.0]))
+        these, those = (alone.centre, alone.root, *derivatives), (together.centre, together.root, *others)
+        for found, expected in zip(these, those, strict=True):
+            np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
+        modes.append(bool(alone.is_of_mode[0]))
+        assert modes[-1] == together.is_of_mode[0]
+    assert any(modes)
 
 
 def test_coefficients_of_many_choices_are_sparse(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@ gradients and second derivatives, and from these the normals at their modes.
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,7 @@ from venture_lite.blocks.affine_conditionals import AffineBlock, AffineWorlds, a
 from venture_lite.blocks.curvature import ROUNDING
 from venture_lite.blocks.density import BlockDensity, Stretch
 from venture_lite.blocks.second import REFUSALS
+from venture_lite.blocks.single_conditionals import GivenSingle, SingleConditional
 from venture_lite.blocks.world_passes import Kept, WorldKind, WorldRows, WorldSecond
 from venture_lite.blocks.worlds import Worlds
 from venture_lite.errors import KernelError
@@ -49,6 +51,10 @@ class Conditionals:
         plans = [*self._moved, *self._terms]
         affine = are_read_affinely(plans)
         self.affine = AffineBlock(self.size, self._nowhere, self._moved, self._terms) if affine else None
+        self._single: SingleConditional | None = None
+        if self.size == 1:
+            with contextlib.suppress(*REFUSALS):
+                self._single = SingleConditional(self._nowhere, self._moved, self._terms)
         numbers = self.size * max((plan.count * plan.widest for plan in plans), default=1)
         if numbers > MOST_OF_ONE:
             raise no_derivatives(density)
@@ -72,6 +78,14 @@ class Conditionals:
         ]
         gradients, hessians = zip(*parts, strict=True)
         return np.concatenate(gradients), np.concatenate(hessians)
+
+    def single(self) -> GivenSingle | None:
+        """Of a block of one number, as the trace stands; None where only worlds, of which there may be one, have
+        them."""
+        try:
+            return None if self._single is None else self._single.given()
+        except REFUSALS:
+            return None
 
     def given(self, worlds: Worlds) -> GivenWorlds:
         """In these worlds, whose other values stay. Moves the block in them."""
@@ -205,20 +219,28 @@ class Normal:
 class StateNormal:
     """The normal of a single state, with what weighing and drawing take, made once."""
 
-    __slots__ = ("_centre", "_inverse", "_root", "log_volume")
+    __slots__ = ("_centre", "_inverse", "_root", "_single", "log_volume")
 
     def __init__(self, normal: Normal) -> None:
         self._centre, self._root = normal.centre[0], normal.root[0]
-        self._inverse = np.linalg.inv(self._root)
-        self.log_volume = float(normal.log_volume()[0])
+        # of one number its centre and sd
+        self._single = (float(self._centre[0]), float(self._root[0, 0])) if len(self._centre) == 1 else None
+        if self._single is None:
+            self._inverse, self.log_volume = np.linalg.inv(self._root), float(normal.log_volume()[0])
+        else:
+            self.log_volume = math.log(self._single[1])
 
-    def numbers(self, free: np.ndarray) -> np.ndarray:
+    def numbers(self, free: list[float]) -> list[float]:
         """Coordinates (D,) in which the normal is standard."""
-        found: np.ndarray = self._inverse @ (free - self._centre)
+        if self._single is not None:
+            return [(free[0] - self._single[0]) / self._single[1]]
+        found: list[float] = (self._inverse @ (np.array(free) - self._centre)).tolist()
         return found
 
-    def free(self, numbers: np.ndarray) -> np.ndarray:
-        found: np.ndarray = self._centre + self._root @ numbers
+    def free(self, numbers: list[float]) -> list[float]:
+        if self._single is not None:
+            return [self._single[0] + self._single[1] * numbers[0]]
+        found: list[float] = (self._centre + self._root @ np.array(numbers)).tolist()
         return found
 
 
@@ -275,6 +297,35 @@ def _at_mode(
         else:
             share *= 0.25
     return _normal(at, gradient, -hessian, start, scale), (gradient, hessian)
+
+
+def mode_of_single(given: GivenSingle, start: float, scale: float) -> tuple[Normal, tuple[np.ndarray, np.ndarray]]:
+    """The same of one number in a single state, without arrays."""
+    with np.errstate(all="ignore"):
+        at, slope, curve = _climbed(given, start, scale)
+    derivatives = np.array([[slope]]), np.array([[[curve]]])
+    is_mode = curve < 0.0 and slope * slope < -curve * FAR**2
+    centre, sd = (at, math.sqrt(-1.0 / curve)) if is_mode else (start, scale)
+    return Normal(np.array([[centre]]), np.array([[[sd]]]), np.array([is_mode])), derivatives
+
+
+def _climbed(given: GivenSingle, at: float, scale: float) -> tuple[float, float, float]:
+    """Where the steps lead, and the derivatives there."""
+    share = 1.0
+    slope, curve = given.along(at)
+    for _ in range(EVALUATIONS):
+        # in scales
+        step = slope * scale / max(abs(curve * scale * scale), LONGEST**-2)
+        step = scale * min(max(step, -LONGEST), LONGEST)
+        rise = slope * step
+        if not NEAR**2 < rise < math.inf:
+            break
+        by_slope, by_curve = given.along(at + share * step)
+        if by_slope * step > -0.5 * rise and math.isfinite(by_slope + by_curve):
+            at, slope, curve, share = at + share * step, by_slope, by_curve, min(2.0 * share, 1.0)
+        else:
+            share *= 0.25
+    return at, slope, curve
 
 
 def _uphill(gradient: np.ndarray, curvature: np.ndarray, scale: np.ndarray) -> np.ndarray:

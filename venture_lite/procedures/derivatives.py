@@ -177,6 +177,17 @@ def curvatures_of(density: Callable[..., Any], asked: Flags) -> Callable[..., tu
     return compiled([*slopes, *curves], len(asked), True)
 
 
+def with_derivatives(result: Any, count: int, columns: bool) -> Callable[..., tuple[Any, ...]] | None:
+    """Of a recorded result of `count` inputs: `(*inputs) -> (result, its first and its second derivative by the first
+    input)`, over columns or of single numbers; None where a function on the way has no second derivative."""
+    asked = (True, *(False,) * (count - 1))
+    try:
+        slope = _partials(result, asked).get(0, 0.0)
+        return compiled([result, slope, _partials(slope, asked).get(0, 0.0)], count, columns)
+    except KeyError:
+        return None
+
+
 def gradient_of(density: Callable[..., float], exists: Flags) -> Gradient:
     """The gradient of a density of single numbers that is written over the numeric namespace."""
 

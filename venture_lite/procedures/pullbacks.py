@@ -7,7 +7,9 @@ numeric namespace, as a function of its value and its arguments.
 
 from __future__ import annotations
 
+import functools
 import math
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +19,7 @@ import numpy as np
 from venture_lite.procedures.columns import Flags, RowByRow, aligned
 from venture_lite.procedures.derivatives import SLOPES
 from venture_lite.procedures.numeric import divide, exp, log, on_columns, where
-from venture_lite.procedures.straight_line import Node, recordable
+from venture_lite.procedures.straight_line import Node, recordable, recorded
 
 Cotangents = tuple[Any, ...]
 
@@ -62,6 +64,8 @@ class ElementwisePullback:
 
     # (position, cotangent, result, arguments) -> what is due to one argument, of the result's shape
     contribution: Callable[[int, Any, Any, Sequence[Any]], Any]
+    # (*nodes of a recording) -> the call's value; None where it cannot be recorded
+    value: Callable[..., Any] | None = None
 
     def __call__(self, lifted: Flags, wanted: Flags, cotangent: Any, result: Any, *arguments: Any) -> Cotangents:
         if not hasattr(cotangent, "dtype"):
@@ -79,8 +83,9 @@ class ElementwisePullback:
         return tuple([contribution(i, cotangent, result, arguments) if want else None for i, want in enumerate(wanted)])
 
 
-def elementwise(*slopes: Callable[..., Any]) -> ElementwisePullback:
-    """From the derivative with respect to each argument, a function of (value, *arguments)."""
+def elementwise(*slopes: Callable[..., Any], name: str = "") -> ElementwisePullback:
+    """From the derivative with respect to each argument, a function of (value, *arguments); with the name of the
+    function in the numeric namespace, if it has one."""
     columns = [on_columns(slope) for slope in slopes]
 
     def contribution(position: int, cotangent: Any, result: Any, arguments: Sequence[Any]) -> Any:
@@ -90,7 +95,7 @@ def elementwise(*slopes: Callable[..., Any]) -> ElementwisePullback:
             slope = (columns if hasattr(cotangent, "dtype") else slopes)[position]
         return cotangent * slope(result, *arguments)
 
-    return ElementwisePullback(contribution)
+    return ElementwisePullback(contribution, recorded(name) if name else None)
 
 
 def _of_product(position: int, cotangent: Any, result: Any, factors: Sequence[Any]) -> Any:
@@ -113,10 +118,21 @@ def _of_quotient(position: int, cotangent: Any, result: Any, numbers: Sequence[A
     return cotangent
 
 
-ADD = ElementwisePullback(lambda position, cotangent, result, terms: cotangent)
-SUBTRACT = ElementwisePullback(_of_difference)
-MULTIPLY = ElementwisePullback(_of_product)
-DIVIDE = ElementwisePullback(_of_quotient)
+def _from_left(operation: Callable[[Any, Any], Any], unit: float) -> Callable[..., Any]:
+    """An operation on numbers from left to right; of a single one that on the unit and the number."""
+
+    def value(first: Any, *rest: Any) -> Any:
+        return functools.reduce(operation, rest, first) if rest else operation(unit, first)
+
+    return value
+
+
+ADD = ElementwisePullback(
+    lambda position, cotangent, result, terms: cotangent, lambda *terms: functools.reduce(operator.add, terms, 0.0)
+)
+SUBTRACT = ElementwisePullback(_of_difference, _from_left(operator.sub, 0.0))
+MULTIPLY = ElementwisePullback(_of_product, lambda *factors: functools.reduce(operator.mul, factors, 1.0))
+DIVIDE = ElementwisePullback(_of_quotient, _from_left(operator.truediv, 1.0))
 
 
 def _by_base(result: float, base: float, exponent: float) -> float:
@@ -145,6 +161,12 @@ ELEMENTARY: dict[str, tuple[Callable[..., Any], ...]] = {
 }
 """The derivatives of elementary functions by their arguments, functions of their value and these, as `SLOPES` has those
 of the functions that densities know."""
+
+
+def of_function(name: str) -> ElementwisePullback:
+    """That of an elementary function."""
+    known = {"abs": "absolute"}.get(name, name)
+    return elementwise(*ELEMENTARY[name], name=known if known in SLOPES else "")
 
 
 def extreme(lifted: Flags, wanted: Flags, cotangent: Any, result: Any, *arguments: Any) -> Cotangents:

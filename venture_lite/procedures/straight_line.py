@@ -18,6 +18,9 @@ from venture_lite.errors import InternalError
 from venture_lite.procedures import numeric
 from venture_lite.procedures.numeric import COLUMNS
 
+MOST_TEXTS = 1000
+"""Functions that are kept by their text."""
+
 digamma = numeric.of_scipy("psi")
 """The derivative of lgamma."""
 
@@ -186,8 +189,14 @@ def compiled(nodes: Iterable[Any], count: int, columns: bool, draws: bool = Fals
     lines = [f"    {_name(node)} = {text_of(node, _name, columns)}\n" for node in needed(results)]
     inputs = ", ".join((*(("rng",) if draws else ()), *(f"i{position}" for position in range(count))))
     returned = "".join(f"{_name(result)}, " for result in results)
+    return _executed(f"def line({inputs}):\n{''.join(lines)}    return ({returned})\n", columns)
+
+
+@functools.lru_cache(MOST_TEXTS)
+def _executed(text: str, columns: bool) -> Callable[..., tuple[Any, ...]]:
+    """The function that a text defines: many blocks have one text."""
     namespace = {**(COLUMN_NAMES if columns else SCALAR_NAMES), "inf": math.inf, "nan": math.nan}
-    exec(f"def line({inputs}):\n{''.join(lines)}    return ({returned})\n", namespace)
+    exec(text, namespace)
     function: Callable[..., tuple[Any, ...]] = namespace["line"]
     return function
 

@@ -138,6 +138,12 @@ class BlockFrame:
             np.concatenate([np.zeros(0), *[getattr(positions[at], part) for at in self.body]])
             for part in ("centre", "scale")
         ]
+        # of the coordinates of all choices, those of heads and those of the body
+        starts = np.cumsum([0, *[position.width for position in positions]]).tolist()
+        self.head_coordinates = [starts[at] + k for at in self.heads for k in range(positions[at].width)]
+        self.body_coordinates = [starts[at] + k for at in self.body for k in range(positions[at].width)]
+        # log |d coordinates / d numbers| of the heads
+        self.log_volume = sum(position.log_volume() for position in self.head_positions)
         # how many numbers each choice of the body is
         self.body_widths = [positions[at].width for at in self.body]
 

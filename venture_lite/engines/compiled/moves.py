@@ -1,8 +1,8 @@
 """The kernel: transitions that propose what was learned and accept by the exact weight.
 
 The weight takes the density of the whole mixture, forward and backward; both come from one reading of the state, since
-nothing that the network reads depends on where the block is. A block with a body is moved by its density in free
-coordinates, as `hmc` moves it; any other by the interpreter, choice by choice.
+nothing that the network reads depends on where the block is. A block of several choices with a body is moved by its
+density in free coordinates, as `hmc` moves it; any other by its form or the interpreter, choice by choice.
 """
 
 from __future__ import annotations
@@ -326,9 +326,9 @@ class CompiledMH(BlockKernel):
         return moved
 
     def _density(self) -> BlockDensity | None:
-        """That of a block with a body; None where the interpreter is to move it."""
+        """That of a block with a body; None where the block is moved choice by choice, as one of a single choice is."""
         block = self.proposal.block
-        if self.proposer.reads_states:
+        if len(block) == 1 or self.proposer.reads_states:
             return None
         standing = self.proposal.standing()
         if standing is None or not standing.kind.frame.body or first_outside(self.model, block) is not None:

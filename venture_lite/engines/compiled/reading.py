@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from venture_lite.blocks.conditionals import Conditionals, GivenWorlds, Normal, StateNormal, at_modes
+from venture_lite.blocks.conditionals import Conditionals, GivenWorlds, Normal, StateNormal, at_modes, mode_of_single
 from venture_lite.blocks.density import BlockDensity
+from venture_lite.blocks.single_conditionals import GivenSingle
 from venture_lite.blocks.worlds import Blanket, Features, PortKey, RunReader, Worlds, names_of
 from venture_lite.engines.compiled.frame import LOCATIONS, BlockFrame, raw
 from venture_lite.procedures.transforms import free_of_rows
@@ -30,8 +31,6 @@ class BlockReading:
     features: Features
     # (W, H) what is added to the centres of the heads' coordinates
     shifts: np.ndarray
-    # the worlds with the block where it is read
-    there: Worlds | None = None
     # the body's frame with the heads at their references; None without a body
     normal: Normal | None = None
     # frames of the body of one state, by the coordinates of its heads
@@ -77,15 +76,20 @@ class BlockReader:
         if not self.body:
             features = blanket.read(self.frame.put(blanket.block, count), worlds, None, keys)
             return BlockReading(features, np.zeros((count, sum(self.frame.widths))))
-        there = blanket.placed(self.frame.put(blanket.block, count), worlds)
-        given = self._conditionals.given(there)
-        normal, total = at_modes(given.at, np.repeat(self.frame.start[None], count, axis=0), self.frame.scale)
+        given: GivenSingle | GivenWorlds
+        single = self._conditionals.single() if worlds is None and not self.heads else None
+        if single is not None:
+            given = single
+            normal, total = mode_of_single(single, float(self.frame.start[0]), float(self.frame.scale[0]))
+        else:
+            given = self._conditionals.given(blanket.placed(self.frame.put(blanket.block, count), worlds))
+            normal, total = at_modes(given.at, np.repeat(self.frame.start[None], count, axis=0), self.frame.scale)
+        if not self.heads and not inputs:
+            return BlockReading(Features(np.zeros((count, 0)), {}), np.zeros((count, 0)), normal)
         put = self.frame.put(blanket.block, count, self._of_body(normal.centre))
         if not self.heads:
-            features = Features(np.zeros((count, 0)), {})
-            if inputs:
-                features = blanket.read(put, worlds, None, keys).joined(*self._derivatives(given, normal, total))
-            return BlockReading(features, np.zeros((count, 0)), there, normal)
+            features = blanket.read(put, worlds, None, keys).joined(*self._derivatives(given, normal, total))
+            return BlockReading(features, np.zeros((count, 0)), normal)
         residuals = normal.centre.copy()
         where = dict(zip(self.body, np.cumsum([0, *self.frame.body_widths]).tolist(), strict=False))
 
@@ -106,7 +110,7 @@ class BlockReader:
         sites = self._site_of_body
         of_sites = [residuals[:, sites == at] for at in range(sites.max() + 1)]
         found, rms = _magnitudes([*of_sites, *around_data])
-        return BlockReading(features.joined(found, {}), self._shifts(rms), there, normal)
+        return BlockReading(features.joined(found, {}), self._shifts(rms), normal)
 
     def _shifts(self, rms: np.ndarray) -> np.ndarray:
         parts = [
@@ -116,7 +120,7 @@ class BlockReader:
         return np.concatenate(parts, axis=1)
 
     def _derivatives(
-        self, given: GivenWorlds, normal: Normal, total: tuple[np.ndarray, np.ndarray]
+        self, given: GivenSingle | GivenWorlds, normal: Normal, total: tuple[np.ndarray, np.ndarray]
     ) -> tuple[np.ndarray, dict[PortKey, np.ndarray]]:
         """Where the frame is, and the gradient and curvature of each port there, in the coordinates of the frame."""
         sds = np.log(np.diagonal(normal.root, axis1=1, axis2=2))

@@ -40,11 +40,8 @@ class StateProposal:
         self.lies_outside = kind.lie_outside(self.reading.features)
         frame = kind.frame
         self._shifts = self.reading.shifts[0].tolist()
-        self._volume = sum(position.log_volume() for position in frame.head_positions)
-        # of the coordinates of all choices, those of heads and those of the body
-        starts = np.cumsum([0, *[position.width for position in frame.positions]])
-        self._heads = [int(starts[at]) + k for at in frame.heads for k in range(frame.positions[at].width)]
-        self._body = [int(starts[at]) + k for at in frame.body for k in range(frame.positions[at].width)]
+        self._volume = frame.log_volume
+        self._heads, self._body = frame.head_coordinates, frame.body_coordinates
         # by coordinates, of those that were weighed last
         self._weighed: dict[tuple[float, ...], tuple[float, float]] = {}
 
@@ -67,11 +64,12 @@ class StateProposal:
         for at, coordinate in zip(self._heads, heads, strict=True):
             found[at] = coordinate
         if self._body:
-            body = np.array(numbers[len(heads) :]) if learned else rng.standard_normal(len(self._body))
+            body: list[float] = numbers[len(heads) :] if learned else rng.standard_normal(len(self._body)).tolist()
             if is_wide or (not learned and self.kind.frame.mean is not None):
-                body *= math.sqrt(DEGREES / rng.chisquare(DEGREES))
+                factor = math.sqrt(DEGREES / rng.chisquare(DEGREES))
+                body = [factor * number for number in body]
             normal = self.reader.body_of_state(self.reading, heads)
-            for at, coordinate in zip(self._body, normal.free(body).tolist(), strict=True):
+            for at, coordinate in zip(self._body, normal.free(body), strict=True):
                 found[at] = coordinate
         return found
 
@@ -115,8 +113,7 @@ class StateProposal:
         if not self._body:
             return numbers, 0.0
         normal = self.reader.body_of_state(self.reading, heads)
-        body = normal.numbers(np.array([coordinates[at] for at in self._body]))
-        return numbers + body.tolist(), normal.log_volume
+        return numbers + normal.numbers([coordinates[at] for at in self._body]), normal.log_volume
 
     def log_densities(self, coordinates: list[float]) -> tuple[float, float]:
         """Of coordinates of the block: by the network, and by what is wide."""

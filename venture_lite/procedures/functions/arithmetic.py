@@ -64,6 +64,11 @@ def add(left: Any = 0, right: Any = 0, *rest: Any) -> Any:
             return result
     result = _combine("+", operator.add, left, right)
     for term in rest:
+        if result.__class__ in PLAIN and term.__class__ in PLAIN:
+            total = result + term
+            if -LARGEST < total < LARGEST:
+                result = total
+                continue
         result = _combine("+", operator.add, result, term)
     return result
 

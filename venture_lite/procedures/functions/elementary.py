@@ -83,7 +83,7 @@ def _unary(
     total: bool = True,
 ) -> Deterministic:
     scalar, columns = _elementwise(name, function, array, takes), elementwise(array)
-    pullback = pullbacks.elementwise(*pullbacks.ELEMENTARY[name]) if name in pullbacks.ELEMENTARY else None
+    pullback = pullbacks.of_function(name) if name in pullbacks.ELEMENTARY else None
     return Deterministic(name, (Argument("x", NUMERIC),), summary, scalar, columns, total=total, pullback=pullback)
 
 

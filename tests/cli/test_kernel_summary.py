@@ -37,10 +37,38 @@ def test_refusals_in_a_row_are_told_unless_the_kernel_seldom_accepts() -> None:
     assert not warnings_of(statistics("(mh x all 1)", 20000, 400, refused=400))
 
 
-def test_divergences_above_one_percent_are_told() -> None:
-    (warning,) = warnings_of(statistics("(hmc x all 1 2 1)", 200, 150, details={"divergences": 3.0}))
-    assert "diverged in 1.5% of its transitions" in warning
-    assert not warnings_of(statistics("(hmc x all 1 2 1)", 200, 150, details={"divergences": 2.0}))
+def test_divergences_above_a_tenth_of_a_percent_are_told() -> None:
+    (warning,) = warnings_of(statistics("(hmc x all 1 2 1)", 2000, 1500, details={"divergences": 3.0}))
+    assert "diverged in 0.15% of its transitions: its draws miss where the density is steep; " in warning
+    assert not warnings_of(statistics("(hmc x all 1 2 1)", 2000, 1500, details={"divergences": 2.0}))
+    # those that adapted are none of them
+    (warning,) = warnings_of(
+        statistics(
+            "(nuts x all 'adapt 1500 1)", 2500, 2000, details={"divergences": 2.0, "transitions that count": 1000.0}
+        )
+    )
+    assert "diverged in 0.2% of its transitions" in warning
+
+
+def test_the_greatest_depth_and_a_low_energy_fraction_are_told() -> None:
+    kernel, deepest = "(nuts x all 'adapt 500 1)", "transitions at the greatest depth"
+    (warning,) = warnings_of(statistics(kernel, 1000, 990, details={"transitions that count": 500.0, deepest: 6.0}))
+    assert f"{kernel} reached the greatest depth in 1.2% of its transitions: its paths are cut" in warning
+    assert not warnings_of(statistics(kernel, 1000, 990, details={"transitions that count": 500.0, deepest: 5.0}))
+    (warning,) = warnings_of(
+        statistics(kernel, 1000, 990, details={"transitions that count": 500.0, "energy fraction": 0.29})
+    )
+    assert f"{kernel} has an energy fraction of 0.29: it is slow in the tails" in warning
+    for details in ({"transitions that count": 500.0, "energy fraction": 0.31}, {"energy fraction": 0.1}):
+        assert not warnings_of(statistics(kernel, 1000, 990, details=details))
+
+
+@pytest.mark.parametrize("kernel", ["(hmc x all 1 5 'adapt 500 1)", "(mh x all 'drift 1 'adapt 500 1)"])
+def test_a_kernel_that_adapts_is_not_told_of_a_smaller_step(kernel: str) -> None:
+    (warning,) = warnings_of(statistics(kernel, 1000, 0))
+    assert warning.endswith("its block did not move; a longer 'adapt, or a start nearer to the data")
+    (warning,) = warnings_of(statistics(kernel, 1000, 600, refused=250))
+    assert warning.endswith("its block stood still meanwhile; a longer 'adapt, or a start nearer to the data")
 
 
 def test_refusals_in_a_row_are_counted() -> None:

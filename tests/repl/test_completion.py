@@ -122,7 +122,9 @@ def test_help_says_what_the_record_says(conversation: Conversation) -> None:
     text = help.about("normal", conversation.session, 100)
     assert text.splitlines()[0] == "(normal mean sd)  (random procedure)"
     assert "sd: a positive number" in text
-    assert "(mh SCOPE BLOCK 'drift SIGMA ['precondition] T)" in help.about("mh", conversation.session, 100)
+    assert "(mh SCOPE BLOCK 'drift SIGMA ['precondition] ['adapt BURN] T)" in help.about(
+        "mh", conversation.session, 100
+    )
     assert "[observe EXPR VALUE]" in help.about("[observe", conversation.session, 100)
     assert "(fold f start xs)" in help.about("fold", conversation.session, 100)
     assert "[assume mu" in help.about("mu", conversation.session, 100)

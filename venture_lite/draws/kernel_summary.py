@@ -29,13 +29,23 @@ SMALLEST_MOVE = 0.01
 MOST_REFUSED = 200
 # a run of refusals is told where so long a one comes by chance in at most so many programs
 CHANCE = 1e-3
-MOST_DIVERGENT = 0.01
+# shares of transitions
+MOST_DIVERGENT = 0.001
+MOST_DEEPEST = 0.01
+# Betancourt 2016, Diagnosing suboptimal cotangent disintegrations in Hamiltonian Monte Carlo
+LEAST_ENERGY_FRACTION = 0.3
 
 METROPOLIS = frozenset({"mh", "hmc", "mala", "nuts", "flymc", "subsampled_mh", "subsampled_mh_report", "compiled_mh"})
 """The actions that accept or refuse proposals; of the others a transition that changes nothing may be a draw."""
 
+COUNTED = "transitions that count"
+"""Among the details of a kernel that adapts: how many did not, of which the other details are."""
+DEEPEST = "transitions at the greatest depth"
+
 TRAINED = "seconds for training"
 """Among the details of an action that trains."""
+
+NEARER = ", or a start nearer to the data"
 
 GENTLER = {
     "flymc": "a smaller step, or 'adapt BURN",
@@ -137,8 +147,17 @@ def _wrong_with(row: KernelRow, one: KernelStatistics) -> Iterator[str]:
         yield "refused"
     elif _stands_still(row, one, share):
         yield "stands still"
-    if one.details.get("divergences", 0.0) > MOST_DIVERGENT * one.transitions:
+    if _part(one, "divergences") > MOST_DIVERGENT:
         yield "divergent"
+    if _part(one, DEEPEST) > MOST_DEEPEST:
+        yield "deep"
+    if one.details.get("energy fraction", 1.0) < LEAST_ENERGY_FRACTION and one.details.get(COUNTED, 0.0) >= ENOUGH:
+        yield "energy"
+
+
+def _part(one: KernelStatistics, name: str) -> float:
+    """The share of transitions that were this; 0 where nobody counts it."""
+    return one.details.get(name, 0.0) / (one.details.get(COUNTED, 0.0) or one.transitions)
 
 
 def _stood_still(one: KernelStatistics) -> bool:
@@ -168,8 +187,12 @@ def _told(wrong: str, where: list[KernelStatistics]) -> str:
         case "refused":
             return f"was refused {max(one.refused for one in where):,} times in a row"
         case "divergent":
-            share = max(one.details["divergences"] / one.transitions for one in where)
-            return f"diverged in {100 * share:.2g}% of its transitions"
+            return f"diverged in {100 * max(_part(one, 'divergences') for one in where):.2g}% of its transitions"
+        case "deep":
+            share = max(_part(one, DEEPEST) for one in where)
+            return f"reached the greatest depth in {100 * share:.2g}% of its transitions"
+        case "energy":
+            return f"has an energy fraction of {min(one.details['energy fraction'] for one in where):.2g}"
     return "accepts all and moves its block by less than 0.01 of its standard deviation"
 
 
@@ -178,15 +201,19 @@ def _advice(row: KernelRow, wrong: str) -> str:
     scaled = "" if "'precondition" in row.kernel else ", or 'precondition"
     match wrong, row.action:
         case "divergent", "nuts":
-            return "its draws miss where the density is steep; a longer 'adapt, or other coordinates"
+            return "its draws miss where the density is steep; a longer 'adapt, or scales times standard normals"
         case "divergent", _:
             return f"its draws miss where the density is steep; a smaller STEP{scaled}"
+        case "deep", _:
+            return "its paths are cut before they turn, and it is slow; 'dense, a longer 'adapt, or data on one scale"
+        case "energy", _:
+            return "it is slow in the tails; other coordinates for scales, or priors with lighter tails"
         case "stands still", "hmc" | "mala":
             return f"a larger STEP{scaled}"
         case "stands still", _:
             return "a larger step"
         case "refused", _:
-            return f"its block stood still meanwhile; {_gentler(row, scaled)}, or a start nearer to the data"
+            return f"its block stood still meanwhile; {_gentler(row, scaled).removesuffix(NEARER)}{NEARER}"
         case "none accepted", _:
             return "its block did not move; " + _gentler(row, scaled)
     return "its block hardly moved; " + _gentler(row, scaled)
@@ -194,6 +221,8 @@ def _advice(row: KernelRow, wrong: str) -> str:
 
 def _gentler(row: KernelRow, scaled: str) -> str:
     """What moves a block where a kernel does not."""
+    if "'adapt" in row.kernel:
+        return f"a longer 'adapt{NEARER}"
     if row.action in ("hmc", "mala"):
         return f"a smaller STEP{scaled}"
     if row.action in ("mh", "subsampled_mh", "subsampled_mh_report"):

@@ -89,6 +89,7 @@ class Hamiltonian(BlockKernel):
             return {}
         found = {} if self.tuner is None else {"step": geometric_mean(self.tuner.steps())}
         found |= {
+            "transitions that count": float(self._transitions),
             "mean acceptance probability": self._acceptance / self._transitions,
             "divergences": float(self._divergences),
         }

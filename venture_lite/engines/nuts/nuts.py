@@ -61,6 +61,7 @@ class NoUTurn(BlockKernel):
         if not count:
             return {}
         found = {
+            "transitions that count": float(count),
             "mean acceptance probability": self._acceptance / count,
             "divergences": float(self._divergences),
             "mean steps": self._steps / count,

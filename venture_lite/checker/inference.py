@@ -135,7 +135,7 @@ class Inference:
             self._tell(error, item)
             self._inner_actions(form.items[1:])
             return
-        if action.is_start and (misplacement := misplaced(action.name, self._around, self._collects)) is not None:
+        if (misplacement := misplaced(action, self._around, self._collects)) is not None:
             self._tell(misplacement, item)
         self._collects |= action.name in KEEPING
         self._around.append(action.name)
@@ -276,7 +276,7 @@ ROLES: dict[str, Callable[[Inference, Expression], object]] = {
     "PROPOSAL": Inference.proposal,
     "WEIGHT": Inference.weight,
     "VALUE": Inference.constant,
-    **dict.fromkeys(("T", "P", "MAX-STEPS", "LEAPFROGS", "NBATCH", "N", "K", "H", "R"), Inference.count),
+    **dict.fromkeys(("T", "P", "MAX-STEPS", "LEAPFROGS", "NBATCH", "N", "K", "H", "R", "DRAWS"), Inference.count),
     **dict.fromkeys(("SIGMA", "WIDTH", "STEP", "EPS", "FILE"), Inference.value),
 }
 """How an argument is checked, by the capitals of the usage; one of another kind is taken as it is."""

@@ -147,6 +147,7 @@ class Draws(Mapping[str, np.ndarray]):
         could_move: Sequence[frozenset[str]] = (),
         held: Iterable[str] = (),
         numbers: Sequence[int] = (),
+        preface: str = "",
     ) -> None:
         self._chains = tuple(dict(chain) for chain in chains)
         # the position of each among all chains of its program: an interruption may leave the draws of some alone
@@ -158,6 +159,8 @@ class Draws(Mapping[str, np.ndarray]):
         # values that `force` had set and that no kernel moved meanwhile, a line each
         self.held: tuple[str, ...] = tuple(held)
         self.statistics: tuple[KernelStatistics, ...] = tuple(statistics)
+        # what stands at the head of their summary
+        self.preface = preface
         # what `(plot ...)` kept, for `plots.text` and `figure`; None where the program has no plot
         self.plotted = plotted
         # None for draws that no session made
@@ -188,7 +191,7 @@ class Draws(Mapping[str, np.ndarray]):
 
     def _like(self, chains: Sequence[Mapping[str, np.ndarray]], **changed: Any) -> Draws:
         """Other draws of the same inference; `changed` are the arguments that differ."""
-        shared = ("statistics", "plotted", "origin", "adapting", "could_move", "held", "numbers")
+        shared = ("statistics", "plotted", "origin", "adapting", "could_move", "held", "numbers", "preface")
         return Draws(chains, **{name: getattr(self, name) for name in shared} | changed)
 
     def evened(self) -> tuple[Draws, Draws]:
@@ -238,6 +241,10 @@ class Draws(Mapping[str, np.ndarray]):
         numbers = [self.numbers[place] for place in places]
         return self._like(chains, adapting=adapting, could_move=could_move, numbers=numbers, **changed)
 
+    def after(self, count: int) -> Draws:
+        """The draws after so many of each variable and chain."""
+        return self._taken(range(self.chain_count), lambda place, name: slice(count, None))
+
     def lengths(self) -> dict[int, int]:
         """How many draws each chain has of its longest variable, by the chain's number; chains without any left out."""
         counts = [max(map(len, chain.values()), default=0) for chain in self._chains]
@@ -269,6 +276,11 @@ class Draws(Mapping[str, np.ndarray]):
         early = [{name: values[: adapted[name]] for name, values in chain.items()} for chain in self._chains]
         late = [{name: values[adapted[name] :] for name, values in chain.items()} for chain in self._chains]
         return Draws(early, numbers=self.numbers), self._like(late, adapting=())
+
+    @property
+    def program(self) -> str | None:
+        """The inference program that made them, in the language; None for draws that no session made."""
+        return None if self.origin is None else self.origin.inference
 
     @property
     def names(self) -> tuple[str, ...]:

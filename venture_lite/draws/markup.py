@@ -26,6 +26,7 @@ def summary_html(summary: Summary) -> str:
     if len(lines) > LINES_SHOWN:
         notes.append(f"{len(lines) - LINES_SHOWN} more rows not shown")
     parts = [
+        f"<pre>{escape(summary.preface)}</pre>" if summary.preface else "",
         _table(header, lines[:LINES_SHOWN]) if lines else "",
         *(f"<div{SMALL}>{escape(text)}</div>" for text in (*notes, *summary.made_from())),
         *(f"<div{SMALL}>{escape(text)}</div>" for text in kernel_lines(summary.kernels)),

@@ -82,6 +82,8 @@ class Summary:
     held: tuple[str, ...] = ()
     # what each kernel of the program did, its chains together
     kernels: tuple[KernelRow, ...] = ()
+    # what stands before all else
+    preface: str = ""
 
     def as_dict(self) -> dict[str, dict[str, float | None]]:
         """Plain numbers by coordinate, for JSON: `{"mu": {"mean": 9.99, ...}}`; None for what is undefined."""
@@ -136,7 +138,7 @@ class Summary:
 
     def body(self, width: int | None = None) -> str:
         """The table and what it is made from, without the kernels and the warnings."""
-        return "\n".join(part for part in (self.table(width), *self.made_from()) if part)
+        return "\n".join(part for part in (self.preface, self.table(width), *self.made_from()) if part)
 
     def _repr_html_(self) -> str:
         from venture_lite.draws.markup import summary_html
@@ -176,6 +178,7 @@ def summarize(draws: Draws) -> Summary:
         adapting=adapting,
         held=draws.held,
         kernels=kernels,
+        preface=draws.preface,
     )
 
 

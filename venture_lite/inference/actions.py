@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from venture_lite.inference.program import Action
 
 _HOMES = {
+    "auto": "session.auto.action",
     "initialize": "engines.starts",
     "optimize": "engines.starts",
     "pathfinder": "engines.starts",

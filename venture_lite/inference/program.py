@@ -54,6 +54,8 @@ class Action:
     refuse: Callable[[Matched], None] = lambda found: None
     # whether it moves choices to where a chain begins: once, before anything is collected
     is_start: bool = False
+    # whether it is no part of other programs
+    is_whole: bool = False
     # whether what it makes is made once and shared by all chains of a session
     for_all_chains: bool = False
 
@@ -213,15 +215,21 @@ class InferenceProgram:
 
     def compile(self, item: Expression) -> Part:
         """What runs an action; its arguments are checked now."""
-        form, action = ACTIONS.of(item)
-        found = action.read(form)
-        if action.is_start and (error := misplaced(action.name, self._around, bool(self.collected))) is not None:
-            raise error.at(form.span)
+        given = self.given(item)
+        action: Action = ACTIONS[given.action]
+        if (error := misplaced(action, self._around, bool(self.collected))) is not None:
+            raise error.at(given.span)
         self._around.append(action.name)
         try:
-            return action.compile(self, ActionForm(found.arguments, found.words, program=self, form=form))
+            return action.compile(self, given)
         finally:
             self._around.pop()
+
+    def given(self, item: Expression) -> ActionForm:
+        """The form of an action with its arguments. Raises ArgumentError where it is written otherwise."""
+        form, action = ACTIONS.of(item)
+        found = action.read(form)
+        return ActionForm(found.arguments, found.words, program=self, form=form)
 
     def is_first(self, key: Any) -> bool:
         """Whether no run of this program, in this chain or another, has asked with this key."""
@@ -237,15 +245,18 @@ class InferenceProgram:
             warn(text)
 
 
-def misplaced(action: str, around: Sequence[str], has_collected: bool) -> ArgumentError | None:
-    """What is wrong with the place of an action that moves choices to where a chain begins, given the actions around
-    it, if anything is."""
+def misplaced(action: Action, around: Sequence[str], has_collected: bool) -> ArgumentError | None:
+    """What is wrong with the place of an action that is a whole program, or that moves choices to where a chain begins,
+    given the actions around it, if anything is."""
+    if action.is_whole and around:
+        message = f"{action.name} is a whole inference program: [infer {action.usage[0]}]"
+        return ArgumentError(message, hint="the program that it composes is draws.program: write that instead")
     outer = next((name for name in around if name != "do"), None)
-    if outer is None and not has_collected:
+    if not action.is_start or (outer is None and not has_collected):
         return None
     where = f"inside {outer}" if outer is not None else "after something was collected"
-    message = f"{action} cannot stand {where}: it leaves the posterior, and is for the start of a chain"
-    return ArgumentError(message, hint=f"(do ({action} ...) (repeat T ... (collect ...)))")
+    message = f"{action.name} cannot stand {where}: it leaves the posterior, and is for the start of a chain"
+    return ArgumentError(message, hint=f"(do ({action.name} ...) (repeat T ... (collect ...)))")
 
 
 def no_value(action: str) -> ArgumentError:

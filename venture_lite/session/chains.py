@@ -121,6 +121,19 @@ class Chains:
             model.trace.analyzer.registered = self.registered
             model.trace.analyzer.defined = self.defined
 
+    def anew(self, seeds: list[np.random.SeedSequence]) -> Chains:
+        """Empty traces of other seeds, with the same procedures and definitions."""
+        other = Chains(seeds, len(seeds), 0, self.limits, self.progress, self.kernels)
+        other.registered, other.interruption = self.registered, self.interruption
+        other.clear()
+        other.defined.update(self.defined)
+        return other
+
+    def keep_first(self) -> None:
+        """Only the first chain is left."""
+        del self.models[1:], self.seeds[1:], self._marks[1:]
+        self.count = 1
+
     def joined(self, values: list[Any]) -> Any:
         """One value where there is one chain, else the list."""
         return values[0] if len(self.models) == 1 else values

@@ -13,9 +13,9 @@ from venture_lite.errors import ObservedAlready, Span, VentureError, nearest
 from venture_lite.interpreter.frozen import freeze_rows
 from venture_lite.interpreter.model import Rows
 from venture_lite.language.syntax import Assume, Directive, DirectiveReference, Loop
-from venture_lite.session.chains import Chains
+from venture_lite.session.chains import Chains, Given
 from venture_lite.session.shapes import shapes_of
-from venture_lite.values import to_python
+from venture_lite.values import equal, to_python
 
 
 class LivePasses:
@@ -54,6 +54,8 @@ class LoopPart:
     forgotten: set[int] = field(default_factory=set)
     # of an observe: the values, one a pass, as the trace was given them
     evidence: Any = None
+    # whether its value was made a constant
+    is_frozen: bool = False
 
     def left(self) -> Sequence[int]:
         """Positions that are not forgotten."""
@@ -70,8 +72,13 @@ class Live:
     id: int
     directive: Directive
     parts: list[LoopPart]
-    # the run of a loop, pass by pass, in which it stands: its passes share their labels
-    run: object = None
+    # what it was run with
+    given: Given
+
+    @property
+    def run(self) -> object:
+        """The run of a loop, pass by pass, in which it stands: its passes share their labels."""
+        return self.given.run
 
     @property
     def label(self) -> str | None:
@@ -140,6 +147,33 @@ class Directory:
         self.entries[live.id] = live
         self.next_id = live.id + 1
         self.revision += 1
+
+    def forget_as(self, live: Live) -> None:
+        """Forget of the directive that was entered last the passes that are forgotten of another, in every chain."""
+        made = self.entries[self.next_id - 1]
+        by_directive = {id(part.directive): part for part in live.parts}
+        for part in list(made.parts):
+            like = by_directive.get(id(part.directive))
+            gone = [at for at in part.left() if like is None or at in like.forgotten]
+            for model, rows in zip(self.chains.models, part.rows, strict=True):
+                for position in reversed(gone):
+                    model.remove_row(rows, position)
+            part.forgotten.update(gone)
+            if not part.left():
+                made.parts.remove(part)
+        self.chains.commit()
+
+    def observes_as(self, other: Directory) -> bool:
+        """Whether all observed values are those of another session of the same program."""
+        pairs = zip(self, other, strict=True)
+        parts = ((mine, theirs) for one, two in pairs for mine, theirs in zip(one.parts, two.parts, strict=True))
+        return all(_alike(mine.evidence, theirs.evidence) for mine, theirs in parts)
+
+    def keep_first(self) -> None:
+        """Only the rows of the first chain are left."""
+        for live in self:
+            for part in live.parts:
+                del part.rows[1:]
 
     def listed(self) -> list[dict[str, Any]]:
         """For a person: id, label, kind and text of each."""
@@ -287,7 +321,7 @@ class Directory:
         self.chains.commit()
         self._let_go_of_setups()
         for part, rows in zip(parts, frozen, strict=True):
-            part.rows = rows
+            part.rows, part.is_frozen = rows, True
 
     def _let_go_of_setups(self) -> None:
         """Choices have gone, and others may come to stand in their places."""
@@ -299,6 +333,13 @@ class Directory:
         for other in self:
             if other is not live and any(target in part.rows[0].code.uses for part in other.parts if part.rows):
                 raise VentureError(f"{name} is used by {other.span.text}", span, "forget that directive first")
+
+
+def _alike(some: Any, others: Any) -> bool:
+    """Whether observed values, one a pass, are the same; None for none."""
+    if isinstance(some, np.ndarray) and isinstance(others, np.ndarray):
+        return np.array_equal(some, others)
+    return some is others or (len(some) == len(others) and all(map(equal, some, others)))
 
 
 def _positions(found: FoundDirective, reference: DirectiveReference) -> list[tuple[LoopPart, Sequence[int]]]:

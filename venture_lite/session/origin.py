@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from venture_lite.draws.draws import Origin, column_array, joined_column
-from venture_lite.language.syntax import Directive, Expression, IndexName, IndexOf, Observe, Parameter
+from venture_lite.language.syntax import Directive, IndexName, IndexOf, Observe, Parameter
 from venture_lite.session.live import Directory, Live, LoopPart
 from venture_lite.values import freeze
 
@@ -21,11 +21,11 @@ class Origins:
         self.seed = seed
         self._known: tuple[Directory, int, str, dict[str, np.ndarray]] | None = None
 
-    def of(self, directory: Directory, expression: Expression) -> Origin:
+    def of(self, directory: Directory, inference: str) -> Origin:
         if self._known is None or self._known[:2] != (directory, directory.revision):
             self._known = (directory, directory.revision, _program(directory), _observed(directory))
         *_, program, observed = self._known
-        return Origin(self.seed, program, expression.span.text, observed)
+        return Origin(self.seed, program, inference, observed)
 
 
 def name_of_data(directive: Directive) -> str | None:

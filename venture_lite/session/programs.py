@@ -11,7 +11,7 @@ from venture_lite.errors import ArgumentError, ParameterError, Source, Span, Ven
 from venture_lite.language import syntax
 from venture_lite.language.parse import parse_expression, parse_program, spelling
 from venture_lite.language.source_files import read_source, resolved
-from venture_lite.language.syntax import Directive, Expression, flattened
+from venture_lite.language.syntax import Directive, Expression, Form, Name, flattened
 from venture_lite.program.parameters import refuse_missing
 from venture_lite.program.supplied import converted
 from venture_lite.values import from_python
@@ -120,3 +120,11 @@ def refused_in_loop(directive: Directive) -> VentureError | None:
         case syntax.Clear(span=span) | syntax.Load(span=span):
             return VentureError(f"{directive.kind} cannot stand in a loop", span)
     return None
+
+
+def is_auto(expression: Expression) -> bool:
+    """Whether an inference program is `(auto DRAWS)`."""
+    match expression:
+        case Form(items=(Name(name="auto"), *_)):
+            return True
+    return False

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from venture_lite.draws.draws import Draws
-from venture_lite.errors import Source, Span, VentureError, warn
+from venture_lite.errors import Source, Span, VentureError, VentureWarning, warn
 from venture_lite.inference.explain import Explanation
 from venture_lite.interpreter.impossible import explain_start
 from venture_lite.interpreter.model import Model
@@ -25,9 +30,12 @@ from venture_lite.session.chain_runs import judge
 from venture_lite.session.chains import Chains, Given
 from venture_lite.session.live import Directory, Live, LoopPart
 from venture_lite.session.origin import Origins
-from venture_lite.session.programs import DirectiveResult, assumed_names, only_rows, refused_in_loop
+from venture_lite.session.programs import DirectiveResult, assumed_names, is_auto, only_rows, refused_in_loop
 from venture_lite.trace.runtime import Exchangeable
 from venture_lite.values import to_python
+
+if TYPE_CHECKING:
+    from venture_lite.session.auto.running import AutoOptions
 
 
 class Runner:
@@ -172,13 +180,15 @@ class Runner:
             return queries.explain(self.chains, expression, given)
 
     def _infer(self, directive: syntax.Infer, given: Given) -> Any:
+        if is_auto(directive.expression) and self._explained is None:
+            return self._auto(self._auto_options(directive.expression, given), given)
         if self._explained is not None:
             if all(found.span != directive.span for found in self._explained):
                 found = queries.explain(self.chains, directive.expression, given)
                 self._explained.append(found.in_pass(directive.span, [*given.passes.items()]))
             return None
         # in a loop that runs pass by pass, the observations of every pass would be gathered anew in each
-        origin = self._origins.of(self.directory, directive.expression) if given.run is None else None
+        origin = self._origins.of(self.directory, directive.expression.span.text) if given.run is None else None
         # transitions keep no journal
         self.chains.settle()
         try:
@@ -192,6 +202,58 @@ class Runner:
         if isinstance(value, Draws):
             value.origin = origin
         return value
+
+    def auto(self, options: AutoOptions, given: Given) -> Draws:
+        """Compose a program for the model as it is, run it until its draws are enough, and leave each chain at its last
+        draw. One chain alone becomes the first of several that are run anew for this."""
+        with self.chains.interruption.delivered(), self.chains.guarded():
+            return self._auto(options, given)
+
+    def _auto(self, options: AutoOptions, given: Given) -> Draws:
+        # imported here: a session that composes nothing does not pay for it
+        from venture_lite.session.auto.running import AutoRun
+
+        self.chains.settle()
+        one = len(self.chains.models) == self.chains.count == 1
+        runner = self.anew(options.chains) if one and options.chains > 1 else self
+        given = replace(given, run=None, watches=())
+        run = partial(queries.chain_runs, runner.chains, given=given, directory=runner.directory)
+        automatic = AutoRun(runner.chains.models[0], run, options)
+        draws = automatic.draws()
+        draws.origin = self._origins.of(self.directory, automatic.program)
+        draws.preface = automatic.preface()
+        if runner is not self:
+            runner.chains.keep_first()
+            runner.directory.keep_first()
+            self.chains, self.directory = runner.chains, runner.directory
+        return draws
+
+    def _auto_options(self, expression: syntax.Expression, given: Given) -> AutoOptions:
+        from venture_lite.session.auto.running import LEAST_DRAWS, AutoOptions
+
+        asked = queries.evaluator(self.chains, given).given(expression)
+        return AutoOptions(draws=asked.count("DRAWS", LEAST_DRAWS))
+
+    def anew(self, chains: int) -> Runner:
+        """The same program on so many chains of its seed, as if nothing had been inferred yet.
+
+        Raises VentureError where a value was frozen, or parameters have been changed since.
+        """
+        other = Runner(self.chains.anew(np.random.SeedSequence(self._origins.seed).spawn(chains)), self._origins.seed)
+        for live in self.directory:
+            if any(part.is_frozen for part in live.parts):
+                hint = f"Venture(chains={chains}) has the chains from the start"
+                raise VentureError("a program with frozen values is not run again", live.span, hint)
+            with warnings.catch_warnings():
+                # what there was to say has been said
+                warnings.simplefilter("ignore", VentureWarning)
+                other.directory.next_id = live.id
+                other.execute(live.directive, replace(live.given, watches=()))
+            other.directory.forget_as(live)
+        if not other.directory.observes_as(self.directory):
+            hint = "run the program again in a new session"
+            raise VentureError("the data of the program have been changed since it was run", hint=hint)
+        return other
 
     def _load(self, name: str, span: Span, given: Given) -> list[Any]:
         values: list[Any] = []
@@ -233,7 +295,7 @@ class Runner:
                 target.lambda_form = inlinable(filled, directive.name)
                 targets.append(target)
             made = rows.load_assume(self.chains, directive, given, targets)
-            live = Live(self.directory.next_id, directive, [LoopPart(directive, made)])
+            live = Live(self.directory.next_id, directive, [LoopPart(directive, made)], given)
             value = self.directory.value(live)
         except BaseException:
             for analyzer in analyzers[: len(targets)]:
@@ -253,7 +315,7 @@ class Runner:
     def _rows(self, directive: syntax.Observe | syntax.Predict | syntax.Loop, given: Given) -> Any:
         """An observe or a predict, or a loop that holds nothing else."""
         self.directory.refuse_taken([part.label for part in flattened([directive])], directive.span, given.run)
-        live = Live(self.directory.next_id, directive, [], given.run)
+        live = Live(self.directory.next_id, directive, [], given)
         with self.directory.naming_the_first():
             rows.load_rows(self.chains, live, given)
         if isinstance(directive, syntax.Observe):

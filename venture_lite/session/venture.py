@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, overload
 
 import numpy as np
 
-from venture_lite.draws.draws import DrawsBuilder
+from venture_lite.draws.draws import Draws, DrawsBuilder
 from venture_lite.errors import ArgumentError, Source, Span, VentureWarning
 from venture_lite.inference.explain import Explanation
 from venture_lite.inference.progress import for_person
@@ -220,6 +220,35 @@ class Venture:
         """
         parsed = expression_of(expression)
         return self._execute(syntax.Infer(parsed, span=parsed.span), parameters)
+
+    @door
+    def auto(
+        self,
+        draws: int = 1000,
+        chains: int = 4,
+        target_ess: float = 400.0,
+        seconds: float | None = None,
+        collect: Iterable[str] | None = None,
+        warmup: int = 1000,
+    ) -> Draws:
+        """Compose an inference program for the model, run it until its draws can be trusted, and return them.
+
+        Every unobserved choice is moved, by a kernel for its kind; steps and scales are tuned in `warmup` draws, which
+        do not count. Then `draws` draws a chain are made, and more while any number that is drawn has a bulk, tail or
+        sd ESS below `target_ess` or an R-hat above 1.01 (1 + 16 / ESS where that is more), for at most `seconds`. What
+        is drawn are the assumes that are numbers or arrays, and the calls of memoized procedures that are; or
+        `collect`, a list of expressions. `draws.program` is the program that was run, which `infer` takes; what there
+        is to beware of is warned of.
+
+        A session of one chain is run anew on `chains` of its seed, and is left as the first of these. Each chain is
+        left at its last draw.
+
+        Raises VentureError for a model without unobserved choices, and for choices that no kernel can be written for.
+        """
+        from venture_lite.session.auto.running import options_of
+
+        options = options_of(draws, chains, target_ess, seconds, collect, warmup)
+        return self._runner.auto(options, Given(Parameters({})))
 
     @door
     def explain(self, expression: str, /, **parameters: Any) -> Explanation:

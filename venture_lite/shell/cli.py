@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from venture_lite.errors import Source, UsageError, VentureError
 from venture_lite.inference.signals import Stop
+from venture_lite.language import syntax
 from venture_lite.shell.streams import say, told, write_line
 
 if TYPE_CHECKING:
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
     from venture_lite.shell.workers import Job
 
 Run = Callable[[argparse.Namespace, Stop], int]
+
+AUTO_CHAINS, AUTO_DRAWS = 4, 1000
+"""Of `auto`, where nothing else is said."""
 
 # columns of data files that are named as left out
 NOTES_SHOWN = 5
@@ -43,6 +47,7 @@ EXAMPLES = """\
 examples:
   venture run model.vnt --seed 1
   venture run model.vnt -p sigma=0.5 -d data.csv --chains 4 --out draws.npz
+  venture run model.vnt -d data.csv --auto
   venture compile model.vnt -d data.csv -o proposers.npz
   venture run model.vnt -d other.csv --proposers proposers.npz
   echo '[sample (normal 0 1)]' | venture run -
@@ -91,7 +96,9 @@ def _parser() -> argparse.ArgumentParser:
     run = command("run", _run, "run a program")
     _add_limits(run)
     _add_plots(run)
-    run.add_argument("--chains", type=_positive, metavar="K", default=1, help="independent runs, in K processes")
+    run.add_argument("--chains", type=_positive, metavar="K", help="independent runs, in K processes (1; 4 for auto)")
+    run.add_argument("--auto", action="store_true", help="compose an inference for a program that has none, and run it")
+    run.add_argument("--draws", type=_positive, metavar="N", help="draws a chain that --auto makes at least (1000)")
     run.add_argument("--out", type=Path, metavar="FILE", help="write draws to a .npz, .csv or .nc file")
     run.add_argument("--json", action="store_true", help="print one JSON object a line")
     run.add_argument(
@@ -194,9 +201,12 @@ def _run(options: argparse.Namespace, stop: Stop) -> int:
         from venture_lite.shell.printer import Printer
         from venture_lite.shell.workers import ProgramFailed, run
 
+    source = _composed(options)
+    together = _is_automatic(source)
+    options.chains = options.chains or (AUTO_CHAINS if together else 1)
     printer = Printer(options.json, options.out, options.plots, options.chains)
     try:
-        run(_job(options, printer.is_watched, stop), printer, stop)
+        run(_job(source, together, options, printer.is_watched, stop), printer, stop)
         printer.tell_of_earlier_files()
     except ProgramFailed as error:
         printer.finish()
@@ -207,7 +217,37 @@ def _run(options: argparse.Namespace, stop: Stop) -> int:
     return 0
 
 
-def _job(options: argparse.Namespace, watched: bool, stop: Stop) -> Job:
+def _composed(options: argparse.Namespace) -> Source:
+    """The program, with the inference that `--auto` asks for."""
+    source = _read_program(options.file)
+    if not options.auto:
+        if options.draws is not None:
+            raise UsageError("--draws says how many draws --auto makes")
+        return source
+    inference = next((item for item in _directives(source) if isinstance(item, syntax.Infer)), None)
+    if inference is not None:
+        raise VentureError("the program has an inference of its own", inference.span, "leave --auto out")
+    draws = AUTO_DRAWS if options.draws is None else options.draws
+    return Source(source.name, f"{source.text.rstrip()}\n[infer (auto {draws})]\n")
+
+
+def _is_automatic(source: Source) -> bool:
+    """Whether some inference of a program is `(auto DRAWS)`."""
+    if "auto" not in source.text:
+        return False
+    from venture_lite.session.programs import is_auto
+
+    return any(isinstance(item, syntax.Infer) and is_auto(item.expression) for item in _directives(source))
+
+
+def _directives(source: Source) -> list[syntax.Directive]:
+    """Those inside of loops too."""
+    from venture_lite.language.parse import parse_program
+
+    return list(syntax.flattened(parse_program(source)))
+
+
+def _job(source: Source, together: bool, options: argparse.Namespace, watched: bool, stop: Stop) -> Job:
     from venture_lite.shell.workers import Job
 
     if options.out is not None:
@@ -225,7 +265,7 @@ def _job(options: argparse.Namespace, watched: bool, stop: Stop) -> Job:
             load(options.proposers)
     seed = _seed(options)
     job = Job(
-        _read_program(options.file),
+        source,
         _parameters(options, stop),
         seed,
         options.chains,
@@ -234,6 +274,7 @@ def _job(options: argparse.Namespace, watched: bool, stop: Stop) -> Job:
         watched,
         options.kernels,
         options.proposers,
+        together=together,
     )
     _tell_seed(options, seed)
     return job

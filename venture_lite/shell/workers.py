@@ -68,6 +68,8 @@ class Job:
     proposers: Path | None = None
     # a folder in which the first chain leaves what it trained for the others
     exchange: Path | None = None
+    # whether one session has all chains, which `auto` looks at together
+    together: bool = False
 
 
 class ProgramFailed(Exception):
@@ -82,7 +84,7 @@ def run(job: Job, listener: Listener, stop: Stop) -> None:
         KeyboardInterrupt: Ctrl-C, or another signal that `stop` heard. In all these cases the listener has been told
             the draws that were made until then.
     """
-    if job.chains > 1:
+    if job.chains > 1 and not job.together:
         _run_chains(job, listener, stop)
         return
     with stop.held():
@@ -111,7 +113,7 @@ def run_chain(
 
     def told(result: Any) -> None:
         with reporting():
-            listener.report(RunReport.of(result))
+            listener.report(RunReport.of(result, job.chains if job.together else 1))
 
     with session(job, chain, listener) as (model, parameters):
         if look_at is not None:
@@ -133,7 +135,7 @@ def session(job: Job, chain: int, listener: Listener) -> Iterator[tuple[Venture,
         model = Venture(
             seed=job.seed,
             chains=job.chains,
-            only_chain=chain if job.chains > 1 else None,
+            only_chain=chain if job.chains > 1 and not job.together else None,
             progress=Tracker(partial(listener.progressed, chain)) if job.watched else Silent(),
             nested_calls=job.nested_calls,
             memory_mb=job.memory_mb,

@@ -1,0 +1,217 @@
+"""`auto`: the program that it composes, when it stops, what it returns, and what it leaves."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+from venture_lite import Venture
+from venture_lite.draws.draws import Draws
+from venture_lite.errors import VentureError
+from venture_lite.session.auto.composing import composed
+from venture_lite.session.auto.judging import judged, looks
+
+DATA = {"y": [2.9, 1.0, 0.3, 1.8, 2.2, 0.9]}
+LEVEL = "[assume mu (normal 0 10)] for n in 1...6: [observe (normal mu 1) {y[n]}]"
+MODELS = {
+    "smooth": (
+        "[assume m (normal 0 5)] [assume t (half_normal 5)] [assume a (mem (lambda (j) (normal m t)))]"
+        "[assume n 10] [assume d (- m t)] for i in 1...6: [observe (normal (a (if (< i 3) 1 2)) 1) {y[i]}]",
+        ("(nuts (choices m t a 'smooth) all 'dense 'adapt 100 1)",),
+        ["m", "t", "(a 1)", "(a 2)", "d"],
+        {},
+    ),
+    "labels": (
+        "[assume crp (make_crp 1)] [assume mu (mem (lambda (k) (normal 0 5)))] [assume s (half_normal 1)]"
+        "[assume z (mem (lambda (i) (crp)))] for i in 1...6: [observe (normal (mu (z i)) s) {y[i]}]",
+        ("(nuts (choices 'smooth) all 'dense 'adapt 100 1)", "(gibbs (choices 'finite) each 1)"),
+        ["s"],
+        {"mu": "its calls come and go", "z": "labels"},
+    ),
+    "states": (
+        "[assume z (mem (lambda (t) (if (= t 1) (flip) (flip (if (z (- t 1)) 0.9 0.1)))))]"
+        "for i in 1...6: [observe (normal (if (z i) 3 0) 1) {y[i]}]",
+        ("(gibbs (choices z 'finite) each 1)",),
+        [f"(z {i})" for i in range(1, 7)],
+        {},
+    ),
+}
+
+
+def session(program: str, **options: Any) -> Venture:
+    v = Venture(seed=1, **options)
+    v.execute(program, **DATA)
+    return v
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_every_choice_has_the_kernel_of_its_kind(name: str) -> None:
+    text, kernels, drawn, left_out = MODELS[name]
+    found, without = composed(session(text).traces[0], 100, None)
+    assert found.kernels == kernels
+    assert [quantity.text for quantity in found.quantities] == drawn
+    assert {left.text: left.why for left in without} == left_out
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_every_program_runs_and_leaves_no_choice_unmoved(name: str) -> None:
+    v = session(MODELS[name][0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        # a short run may be told not to be enough
+        warnings.filterwarnings("default", message="auto: ")
+        draws = v.auto(draws=20, warmup=20, target_ess=1, chains=2)
+    assert list(draws) == MODELS[name][2]
+
+
+def test_the_posterior_is_found_and_the_text_gives_the_same_draws() -> None:
+    """A mean of six data of sd 1: within five standard errors of 400 effective draws. The text, in four chains loaded
+    anew from the seed, gives the same draws, whatever the session had inferred before."""
+    v = session(LEVEL)
+    v.infer("(mh default one 7)")
+    draws = v.auto(draws=200, warmup=100)
+    precision = 6.0 + 0.01
+    assert abs(draws["mu"].mean() - sum(DATA["y"]) / precision) < 5.0 / math.sqrt(400 * precision)
+    assert draws["mu"].std() == pytest.approx(1 / math.sqrt(precision), rel=0.2)
+    assert draws.program is not None
+    again = session(LEVEL, chains=4).infer(draws.program).without_adaptation()
+    np.testing.assert_array_equal(draws["mu"], again["mu"])
+    assert str(draws.summary()).startswith("(do (initialize)\n")
+    # the session is left as its first chain
+    assert v.report("mu") == draws["mu"][0, -1]
+    assert len(v.traces) == 1
+    np.testing.assert_array_equal(v.auto(draws=200, warmup=100)["mu"], draws["mu"])
+
+
+def test_a_program_without_tuned_kernels_warms_up_without_drawing() -> None:
+    draws = session(MODELS["states"][0]).auto(draws=50, warmup=30, target_ess=1)
+    assert draws["(z 1)"].shape == (4, 50)
+    assert draws.program is not None
+    assert "(repeat 30 (do (gibbs (choices z 'finite) each 1)))" in draws.program
+    again = session(MODELS["states"][0], chains=4).infer(draws.program)
+    np.testing.assert_array_equal(draws["(z 3)"], again["(z 3)"])
+
+
+def test_expressions_of_the_user_are_drawn() -> None:
+    draws = session(LEVEL).auto(draws=40, warmup=40, target_ess=10, collect=["(* 2 mu)", "(normal mu 1)"], chains=2)
+    assert list(draws) == ["(* 2 mu)", "(normal mu 1)"]
+
+
+def test_it_goes_on_until_draws_are_enough() -> None:
+    """Looks come after half as many more draws each."""
+    looked = looks(100)
+    assert [next(looked) for _ in range(4)] == [100, 150, 225, 337]
+    few, many = (session(LEVEL).auto(draws=20, warmup=50, target_ess=size, chains=2) for size in (1, 300))
+    assert few["mu"].shape[1] == 20
+    assert many["mu"].shape[1] > 100
+
+
+def test_time_that_is_too_short_leaves_what_there_is_marked() -> None:
+    with pytest.warns(match="too short for a warm-up"):
+        draws = session(LEVEL).auto(seconds=1e-3)
+    assert draws["mu"].shape[1] == draws.adapting[0]["mu"] > 0
+    with pytest.warns(match=r"1 s are over after"):
+        draws = session(LEVEL).auto(draws=10**6, warmup=20, seconds=1.0)
+    assert 20 <= draws["mu"].shape[1] < 10**6
+
+
+def test_a_program_file_may_ask_for_it() -> None:
+    v = Venture(seed=1)
+    draws = v.execute(LEVEL + "\n[infer (auto 30)]\n[predict mu]", **DATA)[-2]
+    assert isinstance(draws, Draws)
+    assert draws["mu"].shape[0] == 4
+    assert v.report("mu") == draws["mu"][0, -1]
+
+
+def test_the_chains_are_those_of_the_program_as_it_stands() -> None:
+    v = session(LEVEL)
+    v.assume("extra", "(normal 0 1)", label="gone")
+    v.forget("gone")
+    v.execute("data: for n in 1...2: [observe (normal mu 0.001) {x[n]}]", x=[4.0, 5.0])
+    v.forget("data", 2)
+    draws = v.auto(draws=100, warmup=100, chains=2)
+    assert draws["mu"].mean() == pytest.approx(4.0, abs=0.01)
+    assert v.list_directives()[-1]["id"] == 4
+    v.forget("data")
+
+
+def test_what_cannot_be_run_again() -> None:
+    v, y = Venture(seed=1), np.array(DATA["y"])
+    v.execute(LEVEL, y=y)
+    y[0] = 7.0
+    with pytest.raises(VentureError, match="have been changed since"):
+        v.auto(draws=20, warmup=20)
+    v = session(LEVEL)
+    v.assume("b", "(flip)", label="b")
+    v.freeze("b")
+    with pytest.raises(VentureError, match="frozen"):
+        v.auto(draws=20, warmup=20)
+
+
+@pytest.mark.parametrize(
+    ("program", "said"),
+    [
+        ("[assume x 3]", "no unobserved choices"),
+        ("", "no unobserved choices"),
+    ],
+)
+def test_models_in_which_there_is_nothing_to_infer(program: str, said: str) -> None:
+    v = Venture(seed=1)
+    v.execute(program)
+    with pytest.raises(VentureError, match=said):
+        v.auto()
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"draws": 3}, "draws must be a whole number, 20 or more, got 3"),
+        ({"chains": 0}, "chains must be a whole number"),
+        ({"warmup": 19}, "warmup must be a whole number, 20 or more"),
+        ({"seconds": 0}, "seconds must be a positive number"),
+        ({"target_ess": math.nan}, "target_ess must be a positive number"),
+        ({"collect": "mu"}, "a list of expressions"),
+        ({"collect": ["(+ mu"]}, "not closed"),
+    ],
+)
+def test_what_cannot_be_asked(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(VentureError, match=said):
+        session(LEVEL).auto(**options)
+
+
+def test_it_is_a_whole_program() -> None:
+    with pytest.raises(VentureError, match="whole inference program"):
+        session(LEVEL).infer("(do (auto 100))")
+
+
+# ------------------------------------------------------------------------------------------------------ judgements
+
+
+def draws_of(**columns: np.ndarray) -> Draws:
+    return Draws([{name: values[chain] for name, values in columns.items()} for chain in range(4)])
+
+
+def test_draws_are_judged_number_by_number() -> None:
+    rng = np.random.default_rng(1)
+    fine = rng.normal(size=(4, 500))
+    slow = np.cumsum(rng.normal(size=(4, 500)), axis=1)
+    apart = fine + 10.0 * np.arange(4)[:, None]
+    still = fine.copy()
+    still[0] = 1.0
+    rare = np.zeros((4, 500), int)
+    rare[2, 7] = 1
+    assert judged(draws_of(x=fine, c=np.ones((4, 500)), rare=rare), 400).is_enough
+    for wrong in (slow, apart, still):
+        assert not judged(draws_of(x=fine, y=wrong), 400).is_enough
+    found = judged(draws_of(x=fine, v=np.stack([fine, apart], axis=2)), 400)
+    assert [number.name for number in found.apart] == ["v[1]"]
+    told = "\n".join(judged(draws_of(apart=apart, still=still, c=np.ones((4, 500))), 400).warnings())
+    assert "different places (R-hat up to" in told
+    assert "some chains never move still" in told
+    assert "the same in all draws: c" in told
+    # chains that never move, each in its own place
+    assert not judged(draws_of(x=np.ones((4, 500)) * np.arange(4)[:, None]), 400).is_enough

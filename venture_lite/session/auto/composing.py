@@ -1,0 +1,187 @@
+"""Looks at a trace and composes a program of kernels that moves every choice of it, as text of the language.
+
+Kernels go by kinds: choices with gradients move together along them, the others one evaluation after the other, each in
+the way that its support allows. What decides which other choices exist is never moved by a kernel that takes structure
+as given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from venture_lite.blocks.density import BlockDensity
+from venture_lite.blocks.kinds import kinds
+from venture_lite.errors import KernelError
+from venture_lite.interpreter.addresses import address
+from venture_lite.interpreter.choices import Choices
+from venture_lite.interpreter.model import Model
+from venture_lite.interpreter.scaffold import Builder
+from venture_lite.session.auto.quantities import LeftOut, Quantities, Quantity
+from venture_lite.trace.nodes import site_of
+
+MOST_DENSE = 200
+"""Coordinates up to which their scales are learned together."""
+MOST_NAMES = 6
+"""Names that a scope is written with; of more it is written without."""
+WIDE = 80
+"""Characters of a line of what is collected."""
+WIDTH, STEPS = 1, 50
+"""Of slices, to begin with, and the most of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Composed:
+    """A program of kernels with what it draws."""
+
+    # before anything is drawn, each moves once
+    starts: tuple[str, ...]
+    # one after the other, then a draw
+    kernels: tuple[str, ...]
+    quantities: tuple[Quantity, ...]
+
+    @property
+    def adapts(self) -> bool:
+        """Whether draws of the warm-up are marked as such by a kernel."""
+        return any("'adapt" in kernel for kernel in self.kernels)
+
+    @property
+    def start(self) -> str:
+        return _do(self.starts)
+
+    @property
+    def sweep(self) -> str:
+        return _do(self.kernels)
+
+    @property
+    def draw(self) -> str:
+        """A sweep, and a draw of everything."""
+        return self._draw(len(self.quantities))
+
+    def _draw(self, shown: int) -> str:
+        names = [quantity.text for quantity in self.quantities[:shown]]
+        more = ["..."] * (shown < len(self.quantities))
+        return _do([*self.kernels, _indented("(collect ", "\n".join(_packed(names + more))) + ")"])
+
+    def text(self, warmup: int, draws: int, shown: int | None = None) -> str:
+        """The whole program, or with as many quantities as are to be shown."""
+        draw = self._draw(len(self.quantities) if shown is None else shown)
+        loops = [("repeat", warmup + draws, draw)]
+        if not self.adapts:
+            loops = [("repeat", warmup, self.sweep), ("repeat", draws, draw)]
+        parts = [_indented(f"({action} {times} ", what) + ")" for action, times, what in loops]
+        return _do([*self.starts, *parts])
+
+
+def _do(parts: Sequence[str]) -> str:
+    return _indented("(do ", "\n".join(parts)) + ")"
+
+
+def _packed(texts: list[str]) -> list[str]:
+    """In lines of WIDE characters, where a text is no longer."""
+    lines: list[str] = []
+    for text in texts:
+        if lines and len(lines[-1]) + 1 + len(text) <= WIDE:
+            lines[-1] += f" {text}"
+        else:
+            lines.append(text)
+    return lines
+
+
+def _indented(head: str, text: str) -> str:
+    """With the lines of a text below one another."""
+    return head + text.replace("\n", "\n" + " " * len(head))
+
+
+@dataclass(slots=True)
+class KindGroup:
+    """The choices of one kind and one name, or of none."""
+
+    kind: str
+    name: str | None
+    nodes: list[int] = field(default_factory=list)
+    # whether some decide which others exist
+    structural: bool = False
+
+
+class Composer:
+    """Composes the program of one model; `burn` is how many draws kernels adapt for."""
+
+    def __init__(self, model: Model, burn: int) -> None:
+        """Raises KernelError for a model in which nothing can be inferred."""
+        self.model, self.burn = model, burn
+        self.nodes = model.trace.default.everything()
+        if not self.nodes:
+            hint = "a model has choices that are not observed: [assume mu (normal 0 10)]"
+            raise KernelError("the model has no unobserved choices: there is nothing to infer", hint=hint)
+        self.groups = self._grouped()
+        self._is_structural = any(group.structural for group in self.groups)
+
+    def starts(self) -> tuple[str, ...]:
+        smooth = self._of("smooth")
+        return ("(initialize)", f"(pathfinder {self._scope(smooth)} all)") if smooth else ("(initialize)",)
+
+    def kernels(self) -> tuple[str, ...]:
+        """Raises KernelError for choices that no kernel can be written for."""
+        found = []
+        if smooth := self._of("smooth"):
+            nodes = [node for group in smooth for node in group.nodes]
+            dense = " 'dense" if BlockDensity(self.model, nodes).size <= MOST_DENSE else ""
+            found.append(f"(nuts {self._scope(smooth)} all{dense} 'adapt {self.burn} 1)")
+        if rough := self._of("rough", structural=False):
+            found.append(f"(slice {self._scope(rough)} each {WIDTH} {STEPS} 1)")
+        if finite := self._of("finite"):
+            found.append(f"(gibbs {self._scope(finite)} each 1)")
+        if counts := self._of("counts", structural=False):
+            found.append(f"(mh {self._scope(counts)} each 1)")
+        if deciding := [group for group in self.groups if group.structural and group.kind in ("rough", "counts")]:
+            found.extend(f"(mh {self._scope([group])} each 1)" for group in deciding)
+        return tuple(found)
+
+    def _of(self, kind: str, structural: bool | None = None) -> list[KindGroup]:
+        found = [group for group in self.groups if group.kind == kind]
+        return found if structural is None else [group for group in found if group.structural == structural]
+
+    # -------------------------------------------------------------------------------------------------- groups
+
+    def _grouped(self) -> list[KindGroup]:
+        """The choices by kind and name, in the order of the text."""
+        trace, kind_of = self.model.trace, kinds(self.model)
+        names = {bound.code.index: name for name, bound in trace.analyzer.globals.items() if bound.code is not None}
+        groups: dict[tuple[str, str | None], KindGroup] = {}
+        for node in self.nodes:
+            kind = kind_of(site_of(node))
+            assert kind is not None
+            name = names.get(address(trace, node)[-1][0])
+            group = groups.setdefault((kind, name), KindGroup(kind, name))
+            group.nodes.append(node)
+        for group in groups.values():
+            group.structural = group.kind != "smooth" and self._decides(group.nodes)
+        return list(groups.values())
+
+    def _decides(self, nodes: list[int]) -> bool:
+        """Whether one of some choices decides which others exist: one of each site is looked at."""
+        firsts = {site_of(node): node for node in reversed(nodes)}
+        return any(Builder(self.model.trace).build([node], with_brush=False).structural for node in firsts.values())
+
+    def _scope(self, groups: list[KindGroup]) -> str:
+        """Choices by name; without names where there are many, or where others may come that have other names."""
+        kind, names = groups[0].kind, [group.name for group in groups]
+        everything = {group.name for group in self._of(kind)} == set(names)
+        if everything and (None in names or len(names) > MOST_NAMES or self._is_structural):
+            return str(Choices((), kind))
+        if None in names:
+            where = "observations and predictions make choices that decide which others exist"
+            raise KernelError(f"auto cannot move all choices: {where}", hint="give them names, by assume")
+        return str(Choices(tuple(name for name in names if name is not None), kind))
+
+
+def composed(model: Model, burn: int, collect: tuple[str, ...] | None) -> tuple[Composed, tuple[LeftOut, ...]]:
+    """The program of a model, which draws what is judged, or expressions of the user's; and what it leaves out."""
+    composer = Composer(model, burn)
+    starts, kernels = composer.starts(), composer.kernels()
+    if collect is not None:
+        return Composed(starts, kernels, tuple(map(Quantity, collect))), ()
+    bound = sorted(model.trace.analyzer.globals.values(), key=lambda target: target.order)
+    found = Quantities(model, (target.name for target in bound))
+    return Composed(starts, kernels, tuple(found.found)), tuple(found.left_out)

@@ -1,0 +1,206 @@
+"""Runs the program that was composed: a warm-up, then draws until they are enough."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from venture_lite.draws.draws import Draws
+from venture_lite.draws.presentation import listed, number
+from venture_lite.engines.adaptation import LEAST_BURN
+from venture_lite.errors import ArgumentError, Source, warn
+from venture_lite.interpreter.model import Model
+from venture_lite.language.parse import parse_expression
+from venture_lite.language.syntax import Expression
+from venture_lite.session.auto.composing import composed
+from venture_lite.session.auto.judging import Judgement, judged, looks
+from venture_lite.session.programs import expression_of
+
+MOST_DRAWS = 10_000
+"""A chain, or DRAWS where these are more, of a posterior that never has enough."""
+PATIENCE = 2
+"""Looks after which chains that are in different places are taken to stay there."""
+LEAST_DRAWS = 20
+"""A chain."""
+PARTS = 20
+"""Of a warm-up, between which the clock is looked at."""
+SHOWN = 8
+"""Quantities that a person is shown in the program."""
+
+
+@dataclass(frozen=True, slots=True)
+class AutoOptions:
+    """What is asked of `auto`."""
+
+    # a chain, at least
+    draws: int = 1000
+    # where the session has one
+    chains: int = 4
+    target_ess: float = 400.0
+    # None for as long as it takes
+    seconds: float | None = None
+    # expressions that are drawn in place of what is judged
+    collect: tuple[str, ...] | None = None
+    warmup: int = 1000
+
+
+def options_of(
+    draws: int, chains: int, target_ess: float, seconds: float | None, collect: Iterable[str] | None, warmup: int
+) -> AutoOptions:
+    """Raises ArgumentError for what cannot be asked."""
+    for name, value, least in (("draws", draws, LEAST_DRAWS), ("chains", chains, 1), ("warmup", warmup, LEAST_BURN)):
+        if not isinstance(value, (int, np.integer)) or value < least:
+            raise ArgumentError(f"{name} must be a whole number, {least} or more, got {value!r}")
+    for name, amount in (("target_ess", target_ess), ("seconds", seconds)):
+        if amount is not None and not (isinstance(amount, (int, float)) and 0.0 < amount < math.inf):
+            raise ArgumentError(f"{name} must be a positive number, got {amount!r}")
+    if isinstance(collect, str):
+        raise ArgumentError("collect is a list of expressions, as in collect=['mu', '(* 2 sd)']")
+    expressions = None if collect is None else tuple(collect)
+    for text in expressions or ():
+        expression_of(text)
+    return AutoOptions(int(draws), int(chains), float(target_ess), seconds, expressions, int(warmup))
+
+
+class Runs(Protocol):
+    """A program on all chains, which can go on."""
+
+    def more(self, times: int = 1) -> Draws:
+        """Run it so many times more: all draws so far."""
+
+
+RunProgram = Callable[[Expression], AbstractContextManager[Runs]]
+"""Brings a program to all chains of a session."""
+
+
+class AutoRun:
+    """One run of `auto`. Mutates the chains of the session."""
+
+    def __init__(self, model: Model, run: RunProgram, options: AutoOptions) -> None:
+        """`model` is the first chain's. Raises KernelError for a model that no program can be composed for."""
+        self._run, self._options = run, options
+        self.composed, self.left_out = composed(model, options.warmup, options.collect)
+        # seconds of the warm-up and of the draws
+        self._began = self._warming = self._drawing = 0.0
+        # draws a chain so far
+        self.warmed = self.made = 0
+
+    def draws(self) -> Draws:
+        """Those after the warm-up."""
+        self._began = time.monotonic()
+        with self._running(self.composed.start) as runs:
+            runs.more()
+        if not self.composed.adapts:
+            with self._running(self.composed.sweep) as runs:
+                self._warm_up(runs)
+        with self._running(self.composed.draw) as runs:
+            if self.composed.adapts:
+                early = self._warm_up(runs)
+            if self.warmed < self._options.warmup:
+                self._tell_short()
+                return early
+            self._warming = time.monotonic() - self._began
+            draws = self._enough(runs)
+        self._drawing = time.monotonic() - self._began - self._warming
+        return draws
+
+    def _running(self, text: str) -> AbstractContextManager[Runs]:
+        return self._run(parse_expression(Source("<auto>", text)))
+
+    @property
+    def program(self) -> str:
+        """The whole program, as it ran."""
+        return self.composed.text(self.warmed, self.made)
+
+    def _warm_up(self, runs: Runs) -> Draws:
+        """What is drawn meanwhile; of fewer runs than asked for where the time is up."""
+        options = self._options
+        part = options.warmup if options.seconds is None else max(1, options.warmup // PARTS)
+        while True:
+            step = min(part, options.warmup - self.warmed)
+            draws = runs.more(step)
+            self.warmed += step
+            if self.warmed == options.warmup or self._left <= 0.0:
+                return draws
+
+    @property
+    def _left(self) -> float:
+        """Seconds."""
+        seconds = self._options.seconds
+        return math.inf if seconds is None else seconds - (time.monotonic() - self._began)
+
+    def _enough(self, runs: Runs) -> Draws:
+        """Draws until they are enough, or will not be."""
+        for look, wanted in enumerate(looks(self._options.draws), 1):
+            while self.made < wanted:
+                step = self._affordable(wanted - self.made)
+                draws = runs.more(step)
+                self.made += step
+                if self._left <= 0.0:
+                    break
+            if self.composed.adapts:
+                draws = draws.after(self.warmed)
+            judgement = judged(draws, self._options.target_ess)
+            if self._ends(judgement, look):
+                self._tell(judgement)
+                return draws
+        raise AssertionError("looks never end")
+
+    def _affordable(self, wanted: int) -> int:
+        """How many draws there is time for, by what those so far took."""
+        if math.isinf(self._left):
+            return wanted
+        each = (time.monotonic() - self._began) / (self.warmed + self.made)
+        return max(1, min(wanted, int(self._left / each)))
+
+    def _ends(self, judgement: Judgement, look: int) -> bool:
+        if judgement.is_enough and self.made >= self._options.draws:
+            return True
+        if self._left <= 0.0:
+            warn(f"auto: {self._seconds} s are over after {self.made:,} draws a chain: {_reached(judgement)}")
+            return True
+        if look > PATIENCE and judgement.apart:
+            return True
+        if self.made >= max(MOST_DRAWS, self._options.draws):
+            warn(f"auto: {self.made:,} draws a chain are not enough: {_reached(judgement)}")
+            return True
+        return False
+
+    @property
+    def _seconds(self) -> str:
+        return number(self._options.seconds or 0.0, 3)
+
+    # --------------------------------------------------------------------------------------------------- telling
+
+    def _tell_short(self) -> None:
+        warn(
+            f"auto: {self._seconds} s are too short for a warm-up: it got to {self.warmed:,} of "
+            f"{self._options.warmup:,} draws, which do not count"
+        )
+
+    def _tell(self, judgement: Judgement) -> None:
+        for line in judgement.warnings():
+            warn(f"auto: {line}")
+
+    def preface(self) -> str:
+        """The program and what it took, for the head of a summary."""
+        seconds = f"{number(self._warming, 2)} s for the warm-up, {number(self._drawing, 2)} s for the draws"
+        lines = [self.composed.text(self.warmed, self.made, SHOWN)]
+        lines.append(f"{self.warmed:,} draws a chain to warm up, then {self.made:,}: {seconds}")
+        for why in dict.fromkeys(left.why for left in self.left_out):
+            texts = [left.text for left in self.left_out if left.why == why]
+            lines.append(f"not drawn ({why}): {listed(texts, SHOWN)}")
+        return "\n".join(lines)
+
+
+def _reached(judgement: Judgement) -> str:
+    least = judgement.least
+    if least is None:
+        return "nothing moves"
+    return f"{least.name} has {least.ess:.0f} effective draws and an R-hat of {least.r_hat:.3f}"

@@ -143,6 +143,10 @@ WIDE = {
            [assume b (multivariate_normal (vector 0 0) rows)] [assume which (< 0 1)]""",
         "[observe (normal (dot (if which a b) {X[n]}) 1) {Y[n]}]",
     ),
+    "memoized weights of a line": (
+        "[assume w (mem (lambda (k) (normal 0 1)))] [assume u (mem (lambda (k) (normal 0 1)))]",
+        "[observe (bernoulli (logistic (+ (w 0) (* (w 1) {Y[n]}) (u (mod {n} 3))))) {B[n]}]",
+    ),
     "parts of a point of the simplex": (
         "[assume p (dirichlet (vector 2 2 2))]",
         "[observe (normal (lookup p {K[n]}) (+ 0.2 (lookup p 0))) {Y[n]}]",

@@ -127,3 +127,26 @@ def test_what_is_not_linear_is_refused(predictor: str, message: str) -> None:
     v = session(f"{BEFORE} for n in 1...N: [observe (bernoulli (logistic {predictor})) {{Y[n]}}]", 5)
     with pytest.raises(VentureError, match=message):
         block_of(v, "w")
+
+
+@pytest.mark.parametrize("count", [7, 50])
+def test_memoized_weights_are_coefficients(count: int) -> None:
+    """Whatever the number of rows: those that call several weights are one group from 9 on."""
+    line = "(+ (w 0) (* (w 1) {X[n, 1]}) (* (w 2) {X[n, 2]}))"
+    text = f"""[assume w (mem (lambda (i) (tag 'w i (normal 0 1))))]
+        for n in 1...N: [observe (bernoulli (logistic {line})) {{Y[n]}}]"""
+    rng = np.random.default_rng(count)
+    x = rng.standard_normal((count, 2))
+    v = Venture(seed=1)
+    v.execute(text, N=count, X=x, Y=rng.random(count) < 0.5)
+    model = v.traces[0]
+    weights = [node for key in range(3) for node in model.trace.scopes["w"].members(key)]
+    block = LinearBlock(model, Sections.of(model, weights), weights)
+    (kind,) = block.kinds
+    expected = np.column_stack([np.ones(count), x])
+    assert np.array_equal(kind.features[kind.features[:, 1].argsort()], expected[x[:, 0].argsort()])
+    before, at = v.log_score(), block.present()
+    v.infer("(flymc w all auto 'untuned 0.5 'drift 0.5 5)")
+    v.infer("(subsampled_mh w all 5 0.1 'drift 0.5 'proxy 5)")
+    assert not np.array_equal(block.present(), at)
+    assert v.log_score() - before == pytest.approx(block.log_density(block.present()) - block.log_density(at), abs=1e-9)

@@ -37,6 +37,21 @@ for i in 1...N: [observe (y i (- i 10)) (> i 9)]
     # some rows read one family by both calls
     "two calls of one memo": EXPERTS
     + "for i in 1...N: [observe (normal (dot (+ (w (z i)) (w 0)) (vector i 1)) 1) 0.3]",
+    "a line of memoized weights": """
+[assume w (mem (lambda (k) (tag 'w k (normal 0 1))))]
+for i in 1...N: [observe (normal (+ (w 0) (* (w 1) i) (w (+ 2 (mod i 3)))) 1) 0.3]
+""",
+    "levels and slopes": """
+[assume w (mem (lambda (k) (tag 'w k (normal 0 1))))]
+[assume v (mem (lambda (k) (tag 'w k (normal 0 1))))]
+for i in 1...N: [observe (normal (+ (w (mod i 3)) (* (v (mod i 3)) i)) 1) 0.3]
+""",
+    # in the block there is one of each, whose rows are partly the same
+    "levels and slopes of other rows": """
+[assume w (mem (lambda (k) (if (= k 1) (tag 'w 1 (normal 0 1)) (normal 0 1))))]
+[assume v (mem (lambda (k) (if (= k 1) (tag 'w 2 (normal 0 1)) (normal 0 1))))]
+for i in 1...N: [observe (normal (+ (w (mod i 2)) (* (v (if (< i 30) 1 0)) i)) 1) 0.3]
+""",
     "two sites": EXPERTS
     + """
 for i in 1...N: [observe (normal (dot (w (z i)) (vector i 1)) 1) 0.3]
@@ -96,6 +111,17 @@ def test_a_transition_weighs_the_change_of_the_score(name: str, grouped: bool, m
         if not any("gamma" in str(model.trace.application(node)[0]) for node in block):
             assert weights[-1] == pytest.approx(v.log_score() - before, abs=1e-9)
         check(model)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_groups_hold_each_choice_that_reads_the_block_once(name: str) -> None:
+    trace = loaded(name).traces[0].trace
+    members = list(trace.scopes["w"].everything())  # type: ignore[union-attr]
+    for block in [[node] for node in members] + [members]:
+        grouped = scaffold.Builder(trace, by_family=True).build(block)
+        users = [node_at(users.site, row) for users in grouped.users for row in users.rows.array().tolist()]
+        found = users + scaffold.absorbing_rows(trace, grouped)
+        assert sorted(found) == sorted(scaffold.absorbing_rows(trace, scaffold.Builder(trace).build(block)))
 
 
 def test_what_reads_an_expert_is_one_group() -> None:

@@ -25,6 +25,7 @@ from venture_lite.interpreter.scaffold import Builder, Scaffold, is_maker_applic
 from venture_lite.interpreter.weights import CHUNK, NARROW, Weight
 from venture_lite.procedures.record import Random
 from venture_lite.procedures.transforms import REAL
+from venture_lite.trace.borrowed import BorrowedColumn
 from venture_lite.trace.nodes import node_at, row_of, site_of
 from venture_lite.trace.table import Column, one_of
 
@@ -158,13 +159,24 @@ class BlockDensity:
                 single += [node_at(site, row) for row in every if row not in moved]
             else:
                 first = one_of(rows, 0)
-                yield RowKind(state, run_of(trace, node_at(site, first)), rows, rows)
+                yield RowKind(state, run_of(trace, node_at(site, first)), rows, rows, lent=self._lent(site, rows))
         for users in scaffold.users:
-            rows, family = users.rows.array().copy(), users.result(trace)
+            rows = users.rows.array().copy()
             run = run_of(trace, node_at(users.site, int(rows[0])))
-            yield RowKind(state, run, rows, rows, None, (users.call, trace.result_node(family.code, family.row)))
+            yield RowKind(state, run, rows, rows, lent=self._lent(users.site, rows))
         for run in runs_alike(trace, [*scaffold.makers, *single]):
             yield RowKind(state, run, run.rows, run.at)
+
+    def _lent(self, site: int, rows: slice | np.ndarray) -> dict[int, int]:
+        """The calls beside a choice by which all of some rows borrow from one family, with the node of its result."""
+        trace, found = self.model.trace, dict[int, int]()
+        for slot, column in enumerate(trace.tables[trace.program.site_code[site].index].columns):
+            if not isinstance(column, BorrowedColumn):
+                continue
+            families = column.edges.gather(rows)
+            if (families == families[0]).all():
+                found[slot] = node_at(column.site, row_of(int(families[0])))
+        return found
 
     # ------------------------------------------------------------------------------------------------ printing
 

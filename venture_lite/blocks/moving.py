@@ -8,14 +8,14 @@ row that fails the interpreter says what is wrong, and where.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from venture_lite.blocks.passes import printed
-from venture_lite.blocks.tape import Tape, carries_derivatives
+from venture_lite.blocks.tape import NOTHING, Tape, carries_derivatives
 from venture_lite.errors import KernelError, VentureError
 from venture_lite.interpreter.application import admitted
 from venture_lite.interpreter.explain import explain
@@ -92,7 +92,7 @@ class RowKind:
         rows: Any,
         at: Any,
         coordinates: list[tuple[slice, Any]] | None = None,
-        lent: tuple[int, int] = (-1, -1),
+        lent: Mapping[int, int] = NOTHING,
     ) -> None:
         """`run` is one of the kind; `lent` is as in `Tape`."""
         self.state = state
@@ -103,7 +103,7 @@ class RowKind:
         self.code = trace.program.site_code[self.site]
         self.slot = trace.program.site_slot[self.site]
         self.column = trace.column(self.site)
-        self.tape = tape = Tape(trace, run.source.code, run.refs, *lent)
+        self.tape = tape = Tape(trace, run.source.code, run.refs, lent)
         # a slice or an index array, and the rows that read
         self.rows, self._at = rows, at
         self.count = length(rows)

@@ -6,7 +6,7 @@ values, and backward, from cotangents of these to cotangents of the leaves.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +22,9 @@ from venture_lite.trace.table import Column
 
 if TYPE_CHECKING:
     from venture_lite.trace.trace import Trace
+
+
+NOTHING: Mapping[int, int] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +49,10 @@ class TapeLeaf:
 class Tape:
     """The operations that lead to some references, in order of evaluation.
 
-    With `call`, the slot of a call that leads from all rows to one family, whose result is the node `family`.
+    `lent` has the slots of calls that lead from all rows to one family, with the node of its result.
     """
 
-    def __init__(self, trace: Trace, code: Code, refs: Sequence[Ref], call: int = -1, family: int = -1) -> None:
+    def __init__(self, trace: Trace, code: Code, refs: Sequence[Ref], lent: Mapping[int, int] = NOTHING) -> None:
         self.operations = Operations()
         self._row = self.operations.record("row", "r")
         sites: dict[int, int] = {}
@@ -57,7 +60,8 @@ class Tape:
         def known(site: int, at: Value) -> Value:
             column = trace.column(site)
             sites[id(column)] = site
-            if at is not self._row or site != code.first_site + call:
+            family = lent.get(site - code.first_site) if at is self._row else None
+            if family is None:
                 return None
             column = trace.column(site_of(family))
             sites[id(column)] = site_of(family)

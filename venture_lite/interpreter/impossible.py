@@ -13,10 +13,14 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from venture_lite.errors import ImpossibleState, KernelError, Undrawable, VentureError
 from venture_lite.interpreter.scaffold import is_distribution
-from venture_lite.interpreter.sources import application_nodes, source_nodes
+from venture_lite.interpreter.sources import application_nodes
 from venture_lite.interpreter.weights import log_density
+from venture_lite.trace.borrowed import BorrowedColumn
+from venture_lite.trace.table import ROW_MASK
 from venture_lite.values import show
 
 if TYPE_CHECKING:
@@ -74,8 +78,12 @@ class Standing:
         return error
 
     def _is_waited_for(self, group: UserGroup, waiting: Collection[int]) -> bool:
-        """Whether a family's result is computed from nodes without their new values."""
-        return not set(waiting).isdisjoint(source_nodes(self.trace, group.result(self.trace)))
+        """Whether what its rows borrow from families has no new value yet."""
+        waits = set(waiting)
+        table = self.trace.tables[self.trace.program.site_code[group.site].index]
+        borrowed = [column for column in table.columns if isinstance(column, BorrowedColumn)] if waits else []
+        families = [(column.site, np.unique(column.edges.gather(group.rows.array()))) for column in borrowed]
+        return any(site << 32 | row & ROW_MASK in waits for site, rows in families for row in rows.tolist())
 
     def _is_ready(self, node: int, waiting: Collection[int]) -> bool:
         """Whether a choice and all that it reads have their new values."""

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 from venture_lite.errors import KernelError
 from venture_lite.interpreter.constants import families_of_memo
-from venture_lite.interpreter.sources import ValueSource, computed_from
 from venture_lite.program.code import (
     KEY,
     OPERATOR,
@@ -46,13 +45,6 @@ class UserGroup:
     # row of the family
     family: int
     rows: Bag
-
-    def result(self, trace: Trace) -> ValueSource:
-        """What all of them read: the family's result."""
-        code = trace.program.site_code[self.site]
-        source = computed_from(trace, (code.first_site + self.call) << 32 | int(self.rows.array()[0]))
-        assert source is not None
-        return source
 
 
 class Scaffold:
@@ -216,6 +208,7 @@ class Builder:
         if scaffold.structural or scaffold.makers:
             return False
         scaffold.users = {group: None for group in scaffold.users if group.site not in scaffold.groups}
+        self._join_groups()
         families: dict[int, set[int]] = {}
         for group in scaffold.users:
             families.setdefault(group.site, set()).add(group.family)
@@ -224,6 +217,24 @@ class Builder:
         return all(calls[group.site] == group.call for group in scaffold.users) and not any(
             node >> 32 in families and self._leads_to(node, calls[node >> 32], families[node >> 32]) for node in single
         )
+
+    def _join_groups(self) -> None:
+        """Rows that read several families, as (w 0) and (w 1), are one group: that of a family which all of them
+        read."""
+        joined: dict[tuple[int, int, int], UserGroup] = {}
+        calls: dict[int, dict[int, None]] = {}
+        for group in sorted(self.scaffold.users, key=lambda group: -group.rows.count):
+            known = calls.setdefault(group.site, {})
+            if not any(self._holds(joined, call, group) for call in known if call != group.call):
+                known[group.call] = None
+                joined[group.site, group.call, group.family] = group
+        self.scaffold.users = dict.fromkeys(joined.values())
+
+    def _holds(self, joined: dict[tuple[int, int, int], UserGroup], call: int, group: UserGroup) -> bool:
+        """Whether by another call all rows of a group lead to one family, which has a group of its own."""
+        edges = self.trace.tables[self.trace.program.site_code[group.site].index].edges[call]
+        families = edges.gather(group.rows.array()) & ROW_MASK
+        return (group.site, call, int(families[0])) in joined and bool((families == families[0]).all())
 
     def _leads_to(self, node: int, call: int, families: set[int]) -> bool:
         """Whether the call in a choice's row leads to one of some families."""

@@ -102,7 +102,7 @@ def limited() -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, 10_000))
 
 
-@pytest.mark.parametrize("suffix", [".npz", ".csv", ".nc"])
+@pytest.mark.parametrize("suffix", [".npz", ".csv", ".parquet", ".nc"])
 @pytest.mark.parametrize("chains", ["1", "2"])
 def test_draws_that_do_not_fit_are_shown_and_leave_no_file(tmp_path: Path, suffix: str, chains: str) -> None:
     if suffix == ".nc":

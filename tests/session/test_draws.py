@@ -124,13 +124,13 @@ def test_draws_are_pickled_with_all_that_they_hold() -> None:
 @pytest.mark.thorough
 def test_the_tree_holds_draws_kernels_data_and_their_origin() -> None:
     tree = drawn().to_datatree()
-    assert list(tree.children) == ["posterior", "sample_stats", "observed_data"]
+    assert list(tree.children) == ["posterior", "kernel_stats", "observed_data"]
     posterior = tree["posterior"]
     assert posterior["w"].dims == ("chain", "draw", "w_dim_0")
     assert posterior["w"].coords["w_dim_0"].values.tolist() == [0, 1]
     assert posterior["(> mu 0)"].dtype == np.int64
     assert "a÷b" in posterior
-    kernels = tree["sample_stats"]
+    kernels = tree["kernel_stats"]
     assert kernels["accepted"].dims == ("chain", "kernel")
     assert kernels.coords["kernel"].values.tolist() == ["(mh default one 3)", "(mh default one 3) #2"]
     assert kernels["transitions"].values.tolist() == [[180, 180], [180, 180]]
@@ -145,12 +145,13 @@ def test_what_was_drawn_while_a_kernel_adapted_is_warmup() -> None:
     v.execute("[assume w (tag 'w 0 (normal 0 1))] [observe (bernoulli (logistic w)) 1] [observe (flip (logistic w)) 1]")
     kernel = "(flymc w all auto 'untuned 0.5 'drift 1 'adapt 30 1)"
     draws = v.infer(f"(do (collect (labelled (> w 0) first)) (repeat 100 (do {kernel} (collect w (> w 0)))))")
-    tree = draws.to_datatree()
-    assert set(tree.children) == {"posterior", "posterior_1", "warmup_posterior", "sample_stats"}
+    assert set(draws.to_datatree().children) == {"posterior", "posterior_1", "kernel_stats"}
+    tree = draws.to_datatree(warmup=True)
+    assert set(tree.children) == {"posterior", "posterior_1", "warmup_posterior", "kernel_stats"}
     assert tree["warmup_posterior"]["w"].values.tolist() == draws["w"][:, :30].tolist()
     assert tree["posterior"]["w"].values.tolist() == draws["w"][:, 30:].tolist()
     assert tree["posterior"]["(> w 0)"].dtype == tree["warmup_posterior"]["(> w 0)"].dtype == np.int64
-    tree = v.infer(f"(repeat 10 (do {kernel} (collect w)))").to_datatree()
+    tree = v.infer(f"(repeat 10 (do {kernel} (collect w)))").to_datatree(warmup=True)
     assert len(tree["posterior"].data_vars) == 0
     assert tree["warmup_posterior"]["w"].shape == (1, 10)
 
@@ -176,7 +177,7 @@ def test_the_tree_goes_through_a_netcdf_file(tmp_path: Any) -> None:
 
     drawn().save(tmp_path / "draws.nc")
     with xarray.open_datatree(tmp_path / "draws.nc", engine="h5netcdf") as tree:
-        assert tree["sample_stats"]["accepted"].shape == (2, 2)
+        assert tree["kernel_stats"]["accepted"].shape == (2, 2)
         assert tree.attrs["seed"] == "7"
         assert tree["posterior"]["w"].shape == (2, 60, 2)
 

@@ -65,7 +65,7 @@ def test_draws_hold_what_a_training_came_to(tmp_path: Path) -> None:
     assert [row.chain for row in rows] == [0, 1]
     assert rows[0].details == rows[1].details
     assert rows[0].details["worlds"] == 100
-    tree = draws.to_datatree()["sample_stats"]
+    tree = draws.to_datatree()["kernel_stats"]
     found = tree["held-out loss of the prior"].sel(kernel=rows[0].kernel)
     assert found.values.tolist() == [rows[0].details["held-out loss of the prior"]] * 2
     assert tree["greatest log weight"].isnull().sum() == 2

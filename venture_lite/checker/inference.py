@@ -12,6 +12,7 @@ from venture_lite.checker.known import Certain, Computed, Known, Primitive, Rand
 from venture_lite.errors import ArgumentError, NameUnknown, VentureError, nearest
 from venture_lite.inference.actions import ACTIONS
 from venture_lite.inference.given import choices_of, label_of
+from venture_lite.inference.measures import Measure, measure_of
 from venture_lite.inference.program import misplaced, no_value, not_constant
 from venture_lite.inference.usage import is_symbol
 from venture_lite.interpreter.choices import Choices
@@ -242,7 +243,16 @@ class Inference:
         match item:
             case Form(items=(Name(name="labelled"), *_)):
                 self.action(item)
+            case _ if (found := measure_of(item)) is not None and found[0].name not in self.names.globals:
+                self.measure(*found)
             case _:
+                self.expressions.check(item, self.loop_scope())
+
+    def measure(self, measure: Measure, form: Form) -> None:
+        """What is asked of a chain besides values."""
+        with self.findings.told(form.span):
+            arguments = measure.arguments(form)
+            for item in arguments if measure.name == "log_density" else ():
                 self.expressions.check(item, self.loop_scope())
 
     def proposal(self, item: Expression) -> None:

@@ -8,21 +8,28 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from venture_lite.draws.groups import measured
+
 if TYPE_CHECKING:
     from xarray import Dataset, DataTree
 
     from venture_lite.draws.draws import Draws
 
 
-def to_datatree(draws: Draws) -> DataTree:
+def to_datatree(draws: Draws, prior: Draws | None = None, warmup: bool = False) -> DataTree:
     """Draws as an `xarray.DataTree` that ArviZ's functions and plots take as it is.
 
     - `posterior`: numeric variables with dimensions chain, draw and the variable's own (`w_dim_0`, counted from 0).
       Truth is 1 and 0, for ArviZ subtracts. Variables of the commonest length are here; others, which cannot share its
       `draw` dimension, in `posterior_LENGTH`; of chains that differ in length, each in
       `posterior_LENGTH_chain_K`. A slash in a name, which a tree reads as a path, becomes a division sign.
-    - `warmup_posterior`: likewise the draws made while a kernel still adapted; the others are without them.
-    - `sample_stats`: what each kernel did, with dimensions chain and kernel (the kernel's text), and what its
+    - `posterior_predictive` and `log_likelihood`: what was collected as `(replicate y)` and `(log_likelihood y)`, by y.
+    - `prior` and `prior_predictive`: those of `prior`, which `Venture.predictive` draws.
+    - `warmup_posterior`, with `warmup`: the draws made while a kernel still adapted; the others are without them.
+    - `sample_stats`: of `nuts` or `hmc`, where the program has one such kernel, what its last transition before each
+      draw was: `diverging`, `energy`, `lp` (the log density in free coordinates), `n_steps`, `acceptance_rate`,
+      `step_size`, and of nuts `tree_depth`.
+    - `kernel_stats`: what each kernel did, with dimensions chain and kernel (the kernel's text), and what its
       engine has to say besides (`details`), NaN where it says nothing.
     - `observed_data`: the numbers that the program observed, by the observe's label or the parameter's name.
     - attributes: seed, version, the program's directives and the inference program.
@@ -32,11 +39,18 @@ def to_datatree(draws: Draws) -> DataTree:
 
     from venture_lite import __version__
 
-    groups = _by_length(draws.without_adaptation(), "posterior") or {"posterior": {}}
-    groups |= _by_length(draws.adaptation(), "warmup_posterior")
-    tree: DataTree = from_dict(groups, coords=_chain_numbers(draws, groups), save_warmup=True, check_conventions=False)
+    groups: dict[str, dict[str, np.ndarray]] = {"posterior": {}, **_groups(draws.without_adaptation())}
+    if warmup:
+        groups |= {f"warmup_{group}": found for group, found in _groups(draws.adaptation()).items()}
+    if draws.transitions is not None:
+        groups |= _by_length(draws.transitions.without_adaptation(), "sample_stats")
+        groups |= _by_length(draws.transitions.adaptation(), "warmup_sample_stats") if warmup else {}
+    coords = _chain_numbers(draws, groups)
+    for group, found in _groups(prior).items() if prior is not None else ():
+        groups[group.replace("posterior", "prior")] = found
+    tree: DataTree = from_dict(groups, coords=coords, save_warmup=True, check_conventions=False)
     if draws.statistics:
-        tree["sample_stats"] = DataTree(_kernels(draws))
+        tree["kernel_stats"] = DataTree(_kernels(draws))
     origin = draws.origin
     if origin is not None:
         observed = {_key(name): values for name, values in origin.observed.items()}
@@ -48,17 +62,30 @@ def to_datatree(draws: Draws) -> DataTree:
     return tree
 
 
-def _by_length(draws: Draws, group: str) -> dict[str, dict[str, np.ndarray]]:
-    """Groups of numeric variables that have as many draws, the largest group by the name given."""
+def _groups(draws: Draws) -> dict[str, dict[str, np.ndarray]]:
+    """The variables of each group: those of the posterior, and by the names of their data what measures gave."""
+    found: dict[str, dict[str, np.ndarray]] = {}
+    names: dict[str, dict[str, str]] = defaultdict(dict)
+    for name in draws.names:
+        group, own = measured(name) or ("posterior", name)
+        names[group][name] = own
+    for group, own_names in names.items():
+        found |= _by_length(draws, group, own_names)
+    return found
+
+
+def _by_length(draws: Draws, group: str, names: Mapping[str, str] | None = None) -> dict[str, dict[str, np.ndarray]]:
+    """Groups of numeric variables that have as many draws, the largest group by the name given; of some variables
+    alone, by other names, where there are `names`."""
     by_length: dict[int, dict[str, np.ndarray]] = defaultdict(dict)
     alone: dict[str, dict[str, np.ndarray]] = defaultdict(dict)
-    for name in draws.names:
+    for name, shown in (names or {name: name for name in draws.names}).items():
         if draws.is_numeric(name) and draws[name].shape[1]:
-            by_length[draws[name].shape[1]][_key(name)] = _without_truth(draws[name])
+            by_length[draws[name].shape[1]][_key(shown)] = _without_truth(draws[name])
         elif draws[name].ndim == 1:
             for number, chain in zip(draws.numbers, draws.by_chain(name), strict=True):
                 if len(chain) and chain.dtype != object:
-                    alone[f"{group}_{len(chain)}_chain_{number}"][_key(name)] = _without_truth(chain[np.newaxis])
+                    alone[f"{group}_{len(chain)}_chain_{number}"][_key(shown)] = _without_truth(chain[np.newaxis])
     main = max(by_length, key=lambda length: len(by_length[length]), default=0)
     even = {group if length == main else f"{group}_{length}": found for length, found in by_length.items()}
     return even | alone

@@ -54,7 +54,10 @@ class DrawsBuilder:
     Another thread may ask for `news`, since draws are only ever added.
     """
 
-    __slots__ = ("_adapting", "_adding", "adapting", "could_move", "plotted", "statistics", "values")
+    __slots__ = (
+        "_adapting", "_adding", "_first", "adapting", "could_move", "plotted", "statistics", "transition",
+        "transitions", "values",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.values: defaultdict[str, list[Any]] = defaultdict(list)
@@ -69,6 +72,10 @@ class DrawsBuilder:
         # what `plot` keeps, apart from the draws
         self.plotted: defaultdict[str, list[Any]] = defaultdict(list)
         self.statistics: list[KernelStatistics] = []
+        # what there is to say of the last transition, by ArviZ's names, for each draw of the variable that came first
+        self.transition: Callable[[], Mapping[str, float]] = dict
+        self.transitions: defaultdict[str, list[Any]] = defaultdict(list)
+        self._first: str | None = None
 
     def add(self, name: str, value: Any) -> None:
         """One more draw of a variable; `value` is a value of the language, and values never change in place."""
@@ -82,7 +89,15 @@ class DrawsBuilder:
         self._adding = True
         for name, value in draws:
             self.add(name, value)
+        self._add_transition(draws)
         self._adding = False
+
+    def _add_transition(self, draws: Sequence[tuple[str, Any]]) -> None:
+        if self._first is None and draws:
+            self._first = draws[0][0]
+        if any(name == self._first for name, _ in draws):
+            for name, value in self.transition().items():
+                self.transitions[name].append(value)
 
     def news(self, known: Mapping[str, int]) -> dict[str, list[Any]] | None:
         """What was added to each variable beyond its known length; None in the middle of an addition: ask again."""
@@ -108,8 +123,12 @@ class DrawsBuilder:
     def finish(self) -> Draws:
         """The draws so far, as a set with one chain."""
         plotted = Draws([_arrays(self.plotted)]) if self.plotted else None
-        arrays = [_arrays(self.values)]
-        return Draws(arrays, self.statistics, plotted, adapting=[self.adapting], could_move=[self.could_move])
+        marks = dict.fromkeys(self.transitions, self.adapting.get(self._first or "", 0))
+        transitions = Draws([_arrays(self.transitions)], adapting=[marks]) if self.transitions else None
+        return Draws(
+            [_arrays(self.values)], self.statistics, plotted, adapting=[self.adapting], could_move=[self.could_move],
+            transitions=transitions,
+        )  # fmt: skip
 
 
 def _arrays(columns: Mapping[str, list[Any]]) -> dict[str, np.ndarray]:
@@ -148,6 +167,7 @@ class Draws(Mapping[str, np.ndarray]):
         held: Iterable[str] = (),
         numbers: Sequence[int] = (),
         preface: str = "",
+        transitions: Draws | None = None,
     ) -> None:
         self._chains = tuple(dict(chain) for chain in chains)
         # the position of each among all chains of its program: an interruption may leave the draws of some alone
@@ -163,6 +183,8 @@ class Draws(Mapping[str, np.ndarray]):
         self.preface = preface
         # what `(plot ...)` kept, for `plots.text` and `figure`; None where the program has no plot
         self.plotted = plotted
+        # of the gradient kernel, where there is one: `diverging`, `energy`, ... of the transition before each draw
+        self.transitions = transitions
         # None for draws that no session made
         self.origin = origin
         self._stacked: dict[str, np.ndarray] = {}
@@ -180,19 +202,29 @@ class Draws(Mapping[str, np.ndarray]):
             new = dict(zip(part.numbers, numbers[len(chains) :], strict=False))
             statistics.extend(replace(row, chain=new.get(row.chain, row.chain)) for row in part.statistics)
             chains.extend(part._chains)
-        plotted = [part.plotted or Draws([{}] * part.chain_count) for part in parts]
         adapting = [marks for part in parts for marks in part.adapting]
-        has_plots = any(part.plotted is not None for part in parts)
-        together = cls.merge(plotted, numbers) if has_plots else None
+
+        def together(field: str) -> Draws | None:
+            found = [getattr(part, field) for part in parts]
+            empty = [Draws([{}] * part.chain_count) for part in parts]
+            return cls.merge([a or b for a, b in zip(found, empty, strict=True)], numbers) if any(found) else None
+
         could_move = [names for part in parts for names in part.could_move]
         held = dict.fromkeys(line for part in parts for line in part.held)
         origin = next((part.origin for part in parts if part.origin is not None), None)
-        return cls(chains, statistics, together, origin, adapting, could_move, held, numbers)
+        plotted, transitions = together("plotted"), together("transitions")
+        return cls(chains, statistics, plotted, origin, adapting, could_move, held, numbers, transitions=transitions)
 
     def _like(self, chains: Sequence[Mapping[str, np.ndarray]], **changed: Any) -> Draws:
         """Other draws of the same inference; `changed` are the arguments that differ."""
-        shared = ("statistics", "plotted", "origin", "adapting", "could_move", "held", "numbers", "preface")
+        shared = (
+            "statistics", "plotted", "origin", "adapting", "could_move", "held", "numbers", "preface", "transitions",
+        )  # fmt: skip
         return Draws(chains, **{name: getattr(self, name) for name in shared} | changed)
+
+    def with_chains(self, chains: Sequence[Mapping[str, np.ndarray]]) -> Draws:
+        """Draws of the same inference, of other variables."""
+        return self._like(chains, could_move=())
 
     def evened(self) -> tuple[Draws, Draws]:
         """Draws whose chains differ in length, as an interruption leaves them, as two sets: even chains, and the rest.
@@ -205,17 +237,23 @@ class Draws(Mapping[str, np.ndarray]):
         most = max(counts, key=lambda count: (count * sum(self._shared(longest_first[:count]).values()), count))
         even = sorted(longest_first[:most])
         lengths = self._shared(even)
-        plotted = self.plotted
-        if plotted is not None:
-            shared = plotted._shared(even)
-            plotted = plotted._taken(even, lambda _, name: slice(0, shared[name]))
+        plotted, transitions = (part and part._cut(even) for part in (self.plotted, self.transitions))
         rest = self._taken(
             range(self.chain_count),
             lambda place, name: slice(lengths[name] if place in even else 0, None),
             statistics=(),
             plotted=None,
+            transitions=None,
         )
-        return self._taken(even, lambda _, name: slice(0, lengths[name]), plotted=plotted), rest
+        even_draws = self._taken(
+            even, lambda _, name: slice(0, lengths[name]), plotted=plotted, transitions=transitions
+        )
+        return even_draws, rest
+
+    def _cut(self, places: Sequence[int]) -> Draws:
+        """These chains, each variable as long as in the one that is shortest."""
+        shared = self._shared(places)
+        return self._taken(places, lambda _, name: slice(0, shared[name]))
 
     def _size(self, place: int) -> int:
         """How many draws a chain has of all variables; of what it plots, where nothing is collected."""
@@ -308,14 +346,14 @@ class Draws(Mapping[str, np.ndarray]):
 
         return summarize(self)
 
-    def to_datatree(self) -> DataTree:
+    def to_datatree(self, prior: Draws | None = None, warmup: bool = False) -> DataTree:
         """An `xarray.DataTree` as ArviZ reads it; see `datatree.to_datatree`."""
         from venture_lite.draws.datatree import to_datatree
 
-        return to_datatree(self)
+        return to_datatree(self, prior, warmup)
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the draws to a .npz, .csv or .nc file; see `export.save`."""
+        """Write the draws to a .npz, .csv, .parquet or .nc file; see `files.save`."""
         from venture_lite.draws.files import save
 
         save(self, path)

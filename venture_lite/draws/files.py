@@ -1,11 +1,10 @@
-"""Draws in other people's formats: .npz, .csv, and netCDF of the tree that ArviZ reads (`datatree.py`)."""
+"""Draws in other people's formats: .npz, .csv, .parquet, and netCDF of the tree that ArviZ reads (`datatree.py`)."""
 
 from __future__ import annotations
 
 import csv
 import importlib.util
 import io
-import itertools
 import json
 import zipfile
 from collections.abc import Callable, Iterator
@@ -23,21 +22,22 @@ if TYPE_CHECKING:
     from venture_lite.draws.draws import Draws
 
 
-SUFFIXES = (".npz", ".csv", ".nc")
+SUFFIXES = (".npz", ".csv", ".parquet", ".nc")
 
 
 def save(draws: Draws, path: str | PathLike[str]) -> None:
     """Write draws by the file's suffix.
 
-    .npz holds one array a variable, (chains, draws, ...), values that are not numbers as JSON text; .csv has one row
-    for each draw of each chain and one column for each coordinate; .nc is netCDF with ArviZ's groups. Chains of
-    different length are a variable each in .npz, `x (chain 2)`, and a group each in .nc. Where a kernel adapted while
-    draws were collected, a column `adapting` of the .csv says of each whether it did, and the .nc holds them apart.
+    .npz holds one array a variable, (chains, draws, ...), values that are not numbers as JSON text; .csv and .parquet
+    have one row for each draw of each chain and one column for each coordinate; .nc is netCDF with ArviZ's groups.
+    Chains of different length are a variable each in .npz, `x (chain 2)`, and a group each in .nc. Where a kernel
+    adapted while draws were collected, a column `adapting` of the table says of each whether it did, and the .nc holds
+    them apart.
 
     A file that exists keeps its permissions.
 
     Raises:
-        VentureError: another suffix, no netCDF library, or a file that cannot be written.
+        VentureError: another suffix, no library for netCDF or parquet, or a file that cannot be written.
     """
     path = Path(path)
     check_output(path)
@@ -48,6 +48,8 @@ def save(draws: Draws, path: str | PathLike[str]) -> None:
                     _save_npz(draws, beside)
                 case ".csv":
                     _save_csv(draws, beside)
+                case ".parquet":
+                    _save_parquet(draws, beside)
                 case _:
                     _save_netcdf(draws, beside)
     except OSError as error:
@@ -76,6 +78,11 @@ def check_output(path: Path) -> None:
             "no netCDF library is installed, so .nc files cannot be written",
             hint="pip install 'venture-lite[netcdf]', or write .npz or .csv",
         )
+    if path.suffix == ".parquet" and importlib.util.find_spec("polars") is None:
+        raise VentureError(
+            ".parquet files are written with polars, which is not installed",
+            hint="pip install 'venture-lite[parquet]', or write .npz or .csv",
+        )
 
 
 def _netcdf_engine() -> Literal["h5netcdf", "netcdf4"] | None:
@@ -88,7 +95,7 @@ def _save_netcdf(draws: Draws, path: Path) -> None:
     """Made in memory first where that is possible: the HDF5 library does not survive a disk that takes no more."""
     from venture_lite.draws.datatree import to_datatree
 
-    tree, engine = to_datatree(draws), _netcdf_engine()
+    tree, engine = to_datatree(draws, warmup=True), _netcdf_engine()
     if engine == "netcdf4":
         tree.to_netcdf(path, engine=engine)
         return
@@ -129,23 +136,49 @@ def _text(value: Any) -> str:
 
 
 def _save_csv(draws: Draws, path: Path) -> None:
-    columns = {name: list(_csv_columns(draws, name)) for name in draws.names}
-    headings = [heading for parts in columns.values() for heading, _ in parts]
+    table = _table(draws)
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
-        marked = any(map(len, draws.adapting))
-        writer.writerow(["chain", "draw", *["adapting"] * marked, *headings])
-        for chain, number in enumerate(draws.numbers):
-            cells = [chains[chain] for parts in columns.values() for _, chains in parts]
-            if marked:
-                adapted = max(draws.adapting[chain].values(), default=0)
-                cells.insert(0, [str(draw < adapted).lower() for draw in range(max(map(len, cells)))])
-            rows = itertools.zip_longest(*cells, fillvalue="")
-            writer.writerows([number, draw, *row] for draw, row in enumerate(rows))
+        writer.writerow(table)
+        for row in zip(*table.values(), strict=True):
+            writer.writerow(
+                ["" if cell is None else str(cell).lower() if isinstance(cell, bool) else cell for cell in row]
+            )
 
 
-def _csv_columns(draws: Draws, name: str) -> Iterator[tuple[str, list[list[Any]]]]:
-    """Each coordinate's heading, and its cells by chain; truth is written `true` or `false`, as JSON has it."""
+def _cell(value: Any) -> Any:
+    """Truth is written `true` or `false`, as JSON has it."""
+    return "" if value is None else str(value).lower() if isinstance(value, bool) else value
+
+
+def _save_parquet(draws: Draws, path: Path) -> None:
+    import polars
+
+    content = io.BytesIO()
+    polars.DataFrame(_table(draws), strict=False).write_parquet(content)
+    path.write_bytes(content.getbuffer())
+
+
+def _table(draws: Draws) -> dict[str, list[Any]]:
+    """A row for each draw of each chain: columns by their headings, None where a variable has no draw."""
+    columns = [column for name in draws.names for column in _columns(draws, name)]
+    marked = any(map(len, draws.adapting))
+    table: dict[str, list[Any]] = {name: [] for name in ("chain", "draw", *["adapting"] * marked)}
+    table |= {heading: [] for heading, _ in columns}
+    for chain, number in enumerate(draws.numbers):
+        length = max((len(cells[chain]) for _, cells in columns), default=0)
+        adapted = max(draws.adapting[chain].values(), default=0)
+        table["chain"] += [number] * length
+        table["draw"] += range(length)
+        if marked:
+            table["adapting"] += [draw < adapted for draw in range(length)]
+        for heading, cells in columns:
+            table[heading] += [*cells[chain], *[None] * (length - len(cells[chain]))]
+    return table
+
+
+def _columns(draws: Draws, name: str) -> Iterator[tuple[str, list[list[Any]]]]:
+    """Each coordinate's heading, and its cells by chain."""
     chains = draws.by_chain(name)
     filled = [chain for chain in chains if len(chain)] or chains
     shapes = {chain.shape[1:] for chain in filled}
@@ -153,10 +186,6 @@ def _csv_columns(draws: Draws, name: str) -> Iterator[tuple[str, list[list[Any]]
         yield name, [[_text(value) for value in chain.tolist()] for chain in chains]
         return
     (shape,) = shapes
-    is_truth = all(chain.dtype == bool for chain in filled)
     for heading, index in coordinates(name, shape):
         place: Any = (slice(None), *index)
-        cells = [chain[place].tolist() if len(chain) else [] for chain in chains]
-        if is_truth:
-            cells = [[str(value).lower() for value in chain] for chain in cells]
-        yield heading, cells
+        yield heading, [chain[place].tolist() if len(chain) else [] for chain in chains]

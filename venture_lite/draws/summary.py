@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from venture_lite.draws import diagnostics
+from venture_lite.draws.groups import measured
 from venture_lite.draws.kernel_summary import KernelRow, kernel_lines, kernel_rows, kernel_warnings
 from venture_lite.draws.presentation import cut, listed, table
 
@@ -160,16 +161,17 @@ def _aligned(lines: list[tuple[str, ...]], width: int | None) -> list[str]:
 
 
 def summarize(draws: Draws) -> Summary:
-    """The summary of a set of draws, less those made while a kernel adapted."""
+    """The summary of a set of draws, less those made while a kernel adapted, and what was measured of data."""
     adapting = {name: count for marks in draws.adapting for name, count in marks.items() if count}
     draws = draws.without_adaptation()
-    numeric = [name for name in draws.names if draws.is_numeric(name) and draws[name].shape[1] > 0]
+    names = [name for name in draws.names if measured(name) is None]
+    numeric = [name for name in names if draws.is_numeric(name) and draws[name].shape[1] > 0]
     rows = tuple(row for name in numeric for row in _rows_of(name, draws[name]))
     kernels = kernel_rows(draws.statistics)
     return Summary(
         rows=rows,
         sizes={name: (draws[name].shape[0], draws[name].shape[1]) for name in numeric},
-        left_out=tuple(name for name in draws.names if name not in numeric),
+        left_out=tuple(name for name in names if name not in numeric),
         warnings=(
             *kernel_warnings(kernels, draws.chain_count),
             *_still(draws, rows),

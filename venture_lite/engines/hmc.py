@@ -66,6 +66,7 @@ class Hamiltonian(BlockKernel):
     ) -> None:
         """`mark` is told whether the last transition adapted, where there is a tuner."""
         super().__init__(model)
+        self.transition = dict(NO_PATH)
         self.tuner, self._mark = tuner, mark
         self.densities = densities
         self.size = step
@@ -151,6 +152,8 @@ class Hamiltonian(BlockKernel):
         self._transitions += 1
         end = self._path(density, start, momentum, leapfrogs, metric, change)
         u = rng.random()
+        taken = {"n_steps": leapfrogs, "step_size": self.size, "acceptance_rate": 0.0}
+        self.transition = path_told(start, kinetic, True) | taken
         if end is None:
             self._divergences += 1
             return None, 0.0
@@ -161,7 +164,10 @@ class Hamiltonian(BlockKernel):
         log_accept = gain + kinetic - 0.5 * float(momentum @ momentum)
         probability = 1.0 if fewer > 0 or log_accept >= 0.0 else math.exp(log_accept)
         self._acceptance += probability
-        return end if u < probability else None, probability
+        passes = u < probability
+        there = (end, 0.5 * float(momentum @ momentum)) if passes else (start, kinetic)
+        self.transition = path_told(*there, False) | taken | {"acceptance_rate": probability}
+        return end if passes else None, probability
 
     def _path(
         self,
@@ -186,6 +192,18 @@ class Hamiltonian(BlockKernel):
                 point = PathPoint(free, *found)
                 momentum += (step if done < leapfrogs else 0.5 * step) * _pulled(metric, point.gradient)
             return point if math.isfinite(momentum @ momentum) else None
+
+
+NO_PATH = {
+    "diverging": False,
+    **dict.fromkeys(("lp", "energy", "n_steps", "acceptance_rate", "step_size"), math.nan),
+}
+"""What there is to say where no transition was made yet."""
+
+
+def path_told(end: PathPoint, kinetic: float, diverged: bool) -> dict[str, float]:
+    """Where a transition ended, by ArviZ's names: the log density in free coordinates, and the energy."""
+    return {"diverging": diverged, "lp": end.weight.total, "energy": kinetic - end.weight.total}
 
 
 def _pulled(metric: Metric | None, gradient: np.ndarray) -> np.ndarray:

@@ -173,6 +173,15 @@ class InferenceProgram:
             self.draws.could_move = self.could_move()
         return self.draws.finish()
 
+    def __post_init__(self) -> None:
+        self.draws.transition = self._transition
+
+    def _transition(self) -> Mapping[str, float]:
+        """What the one gradient kernel has to say of its last transition; nothing where there are several, or none."""
+        found = [getattr(tally.kernel, "transition", None) for tally in self.tallies]
+        known = [transition for transition in found if transition is not None]
+        return known[0] if len(known) == 1 else {}
+
     def show(self, progress: Progress) -> None:
         """Who is told how far the program is."""
         self.progress = progress

@@ -68,6 +68,8 @@ class BlockKernel(ABC):
     starts_inside = False
     # whether `refuse` looks at the choices of each block together
     refuses_blocks = False
+    # what there is to say of the last transition along a gradient, by ArviZ's names; None for kernels without one
+    transition: Mapping[str, float] | None = None
 
     def __init__(self, model: Model) -> None:
         self.model = model

@@ -203,14 +203,18 @@ class Group:
         columns = self.record.log_density_columns
         if columns is None:
             raise RowByRow
-        arguments = self._arguments(rows)
+        arguments = self.arguments(rows)
         return columns((True, *self.lifted), self.values_of(rows), *arguments)
 
     def values_of(self, rows: Any) -> np.ndarray:
         """The values of some rows; those of a discrete procedure in a type that says whether they are whole."""
         return self.values.gather(rows) if self.record.transform is not None else self.values.gather_narrow(rows)
 
-    def _arguments(self, rows: Any) -> tuple[Any, ...]:
+    def arguments(self, rows: Any) -> tuple[Any, ...]:
+        """What the choices of some rows are given, an array where it is not the same in all.
+
+        Raises RowByRow, NotColumnar or AtLimit where that cannot be said for all at once.
+        """
         try:
             arguments = self._read(rows)
         except (NotColumnar, RowByRow):
@@ -269,7 +273,7 @@ class Group:
         return Weight(observed + OUTSIDE * (len(places) - observed))
 
     def _weigh_chunk(self, rows: Any) -> Weight:
-        arguments = self._arguments(rows)
+        arguments = self.arguments(rows)
         values = self.values_of(rows)
         if self.record.log_density_total is not None:
             total = self.record.log_density_total((True, *self.lifted), values, *arguments)

@@ -214,7 +214,10 @@ COMMANDS: tuple[Command, ...] = (
     Command("undo", ":undo", "take back the last entry that changed the model; an inference stays", _undo, takes=False),
     Command("draws", ":draws [SET]", "the draws made so far; with a set's number, its summary", _draws),
     Command(
-        "save-draws", ":save-draws FILE [SET]", "write draws, the latest, to a .npz, .csv or .nc file", _save_draws
+        "save-draws",
+        ":save-draws FILE [SET]",
+        "write draws, the latest, to a .npz, .csv, .parquet or .nc file",
+        _save_draws,
     ),
     Command("quit", ":quit", "leave, as Ctrl-D does", _quit, takes=False),
 )

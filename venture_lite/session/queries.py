@@ -2,29 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from venture_lite.errors import EvidenceError, VentureError
+from venture_lite.draws.draws import Draws
+from venture_lite.errors import ArgumentError, EvidenceError, Source, VentureError
 from venture_lite.inference.explain import Explanation
 from venture_lite.inference.explain import explain as explained
+from venture_lite.inference.given import label_of
+from venture_lite.inference.measures import measure_of
 from venture_lite.inference.program import NOTHING_READ, InferenceProgram
 from venture_lite.inference.watch import Watch
 from venture_lite.interpreter.ancestry import Sources, sources_of
 from venture_lite.interpreter.evidence import NO_EVIDENCE
 from venture_lite.interpreter.model import Model
 from venture_lite.language import syntax
-from venture_lite.language.syntax import Expression, Name
+from venture_lite.language.parse import parse_expression
+from venture_lite.language.syntax import Expression, Form, Name
 from venture_lite.program.code import Kind
 from venture_lite.program.lift import Lifter, shape
 from venture_lite.program.parameters import constant_index
+from venture_lite.program.supplied import Parameters
 from venture_lite.session.chain_runs import ChainRuns
 from venture_lite.session.chains import Chains, Given
 from venture_lite.session.live import Directory
 from venture_lite.session.loop_data import LoopData
+from venture_lite.session.measured import ObservedData, density_at
+from venture_lite.session.predictive import from_draws, from_prior
 from venture_lite.session.shapes import Shared, shapes_of, told_at
 from venture_lite.values import from_python, to_python
 
@@ -47,6 +54,45 @@ def sampler(model: Model, given: Given) -> Callable[[Expression], Callable[[], A
         return (lambda: model.sample(shared.code, values)) if shared.expression is expression else draw
 
     return compiled
+
+
+def _measured(
+    model: Model, given: Given, directory: Directory, chain: int, expression: Expression
+) -> Callable[[], Any]:
+    """`sampler`, for an inference program: knows the measures of a chain as well."""
+    plain, analyzer = sampler(model, given), model.trace.analyzer
+    found = measure_of(expression)
+    if found is None or found[0].name in analyzer.globals or found[0].name in analyzer.registered:
+        # the program's own name keeps its meaning
+        return plain(expression)
+    arguments = found[0].arguments(found[1])
+    match found[0].name:
+        case "log_score":
+            return lambda: model.log_score().value()
+        case "log_density":
+            density, value = arguments
+            shared, values = _code(model, density, given)
+
+            def apply() -> int:
+                with told_at(shared, density):
+                    return _apply(model, shared, values)
+
+            return partial(density_at, model, apply, plain(value), expression.span)
+    (label,) = arguments
+    try:
+        data = ObservedData(model, directory, chain, label_of(label))
+    except ArgumentError as error:
+        raise error.at(label.span) from None
+    return data.log_likelihood if found[0].name == "log_likelihood" else data.replicate
+
+
+def _apply(model: Model, shared: Shared, values: tuple[Any, ...]) -> int:
+    """Evaluate an expression in the trace, and give the choice that its value is, or -1."""
+    row = model.apply(shared.code, values)
+    try:
+        return model.evidence_node(shared.code, row)
+    except EvidenceError:
+        return -1
 
 
 def _code(model: Model, expression: Expression, given: Given) -> tuple[Shared, tuple[Any, ...]]:
@@ -144,8 +190,25 @@ def chain_runs(
     programs = []
     for index, (model, watch) in enumerate(zip(chains.models, watches, strict=True)):
         data, reader = partial(LoopData, directory, index), partial(_read_by, model, given)
-        programs.append(_program(chains, given, model, watch, chains.progress, warned, joint, data, reader))
+        program = _program(chains, given, model, watch, chains.progress, warned, joint, data, reader)
+        program.sampler = partial(_measured, model, given, directory, index)
+        programs.append(program)
     return ChainRuns(chains, programs, expression, start, in_loop=bool(given.watches))
+
+
+def predictive(
+    chains: Chains, draws: Draws | int, labels: Sequence[str], likelihood: bool, directory: Directory
+) -> Draws:
+    """Data as the model predicts them, from draws or so many of the prior; see `Venture.predictive`."""
+    given = Given(Parameters({}))
+
+    def find(model: Model, text: str) -> int:
+        return _choice_of(model, given, parse_expression(Source("<draws>", text)))
+
+    with np.errstate(all="ignore"):
+        if isinstance(draws, Draws):
+            return from_draws(draws, directory, labels, find, likelihood)
+        return from_prior(draws, directory, labels)
 
 
 def explain(chains: Chains, expression: Expression, given: Given) -> Explanation:
@@ -162,6 +225,9 @@ def explain(chains: Chains, expression: Expression, given: Given) -> Explanation
 
 def _read_by(model: Model, given: Given, expression: Expression) -> Sources:
     """What an expression reads; what cannot be evaluated in the state at hand reads nothing."""
+    match expression:
+        case Form(items=(Name(name="log_density"), density, _)):
+            expression = density
     try:
         shared, values = _code(model, expression, given)
         return sources_of(model, shared.code, values)
@@ -176,11 +242,7 @@ def _choice_of(model: Model, given: Given, expression: Expression) -> int:
     state = generator.state
     shared, values = _code(model, expression, given)
     with told_at(shared, expression), model.aside():
-        row = model.apply(shared.code, values)
-        try:
-            node = model.evidence_node(shared.code, row)
-        except EvidenceError:
-            node = -1
+        node = _apply(model, shared, values)
     generator.state = state
     if node < 0 or not trace.default.has(node):
         what, hint = " ".join(expression.span.text.split()), "what a random procedure gave: (f 1) of a memoized f"

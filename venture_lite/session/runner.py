@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -173,6 +173,15 @@ class Runner:
             return self._explained
         finally:
             self._explained = None
+
+    def predictive(self, draws: Draws | int, labels: Sequence[str], likelihood: bool) -> Draws:
+        """Data as the model predicts them; see `Venture.predictive`."""
+        self.chains.settle()
+        with self.chains.interruption.delivered(), self.chains.guarded():
+            found = queries.predictive(self.chains, draws, labels, likelihood, self.directory)
+        if found.origin is None:
+            found.origin = self._origins.of(self.directory, "the prior")
+        return found
 
     def explain_expression(self, expression: syntax.Expression, given: Given) -> Explanation:
         """What an inference program would do as of this state."""

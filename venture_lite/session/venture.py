@@ -251,6 +251,28 @@ class Venture:
         return self._runner.auto(options, Given(Parameters({})))
 
     @door
+    def predictive(self, draws: Draws | int, *labels: str, log_likelihood: bool = False) -> Draws:
+        """Data as the model predicts them, beside what predicts them.
+
+        Of draws of this program: the same draws (without those of a warm-up) with `(replicate LABEL)`, in which each
+        datum is drawn anew with its arguments as they are in the draw, and with `log_likelihood` the log density of
+        each, `(log_likelihood LABEL)`. Of a whole number: so many draws of the prior a chain, every assume that is
+        numbers among them. `labels` are those of observes, or the names of the parameters that hold the data; left
+        out, all are.
+
+            draws = v.predictive(v.infer("(repeat 1000 (do (nuts default all 'adapt 500 1) (collect mu sd)))"))
+            tree = draws.to_datatree(prior=v.predictive(500))
+
+        The traces stay as they are. Data are drawn with each chain's own generator.
+
+        Raises ArgumentError for draws that lack a choice on which the data depend; `(collect (replicate LABEL))` needs
+        none.
+        """
+        if not isinstance(draws, Draws) and (not isinstance(draws, (int, np.integer)) or draws < 1):
+            raise ArgumentError(f"draws of an inference, or how many of the prior, are needed, got {draws!r}")
+        return self._runner.predictive(draws, labels, log_likelihood)
+
+    @door
     def explain(self, expression: str, /, **parameters: Any) -> Explanation:
         """What an inference program would do in this state, without running it: its tree, and for each kernel the
         blocks that it would move, what a transition of them touches, and whether there is a fast way, or why not.

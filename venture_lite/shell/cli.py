@@ -99,7 +99,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--chains", type=_positive, metavar="K", help="independent runs, in K processes (1; 4 for auto)")
     run.add_argument("--auto", action="store_true", help="compose an inference for a program that has none, and run it")
     run.add_argument("--draws", type=_positive, metavar="N", help="draws a chain that --auto makes at least (1000)")
-    run.add_argument("--out", type=Path, metavar="FILE", help="write draws to a .npz, .csv or .nc file")
+    run.add_argument("--out", type=Path, metavar="FILE", help="write draws to a .npz, .csv, .parquet or .nc file")
     run.add_argument("--json", action="store_true", help="print one JSON object a line")
     run.add_argument(
         "--kernels", choices=KERNELS, default=KERNELS[0], help="by fast ways, by the interpreter, or both and compared"

@@ -13,7 +13,7 @@ import numpy as np
 
 from venture_lite.blocks.gradients import Densities
 from venture_lite.engines.adaptation import LEAST_BURN, Metric, Tuner, geometric_mean, tuned
-from venture_lite.engines.hmc import TARGET, PathPoint
+from venture_lite.engines.hmc import NO_PATH, TARGET, PathPoint, path_told
 from venture_lite.engines.nuts.trajectory import MOST_DEPTH, Follow, Trajectory
 from venture_lite.inference.given import ActionForm
 from venture_lite.inference.program import Action, InferenceProgram
@@ -36,6 +36,7 @@ class NoUTurn(BlockKernel):
     ) -> None:
         """The step is tuned for `burn` runs of the action's loop, from the one given or one that is found."""
         super().__init__(program.model)
+        self.transition = NO_PATH | {"tree_depth": math.nan}
         self.program, self.densities = program, densities
         self._start = step or 1.0
         self._tuner = Tuner(step or 0.0, TARGET, burn, is_dense, finds=True)
@@ -101,10 +102,17 @@ class NoUTurn(BlockKernel):
             if moved:
                 change.keep()
         acceptance = trajectory.acceptance / max(trajectory.steps, 1)
+        kinetic = 0.5 * float(end.momentum @ end.momentum)
+        self.transition = path_told(end.point, kinetic, trajectory.diverged is not None) | {
+            "tree_depth": trajectory.depth,
+            "n_steps": trajectory.steps,
+            "acceptance_rate": acceptance,
+            "step_size": tuning.step.now,
+        }
         tuner.learn(tuning, acceptance, where, end.point.free)
         if not tuner.is_adapting:
             self._count(tuple(nodes), self._kinetic.get(id(tuning)), trajectory, acceptance)
-        self._kinetic[id(tuning)] = 0.5 * float(end.momentum @ end.momentum)
+        self._kinetic[id(tuning)] = kinetic
         if tuner.burn:
             self.program.draws.mark(self, tuner.is_adapting)
         return moved

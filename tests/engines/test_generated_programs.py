@@ -1,4 +1,4 @@
-"""Random programs under slice sampling, rejection, own proposals, random starts: invariants, interruption."""
+"""Random programs under slices, tuned walks, rejection, own proposals, random starts: invariants, interruption."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ ENGINES = (
     "(rejection r each 1)",
     f"(mh r one {WALK} 4)",
     f"(mh d one {TURN} 4)",
+    "(mh r one 'drift 1 'adapt 20 25)",
     "(initialize)",
 )
 # What a random program holds may be nothing for an engine: labels, vectors, evidence in branches, hopeless data.

@@ -58,6 +58,15 @@ def test_whole_numbers_walk_to_their_posterior(kernel: str) -> None:
     assert_chain_agrees(more, exact(), draws=1500, what=kernel)
 
 
+def test_a_vector_of_counts_walks_as_one_choice() -> None:
+    """Means of 100 and 3 items; six standard errors of a fortieth as many draws."""
+    v = Venture(seed=1)
+    v.execute("[assume c (poisson (vector 100 3))]")
+    found = tuned(v, "(mh default all 'drift 1 'adapt 900 3)", "c", 1500)["c"]
+    assert np.all(found == np.round(found))
+    assert np.all(abs(found.mean(axis=0) - [100, 3]) < 6.0 * np.sqrt([100 / 40, 3 / 40]))
+
+
 @pytest.mark.parametrize("block", ["each", "all"])
 def test_forms_walk_as_the_interpreter_does(block: str) -> None:
     """A checked session raises where they differ."""

@@ -145,7 +145,8 @@ class Initializer:
             change.keep()
         if not tries:
             return Begun(f"stays where it was: {self._why} at each of {TRIES} random starts", False)
-        note = "stands at a random start" + (f", the first of {tries} with a positive density" if tries > 1 else "")
+        note = "stands at a random start" + (" but for what is given" if self.given else "")
+        note += f", the first of {tries} with a positive density" if tries > 1 else ""
         return Begun(note, details={"tries": float(tries)})
 
     def _try(self) -> bool:

@@ -24,6 +24,7 @@ from venture_lite.interpreter.selection import Selection
 from venture_lite.interpreter.weights import Weight
 from venture_lite.kernels.compiled import kernel
 from venture_lite.procedures.record import Random
+from venture_lite.values import freeze
 
 TARGET, TARGET_OF_ONE = 0.234, 0.44
 """Mean acceptance probabilities to which a walk of many coordinates, and of one, is tuned (Roberts and Rosenthal 2001,
@@ -54,6 +55,9 @@ class TunedDrift(Drift):
     def propose(self, node: int, operator: Any, arguments: tuple[Any, ...], old: Any) -> tuple[Any, float]:
         if transform_of(operator) is not None:
             return super().propose(node, operator, arguments, old)
+        if isinstance(old, np.ndarray):
+            steps = self.step_of_array(node, old.shape)
+            return freeze(old + np.copysign(np.ceil(np.minimum(np.abs(steps), LONGEST)), steps)), 0.0
         step = self.step_of_number(node)
         return old + int(math.copysign(math.ceil(min(abs(step), LONGEST)), step)), 0.0
 
@@ -129,6 +133,9 @@ class TunedWalk(Walk):
 
 
 def _is_whole(operator: Any, value: Any) -> bool:
+    """Whether a choice takes a whole number, or a vector of independent ones."""
+    if isinstance(value, np.ndarray):
+        return isinstance(operator, Random) and operator.item_log_densities is not None
     return isinstance(operator, Random) and isinstance(value, int) and not isinstance(value, bool)
 
 

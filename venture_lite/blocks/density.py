@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -18,13 +19,17 @@ import numpy as np
 from venture_lite.blocks import second
 from venture_lite.blocks.distributions import name_of, transform_of
 from venture_lite.blocks.moving import BlockState, PassStep, RowKind, advance, weighed
+from venture_lite.blocks.tape import INSTEAD
 from venture_lite.errors import KernelError
+from venture_lite.interpreter.ancestry import name_of_choice
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.runs import Run, run_of, runs_alike, runs_of
 from venture_lite.interpreter.scaffold import Builder, Scaffold, is_maker_application
+from venture_lite.interpreter.sources import application_nodes, depends_on, reached
 from venture_lite.interpreter.weights import CHUNK, NARROW, Weight
 from venture_lite.procedures.record import Random
 from venture_lite.procedures.transforms import REAL
+from venture_lite.program.code import Kind
 from venture_lite.trace.borrowed import BorrowedColumn
 from venture_lite.trace.nodes import node_at, row_of, site_of
 from venture_lite.trace.table import Column, one_of
@@ -81,29 +86,43 @@ class BlockDensity:
 
     def _refuse(self, scaffold: Scaffold, block: Sequence[int]) -> None:
         """Raise KernelError, with the reason, where the density jumps or has no derivative."""
-        model, trace = self.model, self.model.trace
-        code, slot, _ = trace.decode(block[0])
-        span, instead = code.slots[slot].span, "mh with 'drift, or slice"
+        trace = self.model.trace
         if scaffold.structural or scaffold.brush:
             node = next(iter(scaffold.structural), block[0])
-            code, slot, row = trace.decode(node)
-            reason = "the density may jump: a branch, a call or a memoized procedure depends on the block"
-            raise KernelError(reason, code.slots[slot].span, instead, trace.call_chain(code, slot, row))
+            raise self._refused(
+                node, f"the density may jump: {self._decided(node)} depends on {self._named(node, block)}"
+            )
         for node in scaffold.absorbing:
             if is_maker_application(trace, node):
                 name = name_of(trace.application(node)[0])
-                raise self._refused(node, f"what {name} is given depends on the block", instead)
+                raise self._refused(node, f"what {name} is given depends on {self._named(node, block)}")
         for node in scaffold.principals:
-            operator, _ = model.trace.application(node)
+            operator, _ = trace.application(node)
             if not isinstance(operator, Random):
-                raise self._refused(node, f"{name_of(operator)} has no density of its own", instead)
+                raise self._refused(node, f"{name_of(operator)} has no density of its own")
             if operator.transform is None:
-                code, slot, _ = trace.decode(node)
-                raise KernelError(f"{operator.name} is discrete", code.slots[slot].span, "gibbs, or mh")
+                raise self._refused(node, f"{operator.name} is discrete", "gibbs, or mh")
         if len(scaffold.pending) > MANY:
-            raise KernelError("what is computed from the block is stored in too many rows", span, instead)
+            raise self._refused(block[0], "what is computed from the block is stored in too many rows")
 
-    def _refused(self, node: int, reason: str, instead: str | None) -> KernelError:
+    def _decided(self, node: int) -> str:
+        """What a node's predicate, operator or key decides."""
+        trace = self.model.trace
+        if trace.kind(node) is Kind.IF:
+            return "which branch is taken"
+        packed = trace.edge(node)
+        if packed >= 0 and trace.is_memoized(trace.program.codes[packed >> 32], row_of(packed)):
+            return "which value of a memoized procedure is read"
+        return "which procedure is called"
+
+    def _named(self, node: int, block: Sequence[int]) -> str:
+        """The choice of the block that a node reads, as a person knows it."""
+        trace, held = self.model.trace, set(block)
+        above = reached(application_nodes(trace, node), lambda each: depends_on(trace, each))
+        found = next((each for each in islice(above, MANY) if each in held), None)
+        return "the block" if found is None else name_of_choice(trace, found)
+
+    def _refused(self, node: int, reason: str, instead: str | None = INSTEAD) -> KernelError:
         code, slot, row = self.model.trace.decode(node)
         return KernelError(reason, code.slots[slot].span, instead, self.model.trace.call_chain(code, slot, row))
 
@@ -247,7 +266,7 @@ class BlockDensity:
         """
         for kind in self._terms:
             if kind.is_maker:
-                raise self._refused(kind.node(0), f"the parameters of {kind.operator.name} depend on the block", None)
+                raise self._refused(kind.node(0), f"the parameters of {kind.operator.name} depend on the block")
         return self._state.nowhere, self._moved, self._terms
 
     def _look(self) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 
 from venture_lite.blocks.density import BlockDensity
 from venture_lite.blocks.distributions import refuse_discrete
+from venture_lite.blocks.tape import SMOOTH
 from venture_lite.errors import VentureError
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.weights import Weight
@@ -33,7 +34,7 @@ class Densities:
         block = tuple(nodes)
         found = self._kept.get(block)
         if found is None or not found.is_valid():
-            refuse_discrete(self.name, "gibbs, or mh")(self.model, list(nodes))
+            refuse_discrete(self.name, f"gibbs, or mh; {SMOOTH}")(self.model, list(nodes))
             if len(self._kept) >= MOST:
                 self._kept.clear()
             found = self._kept[block] = BlockDensity(self.model, block)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from venture_lite.blocks.passes import printed
-from venture_lite.blocks.tape import NOTHING, Tape, carries_derivatives
+from venture_lite.blocks.tape import INSTEAD, NOTHING, Tape, carries_derivatives
 from venture_lite.errors import KernelError, VentureError
 from venture_lite.interpreter.application import admitted
 from venture_lite.interpreter.explain import explain
@@ -137,7 +137,7 @@ class RowKind:
         self.lifted = (True, *self.tape.lifted, *(False,) * len(defaults))
         refuse_without_gradient(record, self.flags, self.trace, self.node(example))
         if moves and not hasattr(record.transform, "free_gradient"):
-            raise KernelError(f"the transform of {record.name} has no free_gradient", hint="mh with 'drift, or slice")
+            raise KernelError(f"the transform of {record.name} has no free_gradient", hint=INSTEAD)
 
     def node(self, index: int) -> int:
         return node_at(self.site, one_of(self.rows, index))
@@ -334,7 +334,7 @@ def refuse_without_gradient(record: Random | Maker, asked: tuple[bool, ...], tra
             raise KernelError(
                 f"the density of {record.name} has no derivative by {name}, which depends on the block",
                 code.slots[slot].span,
-                "mh with 'drift, or slice",
+                INSTEAD,
                 trace.call_chain(code, slot, row),
             )
 

@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 
 NOTHING: Mapping[int, int] = {}
 
+SMOOTH = "the choices with gradients are (choices 'smooth)"
+INSTEAD = f"mh with 'drift, or slice; {SMOOTH}"
+"""What moves a choice without a gradient, and which have one."""
+
 
 @dataclass(frozen=True, slots=True)
 class TapeLeaf:
@@ -151,5 +155,5 @@ def carries_derivatives(record: Deterministic, span: Span | None) -> bool:
     """Whether a procedure's value changes with its arguments' numbers. Raises KernelError where it may jump."""
     if record.pullback is None:
         message = f"{record.name} is applied to what depends on the block and has no derivative"
-        raise KernelError(message, span, "mh with 'drift, or slice")
+        raise KernelError(message, span, INSTEAD)
     return record.pullback is not LOCALLY_CONSTANT

@@ -25,7 +25,7 @@ from venture_lite.interpreter.ancestry import name_of_choice
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.runs import Run, run_of, runs_alike, runs_of
 from venture_lite.interpreter.scaffold import Builder, Scaffold, is_maker_application
-from venture_lite.interpreter.sources import application_nodes, depends_on, reached
+from venture_lite.interpreter.sources import application_nodes, computed_from, depends_on, reached
 from venture_lite.interpreter.weights import CHUNK, NARROW, Weight
 from venture_lite.procedures.record import Random
 from venture_lite.procedures.transforms import REAL
@@ -110,8 +110,8 @@ class BlockDensity:
         trace = self.model.trace
         if trace.kind(node) is Kind.IF:
             return "which branch is taken"
-        packed = trace.edge(node)
-        if packed >= 0 and trace.is_memoized(trace.program.codes[packed >> 32], row_of(packed)):
+        source = computed_from(trace, node)
+        if source is not None and source.is_result and trace.is_memoized(source.code, source.row):
             return "which value of a memoized procedure is read"
         return "which procedure is called"
 

@@ -454,6 +454,8 @@ EVIDENCE = (
     Evidence("(ordered_logistic <real> (list -0.5 0.7))", ("0", "1", "2")),
     Evidence("(uniform_draw (list 'a 'b <count>))", ("'a", "'b")),
     Evidence("(categorical <alphas> 'unnormalized)", ("0", "2")),
+    Evidence("(flat)", ("0.3", "-2")),
+    Evidence("(flat (- <positive>))", ("0.3", "2")),
     Evidence("(dirichlet <alphas>)", ("(vector 0.2 0.3 0.5)",)),
     Evidence("(symmetric_dirichlet <positive> 3)", ("(list 0.6 0.1 0.3)",)),
     Evidence("(multinomial 3 <probabilities>)", ("(vector 1 1 1)", "(list 0 1 2)")),

@@ -170,7 +170,7 @@ class DirectiveGrammar:
         makes: tuple[Callable[[], str], ...] = (
             self.assume, self.assume, self.assume, self.observe, self.observe, self.observe, self.predict, self.predict,
             self.loop, self.loop, self.sample, self.force, self.reference, self.reference, self.infer, self.infer,
-            self.other,
+            self.other, self.weighed,
         )  # fmt: skip
         return makes[int(self.rng.integers(len(makes)))]()
 
@@ -204,6 +204,11 @@ class DirectiveGrammar:
     def observe(self) -> str:
         return self.labelled(f"[observe {self.observed()}]")
 
+    def weighed(self) -> str:
+        return self.labelled(
+            f"[factor {self.argument('real', 2)}]" if self.chance(0.5) else f"[condition {self.predicate(2)}]"
+        )
+
     def predict(self) -> str:
         return self.labelled(f"[predict {self.expression(3)}]")
 
@@ -211,11 +216,13 @@ class DirectiveGrammar:
         """Rows that are loaded together, often more than are weighed one by one."""
         last = self.pick(("1", "3", "30", "0"))
         self.bound.append("t")
-        body = self.pick(("observe", "observe", "observe", "predict", "infer", "both"))
+        body = self.pick(("observe", "observe", "observe", "predict", "infer", "both", "factor"))
         if body == "observe":
             text = f"[observe {self.observed()}]"
         elif body == "predict":
             text = f"[predict {self.expression(2)}]"
+        elif body == "factor":
+            text = f"[factor {self.expression(2)}]"
         elif body == "both":
             text = f"[observe {self.observed()}] [observe {self.observed()}] [predict {self.expression(1)}]"
         else:

@@ -91,6 +91,10 @@ class Interpreter:
             value = directive.run([None], (number,), directive.evidence)
             if directive.kind == "assume":
                 self.globals[directive.name] = value
+            elif directive.kind == "factor":
+                self.log_weight += value
+            elif directive.kind == "condition" and not value:
+                raise Impossible
 
     def _directives(self, step: Step, frozen: Mapping[str, Any]) -> list[Directive]:
         if step.kind == "load":
@@ -110,6 +114,8 @@ class Interpreter:
             case ["observe", expression, value]:
                 run = self._compile(expression, None)
                 return Directive("observe", "", run, self._compile(value, None)([None], (), FREE))
+            case ["factor" | "condition" as kind, expression]:
+                return Directive(kind, "", self._compile(expression, None))
             case ["predict", expression]:
                 return Directive("predict", "", self._compile(expression, None))
         raise ValueError(form)

@@ -146,6 +146,7 @@ def finite_random(name: str) -> FiniteRandom:
 
 
 RANDOM = {name: finite_random(name) for name in reference.RANDOM}
+RANDOM["flat"] = FiniteRandom(lambda x, *low: 0.0 if not low or x >= low[0] else IMPOSSIBLE)
 
 
 def predictive(maker: reference.Maker) -> Callable[..., float]:

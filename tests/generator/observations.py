@@ -42,7 +42,20 @@ def observe(make: Maker) -> Made:
             return [evidence(make, expression, make.pick(list(values)))]
         case 8:
             return loops.data(make)
+        case 11:
+            return weighed(make)
     return [evidence(make, density(make, make.depth - 1), number)]
+
+
+def weighed(make: Maker) -> Made:
+    """A factor, or a condition that may hold whatever else there is."""
+    e = make.expressions
+    if e.chance(0.6):
+        keyword, made = "factor", e.real(2)
+    else:
+        keyword, made = "condition", twin("(or (flip {0}) {1})", e.constant(0.2, 0.9), e.boolean(2))
+        e.spend()
+    return [make.step("observe", f"[{keyword} {made.dressed}]", (f"[{keyword} {made.plain}]",))]
 
 
 def observe_form(make: Maker, chosen: Evidence) -> Made:

@@ -85,7 +85,7 @@ def test_every_scalar_distribution_has_its_formula() -> None:
         for record in PROCEDURES.values()
         if isinstance(record, Random) and all(argument.domain.name in CORNERS for argument in record.arguments)
     }
-    assert scalar - {"flip"} == set(EXACT)
+    assert scalar - {"flip", "flat"} == set(EXACT)
 
 
 @pytest.mark.filterwarnings("error")

@@ -51,7 +51,7 @@ ARGUMENTS: dict[str, tuple[tuple[Any, ...], tuple[Any, ...]]] = {
     "weibull": ((1.5, 1.0), (0.8, 2.0)),
     "pareto": ((1.5, 1.0), (3.0, 2.0)),
 }
-RANDOM = [record for record in PROCEDURES.values() if isinstance(record, Random)]
+RANDOM = [record for record in PROCEDURES.values() if isinstance(record, Random) and record.start is None]
 TOGETHER = [record for record in RANDOM if record.simulate_columns is not None]
 # Lists, vectors and matrices are no numbers: their densities are not recorded, but written for arrays. No further
 # distribution may join them.

@@ -25,6 +25,8 @@ SCALAR: list[tuple[Transform, tuple[Any, ...]]] = [
     (transforms.INTERVAL, (-3.0, 5)),
     (transforms.INTERVAL_AFTER_TWO, (0.5, 2.0, -3.0, 5)),
     (transforms.ABOVE_SCALE, (2.0, 0.5)),
+    (transforms.ABOVE, (0.25,)),
+    (transforms.BELOW, (-0.25,)),
 ]
 FREE = [-30.0, -2.5, -0.1, 0.0, 0.3, 4.0, 12.0]
 

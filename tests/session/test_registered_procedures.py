@@ -107,8 +107,8 @@ def test_a_domain_says_how_drift_moves_and_where_the_density_is_zero() -> None:
 def test_drift_stays_within_the_bounds(domain: Any, low: float, high: float) -> None:
     venture = Venture(seed=1)
     start = {"unit": 0.5, "angle": 0.5, (-math.inf, 2): 1.5}.get(domain, 2.5)
-    venture.register("flat", simulate=lambda rng: start, log_density=lambda value: -abs(value), domain=domain)
-    draws = venture.execute("[assume x (flat)] (repeat 200 (do (mh default one 'drift 3 1) (collect x)))")[-1]["x"]
+    venture.register("wedge", simulate=lambda rng: start, log_density=lambda value: -abs(value), domain=domain)
+    draws = venture.execute("[assume x (wedge)] (repeat 200 (do (mh default one 'drift 3 1) (collect x)))")[-1]["x"]
     assert low < draws.min()
     assert draws.max() < high
     assert draws.std() > 0

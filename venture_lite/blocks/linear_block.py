@@ -137,12 +137,12 @@ class LinearBlock:
         return found
 
     def prior_precision(self, theta: np.ndarray) -> np.ndarray:
-        """(D, D), positive definite: each choice's curvature, or its inverse variance where it has none (a Laplace
-        distribution's) or not everywhere a positive one."""
+        """(D, D), positive definite but for zeros of improper choices: each choice's curvature, or its inverse variance
+        where it has none (a Laplace distribution's) or not everywhere a positive one."""
         found = -self.prior_hessian(theta)
         rng = np.random.default_rng(0)
         for part, (record, arguments) in zip(self.parts, self.priors, strict=True):
-            if inverse_root(found[part, part]) is None:
+            if inverse_root(found[part, part]) is None and record.start is None:
                 draws = np.array([np.ravel(record.simulate(rng, *arguments)) for _ in range(PRIOR_DRAWS)])
                 found[part, part] = np.diag(1.0 / draws.var(axis=0))
         return found

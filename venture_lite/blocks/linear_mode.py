@@ -71,7 +71,8 @@ def _newton(block: LinearBlock, start: np.ndarray, iterations: int) -> ModeAndCo
     mode may be a million away from the start, or a millionth."""
     from scipy.optimize import minimize
 
-    unit = 1.0 / np.sqrt(np.diagonal(block.prior_precision(start)))
+    precision = np.diagonal(block.prior_precision(start))
+    unit = 1.0 / np.sqrt(np.where(precision > 0.0, precision, 1.0))
     slope, curvature = np.zeros(block.size), np.eye(block.size)
 
     def gradient(away: np.ndarray) -> np.ndarray:

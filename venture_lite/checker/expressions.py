@@ -90,7 +90,7 @@ class Expressions:
             return names.coming[name][0] if name in names.coming else None
         elif name in names.registered:
             return None
-        elif record := registry.PROCEDURES.get(name):
+        elif record := registry.meant(name):
             return Primitive(record)
         elif name in registry.CONSTANTS:
             return Certain(registry.CONSTANTS[name])
@@ -114,7 +114,13 @@ class Expressions:
     def _call(self, form: Form, scope: CheckedScope) -> Known:
         called = self.check(form.items[0], scope)
         if isinstance(called, Primitive):
-            record, form = as_meant(called.record, form)
+            try:
+                record, form = as_meant(
+                    called.record, form, lambda name: name in scope.names or name in self.names.globals
+                )
+            except VentureError as error:
+                self.findings.error(error, form.span)
+                return None
             called = Primitive(record)
         head, *rest = form.items
         arguments = tuple([self.check(item, scope) for item in rest])

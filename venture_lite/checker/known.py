@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from venture_lite.errors import ArgumentError, EvidenceError, Span, VentureError
-from venture_lite.interpreter.evidence import never_possible, refuse_other_shape
+from venture_lite.interpreter.evidence import never_possible, refuse_other_shape, why_never
 from venture_lite.procedures.checks import application_of, argument_error, check_arguments, check_count, refused_memo
 from venture_lite.procedures.functions import arithmetic, comparison, elementary
 from venture_lite.procedures.record import Deterministic, Maker, Procedure, Random
@@ -141,8 +141,7 @@ def refuse_observation(observed: Known, value: Known, span: Span) -> str | None:
     except EvidenceError as error:
         raise error.at(span) from None
     if never_possible(record, filled, value.value):
-        message = f"{show(value.value)} is impossible for {record.name}, whatever its parameters are"
-        raise ArgumentError(message, span)
+        raise ArgumentError(why_never(record.name, show(value.value)), span)
     return f"{show(value.value)} has probability zero under {span.text}"
 
 

@@ -110,6 +110,8 @@ class RandomStart(Handler):
         return self.choose(node, operator, arguments), 0.0
 
     def choose(self, node: int, operator: Any, arguments: tuple[Any, ...]) -> Any:
+        if isinstance(operator, Random) and operator.start is not None:
+            return operator.start(self.trace.rng, *arguments)
         value = simulate_anew(self.trace, node, operator, arguments)
         transform = transform_of(operator)
         if transform is None or not isinstance(operator, Random):

@@ -17,6 +17,7 @@ from venture_lite.interpreter.ancestry import depends_on_choice
 from venture_lite.interpreter.application import within
 from venture_lite.interpreter.sources import ValueSource, computed_from, named_node
 from venture_lite.interpreter.weights import log_density
+from venture_lite.procedures.distributions.improper import CONDITION, FACTOR
 from venture_lite.procedures.domains import SEVERAL, vector_of
 from venture_lite.procedures.record import Random
 from venture_lite.program.code import Code, GlobalRef, Kind, SlotRef
@@ -177,8 +178,18 @@ def _impossible(
 ) -> VentureError:
     name = operator.name if isinstance(operator, Random) else operator.record.name
     found = show(value) if item is None else f"{show(float(value[item]))}, item {item} of a vector,"
-    message = f"{found} is impossible for {name}, whatever its parameters are"
-    return EvidenceError(message).at(*trace.place(*trace.decode(node)))
+    return EvidenceError(why_never(name, found)).at(*trace.place(*trace.decode(node)))
+
+
+NEVER_WEIGHED = {
+    FACTOR.name: "the factor is -inf, whatever the random choices are",
+    CONDITION.name: "the condition does not hold, whatever the random choices are",
+}
+
+
+def why_never(name: str, found: str) -> str:
+    """Of a value that no parameters of the procedure of this name could give."""
+    return NEVER_WEIGHED.get(name) or f"{found} is impossible for {name}, whatever its parameters are"
 
 
 def take_in(
@@ -215,6 +226,8 @@ def _moving(trace: Trace, node: int, count: int) -> tuple[bool, ...]:
 
 def _elsewhere(domain: str, given: Any, value: Any) -> tuple[Any, ...]:
     """What an argument that moves may be in another state in which the value is possible, where no number is."""
+    if domain in ("boolean", "log weight"):
+        return (True, 0.0)
     if domain == "list":
         return ((value,) * len(given),)
     if domain == "count":

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from venture_lite.errors import InternalError
 from venture_lite.interpreter.application import simulate
 from venture_lite.interpreter.evidence import NO_EVIDENCE
+from venture_lite.procedures.record import Random
 from venture_lite.trace.trace import Trace
 
 if TYPE_CHECKING:
@@ -56,6 +57,16 @@ class Handler:
     def recall(self, node: int) -> bool:
         """Put the value of a node that waits in place, if it is known already; whether it was."""
         return False
+
+
+class Starting(Handler):
+    """Fresh choices of improper densities take their start; the handler before has the others."""
+
+    def choose(self, node: int, operator: Any, arguments: tuple[Any, ...]) -> Any:
+        if isinstance(operator, Random) and operator.start is not None:
+            return operator.start(self.trace.rng, *arguments)
+        assert self.before is not None
+        return self.before.choose(node, operator, arguments)
 
 
 class KnownChoices(Handler):

@@ -19,6 +19,8 @@ from venture_lite.errors import ImpossibleState, KernelError, Undrawable, Ventur
 from venture_lite.interpreter.scaffold import is_distribution
 from venture_lite.interpreter.sources import application_nodes
 from venture_lite.interpreter.weights import log_density
+from venture_lite.procedures.distributions.improper import FACTOR, WEIGHED
+from venture_lite.procedures.record import Random
 from venture_lite.trace.borrowed import BorrowedColumn
 from venture_lite.trace.table import ROW_MASK
 from venture_lite.values import show
@@ -103,6 +105,9 @@ def told(trace: Trace, node: int) -> str:
     code, slot, _ = trace.decode(node)
     span = code.slots[slot].span
     where = f"{span.place()}: {span.text}" if span is not None else code.name
+    match code.slots[slot].record:
+        case Random() as record if record in WEIGHED:
+            return f"{where} {'is -inf' if record is FACTOR else 'does not hold'}"
     return f"{where} cannot be {show(trace.value(node))}"
 
 

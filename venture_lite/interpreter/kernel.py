@@ -194,7 +194,7 @@ class Resimulation:
         return simulate_anew(self.trace, node, operator, arguments), 0.0
 
     def formula(self, over: Any, rng: Any, record: Any, old: Any, before: Any, arguments: Any) -> Any:
-        return over(record.sampler)(rng, *arguments), 0.0
+        return None if record.start is not None else (over(record.sampler)(rng, *arguments), 0.0)
 
 
 class Interpreted(BlockKernel):

@@ -14,6 +14,7 @@ from venture_lite.interpreter.ancestry import refuse_random_keys
 from venture_lite.interpreter.constants import Constants
 from venture_lite.interpreter.evidence import NO_EVIDENCE, evidence_path, refuse_impossible, refuse_other_shape
 from venture_lite.interpreter.explain import explain
+from venture_lite.interpreter.handler import Handler, Starting
 from venture_lite.interpreter.machine import Limits, Machine
 from venture_lite.interpreter.readers import reader
 from venture_lite.interpreter.regenerate import Regenerator
@@ -296,6 +297,10 @@ class Model:
             if isinstance(error, ImpossibleState) and evidence is not NO_EVIDENCE and made.code.span is not None:
                 error.message += f", since the observation at {made.code.span.place()}: {made.code.span.text}"
             raise
+
+    def starting(self) -> Handler:
+        """`with model.starting():` what is loaded may bring improper choices into being, each at its start."""
+        return self.machine.handled_by(Starting(self.trace))
 
     def sample(self, code: Code, values: tuple[Any, ...] = ()) -> Any:
         """Evaluate a Code against the trace with these arguments, and keep nothing."""

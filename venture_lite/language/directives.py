@@ -27,6 +27,8 @@ _REFERENCE = "a label or a number"
 DIRECTIVES = {
     "assume": _Keyword(2, 2, "a name and an expression", "[assume x (normal 0 1)]", syntax.Assume),
     "observe": _Keyword(2, 2, "an expression and a value", "[observe (normal x 1) 2.5]", syntax.Observe),
+    "factor": _Keyword(1, 1, "one expression", "[factor (- (abs x))]", syntax.Factor.of),
+    "condition": _Keyword(1, 1, "one predicate", "[condition (> x 0)]", syntax.Condition.of),
     "predict": _Keyword(1, 1, "one expression", "[predict (+ x 1)]", syntax.Predict),
     "infer": _Keyword(
         1, 1, "one inference expression", "[infer (mh default one 100)], or (do ...) around several", syntax.Infer

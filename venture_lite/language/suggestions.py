@@ -19,8 +19,6 @@ ELSEWHERE: Mapping[str, str] = {
     "len": "(size XS)",
     "std": "(sd XS)",
     "median": "(quantile XS 0.5)",
-    "factor": "[observe (flip (exp S)) true] adds S, which is at most 0, to the log density",
-    "condition": "[observe (flip (if PREDICATE 1 0)) true] holds that PREDICATE is true",
     "scope": "(tag 'SCOPE BLOCK EXPR), or scope_include: the random choices made while EXPR is evaluated",
     "metropolis": "(mh SCOPE BLOCK T)",
 }

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Self
 
 from venture_lite.errors import Span
 
@@ -132,6 +133,25 @@ class Assume(Directive):
 class Observe(Directive):
     expression: Expression
     value: Expression
+
+
+UNWRITABLE = "\0"
+"""Names of the system's own start with a character that no program text can hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class Factor(Observe):
+    """`[factor EXPR]`: an observation of a procedure whose log density is its argument."""
+
+    @classmethod
+    def of(cls, weight: Expression, span: Span, label: str | None = None) -> Self:
+        named = Name(f"{UNWRITABLE}{cls.__name__.lower()}", weight.span)
+        return cls(Form((named, weight), weight.span), Literal(0, weight.span), span=span, label=label)
+
+
+@dataclass(frozen=True, slots=True)
+class Condition(Factor):
+    """`[condition EXPR]`: an observation of a procedure that is impossible where its argument does not hold."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from venture_lite.procedures.columns import Flags, RowByRow, arrays
-from venture_lite.procedures.distributions.factors import Factor, cholesky_of
+from venture_lite.procedures.distributions.factors import MatrixFactor, cholesky_of
 from venture_lite.procedures.domains import POSITIVE_DEFINITE
 from venture_lite.procedures.record import Gradient
 from venture_lite.procedures.straight_line import digamma
@@ -84,7 +84,7 @@ def _multivariate_normal(lifted: Flags, wanted: Flags, value: Any, mean: Any, co
     )
 
 
-def _by_covariance(slopes: Any, count: int, factor: Factor) -> Any:
+def _by_covariance(slopes: Any, count: int, factor: MatrixFactor) -> Any:
     precision = factor.whitening.T @ factor.whitening
     return 0.5 * (slopes.T @ slopes - count * precision)
 
@@ -215,7 +215,7 @@ def _multinomial(counts: np.ndarray, n: np.ndarray, probs: np.ndarray) -> Deriva
     return None, None, np.where(inside[..., None] & (counts > 0.0), counts / probs, 0.0)
 
 
-def _wishart(df: float, value: Factor, scale: Factor) -> Derivatives:
+def _wishart(df: float, value: MatrixFactor, scale: MatrixFactor) -> Derivatives:
     size = len(scale.lower)
     value_inverse, scale_inverse = value.whitening.T @ value.whitening, scale.whitening.T @ scale.whitening
     root = scale_inverse @ value.lower
@@ -226,7 +226,7 @@ def _wishart(df: float, value: Factor, scale: Factor) -> Derivatives:
     )
 
 
-def _inv_wishart(df: float, value: Factor, scale: Factor) -> Derivatives:
+def _inv_wishart(df: float, value: MatrixFactor, scale: MatrixFactor) -> Derivatives:
     size = len(scale.lower)
     value_inverse, scale_inverse = value.whitening.T @ value.whitening, scale.whitening.T @ scale.whitening
     root = value_inverse @ scale.lower
@@ -242,7 +242,7 @@ def _digammas(df: float, size: int) -> float:
     return 0.5 * (size * LOG_TWO + float(digamma(0.5 * (df - np.arange(size))).sum()))
 
 
-def _of_matrices(derivatives: Callable[[float, Factor, Factor], Derivatives]) -> Gradient:
+def _of_matrices(derivatives: Callable[[float, MatrixFactor, MatrixFactor], Derivatives]) -> Gradient:
     def evaluate(lifted: Flags, wanted: Flags, value: Any, df: Any, scale: Any) -> Derivatives:
         if any(lifted):
             raise RowByRow

@@ -68,7 +68,7 @@ def column_density(density: Callable[..., float]) -> Columns:
     return columns
 
 
-def random(
+def of_numbers(
     name: str,
     arguments: tuple[Argument, ...],
     summary: str,
@@ -78,22 +78,20 @@ def random(
     columns: Columns | None = None,
     transform: Transform | None = None,
     gradient: Gradient | None = None,
-    most_likely: Maximisers | None = None,
     **others: Any,
 ) -> Random:
-    """A record whose density and simulator are bound both ways, and the density differentiated; `columns` and
-    `gradient` replace what is derived from it. `most_likely` gives the upper bound of a density; values without a
-    transform have probabilities. `others` are fields of the record that stay as they are given."""
+    """A record of numbers alone, whose density and simulator are bound both ways, and the density differentiated;
+    `columns` and `gradient` replace what is derived from it. Values without a transform have probabilities. `others`
+    are fields of the record that stay as they are given."""
     exists = (transform is not None, *(not argument.domain.discrete for argument in arguments))
     if gradient is None and any(exists):
         gradient = gradient_of(density, exists)
-    number = scalar_density(density, len(arguments))
-    record = Random(
+    return Random(
         name,
         arguments,
         summary,
         simulate,
-        number,
+        scalar_density(density, len(arguments)),
         columns or column_density(density),
         transform=transform,
         gradient=gradient,
@@ -102,7 +100,22 @@ def random(
         simulate_columns=column_draws(simulate),
         **others,
     )
-    items = Items(record)
+
+
+def random(
+    name: str,
+    arguments: tuple[Argument, ...],
+    summary: str,
+    simulate: Callable[..., Any],
+    density: Callable[..., float],
+    *,
+    most_likely: Maximisers | None = None,
+    **others: Any,
+) -> Random:
+    """A record `of_numbers`, and of vectors where there are vectors among its parameters; `most_likely` gives the upper
+    bound of a density."""
+    record = of_numbers(name, arguments, summary, simulate, density, **others)
+    number, items = record.log_density, Items(record)
     if most_likely is not None:
         record = replace(record, log_bound=items.bound_of(bound_at(number, most_likely)))
     taken = tuple(replace(argument, domain=each(argument.domain)) for argument in arguments)

@@ -131,6 +131,8 @@ class Random:
     sampler: Callable[..., Any] | None = None
     # where parameters may be vectors, and values with them: (value, *arguments) -> the log density of each item
     item_log_densities: Callable[..., np.ndarray] | None = None
+    # (rng, *arguments) -> where a choice begins whose density is improper: `simulate` raises KernelError
+    start: Callable[..., Any] | None = None
 
     def __repr__(self) -> str:
         return f"<procedure {self.name}>"

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 
 from venture_lite.errors import NameUnknown, nearest
+from venture_lite.language.syntax import UNWRITABLE
 from venture_lite.procedures.distributions import (
     categorical,
     continuous,
     correlation,
     discrete,
+    improper,
     multivariate,
     positive,
     wishart,
@@ -53,6 +55,7 @@ FAMILIES: tuple[tuple[Procedure, ...], ...] = (
     multivariate.RECORDS,
     wishart.RECORDS,
     correlation.RECORDS,
+    improper.RECORDS,
     crp.RECORDS,
     exchangeable.RECORDS,
     normal_inv_chi_sq.RECORDS,
@@ -67,7 +70,15 @@ PROCEDURES: dict[str, Procedure] = {record.name: record for family in FAMILIES f
 CONSTANTS = {"pi": math.pi}
 """Numbers that have a name; a program that binds the name itself keeps its own meaning."""
 
+UNNAMED: dict[str, Procedure] = {f"{UNWRITABLE}{record.name}": record for record in improper.WEIGHED}
+"""What directives observe and no program text can name."""
+
 NAMES: tuple[str, ...] = tuple(PROCEDURES)
+
+
+def meant(name: str) -> Procedure | None:
+    """The procedure that a name in a directive means, if it is one of the language."""
+    return PROCEDURES.get(name) or UNNAMED.get(name)
 
 
 def lookup(name: str) -> Procedure:

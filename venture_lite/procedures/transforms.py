@@ -229,6 +229,11 @@ def _by_scale(value: float, gradient: float, shape: float, scale: float) -> tupl
     return None, gradient
 
 
+def _by_end(value: float, gradient: float, end: float) -> tuple[float]:
+    # at one free coordinate the value moves with the end, and the Jacobian stays
+    return (gradient,)
+
+
 def _rolled_up(angle: float, *arguments: float) -> float:
     return remainder(clip(angle, -LARGEST, LARGEST), TURN)
 
@@ -391,6 +396,22 @@ INTERVAL_AFTER_TWO = elementwise(
 SIMPLEX: Transform = StickBreaking()
 ABOVE_SCALE = elementwise(_above, _from_above, _above, _by_distance, _by_scale)
 """For distributions of (shape, scale) whose values lie above their scale: the logarithm of the distance from it."""
+ABOVE = elementwise(
+    lambda value, low: log(value - low),
+    lambda free, low: clip(low + exp_of(free), nextafter(low, math.inf), LARGEST),
+    lambda value, low: log(value - low),
+    lambda value, gradient, low: by_log(value - low, gradient),
+    _by_end,
+)
+"""For distributions of (low), without an upper bound."""
+BELOW = elementwise(
+    lambda value, high: log(high - value),
+    lambda free, high: clip(high - exp_of(free), -LARGEST, nextafter(high, -math.inf)),
+    lambda value, high: log(high - value),
+    lambda value, gradient, high: by_log(value - high, gradient),
+    _by_end,
+)
+"""For distributions of (high), without a lower bound."""
 CIRCLE = elementwise(itself, _rolled_up, _no_slope, _its_gradient)
 """Angles from -pi to pi, unrolled onto the line: the free coordinate is the angle, and all that differ by whole turns
 are one. A symmetric move of the angle stays symmetric when it is rolled up again, and crosses the seam at pi like any

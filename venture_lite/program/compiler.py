@@ -17,6 +17,8 @@ from venture_lite.language.suggestions import DRAWN_IN_A_LIST, suggestion
 from venture_lite.language.syntax import Expression, Form, Literal, Name, Parameter, Quote, walked
 from venture_lite.procedures import registry
 from venture_lite.procedures.checks import check_count
+from venture_lite.procedures.distributions.continuous import UNIFORM_CONTINUOUS
+from venture_lite.procedures.distributions.improper import FLAT, FLAT_ABOVE, FLAT_BELOW
 from venture_lite.procedures.record import Deterministic, Maker, Procedure, Random
 from venture_lite.program.code import Code, Constant, Global, GlobalRef, Kind, Program, Ref, Slot, SlotRef, named
 from venture_lite.program.forms import SPECIAL_FORMS, refuse_as_name
@@ -172,7 +174,7 @@ class Analyzer:
 
     def procedure(self, name: str) -> Procedure | None:
         """A procedure of the language, or one registered from Python."""
-        return self.registered.get(name) or registry.PROCEDURES.get(name)
+        return self.registered.get(name) or registry.meant(name)
 
     def meaning(self, expression: Expression) -> frozenset[tuple[str, int]]:
         """What the names of an expression are bound to now: with its shape it decides which Code it shares."""
@@ -354,7 +356,10 @@ class Compiler:
         return scope.code.add(slot)
 
     def _primitive(self, record: Procedure, form: Form, scope: LexicalScope) -> Ref:
-        record, form = as_meant(record, form)
+        def is_bound(name: str) -> bool:
+            return scope.find(name) is not None or self.analyzer.find_global(name, scope.horizon) is not None
+
+        record, form = as_meant(record, form, is_bound)
         inside = scope if scope.in_argument else replace(scope, in_argument=True)
         arguments = tuple(self.compile(part, inside) for part in form.items[1:])
         check_count(record, len(arguments), form.span)
@@ -422,15 +427,33 @@ class Compiler:
         return self.body(body, replace(defined_in.inner(bound), inlined=inlined), form.span)
 
 
-def as_meant(record: Procedure, form: Form) -> tuple[Procedure, Form]:
+def as_meant(record: Procedure, form: Form, is_bound: Callable[[str], bool]) -> tuple[Procedure, Form]:
     """The procedure that a call is of, with its arguments: `(categorical WEIGHTS [VALUES] 'unnormalized)` is one of
-    `weighted_categorical`."""
+    `weighted_categorical`, and the bounds of `flat` choose among four. `is_bound` says which names the program binds.
+
+    Raises ArgumentError for more bounds than two.
+    """
     match record, form.items:
+        case Random(name="flat"), (head, *bounds) if bounds:
+            if len(bounds) > 2:
+                hint = "(flat), (flat LO), (flat none HI) or (flat LO HI)"
+                raise ArgumentError(f"flat takes at most two bounds, got {len(bounds)}", form.span, hint)
+            given = [item != Name("none", item.span) or is_bound("none") for item in bounds]
+            meant = FLATS[given[0], given[1:] == [True]]
+            return meant, replace(
+                form, items=(head, *(item for item, is_given in zip(bounds, given, strict=True) if is_given))
+            )
         case Random(name="categorical"), (*items, Quote(value=word)) if len(items) > 1 and word == Symbol(
             "unnormalized"
         ):
             return registry.PROCEDURES["weighted_categorical"], replace(form, items=tuple(items))
     return record, form
+
+
+FLATS: dict[tuple[bool, bool], Random] = {
+    (False, False): FLAT, (True, False): FLAT_ABOVE, (False, True): FLAT_BELOW, (True, True): UNIFORM_CONTINUOUS,
+}  # fmt: skip
+"""Which bounds are there -> the procedure that `flat` stands for."""
 
 
 def wrong_count(name: str, wanted: int, given: int, span: Span | None) -> ArgumentError:

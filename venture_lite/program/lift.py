@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from venture_lite.errors import VentureError
-from venture_lite.language.syntax import Expression, Form, Index, IndexName, Literal, Name, Parameter, Quote
+from venture_lite.language.syntax import UNWRITABLE, Expression, Form, Index, IndexName, Literal, Name, Parameter, Quote
 from venture_lite.program.parameters import constant_index, index_names
 
-ARGUMENT_PREFIX = "\0"
-"""Names of lifted arguments start with a character that no program text can hold."""
+ARGUMENT_PREFIX = UNWRITABLE
+"""What names of lifted arguments start with."""
 
 
 @dataclass(frozen=True, slots=True)

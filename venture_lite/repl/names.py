@@ -23,6 +23,8 @@ from venture_lite.values import show
 DIRECTIVES = {
     "assume": ("[assume NAME EXPR]", "Evaluates EXPR in the trace and binds NAME to it for all that follows."),
     "observe": ("[observe EXPR VALUE]", "Fixes the random choice that EXPR's value is; gives its log density."),
+    "factor": ("[factor EXPR]", "Adds EXPR to the log density of the trace."),
+    "condition": ("[condition EXPR]", "Gives states in which EXPR does not hold probability zero."),
     "predict": ("[predict EXPR]", "Evaluates EXPR in the trace and keeps it up to date."),
     "infer": ("[infer INFERENCE]", "Runs an inference program, such as (mh default one 1000)."),
     "sample": ("[sample EXPR]", "Evaluates EXPR against the present trace and keeps nothing of it."),

@@ -28,7 +28,7 @@ from venture_lite.inference.actions import ACTIONS
 from venture_lite.inference.program import InferenceProgram
 from venture_lite.inference.tree import Part, Repeat
 from venture_lite.inference.watch import Verdict, Watch, unmoved_line
-from venture_lite.interpreter.impossible import impossible_choices
+from venture_lite.interpreter.impossible import impossible_choices, told
 from venture_lite.interpreter.model import Model
 from venture_lite.language.syntax import Expression
 from venture_lite.procedures import registry
@@ -378,13 +378,9 @@ def _warn_impossible(model: Model, chain: int | None) -> None:
     if not impossible:
         model.maybe_impossible = False
         return
-    code, slot, _ = model.trace.decode(impossible[0])
-    value = model.trace.value(impossible[0])
-    span = code.slots[slot].span
-    where = f"{span.place()}: {span.text}" if span else code.name
     more = f" (and {len(impossible) - 1} more)" if len(impossible) > 1 else ""
     of_chain = f"chain {chain}: " if chain is not None else ""
-    warn(f"{of_chain}the state has probability zero: {where} cannot be {to_python(value)}{more}")
+    warn(f"{of_chain}the state has probability zero: {told(model.trace, impossible[0])}{more}")
 
 
 class _BlasThreads:

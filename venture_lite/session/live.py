@@ -11,8 +11,9 @@ import numpy as np
 
 from venture_lite.errors import ObservedAlready, Span, VentureError, nearest
 from venture_lite.interpreter.frozen import freeze_rows
-from venture_lite.interpreter.model import Rows
-from venture_lite.language.syntax import Assume, Directive, DirectiveReference, Loop
+from venture_lite.interpreter.model import Model, Rows
+from venture_lite.language.syntax import Assume, Directive, DirectiveReference, Factor, Loop
+from venture_lite.program.code import Code
 from venture_lite.session.chains import Chains, Given
 from venture_lite.session.shapes import shapes_of
 from venture_lite.values import equal, to_python
@@ -264,12 +265,10 @@ class Directory:
 
     def _by_chain(self, part: LoopPart) -> list[list[Any]]:
         """For each chain the values of the passes that are left."""
+        value_of = _weight if isinstance(part.directive, Factor) else _result
         chains = zip(self.chains.models, part.rows, strict=True)
         return [
-            [
-                to_python(model.trace.result(rows.code, int(rows.rows[position])))
-                for position in model.polled(part.left())
-            ]
+            [to_python(value_of(model, rows.code, int(rows.rows[position]))) for position in model.polled(part.left())]
             for model, rows in chains
         ]
 
@@ -340,6 +339,16 @@ def _alike(some: Any, others: Any) -> bool:
     if isinstance(some, np.ndarray) and isinstance(others, np.ndarray):
         return np.array_equal(some, others)
     return some is others or (len(some) == len(others) and all(map(equal, some, others)))
+
+
+def _result(model: Model, code: Code, row: int) -> Any:
+    return model.trace.result(code, row)
+
+
+def _weight(model: Model, code: Code, row: int) -> Any:
+    """What a factor or a condition is weighed by."""
+    _, (weight,) = model.trace.application(model.evidence_node(code, row))
+    return weight
 
 
 def _positions(found: FoundDirective, reference: DirectiveReference) -> list[tuple[LoopPart, Sequence[int]]]:

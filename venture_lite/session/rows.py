@@ -73,7 +73,7 @@ def load_assume(chains: Chains, directive: syntax.Assume, given: Given, targets:
     made = []
     for model, target in zip(chains.models, targets, strict=True):
         shared, columns = lowered(model, directive.expression, given, None, name=directive.name)
-        with told_at(shared, directive.expression):
+        with told_at(shared, directive.expression), model.starting():
             rows = model.load(shared.code, columns, 1, NO_EVIDENCE, target)
             if model.trace.result(shared.code, int(rows.rows[0])) is None:
                 raise VentureError(f"{directive.name} is used before it has a value", directive.span)
@@ -173,7 +173,9 @@ def _load(chains: Chains, parts: list[LoopPart], leaves: list[LoopLeaf], given: 
                     data.append((columns, _evidence(chains, leaf, given)))
                     _remember(part, leaf, data[position][1])
             prepared.append(_Prepared(part, leaf, shared, *data[position]))
-        for item, rows in zip(prepared, _load_prepared(model, prepared), strict=True):
+        with model.starting():
+            made = _load_prepared(model, prepared)
+        for item, rows in zip(prepared, made, strict=True):
             item.part.rows.append(rows)
             with item.told():
                 _read_predictions(model, rows)
@@ -181,7 +183,7 @@ def _load(chains: Chains, parts: list[LoopPart], leaves: list[LoopLeaf], given: 
 
 def _remember(part: LoopPart, leaf: LoopLeaf, evidence: Any) -> None:
     """Keep an observe's values for the origin of draws, copied: the trace may take the array over and write to it."""
-    if not isinstance(leaf.directive, syntax.Observe):
+    if not isinstance(leaf.directive, syntax.Observe) or isinstance(leaf.directive, syntax.Factor):
         return
     is_array = isinstance(evidence, np.ndarray)
     if (evidence.size if is_array else len(evidence)) <= REMEMBERED:

@@ -327,7 +327,7 @@ class Runner:
         live = Live(self.directory.next_id, directive, [], given)
         with self.directory.naming_the_first():
             rows.load_rows(self.chains, live, given)
-        if isinstance(directive, syntax.Observe):
+        if isinstance(directive, syntax.Observe) and not isinstance(directive, syntax.Factor):
             models = zip(self.chains.models, live.parts[0].rows, strict=True)
             value = self.chains.joined([_density(model, made) for model, made in models])
         else:

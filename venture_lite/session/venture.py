@@ -174,6 +174,20 @@ class Venture:
         return self._execute(syntax.Observe(parsed, constant, span=span, label=label_of(label)), parameters)
 
     @door
+    def factor(self, expression: str, /, label: str | None = None, **parameters: Any) -> Any:
+        """`[factor EXPR]`: add a number to the log density; returns it."""
+        return self._weigh(syntax.Factor, expression, label, parameters)
+
+    @door
+    def condition(self, expression: str, /, label: str | None = None, **parameters: Any) -> Any:
+        """`[condition EXPR]`: states in which the predicate does not hold have probability zero; returns its value."""
+        return self._weigh(syntax.Condition, expression, label, parameters)
+
+    def _weigh(self, made: type[syntax.Factor], expression: str, label: str | None, parameters: Any) -> Any:
+        span = written(made.__name__.lower(), expression)
+        return self._execute(made.of(expression_of(expression), span, label_of(label)), parameters)
+
+    @door
     def predict(self, expression: str, /, label: str | None = None, **parameters: Any) -> Any:
         """`[predict EXPR]`: evaluate an expression in the trace and keep it up to date; returns its value."""
         parsed = expression_of(expression)

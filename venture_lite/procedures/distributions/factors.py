@@ -21,7 +21,7 @@ RELATIVE_ASYMMETRY = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class Factor:
+class MatrixFactor:
     # lower triangular, lower @ lower.T is the matrix
     lower: np.ndarray
     # the inverse of `lower`
@@ -29,12 +29,12 @@ class Factor:
     log_determinant: float
 
 
-_kept: dict[int, tuple[Any, Factor | None]] = {}
+_kept: dict[int, tuple[Any, MatrixFactor | None]] = {}
 # sessions in other threads share what is kept
 _changing = threading.Lock()
 
 
-def cholesky_of(matrix: Any) -> Factor | None:
+def cholesky_of(matrix: Any) -> MatrixFactor | None:
     """The factor of a symmetric positive definite matrix (D, D), or None where it is neither."""
     entry = _kept.get(id(matrix))
     if entry is not None and entry[0] is matrix:
@@ -48,7 +48,7 @@ def cholesky_of(matrix: Any) -> Factor | None:
     return factor
 
 
-def factor_of(matrix: np.ndarray) -> Factor | None:
+def factor_of(matrix: np.ndarray) -> MatrixFactor | None:
     """As `cholesky_of`, without remembering."""
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.size or not np.isfinite(matrix).all():
         return None
@@ -59,4 +59,4 @@ def factor_of(matrix: np.ndarray) -> Factor | None:
         whitening = np.linalg.solve(lower, np.eye(len(matrix)))
     except np.linalg.LinAlgError:
         return None
-    return Factor(lower, np.tril(whitening), 2.0 * sum(map(math.log, lower.diagonal().tolist())))
+    return MatrixFactor(lower, np.tril(whitening), 2.0 * sum(map(math.log, lower.diagonal().tolist())))

@@ -13,7 +13,7 @@ import numpy as np
 from venture_lite.errors import ArgumentError
 from venture_lite.procedures import array_gradients, bounds, transforms
 from venture_lite.procedures.columns import Flags, RowByRow, arrays, numeric
-from venture_lite.procedures.distributions.factors import Factor, cholesky_of
+from venture_lite.procedures.distributions.factors import MatrixFactor, cholesky_of
 from venture_lite.procedures.domains import (
     CHOLESKY_FACTOR,
     COUNT,
@@ -39,7 +39,7 @@ def _vector(value: Any) -> np.ndarray | None:
     return None
 
 
-def _covariance(mean: Any, cov: Any) -> Factor:
+def _covariance(mean: Any, cov: Any) -> MatrixFactor:
     factor = cholesky_of(cov)
     if factor is None:
         raise POSITIVE_DEFINITE.refusal("multivariate_normal", "cov", cov)

@@ -17,7 +17,7 @@ import numpy as np
 from venture_lite.errors import ArgumentError
 from venture_lite.procedures import array_gradients, bounds, transforms
 from venture_lite.procedures.columns import Flags, RowByRow
-from venture_lite.procedures.distributions.factors import RELATIVE_ASYMMETRY, Factor, cholesky_of
+from venture_lite.procedures.distributions.factors import RELATIVE_ASYMMETRY, MatrixFactor, cholesky_of
 from venture_lite.procedures.domains import POSITIVE, POSITIVE_DEFINITE
 from venture_lite.procedures.numeric import LOG_TWO_PI, log_gamma_density, on_columns
 from venture_lite.procedures.record import Argument, Columns, Random
@@ -30,7 +30,7 @@ _LOG_TWO = math.log(2.0)
 _log_gamma_density = on_columns(log_gamma_density)
 
 
-def _scale(name: str, df: float, scale: Any) -> Factor:
+def _scale(name: str, df: float, scale: Any) -> MatrixFactor:
     factor = cholesky_of(scale)
     if factor is None:
         raise POSITIVE_DEFINITE.refusal(name, "scale", scale)
@@ -66,12 +66,12 @@ def _log_bartlett(lower: np.ndarray, df: Any) -> Any:
     return diagonal - 0.5 * below
 
 
-def _log_wishart(df: Any, value: Factor, scale: Factor) -> Any:
+def _log_wishart(df: Any, value: MatrixFactor, scale: MatrixFactor) -> Any:
     size = value.lower.shape[-1]
     return _log_bartlett(scale.whitening @ value.lower, df) - 0.5 * (size + 1) * scale.log_determinant
 
 
-def _log_inv_wishart(df: Any, value: Factor, scale: Factor) -> Any:
+def _log_inv_wishart(df: Any, value: MatrixFactor, scale: MatrixFactor) -> Any:
     """The density of wishart at the inverse, times |X|^-(D + 1) for the inversion."""
     size = value.lower.shape[-1]
     upper = np.swapaxes(value.whitening @ scale.lower, -2, -1)
@@ -102,7 +102,7 @@ def _bound(name: str, log_density: Callable[..., Any]) -> tuple[Callable[..., fl
     return scalar, columns
 
 
-def _factors(matrices: Any) -> Factor:
+def _factors(matrices: Any) -> MatrixFactor:
     """Of one matrix or of a column of them (rows, D, D), all positive definite."""
     matrices = np.asarray(matrices)
     if matrices.ndim not in (2, 3) or matrices.dtype.kind not in "fbiu" or not np.isfinite(matrices).all():
@@ -116,7 +116,7 @@ def _factors(matrices: Any) -> Factor:
     if (away > RELATIVE_ASYMMETRY * abs(matrices).max(axis=(-2, -1))).any():
         raise RowByRow
     logs = np.log(np.diagonal(lower, axis1=-2, axis2=-1))
-    return Factor(lower, whitening, 2.0 * logs.sum(axis=-1))
+    return MatrixFactor(lower, whitening, 2.0 * logs.sum(axis=-1))
 
 
 def _simulate_wishart(rng: np.random.Generator, df: float, scale: Any) -> np.ndarray:

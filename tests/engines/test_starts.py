@@ -101,6 +101,17 @@ def test_choices_that_come_with_others_have_random_starts_too() -> None:
         assert abs(v.sample("x")) < 2.0
 
 
+def test_what_has_no_draws_has_a_start() -> None:
+    """Improper densities, also where a choice comes with another."""
+    for seed in range(6):
+        v = Venture(seed=seed)
+        v.execute("[assume k (flip)] [assume a (flat)] [assume s (flat 3)] [assume x (if k (flat none 1) 0)]")
+        draws = v.infer("(do (initialize s 4) (collect a s x))")
+        assert abs(draws["a"][0, 0]) < 2.0
+        assert draws["s"][0, 0] == 4.0
+        assert draws["x"][0, 0] == 0.0 or -math.exp(2.0) < draws["x"][0, 0] - 1.0 < -math.exp(-2.0)
+
+
 # ------------------------------------------------------------------------------------------------ paths uphill
 
 
@@ -188,6 +199,23 @@ def test_a_mode_is_found_in_free_coordinates_and_a_density_without_one_is_named(
     draws = v.infer("(do (initialize) (pathfinder default all) (collect scale))")
     assert "the density still grows, most along scale" in str(draws.summary())
     assert draws["scale"].ravel()[0] > 0.001
+
+
+@pytest.mark.parametrize(
+    ("program", "told"),
+    [
+        ("[assume s (flat 0)] [assume a (flat)] [observe (normal a 1) 2]", "no maximum.*still grows, most along s"),
+        ("[assume a (flat)] [assume b (flat)] [observe (normal (- b a) 1) 2]", "a maximum.*does not change along"),
+        ("[assume a (flat)] [assume s (gamma 2 1)]", "a maximum.*does not change along a"),
+    ],
+)
+def test_what_makes_a_posterior_improper_is_named(program: str, told: str) -> None:
+    v = Venture(seed=1)
+    v.execute(program)
+    with pytest.warns(UserWarning, match=told):
+        v.infer("(do (initialize) (optimize default all))")
+    draws = v.infer("(do (initialize) (pathfinder default all))")
+    assert draws.statistics[1].details["still growing"] == float("grows" in told)
 
 
 def test_the_higher_of_two_modes_is_found() -> None:

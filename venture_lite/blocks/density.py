@@ -79,8 +79,10 @@ class BlockDensity:
         """The choice that a way in free coordinates (D,) takes furthest, one whose support has an edge if there is one:
         where a density grows without end, what is scaled follows its scale."""
         moved = {node: float(np.abs(way[taken]).max(initial=0.0)) for node, (taken, _) in self._coordinates.items()}
-        bounded = [node for node in moved if transform_of(self.model.trace.application(node)[0]) is not REAL]
-        return max(bounded or moved, key=lambda node: moved[node])
+        least = 1e-3 * max(moved.values())
+        far = [node for node in moved if moved[node] >= least]
+        bounded = [node for node in far if transform_of(self.model.trace.application(node)[0]) is not REAL]
+        return max(bounded or far, key=lambda node: moved[node])
 
     # ------------------------------------------------------------------------------------------------- making
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from venture_lite.blocks.curvature import ROUNDING
 from venture_lite.blocks.density import BlockDensity
 from venture_lite.blocks.distributions import name_of, transform_of
 from venture_lite.blocks.gradients import Densities
@@ -46,7 +47,7 @@ STARTS = 5
 """Of a search for the mode: where the block stands, and random ones."""
 MOST_CURVED = 500
 """Coordinates of a block up to which second derivatives say whether a search has ended at a maximum."""
-LEVEL = 1e-3
+SLOPE = 1e-3
 """Largest slope, in free coordinates, of a block of more coordinates at what is called a maximum."""
 ALIKE = 1e-3
 """Log densities within this of each other are those of one mode."""
@@ -219,8 +220,9 @@ class Target:
     free: np.ndarray | None
     note: str
     is_found: bool = True
-    # a way along which the density grows without end (D,), if one was met
+    # a way along which the density grows without end (D,), if one was met, and one along which it does not change
     growing: np.ndarray | None = None
+    level: np.ndarray | None = None
     details: dict[str, float] = field(default_factory=dict)
 
 
@@ -238,17 +240,25 @@ def optimum(densities: Densities, density: BlockDensity, rng: np.random.Generato
     if not paths:
         return NOWHERE
     end, highest, gradient = max((path.steps[-1] for path in paths), key=lambda step: step[1])
-    is_maximum = float(np.max(np.abs(gradient), initial=0.0)) < LEVEL
-    if density.size <= MOST_CURVED:
+    is_maximum, level = float(np.max(np.abs(gradient), initial=0.0)) < SLOPE, None
+    if 0 < density.size <= MOST_CURVED:
         peak = search(evaluate, end, partial(densities.hessian, density))
-        is_maximum = peak.is_maximum
+        is_maximum, level = peak.is_maximum, _level(peak.curvature)
         end, highest = (peak.at, found[0]) if (found := evaluate(peak.at)) is not None else (end, highest)
     alike = sum(path.steps[-1][1] > highest - ALIKE for path in paths)
     details = {"log density": highest, "starts that ended there": float(alike)}
     note = f"stands at {'a' if is_maximum else 'no'} maximum, log density {highest:.6g}"
     if is_maximum:
-        return Target(end, f"{note}; {alike} of {STARTS} starts led there", details=details)
-    return Target(end, note, False, end - here, details)
+        return Target(end, f"{note}; {alike} of {STARTS} starts led there", level is None, None, level, details)
+    return Target(end, note, False, end - here, None, details)
+
+
+def _level(curvature: np.ndarray) -> np.ndarray | None:
+    """A way along which a density does not bend (D,)."""
+    if not np.isfinite(curvature).all():
+        return None
+    values, vectors = np.linalg.eigh(curvature)
+    return vectors[:, 0] if values[0] <= ROUNDING * max(values[-1], 1.0) else None
 
 
 def path_draw(densities: Densities, density: BlockDensity, rng: np.random.Generator) -> Target:
@@ -262,6 +272,7 @@ def path_draw(densities: Densities, density: BlockDensity, rng: np.random.Genera
         f"ELBO {found.elbo:.4g}"
     )
     details = {"log density": found.log_density, "log density of the normal": found.log_normal, "elbo": found.elbo}
+    details["still growing"] = float(found.growing is not None)
     return Target(found.free, note, growing=found.growing, details=details)
 
 
@@ -275,9 +286,9 @@ def _begun(densities: Densities, nodes: list[int], look: Look) -> Begun:
         if target.free is not None and densities.at(density, target.free) is not None:
             change.keep()
     note = target.note
-    if target.growing is not None:
-        node = density.furthest(target.growing)
-        note += f"; the density still grows, most along {name_of_choice(model.trace, node)}"
+    for way, what in ((target.growing, "still grows, most"), (target.level, "does not change")):
+        if way is not None:
+            note += f"; the density {what} along {name_of_choice(model.trace, density.furthest(way))}"
     return Begun(note, target.is_found, target.details, densities.rows - before)
 
 

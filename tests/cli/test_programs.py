@@ -23,7 +23,7 @@ STANDARD_ERRORS = 6.0
 
 
 def draws_of(name: str, seed: int = 1, **parameters: Any) -> Draws:
-    result = Venture(seed=seed, chains=4).run_file(PROGRAMS / f"{name}.vnt", **parameters)[-1]
+    result = Venture(seed=seed, chains=2).run_file(PROGRAMS / f"{name}.vnt", **parameters)[-1]
     assert isinstance(result, Draws)
     return result
 

@@ -135,7 +135,7 @@ CASES = (
             [observe (normal (+ a b) 1) 2]""",
         query={"z": "z", "a": "a"},
         exact=block_gains_a_choice,
-        engines=("(mh s one 14)", "(mh s each 6)", "(mh s ordered 6)", "(mh s all 10)", "(mh default one 14)"),
+        engines=("(mh s one 14)", "(mh s each 3)", "(mh s ordered 6)", "(mh s all 10)", "(mh default one 14)"),
         derivation="Two normal marginals. Two blocks with z, three without: blocks are counted, not choices.",
     ),
     Case(
@@ -148,7 +148,7 @@ CASES = (
         query={"n": "n"},
         exact=choices_come_and_go,
         engines=(
-            "(mh s one 16)",
+            "(mh s one 8)",
             "(mh s each 5)",
             "(mh s ordered 5)",
             "(mh s (ordered_range 1 4) 5)",
@@ -171,7 +171,7 @@ CASES = (
         query={"head": "(+ a (* 2 b) (* 6 c))", "tail": "(+ e (* 2 f))"},
         exact=conditional_members,
         engines=(
-            "(mh s one 14)",
+            "(mh s one 7)",
             "(mh s each 5)",
             "(mh s all 8)",
             "(mh default one 20)",
@@ -212,10 +212,10 @@ CASES = (
         query={"a": "a"},
         exact=continuous_brush,
         engines=(
-            "(gibbs a one 6)",
+            "(gibbs a one 2)",
             "(gibbs a all 6)",
             "(gibbs a each 6)",
-            "(mh a one 10)",
+            "(mh a one 4)",
             "(cycle ((gibbs a one 1) (mh default one 2)) 4)",
             "(mh default each 6)",
         ),
@@ -231,7 +231,7 @@ CASES = (
             [observe (normal x 1) 1]""",
         query={"z": "z"},
         exact=count_within_a_block,
-        engines=("(mh s one 12)", "(mh s each 6)", "(mh s 0 10)", "(mh s all 10)", "(mh default one 14)"),
+        engines=("(mh s one 5)", "(mh s each 3)", "(mh s 0 10)", "(mh s all 10)", "(mh default one 14)"),
         derivation="Two normal marginals; block 0 has three choices or one, and there are always two blocks.",
     ),
 )

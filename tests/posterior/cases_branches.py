@@ -13,7 +13,7 @@ from tests.posterior.case import Case
 from tests.posterior.derive import Grid, normal_mixture, normal_pdf, pushforward, table
 from tests.statistics import Cdf, Expected, Table
 
-EVERY = ("(mh default one 10)", "(mh default each 5)", "(mh default all 8)")
+EVERY = ("(mh default one 6)", "(mh default each 4)", "(mh default all 8)")
 DISCRETE = (*EVERY, "(gibbs default one 8)", "(gibbs default each 2)", "(gibbs default all 1)")
 
 
@@ -220,7 +220,7 @@ CASES = (
             "(mh default one 16)",
             "(mh default each 8)",
             "(mh default all 12)",
-            "(gibbs default one 6)",
+            "(gibbs default one 3)",
             "(gibbs default each 2)",
             "(gibbs default all 1)",
         ),
@@ -241,7 +241,7 @@ CASES = (
             [assume x (if o (normal 0 1) (normal 2 1))] [observe (normal x 1) 0.6]""",
         query={"o": "o", "x": "x"},
         exact=lazy_or,
-        engines=("(mh default one 16)", "(mh default each 6)", "(mh default all 8)"),
+        engines=("(mh default one 5)", "(mh default each 6)", "(mh default all 8)"),
         derivation="P(o) = 0.2 + 0.8 * 0.5 * 0.4; the second and third flip exist only when they matter.",
     ),
     Case(
@@ -283,7 +283,7 @@ CASES = (
             [observe (normal x (sqrt 0.5)) 1.8]""",
         query={"z": "z", "x": "x"},
         exact=sum_in_two_forms,
-        engines=("(mh default one 12)", "(mh default each 6)", "(mh default all 10)"),
+        engines=("(mh default one 12)", "(mh default each 3)", "(mh default all 10)"),
         derivation="The sum of two exponentials is gamma with shape 2: quadrature.",
     ),
 )

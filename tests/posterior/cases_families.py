@@ -330,7 +330,7 @@ CASES = (
             [observe (multivariate_normal_cholesky (vector 0 0) L) (vector 0.3 0.9)]""",
         {"r": "(lookup (lookup L 1) 0)"},
         correlation_of_pairs,
-        (PRIOR, "(mh default one 'drift 1.0 6)", "(hmc default all 0.4 4 4)", "(slice default one 1.0 4 4)"),
+        (PRIOR, "(mh default one 'drift 1.0 6)", "(hmc default all 0.4 4 1)", "(slice default one 1.0 4 4)"),
         "One-dimensional quadrature over the correlation, whose density is (1 - r^2)^(1/2).",
     ),
     case(
@@ -498,7 +498,7 @@ CASES = (
             [observe (f) 1] [observe (f) 2.5] [assume w (f)]""",
         {"m": "m", "w": "w"},
         normal_inv_chi_sq,
-        ("(mh default one 24)", "(mh default each 8)"),
+        ("(mh default one 24)", "(mh default each 4)"),
         "As make_normal_inv_chi_sq, whose mean and variance are integrated out.",
     ),
 )

@@ -69,7 +69,7 @@ CASES = (
         exact=block_below_a_gate,
         engines=(
             "(slice s one 1.5 5 4)",
-            "(mh s one 14)",
+            "(mh s one 6)",
             "(slice s each 1.5 5 4)",
             "(slice s all 1.5 5 4)",
             "(rejection s one 3)",

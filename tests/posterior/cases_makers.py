@@ -22,8 +22,8 @@ from tests.posterior.derive import (
 )
 from tests.statistics import Expected
 
-EVERY = ("(mh default one 8)", "(mh default each 4)", "(mh default all 8)")
-GIBBS = ("(gibbs default one 6)", "(gibbs default each 2)", "(gibbs default all 1)")
+EVERY = ("(mh default one 4)", "(mh default each 2)", "(mh default all 8)")
+GIBBS = ("(gibbs default one 3)", "(gibbs default each 2)", "(gibbs default all 1)")
 
 
 def beta_bernoulli() -> Mapping[str, Expected]:
@@ -160,7 +160,7 @@ CASES = (
             derivation="Beta-binomial marginal likelihood for each a, with w as a fifth application.",
         )
         for name, maker, engines in (
-            ("beta_bernoulli", "make_beta_bernoulli", (*EVERY, *GIBBS, "(cycle ((gibbs a one 1) (mh w one 1)) 4)")),
+            ("beta_bernoulli", "make_beta_bernoulli", (*EVERY, *GIBBS, "(cycle ((gibbs a one 1) (mh w one 1)) 2)")),
             (
                 "uncollapsed_beta_bernoulli",
                 "make_uc_beta_bernoulli",
@@ -168,7 +168,7 @@ CASES = (
                     "(mh default one 16)",
                     "(mh default each 6)",
                     "(mh default all 8)",
-                    "(cycle ((gibbs a one 1) (mh default each 1)) 4)",
+                    "(cycle ((gibbs a one 1) (mh default each 1)) 2)",
                     "(cycle ((gibbs a all 1) (gibbs w one 1) (mh default one 3)) 4)",
                 ),
             ),
@@ -192,8 +192,8 @@ CASES = (
         query={"shape": "shape", "w": "w"},
         exact=gamma_poisson,
         engines=(
-            "(mh default one 14)",
-            "(mh default each 7)",
+            "(mh default one 7)",
+            "(mh default each 2)",
             "(mh default all 10)",
             "(cycle ((mh shape one 'drift 0.7 3) (mh default each 1)) 3)",
         ),
@@ -207,7 +207,7 @@ CASES = (
         query={"m": "m", "w": "w"},
         exact=normal_inv_chi_sq,
         engines=(
-            "(mh default one 12)",
+            "(mh default one 5)",
             "(mh default each 6)",
             "(mh default all 8)",
             "(mh default one 'drift 2.0 14)",
@@ -250,7 +250,7 @@ CASES = (
                 [observe (normal (+ (= (z 1) (z 2)) (= (z 3) (z 4))) 0.7) 1.5]""",
             query={"plan": partition_expression(["(z 1)", "(z 2)", "(z 3)", "(z 4)"])},
             exact=lambda alpha=alpha, discount=discount: seating_plan(alpha, discount),
-            engines=("(mh default one 14)", "(mh default each 4)", "(mh default all 8)", *GIBBS),
+            engines=("(mh default one 14)", "(mh default each 2)", "(mh default all 8)", *GIBBS),
             derivation="Enumeration of the 15 partitions.",
         )
         for name, maker, alpha, discount in (
@@ -266,7 +266,7 @@ CASES = (
             [observe ((coin (z 1))) true] [observe ((coin (z 2))) true] [observe ((coin (z 3))) false]""",
         query={"z": "(+ (z 1) (* 2 (z 2)) (* 4 (z 3)))"},
         exact=coins_by_key,
-        engines=("(mh default one 12)", "(mh default each 4)", "(mh default all 6)", *GIBBS),
+        engines=("(mh default one 6)", "(mh default each 2)", "(mh default all 6)", *GIBBS),
         derivation="Enumeration of assignments; the observed call's operator is a maker's procedure at a random key.",
     ),
     Case(
@@ -276,7 +276,7 @@ CASES = (
             [observe (normal (+ a b (* 0.5 c)) 0.5) 2]""",
         query={"z": "(+ a (* 2 b) (* 4 c))"},
         exact=latent_draws,
-        engines=("(mh default one 12)", "(mh default each 4)", "(mh default all 8)", *GIBBS),
+        engines=("(mh default one 5)", "(mh default each 2)", "(mh default all 8)", *GIBBS),
         derivation="Enumeration: draws of one maker are dependent, in a block as well.",
     ),
     Case(

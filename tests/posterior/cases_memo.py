@@ -13,7 +13,7 @@ from tests.posterior.case import Case
 from tests.posterior.derive import cdf, gaussian_posterior, normal_mixture, normal_pdf, pushforward, table
 from tests.statistics import Expected
 
-EVERY = ("(mh default one 12)", "(mh default each 5)", "(mh default all 8)")
+EVERY = ("(mh default one 6)", "(mh default each 3)", "(mh default all 8)")
 
 
 def random_key() -> Mapping[str, Expected]:

@@ -176,8 +176,8 @@ CASES = (
         query={"z": FOUR},
         exact=coins,
         engines=(
-            "(mh default one 14)",
-            "(mh z each 4)",
+            "(mh default one 7)",
+            "(mh z each 2)",
             "(mh z ordered 4)",
             "(mh default all 6)",
             "(gibbs z one 6)",
@@ -256,7 +256,7 @@ CASES = (
         query={"z": FOUR},
         exact=categories,
         engines=(
-            "(mh default one 14)",
+            "(mh default one 7)",
             "(mh default each 4)",
             "(mh default all 8)",
             "(gibbs default one 6)",
@@ -279,7 +279,7 @@ CASES = (
         query={"dishes": FOUR},
         exact=franchise,
         engines=(
-            "(mh default one 24)",
+            "(mh default one 8)",
             "(mh default each 5)",
             "(mh default all 8)",
             "(gibbs default one 10)",
@@ -300,7 +300,7 @@ CASES = (
         query={"z": FOUR},
         exact=two_features,
         engines=(
-            "(mh default one 16)",
+            "(mh default one 8)",
             "(mh pair one 12)",
             "(mh pair each 6)",
             "(gibbs pair one 2)",

@@ -12,7 +12,7 @@ from tests.posterior.case import Case
 from tests.posterior.derive import normal_mixture, normal_pdf, pushforward, table
 from tests.statistics import Expected
 
-EVERY = ("(mh default one 12)", "(mh default each 4)", "(mh default all 8)")
+EVERY = ("(mh default one 6)", "(mh default each 4)", "(mh default all 8)")
 DEEP = 200
 
 
@@ -123,7 +123,7 @@ CASES = (
             [observe (poisson size) 4]""",
         query={"size": "size"},
         exact=tree_size,
-        engines=("(mh default one 16)", "(mh default each 5)", "(mh default all 6)", "(gibbs default one 12)"),
+        engines=("(mh default one 8)", "(mh default each 5)", "(mh default all 6)", "(gibbs default one 12)"),
         derivation="Sizes of a branching tree are counted by Catalan numbers.",
     ),
     Case(
@@ -147,7 +147,7 @@ CASES = (
         query={"end": "end", "loop": "(= (next 0) 0)"},
         exact=random_graph,
         engines=(
-            "(mh default one 14)",
+            "(mh default one 7)",
             "(mh default each 6)",
             "(mh default all 8)",
             "(gibbs default one 6)",
@@ -163,7 +163,7 @@ CASES = (
             [observe (normal k 0.8) 1.5]""",
         query={"n": "n", "k": "k"},
         exact=depth_as_argument,
-        engines=("(mh default one 20)", "(mh default each 5)", "(mh default all 8)", "(gibbs default one 16)"),
+        engines=("(mh default one 6)", "(mh default each 5)", "(mh default all 8)", "(gibbs default one 16)"),
         derivation="Enumeration of (n, k): k given n is binomial.",
     ),
     Case(
@@ -194,7 +194,7 @@ CASES = (
         query={"path": "(+ (state 1) (* 2 (state 2)) (* 4 (state 3)) (* 8 (state 4)))"},
         exact=shared_walk,
         engines=(
-            "(mh default one 12)",
+            "(mh default one 6)",
             "(mh default each 4)",
             "(mh default all 6)",
             "(gibbs default one 10)",

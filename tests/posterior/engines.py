@@ -71,7 +71,7 @@ PROPOSAL: dict[str, tuple[str, ...]] = {
         "(mh default one (lambda (z) (not z)) 12)",
         "(cycle ((mh default all (lambda (a b c) (list c b a)) 2) (mh default one 3)) 4)",
     ),
-    "choice_in_branch": ("(mh default one (lambda (v) (if (is_boolean v) (not v) (normal v 1))) 9)",),
+    "choice_in_branch": ("(mh default one (lambda (v) (if (is_boolean v) (not v) (normal v 1))) 5)",),
     "counts_differ": ("(mh default one (lambda (v) (if (is_boolean v) (flip 0.7) (normal v 1))) 16)",),
     "nested_flips": ("(mh default one (lambda (v) (not v)) 14)",),
     "geometric": ("(mh default one (lambda (v) (not v)) 16)", "(mh default one (lambda (v) (flip (/ 1 (+ 2 n)))) 16)"),

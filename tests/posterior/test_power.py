@@ -60,7 +60,7 @@ def test_a_correct_chain_passes(name: str, scope: str) -> None:
 )
 def test_a_wrong_chain_fails(name: str, scope: str, faults: Faults) -> None:
     case = BY_NAME[name]
-    draws = reference_chain(case, 6, scope, faults, 4)(4000)
+    draws = reference_chain(case, 6, scope, faults, 4)(2500)
     comparisons = compare_all(draws, case.exact())
     assert max(abs(c.z) for cs in comparisons.values() for c in cs) > CONFIRM
 

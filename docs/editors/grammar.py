@@ -14,6 +14,7 @@ from typing import Any
 
 from venture_lite.checker.inference import SELECTORS
 from venture_lite.inference.actions import ACTIONS
+from venture_lite.inference.measures import MEASURES
 from venture_lite.language.directives import DIRECTIVES
 from venture_lite.procedures import registry
 from venture_lite.procedures.record import Deterministic
@@ -92,7 +93,7 @@ def grammar() -> dict[str, Any]:
             "captures": {"1": {"name": "keyword.control.venture"}},
         },
         "action": {
-            "match": rf"{OPENED}({words(ACTIONS)}){AFTER}",
+            "match": rf"{OPENED}({words([*ACTIONS, *MEASURES])}){AFTER}",
             "captures": {"1": {"name": "support.function.action.venture"}},
         },
         "quoted": {"name": "constant.other.symbol.venture", "match": rf"'{NAME}"},

@@ -57,6 +57,18 @@ def test_densities_are_those_of_the_state() -> None:
     assert np.allclose(draws["(log_score)"], prior + terms.sum(axis=-1))
 
 
+def test_vectors_have_a_density_for_each_item() -> None:
+    v = Venture(seed=1)
+    v.execute("[assume m (normal 0 1)]\ny: [observe (normal (vector m 0 1) 2) (vector 1 2 3)]")
+    draws = sample(v, "m (log_likelihood y) (replicate y) (log_score)")
+    m = draws["m"][..., None]
+    terms = stats.norm.logpdf([1, 2, 3], np.concatenate([m, 0 * m, 0 * m + 1], axis=-1), 2)
+    assert np.allclose(draws["(log_likelihood y)"][:, :, 0], terms)
+    assert draws["(replicate y)"].shape == (1, 20, 1, 3)
+    tree = draws.to_datatree()
+    assert tree["observed_data"]["y"].shape == (1, 3)
+
+
 def test_a_density_takes_no_random_numbers_and_leaves_nothing() -> None:
     plain, measured = model(), model()
     without = sample(plain, "mu")["mu"]

@@ -27,7 +27,7 @@ REFERRING = ("forget", "freeze", "report")
 # directives whose inside is inference
 INFERRING = ("infer", "define")
 MODEL_KINDS = ("special form", "assumed", "random procedure", "procedure")
-INFERENCE_KINDS = ("inference action", "defined", "procedure")
+INFERENCE_KINDS = ("inference action", "inference measure", "defined", "procedure")
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from venture_lite.draws.presentation import table
 from venture_lite.errors import NameUnknown
 from venture_lite.inference.actions import ACTIONS
+from venture_lite.inference.measures import MEASURES
 from venture_lite.language.suggestions import suggestion
 from venture_lite.procedures import registry
 from venture_lite.procedures.record import Deterministic, Maker, Random
@@ -22,6 +23,7 @@ def overview(commands: Iterable[tuple[str, str]], width: int) -> str:
         ("directives", DIRECTIVES),
         ("special forms", FORMS),
         ("inference", ACTIONS),
+        ("measures of a chain, for collect", MEASURES),
         ("blocks", BLOCKS),
         ("random procedures", _of_kind(Random)),
         ("makers of random procedures", _of_kind(Maker)),

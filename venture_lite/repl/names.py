@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import chain
 
 from venture_lite.inference.actions import ACTIONS
+from venture_lite.inference.measures import MEASURES
 from venture_lite.language.syntax import Expression, Form, Name
 from venture_lite.procedures import registry
 from venture_lite.procedures.record import REQUIRED, Deterministic, Maker, Procedure, Random
@@ -90,6 +91,8 @@ def _language() -> Iterator[NameEntry]:
         yield NameEntry(name, "constant", (name,), f"The number {number}.")
     for action in ACTIONS.values():
         yield NameEntry(action.name, "inference action", action.usage, action.summary)
+    for measure in MEASURES.values():
+        yield NameEntry(measure.name, "inference measure", (measure.usage,), measure.summary)
     for name, text in BLOCKS.items():
         yield NameEntry(name, "block", (f"(mh SCOPE {name} T)",), f"{text[0].upper()}{text[1:]}.")
 

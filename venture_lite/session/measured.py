@@ -13,6 +13,7 @@ from venture_lite.interpreter.application import simulate_anew
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.weights import NARROW, AtLimit, density_of, log_density
 from venture_lite.procedures.columns import RowByRow
+from venture_lite.procedures.record import Random
 from venture_lite.program.code import Kind
 from venture_lite.session.live import Directory, LoopPart
 from venture_lite.session.origin import name_of_data
@@ -65,11 +66,14 @@ class ObservedData:
         return self._nodes[1]
 
     def log_likelihood(self) -> np.ndarray:
-        """(data,): the log density of each.
+        """(data,): the log density of each; of data that are vectors of independent values, all as long, (data, items)
+        of each item, else of all items after one another.
 
         Raises VentureError for draws of exchangeable procedures.
         """
         trace, nodes = self._model.trace, self.nodes()
+        if any(self._has_items(node) for node in nodes):
+            return _joined([self._terms(node) for node in nodes])
         found = np.empty(len(nodes))
         for site, places in _by_site(nodes).items():
             if trace.kind(nodes[places[0]]) is Kind.RANDOM:
@@ -78,6 +82,18 @@ class ObservedData:
             else:
                 found[places] = [self._density(nodes[place]) for place in places]
         return found
+
+    def _has_items(self, node: int) -> bool:
+        trace = self._model.trace
+        operator = trace.application(node)[0] if isinstance(trace.value(node), np.ndarray) else None
+        return isinstance(operator, Random) and operator.item_log_densities is not None
+
+    def _terms(self, node: int) -> np.ndarray:
+        """The log density of each item of a datum."""
+        if not self._has_items(node):
+            return np.array([self._density(node)])
+        operator, arguments, value = self._model.trace.choice(node)
+        return operator.item_log_densities(value, *arguments)  # type: ignore[union-attr, misc]
 
     def _density(self, node: int) -> float:
         trace = self._model.trace
@@ -123,6 +139,10 @@ class ObservedData:
             if isinstance(operator, Exchangeable):
                 trace.statistics.unincorporate(operator, value, arguments)
             return simulate_anew(trace, node, operator, arguments)
+
+
+def _joined(terms: list[np.ndarray]) -> np.ndarray:
+    return np.stack(terms) if len({len(each) for each in terms}) == 1 else np.concatenate(terms)
 
 
 def _by_site(nodes: list[int]) -> dict[int, list[int]]:

@@ -88,6 +88,15 @@ class Conditioned:
             self._numbers = np.zeros((len(points), POINT + len(points[0])))
             self._numbers[:, POINT:] = points
 
+    def under(self, serial: int, mean: Any, covariance: Covariance) -> Conditioned:
+        """The same applications, in the same order, under another mean and covariance."""
+        if covariance.noisy != self.covariance.noisy:
+            return Conditioned(serial, mean, covariance, self.applications())
+        found = Conditioned(serial, mean, covariance, ())
+        found.values, found.conflicts = list(map(list, self.values)), self.conflicts
+        found._numbers = self._numbers[: len(self.values)].copy()
+        return found
+
     def numbers(self) -> np.ndarray:
         """(rows, POINT + dims): what is known of each row, up to date."""
         if self.stale:
@@ -291,7 +300,7 @@ class GaussianProcessState:
         if before is not None and before[0] == self._stamp and before[1] is arguments:
             self._now = before[2]
         else:
-            self._now = self._conditioned(self._now.applications())
+            self._now = self._now.under(self._tick(), *arguments)
 
     def simulate(self, rng: np.random.Generator, x: Any) -> float:
         mean, sd, _, _ = self._now.predict(_point(x))

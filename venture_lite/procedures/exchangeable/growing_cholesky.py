@@ -50,8 +50,10 @@ class GrowingCholesky:
         """(size, size): that of the matrix, O(size^3)."""
         lower = np.zeros((self.size, self.size))
         lower[np.tri(self.size, dtype=bool)] = self._packed[: _start(self.size)]
+        # the upper triangle stays 0
         inverse: Array = _lapack().dpotri(lower, lower=1)[0]
-        whole: Array = np.tril(inverse) + np.tril(inverse, -1).T
+        whole = inverse + inverse.T
+        whole[np.diag_indices(self.size)] *= 0.5
         return whole
 
     def diagonal(self) -> Array:

@@ -18,6 +18,7 @@ from venture_lite.inference.measures import MEASURES
 from venture_lite.language.directives import DIRECTIVES
 from venture_lite.procedures import registry
 from venture_lite.procedures.record import Deterministic
+from venture_lite.program.compounds import USAGES as COMPOUNDS
 from venture_lite.program.forms import SPECIAL_FORMS
 from venture_lite.session.standard import NAMES as STANDARD_NAMES
 
@@ -89,7 +90,7 @@ def grammar() -> dict[str, Any]:
             "captures": {"1": {"name": "keyword.other.directive.venture"}},
         },
         "form": {
-            "match": rf"{OPENED}({words(SPECIAL_FORMS)}){AFTER}",
+            "match": rf"{OPENED}({words([*SPECIAL_FORMS, *COMPOUNDS])}){AFTER}",
             "captures": {"1": {"name": "keyword.control.venture"}},
         },
         "action": {

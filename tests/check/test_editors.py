@@ -14,6 +14,7 @@ import pytest
 from venture_lite.inference.actions import ACTIONS
 from venture_lite.language.directives import DIRECTIVES
 from venture_lite.procedures import registry
+from venture_lite.program.compounds import USAGES as COMPOUNDS
 from venture_lite.program.forms import SPECIAL_FORMS
 from venture_lite.session.standard import NAMES as STANDARD_NAMES
 
@@ -70,7 +71,7 @@ def scopes(line: str) -> dict[str, str]:
     ("names", "template", "scope"),
     [
         (DIRECTIVES.keys() - {"assume", "define"}, "[{} x]", "keyword.other.directive"),
-        (SPECIAL_FORMS, "({} x)", "keyword.control"),
+        ([*SPECIAL_FORMS, *COMPOUNDS], "({} x)", "keyword.control"),
         (ACTIONS, "(do ({} x))", "support.function.action"),
         (
             # `all` is a block as well, and shown as one

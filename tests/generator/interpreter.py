@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from tests.generator import loops
+from tests.generator import interpreter_compounds, loops
 from tests.generator.interpreter_functions import DETERMINISTIC, Higher, Symbol, key_of, same
 from tests.generator.interpreter_procedures import MAKERS, RANDOM, FiniteRandom, Made, MakerOf
 from tests.generator.programs import Step
@@ -152,6 +152,9 @@ class Interpreter:
                 return self._mem(self._compile(procedure, scope))
             case ["scope_include" | "tag", _, _, body]:
                 return self._compile(body, scope)
+            case [str() as word, *_] if word in interpreter_compounds.FORMS:
+                made, arguments = interpreter_compounds.compound(form)
+                return self._application([Constant(made), *arguments], scope)
             case list():
                 return self._application(form, scope)
             case Text(text):

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import ChainMap
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
+from typing import Any
 
 from venture_lite.checker import known
 from venture_lite.checker.findings import Findings
@@ -17,6 +19,8 @@ from venture_lite.language.syntax import Expression, Form, Literal, Name, Parame
 from venture_lite.procedures import registry
 from venture_lite.program import forms
 from venture_lite.program.compiler import as_meant, unknown_name
+from venture_lite.program.compounds import USAGES as COMPOUNDS
+from venture_lite.program.compounds import applied
 from venture_lite.session.standard import NAMES as STANDARD_NAMES
 from venture_lite.session.standard import prelude
 from venture_lite.values import from_python
@@ -32,6 +36,10 @@ class CheckedScope:
 
     def inner(self, names: dict[str, Known], in_procedure: bool = False) -> CheckedScope:
         return CheckedScope(self.names.new_child(names), self.in_procedure or in_procedure)
+
+
+class _Unseen(Exception):
+    """A procedure registered from Python, of which only the name is known."""
 
 
 class Expressions:
@@ -67,9 +75,31 @@ class Expressions:
                     return FORMS[head](self, item, scope)
                 except VentureError as refused:
                     self.findings.error(refused, item.span)
+            case Form(items=(Name(name=head), *_)) if head in COMPOUNDS and not self._is_bound(scope, head):
+                try:
+                    record, item = applied(item, partial(self._procedure_meant, scope))
+                    return self._application(Primitive(record), item, scope)
+                except VentureError as refused:
+                    self.findings.error(refused, item.span)
+                except _Unseen:
+                    return None
             case Form():
                 return self._call(item, scope)
         return None
+
+    def _is_bound(self, scope: CheckedScope, name: str) -> bool:
+        """Whether the program binds a name."""
+        names = self.names
+        return name in scope.names or name in names.globals or name in names.doubtful
+
+    def _procedure_meant(self, scope: CheckedScope, name: str) -> Any:
+        """As `compounds.Lookup`; raises _Unseen for a procedure that is registered."""
+        names = self.names
+        if self._is_bound(scope, name):
+            return None
+        if name in names.registered:
+            raise _Unseen
+        return registry.PROCEDURES.get(name) or (COMPOUNDS if name in COMPOUNDS or name == "none" else None)
 
     def body(self, items: tuple[Expression, ...], scope: CheckedScope, span: Span) -> Known:
         """Several expressions in order; the value is the last one's."""
@@ -122,6 +152,9 @@ class Expressions:
                 self.findings.error(error, form.span)
                 return None
             called = Primitive(record)
+        return self._application(called, form, scope)
+
+    def _application(self, called: Known, form: Form, scope: CheckedScope) -> Known:
         head, *rest = form.items
         arguments = tuple([self.check(item, scope) for item in rest])
         spans = tuple([item.span for item in rest])

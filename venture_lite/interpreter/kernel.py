@@ -194,7 +194,9 @@ class Resimulation:
         return simulate_anew(self.trace, node, operator, arguments), 0.0
 
     def formula(self, over: Any, rng: Any, record: Any, old: Any, before: Any, arguments: Any) -> Any:
-        return None if record.start is not None else (over(record.sampler)(rng, *arguments), 0.0)
+        if record.start is not None or record.sampler is None:
+            return None
+        return over(record.sampler)(rng, *arguments), 0.0
 
 
 class Interpreted(BlockKernel):

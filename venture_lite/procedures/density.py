@@ -78,11 +78,14 @@ def of_numbers(
     columns: Columns | None = None,
     transform: Transform | None = None,
     gradient: Gradient | None = None,
+    is_recorded: bool = True,
+    is_mixed: bool = False,
     **others: Any,
 ) -> Random:
     """A record of numbers alone, whose density and simulator are bound both ways, and the density differentiated;
-    `columns` and `gradient` replace what is derived from it. Values without a transform have probabilities. `others`
-    are fields of the record that stay as they are given."""
+    `columns` and `gradient` replace what is derived from it. Values without a transform have probabilities, unless they
+    are mixed with a density. A simulator `is_recorded` that is written over the numeric namespace. `others` are fields
+    of the record that stay as they are given."""
     exists = (transform is not None, *(not argument.domain.discrete for argument in arguments))
     if gradient is None and any(exists):
         gradient = gradient_of(density, exists)
@@ -95,9 +98,10 @@ def of_numbers(
         columns or column_density(density),
         transform=transform,
         gradient=gradient,
-        log_bound=certain if transform is None else None,
+        log_bound=certain if transform is None and not is_mixed else None,
         definition=density,
-        simulate_columns=column_draws(simulate),
+        sampler=simulate if is_recorded else None,
+        simulate_columns=column_draws(simulate) if is_recorded else None,
         **others,
     )
 

@@ -20,7 +20,20 @@ from typing import Any
 import numpy as np
 
 from venture_lite.procedures.columns import Flags, single_numbers
-from venture_lite.procedures.numeric import cos, divide, exp, log, log1p, maximum, minimum, sin, where
+from venture_lite.procedures.numeric import (
+    LOG_TWO_PI,
+    cos,
+    divide,
+    exp,
+    log,
+    log1p,
+    log_beta_density,
+    log_gamma_density,
+    maximum,
+    minimum,
+    sin,
+    where,
+)
 from venture_lite.procedures.record import Gradient
 from venture_lite.procedures.straight_line import (
     Node,
@@ -28,6 +41,10 @@ from venture_lite.procedures.straight_line import (
     compiled,
     digamma,
     i0e_slope,
+    log_betainc_by_a,
+    log_betainc_by_b,
+    log_gammainc_by_shape,
+    log_gammaincc_by_shape,
     needed,
     recordable,
     recorded,
@@ -74,6 +91,21 @@ SLOPES: dict[str, tuple[Callable[..., Any], ...]] = {
     "log_normal_mass": (
         lambda y, a, b: maximum(a, 0.0) - exp(-y - fall_to(a, b)),
         lambda y, a, b: minimum(b, 0.0) + exp(-y - fall_to(-b, -a)),
+    ),
+    "arctan2": (lambda z, y, x: divide(x, x * x + y * y), lambda z, y, x: -divide(y, x * x + y * y)),
+    "log_ndtr": (lambda y, z: exp(-0.5 * (z * z) - 0.5 * LOG_TWO_PI - y),),
+    "log_gammainc": (
+        lambda y, a, x: log_gammainc_by_shape(a, x),
+        lambda y, a, x: exp(log_gamma_density(a, x, log(x)) - y),
+    ),
+    "log_gammaincc": (
+        lambda y, a, x: log_gammaincc_by_shape(a, x),
+        lambda y, a, x: -exp(log_gamma_density(a, x, log(x)) - y),
+    ),
+    "log_betainc": (
+        lambda y, a, b, x: log_betainc_by_a(a, b, x),
+        lambda y, a, b, x: log_betainc_by_b(a, b, x),
+        lambda y, a, b, x: exp(log_beta_density(x, a, b) - y),
     ),
     "log_beta_density": (
         lambda z, x, a, b: divide(a - 1.0, x) - divide(b - 1.0, 1.0 - x),

@@ -101,7 +101,17 @@ def each(domain: Domain) -> Domain:
     def contains_all(column: np.ndarray) -> bool:
         return domain.contains_all(column.reshape(-1) if column.ndim == 2 else column)
 
-    return replace(domain, contains=contains, contains_all=contains_all, item=domain.contains)
+    found = replace(domain, contains=contains, contains_all=contains_all, item=domain.contains)
+    _SINGLE[found] = domain
+    return found
+
+
+_SINGLE: dict[Domain, Domain] = {}
+
+
+def number_of(domain: Domain) -> Domain:
+    """The domain of single numbers of which `each` made one."""
+    return _SINGLE.get(domain, domain)
 
 
 def _is_infinite(value: Any) -> Any:

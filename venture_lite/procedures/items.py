@@ -41,7 +41,6 @@ class Items:
     def __init__(self, record: Random) -> None:
         self._record = record
         assert record.log_density_columns is not None
-        assert record.simulate_columns is not None
         self._columns, self._draws = record.log_density_columns, record.simulate_columns
 
     def of_vectors(self) -> dict[str, Any]:
@@ -49,7 +48,6 @@ class Items:
         record = self._record
         return {
             "simulate": self._simulator(),
-            "sampler": record.simulate,
             "log_density_columns": self.columns,
             "log_density_total": None if record.log_density_total is None else self._total,
             "support": None if record.support is None else self._support,
@@ -70,6 +68,8 @@ class Items:
     def _simulate(self, rng: np.random.Generator, *arguments: Any) -> np.ndarray:
         size, given = self._sized(arguments)
         try:
+            if self._draws is None:
+                raise RowByRow
             drawn = self._draws(rng, size, *given)
         except RowByRow:
             drawn = np.array([self._drawn(rng, at, given) for at in range(size)])

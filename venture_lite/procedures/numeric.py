@@ -348,6 +348,37 @@ def _normal_between(share: Any, a: Any, b: Any) -> Any:
         return np.where(over, -away, away)
 
 
+def log_ndtr(z: float) -> float:
+    """The logarithm of the probability that a standard normal is below z."""
+    return float(_special("log_ndtr")(z))
+
+
+def log_gammainc(a: float, x: float) -> float:
+    """The logarithm of the probability that a gamma of shape a and rate 1 is below x."""
+    return float(_log_gammainc(a, x))
+
+
+def log_gammaincc(a: float, x: float) -> float:
+    """The same of above x."""
+    return float(_log_gammaincc(a, x))
+
+
+def log_betainc(a: float, b: float, x: float) -> float:
+    """The logarithm of the probability that a beta of a and b is below x."""
+    return float(_log_betainc(a, b, x))
+
+
+def _log_of_scipy(name: str) -> Callable[..., Any]:
+    def apply(*numbers: Any) -> Any:
+        with np.errstate(all="ignore"):
+            return np.log(_special(name)(*numbers))
+
+    return apply
+
+
+_log_gammainc, _log_gammaincc, _log_betainc = map(_log_of_scipy, ("gammainc", "gammaincc", "betainc"))
+
+
 def of_scipy(name: str) -> Callable[[Any], Any]:
     """A function of scipy.special, which the first program that needs one imports."""
     return lambda x: _special(name)(x)
@@ -474,12 +505,14 @@ COLUMNS: dict[str, Any] = {
     "turned": _turned_of_columns,
     "log_normal_mass": _log_normal_mass,
     "normal_between": _normal_between,
+    "log_ndtr": of_scipy("log_ndtr"),
+    "log_gammainc": _log_gammainc,
+    "log_gammaincc": _log_gammaincc,
+    "log_betainc": _log_betainc,
 }
 """The same names over arrays."""
 
-OF_SIMULATORS = frozenset(
-    ("clip", "nextafter", "arctan2", "remainder", "whole", "demanded", "of_large_rate", "normal_between")
-)
+OF_SIMULATORS = frozenset(("clip", "nextafter", "remainder", "whole", "demanded", "of_large_rate", "normal_between"))
 """Names that no density uses, only draws and transforms, which are not differentiated by these tables."""
 
 

@@ -156,7 +156,6 @@ ELEMENTARY: dict[str, tuple[Callable[..., Any], ...]] = {
     "erfc": (lambda y, x: -TWO_OVER_SQRT_PI * exp(-x * x),),
     "log10": (lambda y, x: divide(LOG10_E, x),),
     "normal_cdf": (lambda y, x: ONE_OVER_SQRT_TWO_PI * exp(-0.5 * (x * x)),),
-    "arctan2": (lambda angle, y, x: divide(x, x * x + y * y), lambda angle, y, x: -divide(y, x * x + y * y)),
     "float_power": (_by_base, _by_exponent),
 }
 """The derivatives of elementary functions by their arguments, functions of their value and these, as `SLOPES` has those

@@ -380,6 +380,56 @@ class StickBreaking(Transform):
         return shares[:-1] * kept - taken * later + kept - taken * np.arange(len(point) - 1, 0, -1)
 
 
+_WITHIN = """
+def free_of(value, {names}): return _logit(value, {low}, {high})
+def value_of(free, {names}): return _position(free, {low}, {high})
+def log_slope(value, {names}): return _log_slope_between(value, {low}, {high})
+def by_free(value, gradient, {names}): return _by_logit(value, gradient, {low}, {high})
+def by_bounds(value, gradient, {names}): return _by_bounds(value, gradient, {low}, {high})
+"""
+_ABOVE = """
+def free_of(value, {names}): return log(value - {low})
+def value_of(free, {names}): return clip({low} + exp_of(free), nextafter({low}, math.inf), LARGEST)
+def log_slope(value, {names}): return log(value - {low})
+def by_free(value, gradient, {names}): return by_log(value - {low}, gradient)
+def by_bounds(value, gradient, {names}): return gradient, None
+"""
+_BELOW = """
+def free_of(value, {names}): return log({high} - value)
+def value_of(free, {names}): return clip({high} - exp_of(free), -LARGEST, nextafter({high}, -math.inf))
+def log_slope(value, {names}): return log({high} - value)
+def by_free(value, gradient, {names}): return by_log({high} - value, -gradient)
+def by_bounds(value, gradient, {names}): return None, gradient
+"""
+
+
+def within(count: int, least: float | None, most: float | None, has_low: bool, has_high: bool) -> Elementwise:
+    """For distributions of `count` arguments and then low and high, those that there are, of what they leave between
+    `least` and `most`, the ends of the support without them. The names are arithmetic: gradients are of arrays too."""
+    low = "low" if least is None else f"(low * (low > {least}) + {least} * (low <= {least}))"
+    high = "high" if most is None else f"(high * (high < {most}) + {most} * (high >= {most}))"
+    low_text = low if has_low else None if least is None else repr(least)
+    high_text = high if has_high else None if most is None else repr(most)
+    bounds = ["low"] * has_low + ["high"] * has_high
+    names = ", ".join([*(f"argument_{i}" for i in range(count)), *bounds])
+    text = _BELOW if low_text is None else _ABOVE if high_text is None else _WITHIN
+    namespace = dict(globals())
+    exec(text.format(names=names, low=low_text, high=high_text), namespace)
+    by_bounds = namespace["by_bounds"]
+
+    def by_arguments(value: Any, gradient: Any, *arguments: Any) -> tuple[Any, ...]:
+        parts = dict(zip(("low", "high"), by_bounds(value, gradient, *arguments), strict=True))
+        given = dict(zip(bounds, arguments[count:], strict=True))
+        if has_low and least is not None:
+            parts["low"] = parts["low"] * (given["low"] > least)
+        if has_high and most is not None:
+            parts["high"] = parts["high"] * (given["high"] < most)
+        return (*(None,) * count, *(parts[name] for name in bounds))
+
+    free_of, value_of, log_slope, by_free = (namespace[f] for f in ("free_of", "value_of", "log_slope", "by_free"))
+    return elementwise(free_of, value_of, log_slope, by_free, by_arguments)
+
+
 REAL = elementwise(itself, itself, _no_slope, _its_gradient)
 POSITIVE = elementwise(log_of, exp_of, log_of, by_log)
 UNIT = between(0.0, 1.0)
@@ -418,3 +468,28 @@ are one. A symmetric move of the angle stays symmetric when it is rolled up agai
 other place, where the logit of a position between two bounds would never get across."""
 POSITIVE_DEFINITE: Transform = CholeskyFactor()
 CORRELATION_FACTOR: Transform = CorrelationFactor()
+
+
+@dataclass(frozen=True, slots=True)
+class Increasing(Transform):
+    """An increasing vector as the free coordinate of its first entry, and the logarithms of the distances between the
+    free coordinates of neighbours (Stan reference manual, ordered vector); `inner` is the transform of the entries."""
+
+    inner: Elementwise
+
+    def to_free(self, value: Any, arguments: tuple[Any, ...]) -> Any:
+        free = np.asarray(self.inner.to_free(value, ()), dtype=np.float64)
+        return np.concatenate((free[:1], np.log(np.diff(free))))
+
+    def from_free(self, free: Any, arguments: tuple[Any, ...]) -> Any:
+        steps = np.exp(np.clip(free[1:], -MOST_LOG_ROOT, MOST_LOG_ROOT))
+        return self.inner.from_free(np.concatenate((free[:1], steps)).cumsum(), ())
+
+    def log_jacobian(self, value: Any, arguments: tuple[Any, ...]) -> float:
+        return self.inner.log_jacobian(value, ()) + float(self.to_free(value, ())[1:].sum())
+
+    def free_gradient(self, value: Any, arguments: tuple[Any, ...], gradient: Any) -> Any:
+        by_entries = np.broadcast_to(self.inner.free_gradient(value, (), gradient), np.shape(value))
+        later = by_entries[::-1].cumsum()[::-1]
+        steps = np.exp(self.to_free(value, ())[1:])
+        return np.concatenate((later[:1], steps * later[1:] + 1.0))

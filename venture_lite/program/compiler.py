@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, Protocol
 
 from venture_lite.errors import ArgumentError, CallSite, LimitError, NameUnknown, Span, VentureError
@@ -21,6 +22,8 @@ from venture_lite.procedures.distributions.continuous import UNIFORM_CONTINUOUS
 from venture_lite.procedures.distributions.improper import FLAT, FLAT_ABOVE, FLAT_BELOW
 from venture_lite.procedures.record import Deterministic, Maker, Procedure, Random
 from venture_lite.program.code import Code, Constant, Global, GlobalRef, Kind, Program, Ref, Slot, SlotRef, named
+from venture_lite.program.compounds import USAGES as COMPOUNDS
+from venture_lite.program.compounds import applied
 from venture_lite.program.forms import SPECIAL_FORMS, refuse_as_name
 from venture_lite.program.lexical import LexicalScope, parameter_names
 from venture_lite.program.lift import ARGUMENT_PREFIX
@@ -344,12 +347,21 @@ class Compiler:
                 procedure = self.analyzer.procedure(head.name)
                 if target is None and procedure is not None:
                     return self._primitive(procedure, form, scope)
+                if target is None and head.name in COMPOUNDS:
+                    return self._primitive(*applied(form, partial(self._procedure_meant, scope)), scope)
         operator = self.compile(head, scope)
         if several is not None:
             self.used.add(several)
             operator = GlobalRef(several)
         arguments = tuple(self.compile(part, scope) for part in form.items[1:])
         return self.add(scope, Slot(Kind.CALL, form.span, operator=operator, arguments=arguments, stored=True))
+
+    def _procedure_meant(self, scope: LexicalScope, name: str) -> Any:
+        """As `compounds.Lookup`."""
+        if scope.find(name) is not None or self.analyzer.find_global(name, scope.horizon) is not None:
+            return None
+        found = self.analyzer.procedure(name)
+        return COMPOUNDS if found is None and (name in COMPOUNDS or name == "none") else found
 
     def add(self, scope: LexicalScope, slot: Slot) -> SlotRef:
         slot.regions, slot.inlined = scope.regions, scope.inlined
@@ -463,12 +475,12 @@ def wrong_count(name: str, wanted: int, given: int, span: Span | None) -> Argume
 
 def unknown_name(item: Name, visible: Iterable[str], defined: Container[str]) -> VentureError:
     """The error of a name that nothing binds, where the program could name what is `visible`."""
-    if item.name in SPECIAL_FORMS:
-        return ArgumentError(f"{item.name} is a special form, not a value", item.span)
+    if item.name in SPECIAL_FORMS or item.name in COMPOUNDS:
+        return ArgumentError(f"{item.name} is a special form, not a value", item.span, COMPOUNDS.get(item.name))
     hint = None
     if item.name in defined:
         hint = "[define ...] binds a name for inference expressions only; the model's names are bound by assume"
     if item.name == "repeat":
         hint = DRAWN_IN_A_LIST
-    known = [*visible, *registry.PROCEDURES, *registry.CONSTANTS, *SPECIAL_FORMS, *EXAMPLES]
+    known = [*visible, *registry.PROCEDURES, *registry.CONSTANTS, *SPECIAL_FORMS, *COMPOUNDS, *EXAMPLES]
     return NameUnknown(f"unknown name {item.name}", item.span, hint or suggestion(item.name, known, EXAMPLES))

@@ -1,0 +1,211 @@
+"""Distribution functions, and the distributions made of distributions: against SciPy, their own sums and draws.
+
+Each statistical test is seeded and rejects a correct sampler with probability 1e-6.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from tests.procedures.examples import RANDOM
+from tests.procedures.integrals import line, volume
+from tests.procedures.test_gradients import check
+from venture_lite.errors import ArgumentError
+from venture_lite.procedures.compounds import finite_mixture, increasing, truncated, zero_inflated
+from venture_lite.procedures.derivatives import slopes_of
+from venture_lite.procedures.distributions.tails import TAILS, log_between
+from venture_lite.procedures.record import Random
+from venture_lite.procedures.registered.procedures import user_random
+from venture_lite.procedures.registry import PROCEDURES
+
+FALSE_ALARM = 1e-6
+
+
+def built_in(name: str) -> Random:
+    record = PROCEDURES[name]
+    assert isinstance(record, Random)
+    return record
+
+
+def registered_poisson() -> Random:
+    return user_random(
+        "counts", lambda rng, rate: int(rng.poisson(rate)), lambda k, rate: float(stats.poisson.logpmf(k, rate)),
+        gradient={"rate": lambda k, rate: k / rate - 1.0},
+    )  # fmt: skip
+
+
+NORMAL, GAMMA, BETA, POISSON = map(built_in, ("normal", "gamma", "beta", "poisson"))
+COMPOUNDS: list[tuple[Random, tuple[Any, ...]]] = [
+    (truncated(NORMAL, True, False), (1.0, 2.0, 0.5)),
+    (truncated(NORMAL, True, False), (0.0, 1.0, 9.0)),
+    (truncated(NORMAL, True, True), (0.0, 1.0, -1.0, 0.5)),
+    (truncated(GAMMA, False, True), (2.5, 1.5, 1.0)),
+    (truncated(GAMMA, True, True), (2.5, 1.5, 6.0, 9.0)),
+    (truncated(BETA, True, False), (0.8, 2.0, 0.9)),
+    (truncated(built_in("student_t"), False, True), (3.0, 0.5, 2.0, -4.0)),
+    (truncated(built_in("cauchy"), False, True), (0.0, 1.0, -50.0)),
+    (truncated(POISSON, True, False), (2.0, 6)),
+    (truncated(POISSON, True, True), (2.0, 1, 4)),
+    (truncated(built_in("binomial"), False, True), (6, 0.4, 3)),
+    (truncated(built_in("neg_binomial"), True, False), (2.5, 0.4, 2)),
+    (zero_inflated(POISSON), (0.3, 2.5)),
+    (zero_inflated(truncated(POISSON, True, False)), (0.3, 1.0, 1)),
+    (zero_inflated(registered_poisson()), (0.3, 2.5)),
+    (finite_mixture(NORMAL, built_in("student_t")), ((0.3, 0.7), -1.0, 0.5, 4.0, 2.0, 1.0)),
+    (finite_mixture(NORMAL), (np.array([0.2, 0.5, 0.3]), np.array([-2.0, 0.0, 4.0]), 0.7)),
+    (finite_mixture(GAMMA, built_in("lognormal")), ((0.6, 0.4), 2.0, 1.0, 1.0, 0.5)),
+    (finite_mixture(POISSON), ((0.4, 0.6), (1.0, 6.0))),
+    (finite_mixture(registered_poisson(), built_in("geometric")), ((0.4, 0.6), 3.0, 0.5)),
+]
+NAMES = [f"{record.name} {args}" for record, args in COMPOUNDS]
+
+
+@pytest.mark.parametrize("name", TAILS)
+def test_tails_are_integrals_of_the_density(name: str) -> None:
+    record, tails = built_in(name), TAILS[name]
+    rng = np.random.default_rng(len(name))
+    for args in RANDOM[name].arguments:
+        for x in (float(record.simulate(rng, *args)) for _ in range(2)):
+            below, above = tails.below(x, *args), tails.above(x, *args)
+            assert math.isclose(math.exp(below) + math.exp(above), 1.0, rel_tol=1e-9)
+            if record.transform is None:
+                total = math.fsum(math.exp(record.log_density(k, *args)) for k in range(int(x) + 1))
+                assert math.isclose(math.exp(below), total, rel_tol=1e-9)
+            else:
+                asked = (True, *(False,) * len(args))
+                density = math.exp(record.log_density(x, *args))
+                for tail, sign in ((below, 1.0), (above, -1.0)):
+                    function = tails.below if sign > 0 else tails.above
+                    _, slope = slopes_of(function, asked, False)(x, *args)
+                    assert math.isclose(slope * math.exp(tail), sign * density, rel_tol=1e-8)
+
+
+def test_what_lies_far_out_keeps_its_digits() -> None:
+    tails = TAILS["normal"]
+    low, high = ((tails.below(x, 0.0, 1.0), tails.above(x, 0.0, 1.0)) for x in (20.0, 20.5))
+    assert math.isclose(log_between(*low, *high), stats.norm.logsf(20) + math.log1p(-3.95e-5), rel_tol=1e-6)
+
+
+@pytest.mark.parametrize(("record", "args"), COMPOUNDS, ids=NAMES)
+@pytest.mark.thorough
+def test_compounds_are_normalised_and_drawn_as_they_weigh(record: Random, args: tuple[Any, ...]) -> None:
+    rng = np.random.default_rng(len(record.name))
+    drawn = [record.simulate(rng, *args) for _ in range(500)]
+    if record.transform is not None:
+        values, cumulative = line(lambda x: record.log_density(x, *args), record.transform, args, 4001)
+        assert math.isclose(cumulative[-1], 1.0, rel_tol=1e-4)
+        order = np.argsort(values)
+        reached = cumulative[order] if values[0] < values[-1] else cumulative[-1] - cumulative[order]
+        assert stats.kstest(drawn, lambda x: np.interp(x, values[order], reached)).pvalue > FALSE_ALARM
+        return
+    masses = np.array([math.exp(record.log_density(k, *args)) for k in range(200)])
+    assert math.isclose(masses.sum(), 1.0, rel_tol=1e-9)
+    if record.support is not None:
+        assert sorted(record.support(*args)) == np.flatnonzero(masses).tolist()
+    counts, often = np.bincount(drawn, minlength=200), masses * len(drawn) > 10
+    rest: tuple[list[Any], list[Any]] = [len(drawn) - counts[often].sum()], [len(drawn) * (1.0 - masses[often].sum())]
+    if rest[1][0] < 1e-6:
+        assert not rest[0][0]
+        rest = [], []
+    observed, expected = (
+        np.append(a, b) for a, b in zip((counts[often], masses[often] * len(drawn)), rest, strict=True)
+    )
+    assert stats.chisquare(observed, expected, sum_check=False).pvalue > FALSE_ALARM
+
+
+@pytest.mark.parametrize(("record", "args"), COMPOUNDS, ids=NAMES)
+def test_gradients_and_columns_of_compounds_agree_with_single_values(record: Random, args: tuple[Any, ...]) -> None:
+    rng = np.random.default_rng(3)
+    values = [record.simulate(rng, *args) for _ in range(6)]
+    assert record.gradient is not None
+    sharp = [
+        check(record, rng, (value, *args), position)
+        for value in values
+        for position, exists in enumerate(record.gradient.exists)
+        if exists and not (position == 1 and record.name.startswith("finite"))
+    ]
+    assert any(sharp)
+    if record.log_density_columns is None or "counts" in record.name:
+        return
+    flags = (True, *(False,) * len(args))
+    single = [record.log_density(value, *args) for value in values]
+    assert np.allclose(record.log_density_columns(flags, np.array(values), *args), single, rtol=1e-9)
+    exists = record.gradient.exists
+    parts = [record.gradient.evaluate((False,) * len(flags), exists, value, *args) for value in values]
+    together = record.gradient.evaluate(flags, exists, np.array(values), *args)
+    for at, there in enumerate(exists):
+        rows = np.array([part[at] for part in parts]) if there else None
+        assert not there or np.allclose(together[at], rows if at == 0 else np.sum(rows, axis=0), rtol=1e-7, atol=1e-9)
+
+
+def test_weights_have_the_derivative_of_what_sums_to_one() -> None:
+    record, args = COMPOUNDS[
+        NAMES.index(next(name for name in NAMES if name.startswith("finite_mixture normal student")))
+    ]
+    assert record.gradient is not None
+    slope = record.gradient.evaluate((False,) * 7, (False, True, *(False,) * 5), 0.4, *args)[1]
+    step = 1e-6
+    moved = [record.log_density(0.4, (0.3 + s, 0.7 - s), *args[1:]) for s in (step, -step)]
+    assert math.isclose(slope[0] - slope[1], (moved[0] - moved[1]) / (2 * step), rel_tol=1e-6)
+
+
+@pytest.mark.thorough
+def test_increasing_vectors_are_sorted_ones() -> None:
+    record, args = increasing(NORMAL, False), (np.array([1.0, 1.0]), 2.0)
+    assert record.transform is not None
+    total = volume(lambda x: record.log_density(x, *args), record.transform, args, 2)
+    assert math.isclose(total, 1.0, rel_tol=1e-5)
+    rng = np.random.default_rng(5)
+    drawn = np.array([record.simulate(rng, *args) for _ in range(2000)])
+    for at, beta in enumerate(((1, 2), (2, 1))):
+        assert stats.kstest(stats.norm(1, 2).cdf(drawn[:, at]), stats.beta(*beta).cdf).pvalue > FALSE_ALARM
+    assert record.log_density(np.array([2.0, 1.0]), *args) == -math.inf
+
+
+@pytest.mark.parametrize("inner", [NORMAL, GAMMA, BETA], ids=lambda record: record.name)
+def test_increasing_vectors_have_free_coordinates(inner: Random) -> None:
+    record, rng = increasing(inner, False), np.random.default_rng(6)
+    args = (np.full(3, 1.5), 2.0)
+    value, transform = record.simulate(rng, *args), record.transform
+    assert transform is not None
+    free = transform.to_free(value, args)
+    assert np.allclose(transform.from_free(free, args), value, rtol=1e-9)
+    step, eye = 1e-6, np.eye(3)
+    slopes = [
+        (transform.from_free(free + step * e, args) - transform.from_free(free - step * e, args)) / 2e-6 for e in eye
+    ]
+    assert math.isclose(transform.log_jacobian(value, args), math.log(np.linalg.det(slopes)), abs_tol=1e-6)
+    assert record.gradient is not None
+    gradient = record.gradient.evaluate((False,) * 3, (True, False, False), value, *args)[0]
+    found = transform.free_gradient(value, args, gradient)
+
+    def log_density(at: np.ndarray) -> float:
+        there = transform.from_free(at, args)
+        return record.log_density(there, *args) + transform.log_jacobian(there, args)
+
+    assert np.allclose(
+        found, [(log_density(free + step * e) - log_density(free - step * e)) / 2e-6 for e in eye], atol=1e-5
+    )
+
+
+def test_what_cannot_be_made_is_refused() -> None:
+    rng = np.random.default_rng(1)
+    with pytest.raises(ArgumentError, match="von_mises has no distribution function"):
+        truncated(built_in("von_mises"), True, False)
+    with pytest.raises(ArgumentError, match="partly discrete and partly continuous"):
+        finite_mixture(NORMAL, POISSON)
+    with pytest.raises(ArgumentError, match="partly discrete and partly continuous"):
+        finite_mixture(NORMAL, zero_inflated(GAMMA))
+    with pytest.raises(ArgumentError, match="2 weights for 3 components"):
+        finite_mixture(NORMAL).simulate(rng, (0.5, 0.5), np.zeros(3), 1.0)
+    with pytest.raises(ArgumentError, match="normal is one number here"):
+        increasing(NORMAL, True).simulate(rng, 0.0, 1.0)
+    with pytest.raises(ArgumentError, match="parameters that are not constants"):
+        increasing(NORMAL, False).simulate(rng, np.array([0.0, 1.0]), 1.0)
+    with pytest.raises(ArgumentError, match="no probability between 50 and 60"):
+        truncated(BETA, True, True).simulate(rng, 2.0, 2.0, 50.0, 60.0)

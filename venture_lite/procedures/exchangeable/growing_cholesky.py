@@ -52,7 +52,7 @@ class GrowingCholesky:
         lower[np.tri(self.size, dtype=bool)] = self._packed[: _start(self.size)]
         # the upper triangle stays 0
         inverse: Array = _lapack().dpotri(lower, lower=1)[0]
-        whole = inverse + inverse.T
+        whole: Array = inverse + inverse.T
         whole[np.diag_indices(self.size)] *= 0.5
         return whole
 

@@ -3,6 +3,7 @@ nothing stale, and what it refuses."""
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -62,18 +63,21 @@ def test_a_rejection_restores_the_trace() -> None:
     assert snapshot(v.traces[0]) == before
 
 
+@functools.cache
+def weights_by(kernel: str) -> np.ndarray:
+    v = venture(LOGISTIC, **classes(2000))
+    v.infer("(mh w all 'drift 0.1 500)")
+    return np.asarray(draws_of(v, kernel, 1500, "w")["w"])[0]
+
+
 @pytest.mark.parametrize("tolerance", [0, 0.01])
 @pytest.mark.thorough
 def test_control_variates_leave_the_posterior_as_it_is(tolerance: float) -> None:
     """Against mh's own long run: means within 6 standard errors (ESS of both at least 300), sds within a quarter."""
     from venture_lite.draws import diagnostics
 
-    found = []
-    for kernel in ("(mh w all 'drift 0.08 6)", f"(subsampled_mh w all 100 {tolerance} 'drift 0.08 'proxy 6)"):
-        v = venture(LOGISTIC, **classes(2000))
-        v.infer("(mh w all 'drift 0.1 500)")
-        found.append(np.asarray(draws_of(v, kernel, 1500, "w")["w"])[0])
-    exact, tested = found
+    kernels = "(mh w all 'drift 0.08 6)", f"(subsampled_mh w all 100 {tolerance} 'drift 0.08 'proxy 6)"
+    exact, tested = found = [weights_by(kernel) for kernel in kernels]
     for k in range(2):
         sizes = [diagnostics.ess_bulk(draws[None, :, k]) for draws in found]
         assert min(sizes) > 300

@@ -42,7 +42,7 @@ def volume(
     log_density: Callable[[Any], float], transform: Transform, arguments: tuple[Any, ...], dimensions: int = 2
 ) -> float:
     """The integral over one or two free coordinates of an array."""
-    stretched = np.linspace(-5.0, 5.0, 181)
+    stretched = np.linspace(-5.0, 5.0, 121)
     step = stretched[1] - stretched[0]
     total = 0.0
     for at in itertools.product(stretched.tolist(), repeat=dimensions):

@@ -270,11 +270,14 @@ class ChainRuns:
                 return
 
     def _hear_one(self, worker: Worker) -> None:
-        if shown := worker.hear():
-            self._chains.progress.of_chain(self._chains.first + worker.index).show(shown.snapshot)
-        elif isinstance(worker.answer, ChainOutcome):
-            lost = isinstance(worker.answer.error, ChainLost)
-            self._stopped |= worker.answer.error is not None and not lost
+        shown = worker.hear()
+        answer, progress = worker.answer, self._chains.progress.of_chain(self._chains.first + worker.index)
+        if shown is not None:
+            progress.show(shown.snapshot)
+        elif isinstance(answer, ChainOutcome) and isinstance(answer.error, ChainLost):
+            progress.show(None)
+        elif isinstance(answer, ChainOutcome):
+            self._stopped |= answer.error is not None
 
     def _elsewhere(self, index: int) -> ChainOutcome:
         """What a chain gives in its process; where that cannot be sent, what it gives here, from its start."""

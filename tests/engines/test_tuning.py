@@ -42,6 +42,7 @@ def tuned(v: Venture, kernel: str, names: str, draws: int, burn: int = 300) -> d
     return {name: found[name][0, burn:] for name in names.split()}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "kernel", ["(mh default each 'drift 1 'adapt 900 3)", "(mh default all 'drift 1 'adapt 2400 8)"]
 )
@@ -58,11 +59,12 @@ def test_whole_numbers_walk_to_their_posterior(kernel: str) -> None:
     assert_chain_agrees(more, exact(), draws=1500, what=kernel)
 
 
+@pytest.mark.thorough
 def test_a_vector_of_counts_walks_as_one_choice() -> None:
-    """Means of 100 and 3 items; six standard errors of a fortieth as many draws."""
+    """Means of 100 and 3 items; six standard errors of a twentieth as many draws."""
     v = Venture(seed=1)
     v.execute("[assume c (poisson (vector 100 3))]")
-    found = tuned(v, "(mh default all 'drift 1 'adapt 900 3)", "c", 1500)["c"]
+    found = tuned(v, "(mh default all 'drift 1 'adapt 900 3)", "c", 800)["c"]
     assert np.all(found == np.round(found))
     assert np.all(abs(found.mean(axis=0) - [100, 3]) < 6.0 * np.sqrt([100 / 40, 3 / 40]))
 
@@ -122,6 +124,7 @@ def test_a_coordinate_that_comes_after_the_warm_up_has_its_sites_width() -> None
     assert widths.of(other, 0, is_learning=False) == 1.0
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kernel", ["mh x each 'drift 1 'adapt 50 2", "slice x each 1 10 'adapt 50 2"])
 def test_choices_may_come_and_go_between_transitions(kernel: str) -> None:
     """Normal of mean 1.6 and variance 0.8: six standard errors of a third as many draws."""
@@ -137,6 +140,7 @@ def test_choices_may_come_and_go_between_transitions(kernel: str) -> None:
     assert np.std(draws["at"]) == pytest.approx(math.sqrt(0.8), rel=0.25)
 
 
+@pytest.mark.thorough
 def test_a_walk_that_opens_a_branch_is_tuned_too() -> None:
     """The block decides which choices exist, and one of its choices goes with another."""
     v = Venture(seed=1)

@@ -206,9 +206,6 @@ DISCONTINUOUS = "[assume mu (tag 'b 0 (normal 0 1))] "
         (DISCONTINUOUS + "[assume k (round mu)] [observe (normal k 1) 0]", "round is applied to what", "(round mu)"),
         (DISCONTINUOUS + "[observe (bernoulli (< mu 0)) true]", "has no derivative", "(< mu 0)"),
         (DISCONTINUOUS + "[assume f (make_gp 0 (gp_matern 1 1 1.5))] [observe (f mu) 1]", "given depends on", "(f mu)"),
-        (DISCONTINUOUS + "[assume i (matrix (list 1 0) (list 0 1))] [assume p (logistic mu)]"
-         "[assume f (make_lazy_hmm (vector p (- 1 p)) i i)] [predict (f 1)]",
-         "of make_lazy_hmm has no derivative by", "(make_lazy_hmm (vector p (- 1 p)) i i)"),
         (DISCONTINUOUS + "[assume f (mem (lambda (i) (normal 0 1)))] [predict (f mu)]", "depends on mu", "(f mu)"),
         ("[assume k (tag 'b 0 (poisson 2))]", "moves continuous choices; poisson is discrete", "(poisson 2)"),
         ("[assume f (make_normal_inv_chi_sq 0 1 1 1)] [assume x (tag 'b 0 (f))]", "has no density of its own", "(f)"),

@@ -344,6 +344,14 @@ MAKERS = {
                       (matrix (list (+ s 1) 0.2) (list 0.2 a)))]""",
         "[observe (f) (vector {X[n]} {Y[n]})]",
     ),
+    "make_lazy_hmm": (
+        """[assume p (dirichlet (vector 1 2))] [assume q (dirichlet (vector 1 1))]
+           [assume r (dirichlet (vector 2 1 2 1))]
+           [assume f (make_lazy_hmm p (matrix (list q (vector 0.3 0.7)))
+                                    (matrix (list r (vector 0.1 0.2 0.3 0.4))))]""",
+        # times without emissions, and with two
+        "[observe (f (* 3 {n})) {K[n]}] [observe (f (+ 7 {n})) {K[n]}]",
+    ),
     "one for each key, some without draws": (
         "[assume f (mem (lambda (k) (make_normal_inv_chi_sq m a 3 (* k s))))] [assume g (f 9)]",
         "[observe ((f (+ 1 {K[n]}))) {Y[n]}]",

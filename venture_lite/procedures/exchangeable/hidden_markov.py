@@ -21,7 +21,7 @@ import numpy as np
 
 from venture_lite.errors import ArgumentError
 from venture_lite.procedures.domains import COUNT, PROBABILITY_VECTOR, STOCHASTIC_MATRIX
-from venture_lite.procedures.record import Argument, Maker
+from venture_lite.procedures.record import Argument, JointGradient, Maker
 
 Array = np.ndarray
 TimeToken = tuple[int, int, int, int]
@@ -67,6 +67,10 @@ class Chain:
         with np.errstate(divide="ignore"):
             self.log_emission = np.log(self.emission)
 
+    @property
+    def transition(self) -> Array:
+        return self._powers[0]
+
     def forth(self, message: Array, steps: int) -> Array:
         """The distribution of the state some steps after one with the distribution `message`, (K,)."""
         for power in self._factors(steps):
@@ -78,6 +82,26 @@ class Chain:
         for power in self._factors(steps):
             message = power @ message
         return message
+
+    def slopes(self, messages: Iterable[tuple[Array, int, Array]]) -> tuple[Array, Array]:
+        """The derivatives by the transition (K, K) and by the first of some messages (K,), each with the steps that it
+        takes and the derivatives by what it becomes: back through the factors, and through the squares that these
+        are."""
+        by_power = [np.zeros_like(self._powers[0]) for _ in range(64)]
+        by_first: Array | None = None
+        for message, steps, slope in messages:
+            taken = [message]
+            taken += [message := message @ power for power in self._factors(steps)]
+            places = [place for place in range(64) if steps >> place & 1]
+            for before, place in zip(reversed(taken[:-1]), reversed(places), strict=True):
+                by_power[place] += np.outer(before, slope)
+                slope = self._powers[place] @ slope
+            by_first = slope if by_first is None else by_first
+        for place in range(len(self._powers) - 1, 0, -1):
+            square, root = by_power[place], self._powers[place - 1]
+            by_power[place - 1] += square @ root.T + root.T @ square
+        assert by_first is not None
+        return by_power[0], by_first
 
     def _factors(self, steps: int) -> Iterable[Array]:
         position = 0
@@ -205,6 +229,44 @@ class Messages:
         self.forward(len(self.emissions.times) - 1)
         return self._log_joint[-1]
 
+    def slopes(self) -> tuple[Array, Array, Array] | None:
+        """The derivatives of `log_joint` by the parameters, whose rows are scaled to sum to 1; None where all
+        derivatives are 0."""
+        chain, count = self.chain, len(self.emissions.times)
+        if not math.isfinite(self.log_joint()) or not count:
+            return None
+        with np.errstate(all="ignore"):
+            steps = [self._step(position) for position in range(count)]
+            by_transition, by_initial = chain.slopes(steps)
+            by_emission = sum(map(self._emitted, range(count))) / np.where(chain.emission > 0.0, chain.emission, 1.0)
+        return (
+            _within(by_initial, chain.initial),
+            _within(by_transition, chain.transition),
+            _within(by_emission, chain.emission),
+        )
+
+    def _step(self, position: int) -> tuple[Array, int, Array]:
+        """The message that leads to one of the times, the steps, and the derivatives by what it becomes there."""
+        times, chain = self.emissions.times, self.chain
+        before = self.forward(position - 1) if position else chain.initial
+        steps = times[position] - times[position - 1] if position else times[0]
+        log_weight = self.emissions.log_evidence(position, chain) + np.log(self.backward(position))
+        weight = np.exp(log_weight - log_weight.max())
+        return before, steps, weight / float(chain.forth(before, steps) @ weight)
+
+    def _emitted(self, position: int) -> Array:
+        """(K, M): how often each outcome was emitted at one of the times, by the state's probability."""
+        found, state = np.zeros_like(self.chain.emission), self.forward(position) * self.backward(position)
+        for outcome, count in self.emissions.counts[self.emissions.times[position]].items():
+            found[:, outcome] = count * state / state.sum()
+        return found
+
+
+def _within(slopes: Array, rows: Array) -> Array:
+    """Derivatives by rows that are scaled to sum to 1, from those by what the scaling gives."""
+    found: Array = slopes - (slopes * rows).sum(axis=-1, keepdims=True)
+    return found
+
 
 class LazyHmmState:
     """The emissions, and the messages under the present parameters and under those before, which a rejected proposal
@@ -257,6 +319,10 @@ class LazyHmmState:
     def log_joint(self) -> float:
         return self._messages.log_joint()
 
+    def slopes(self) -> tuple[Any, ...]:
+        """The derivatives of `log_joint` by the arguments."""
+        return self._messages.slopes() or (None, None, None)
+
     def support(self, t: Any) -> Sequence[int]:
         return range(self._messages.chain.emission.shape[1])
 
@@ -308,7 +374,7 @@ MAKE_LAZY_HMM = Maker(
     "state.",
     LazyHmmState,
     source="forward-backward recursions (Rabiner 1989, A tutorial on hidden Markov models, section III), scaled",
-    applied=(Argument("t", COUNT),),
+    applied=(Argument("t", COUNT),), gradient=JointGradient((True, True, True), LazyHmmState.slopes),
 )  # fmt: skip
 
 RECORDS = (MAKE_LAZY_HMM,)

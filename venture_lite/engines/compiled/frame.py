@@ -91,8 +91,11 @@ class Position:
             found: list[float] = self.coordinates(np.array([value]))[0].tolist()
             return found
         assert record.transform is not None
-        free: list[float] = np.ravel(record.transform.to_free(value, tuple(arguments))).tolist()
-        return free
+        free = record.transform.to_free(value, tuple(arguments))
+        if self.is_number:
+            return [float(free)]
+        coordinates: list[float] = np.ravel(free).tolist()
+        return coordinates
 
     def value(self, record: Random, coordinates: Sequence[float], arguments: Sequence[Any]) -> Any:
         """The value at some coordinates."""

@@ -197,7 +197,7 @@ GRADIENT: dict[str, tuple[str, ...]] = {
     "coin_mixture": ("(cycle ((mala weight each 0.8 3) (gibbs z each 1)) 4)",),
     "evidence_through_calls": ("(cycle ((hmc m one 0.5 4 1) (gibbs k one 1)) 4)",),
     "normal_inv_chi_sq": ("(cycle ((hmc m 0 1.1 4 2) (mh default one 3)) 1)",),
-    "hmm_persistence": ("(cycle ((hmc stay 0 1.1 3 2) (gibbs w one 1)) 1)",),
+    "hmm_persistence": ("(cycle ((hmc stay 0 1.1 2 1) (gibbs w one 1)) 1)",),
     "gp_regression": ("(cycle ((hmc length 0 0.9 2 1) (mh default one 2)) 1)",),
     "memo_of_memo": ("(hmc default all 0.8 3 2)", "(nuts default all 'step 0.8 2)"),
     "existing_choice": ("(mala default one 0.9 8)",),

@@ -155,8 +155,9 @@ def test_a_record_whose_value_has_numbers_passes_derivatives_back_or_says_why_no
         assert name not in WITHOUT
 
 
+# the derivatives of means and covariances, which are no numbers, are those of what is drawn by them
 @pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("name", SMOOTH)
+@pytest.mark.parametrize("name", [name for name in SMOOTH if any(is_numeric(y) for _, y in DETERMINISTIC[name])])
 def test_the_pullback_agrees_with_central_differences(name: str) -> None:
     record, rng, sharp = RECORDS[name], np.random.default_rng(len(name)), 0
     for args in calls(name):

@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 QUICK := language parse project check session procedures networks trace engines
 
-.PHONY: run test quick setup test-slow bench lint docs pictures experiments
+.PHONY: run test quick setup test-slow bench lint docs pictures experiments references
 
 run: $(STAMP)
 	$(BIN)/python programs/digits.py
@@ -36,6 +36,10 @@ pictures: $(STAMP)
 # DATA names a folder with the papers' data sets; without it they are generated
 experiments: $(STAMP)
 	$(BIN)/python programs/papers/experiments.py $(if $(DATA),--data $(DATA))
+
+# DATA names the folder with the data and the reference draws
+references: $(STAMP)
+	$(BIN)/python programs/references/references.py $(DATA)
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -178,6 +178,7 @@ READERS = {
     "trace/borrowed.py": "asks the text which procedure a call names",
     "kernels/deferred.py": "asks whether a value differs between rows",
     "kernels/reassign.py": "asks whether a name is one for a name",
+    "blocks/kinds.py": "follows values through the text, where there are no rows",
     "inference/replay.py": "asks which values of a directive a result shows",
 }
 

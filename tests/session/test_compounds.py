@@ -86,7 +86,7 @@ REFUSED = {
     "(truncated (if true (normal 0 1) (normal 1 1)) 0 1)": "if is no distribution of numbers that truncated could take",
     "(truncated (f 0) 0 1)": "f is no distribution of numbers",
     "(truncated ((lambda (a) (normal a 1)) 0) 0 1)": "truncated takes a distribution written out",
-    "(truncated (uniform_continuous 0 1) 0 1)": "uniform_continuous has no distribution function",
+    "(truncated (von_mises 0 1) 0 1)": "von_mises has no distribution function",
     "(truncated (normal 0 1) 2 1)": "lo must be less than hi, got 2 and 1",
     "(truncated (poisson 2) 0.5 none)": "lo must be an integer, got 0.5",
     "(truncated (normal 0 1) 2)": "truncated is written (truncated DIST LO HI)",

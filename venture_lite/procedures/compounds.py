@@ -105,7 +105,9 @@ def _of_number(argument: Argument) -> Domain:
 
 def _transform(inner: Random, count: int, has_low: bool, has_high: bool) -> Any:
     """Onto what the bounds leave of the support."""
-    ends: dict[Any, tuple[float | None, float | None]] = {
+    ends: dict[Any, tuple[float | int | None, float | int | None]] = {
+        transforms.INTERVAL: (0, 1),
+        transforms.ABOVE_SCALE: (1, None),
         transforms.REAL: (None, None),
         transforms.POSITIVE: (0.0, None),
         transforms.UNIT: (0.0, 1.0),
@@ -161,7 +163,9 @@ class _Truncated:
                 f"truncated {self.inner.name}: there is no probability between {show(low)} and {show(high)}"
             )
         if is_discrete:
-            return _least_integer(lambda k: log_mass(k) >= wanted, max(start, -1.0), high)
+            values = None if self.inner.support is None else self.inner.support(*arguments)
+            first = start if start > -math.inf else -1 if values is None else min(values) - 1
+            return _least_integer(lambda k: log_mass(k) >= wanted, first, high)
         bounds = [low] * self.has_low + [high] * self.has_high
         transform = _transform(self.inner, len(arguments), self.has_low, self.has_high)
         least, most = -745.0, 745.0

@@ -403,13 +403,16 @@ def by_bounds(value, gradient, {names}): return None, gradient
 """
 
 
-def within(count: int, least: float | None, most: float | None, has_low: bool, has_high: bool) -> Elementwise:
+def within(
+    count: int, least: float | int | None, most: float | int | None, has_low: bool, has_high: bool
+) -> Elementwise:
     """For distributions of `count` arguments and then low and high, those that there are, of what they leave between
-    `least` and `most`, the ends of the support without them. The names are arithmetic: gradients are of arrays too."""
-    low = "low" if least is None else f"(low * (low > {least}) + {least} * (low <= {least}))"
-    high = "high" if most is None else f"(high * (high < {most}) + {most} * (high >= {most}))"
-    low_text = low if has_low else None if least is None else repr(least)
-    high_text = high if has_high else None if most is None else repr(most)
+    `least` and `most`, the ends of the support without them: a float, the position of an argument, or None. The names
+    are arithmetic: gradients are of arrays too."""
+    ends = [f"argument_{end}" if isinstance(end, int) else None if end is None else repr(end) for end in (least, most)]
+    low = "low" if ends[0] is None else f"(low * (low > {ends[0]}) + {ends[0]} * (low <= {ends[0]}))"
+    high = "high" if ends[1] is None else f"(high * (high < {ends[1]}) + {ends[1]} * (high >= {ends[1]}))"
+    low_text, high_text = low if has_low else ends[0], high if has_high else ends[1]
     bounds = ["low"] * has_low + ["high"] * has_high
     names = ", ".join([*(f"argument_{i}" for i in range(count)), *bounds])
     text = _BELOW if low_text is None else _ABOVE if high_text is None else _WITHIN
@@ -418,13 +421,17 @@ def within(count: int, least: float | None, most: float | None, has_low: bool, h
     by_bounds = namespace["by_bounds"]
 
     def by_arguments(value: Any, gradient: Any, *arguments: Any) -> tuple[Any, ...]:
-        parts = dict(zip(("low", "high"), by_bounds(value, gradient, *arguments), strict=True))
+        found: list[Any] = [None] * len(arguments)
         given = dict(zip(bounds, arguments[count:], strict=True))
-        if has_low and least is not None:
-            parts["low"] = parts["low"] * (given["low"] > least)
-        if has_high and most is not None:
-            parts["high"] = parts["high"] * (given["high"] < most)
-        return (*(None,) * count, *(parts[name] for name in bounds))
+        parts = zip(("low", "high"), (least, most), (1.0, -1.0), by_bounds(value, gradient, *arguments), strict=True)
+        for name, end, sign, part in parts:
+            if name in given:
+                inner = None if end is None else arguments[end] if isinstance(end, int) else end
+                holds = 1.0 if inner is None else sign * (given[name] - inner) > 0.0
+                found[count + bounds.index(name)] = part * holds
+            if part is not None and isinstance(end, int):
+                found[end] = part * (1.0 - holds) if name in given else part
+        return tuple(found)
 
     free_of, value_of, log_slope, by_free = (namespace[f] for f in ("free_of", "value_of", "log_slope", "by_free"))
     return elementwise(free_of, value_of, log_slope, by_free, by_arguments)

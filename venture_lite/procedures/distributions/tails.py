@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from venture_lite.procedures.distributions.continuous import log_student_t
 from venture_lite.procedures.numeric import (
     LOG_PI,
     absolute,
@@ -49,10 +50,11 @@ def log_rest(log_share: float) -> float:
 def log_between(below_low: float, above_low: float, below_high: float, above_high: float) -> float:
     """The logarithm of the probability between two points, from their tails: of the two differences the one of the
     smaller tails."""
-    is_upper = above_low < below_high
-    upper = above_low + log_rest(above_high - above_low)
-    lower = below_high + log_rest(below_low - below_high)
-    return where(is_upper, upper, lower)
+    # beyond the support there is nothing to subtract, and no derivative
+    has_above, has_below = above_high > -inf, below_low > -inf
+    upper = where(has_above, above_low + log_rest(where(has_above, above_high - above_low, -1.0)), above_low)
+    lower = where(has_below, below_high + log_rest(where(has_below, below_low - below_high, -1.0)), below_high)
+    return where(above_low < below_high, upper, lower)
 
 
 def _normal_below(x: float, mean: float, sd: float) -> float:
@@ -64,11 +66,11 @@ def _normal_above(x: float, mean: float, sd: float) -> float:
 
 
 def _lognormal_below(x: float, mu: float, sigma: float) -> float:
-    return log_ndtr((log(maximum(x, 0.0)) - mu) / sigma)
+    return where(x > 0.0, log_ndtr((log(where(x > 0.0, x, 1.0)) - mu) / sigma), -inf)
 
 
 def _lognormal_above(x: float, mu: float, sigma: float) -> float:
-    return log_ndtr((mu - log(maximum(x, 0.0))) / sigma)
+    return where(x > 0.0, log_ndtr((mu - log(where(x > 0.0, x, 1.0))) / sigma), 0.0)
 
 
 def _half_normal_above(x: float, sd: float) -> float:
@@ -114,9 +116,15 @@ def _half_cauchy_above(x: float, scale: float) -> float:
 
 
 def _student_t_above(x: float, df: float, loc: float, scale: float) -> float:
+    # in the middle, where that of the incomplete beta function has no end, the derivative is the density
     z = (x - loc) / scale
-    beyond = log_betainc(0.5 * df, 0.5, df / (df + z * z)) - LOG_TWO
-    return where(z > 0.0, beyond, log_rest(beyond))
+    is_middle = absolute(z) < 1e-6
+    away = where(is_middle, 1.0, z)
+    square = away * away
+    near = log_rest(log_betainc(0.5, 0.5 * df, square / (df + square)))
+    beyond = where(square < df, near, log_betainc(0.5 * df, 0.5, df / (df + square))) - LOG_TWO
+    middle = log(0.5 - exp(log_student_t(0.0, df, 0.0, 1.0)) * where(is_middle, z, 0.0))
+    return where(is_middle, middle, where(away > 0.0, beyond, log_rest(beyond)))
 
 
 def _student_t_below(x: float, df: float, loc: float, scale: float) -> float:
@@ -124,12 +132,35 @@ def _student_t_below(x: float, df: float, loc: float, scale: float) -> float:
 
 
 def _half_student_t_above(x: float, df: float, scale: float) -> float:
-    z = maximum(x, 0.0) / scale
-    return log_betainc(0.5 * df, 0.5, df / (df + z * z))
+    return where(x > 0.0, LOG_TWO + _student_t_above(where(x > 0.0, x, scale), df, 0.0, scale), 0.0)
 
 
 def _half_student_t_below(x: float, df: float, scale: float) -> float:
     return log_rest(_half_student_t_above(x, df, scale))
+
+
+def _uniform_below(x: float, lo: float, hi: float) -> float:
+    return log((minimum(maximum(x, lo), hi) - lo) / (hi - lo))
+
+
+def _uniform_above(x: float, lo: float, hi: float) -> float:
+    return log((hi - minimum(maximum(x, lo), hi)) / (hi - lo))
+
+
+def _pareto_above(x: float, shape: float, scale: float) -> float:
+    return shape * log(scale / maximum(x, scale))
+
+
+def _pareto_below(x: float, shape: float, scale: float) -> float:
+    return log_rest(_pareto_above(x, shape, scale))
+
+
+def _uniform_discrete_below(x: float, lo: float, hi: float) -> float:
+    return log((minimum(maximum(floor(x), lo - 1.0), hi - 1.0) - (lo - 1.0)) / (hi - lo))
+
+
+def _uniform_discrete_above(x: float, lo: float, hi: float) -> float:
+    return log((hi - 1.0 - minimum(maximum(floor(x), lo - 1.0), hi - 1.0)) / (hi - lo))
 
 
 def _expon_above(x: float, rate: float) -> float:
@@ -141,7 +172,7 @@ def _expon_below(x: float, rate: float) -> float:
 
 
 def _weibull_above(x: float, shape: float, scale: float) -> float:
-    return -exp(shape * log(maximum(x, 0.0) / scale))
+    return where(x > 0.0, -exp(shape * log(where(x > 0.0, x, scale) / scale)), 0.0)
 
 
 def _weibull_below(x: float, shape: float, scale: float) -> float:
@@ -149,11 +180,11 @@ def _weibull_below(x: float, shape: float, scale: float) -> float:
 
 
 def _gamma_below(x: float, shape: float, rate: float) -> float:
-    return log_gammainc(shape, rate * maximum(x, 0.0))
+    return where(x > 0.0, log_gammainc(shape, rate * where(x > 0.0, x, 1.0)), -inf)
 
 
 def _gamma_above(x: float, shape: float, rate: float) -> float:
-    return log_gammaincc(shape, rate * maximum(x, 0.0))
+    return where(x > 0.0, log_gammaincc(shape, rate * where(x > 0.0, x, 1.0)), 0.0)
 
 
 def _inv_gamma_below(x: float, shape: float, scale: float) -> float:
@@ -181,11 +212,13 @@ def _inv_chi_sq_above(x: float, df: float) -> float:
 
 
 def _beta_below(x: float, a: float, b: float) -> float:
-    return log_betainc(a, b, minimum(maximum(x, 0.0), 1.0))
+    inside = (x > 0.0) & (x < 1.0)
+    return where(inside, log_betainc(a, b, where(inside, x, 0.5)), where(x > 0.0, 0.0, -inf))
 
 
 def _beta_above(x: float, a: float, b: float) -> float:
-    return log_betainc(b, a, 1.0 - minimum(maximum(x, 0.0), 1.0))
+    inside = (x > 0.0) & (x < 1.0)
+    return where(inside, log_betainc(b, a, 1.0 - where(inside, x, 0.5)), where(x > 0.0, -inf, 0.0))
 
 
 def _poisson_below(x: float, rate: float) -> float:
@@ -239,6 +272,9 @@ TAILS: dict[str, Tails] = {
     "half_cauchy": Tails(_half_cauchy_below, _half_cauchy_above),
     "student_t": Tails(_student_t_below, _student_t_above),
     "half_student_t": Tails(_half_student_t_below, _half_student_t_above),
+    "uniform_continuous": Tails(_uniform_below, _uniform_above),
+    "pareto": Tails(_pareto_below, _pareto_above),
+    "uniform_discrete": Tails(_uniform_discrete_below, _uniform_discrete_above),
     "expon": Tails(_expon_below, _expon_above),
     "weibull": Tails(_weibull_below, _weibull_above),
     "gamma": Tails(_gamma_below, _gamma_above),

@@ -7,6 +7,7 @@ value on the boundary of its support: it stays at the nearest float inside.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -403,12 +404,13 @@ def by_bounds(value, gradient, {names}): return None, gradient
 """
 
 
+@functools.lru_cache(maxsize=None, typed=True)
 def within(
     count: int, least: float | int | None, most: float | int | None, has_low: bool, has_high: bool
 ) -> Elementwise:
     """For distributions of `count` arguments and then low and high, those that there are, of what they leave between
-    `least` and `most`, the ends of the support without them: a float, the position of an argument, or None. The names
-    are arithmetic: gradients are of arrays too."""
+    `least` and `most`, the ends of the support without them: a float, or an int, which is the position of an argument,
+    or None. The names are arithmetic: gradients are of arrays too."""
     ends = [f"argument_{end}" if isinstance(end, int) else None if end is None else repr(end) for end in (least, most)]
     low = "low" if ends[0] is None else f"(low * (low > {ends[0]}) + {ends[0]} * (low <= {ends[0]}))"
     high = "high" if ends[1] is None else f"(high * (high < {ends[1]}) + {ends[1]} * (high >= {ends[1]}))"
@@ -486,7 +488,8 @@ class Increasing(Transform):
 
     def to_free(self, value: Any, arguments: tuple[Any, ...]) -> Any:
         free = np.asarray(self.inner.to_free(value, ()), dtype=np.float64)
-        return np.concatenate((free[:1], np.log(np.diff(free))))
+        with np.errstate(divide="ignore"):
+            return np.concatenate((free[:1], np.log(np.diff(free))))
 
     def from_free(self, free: Any, arguments: tuple[Any, ...]) -> Any:
         steps = np.exp(np.clip(free[1:], -MOST_LOG_ROOT, MOST_LOG_ROOT))

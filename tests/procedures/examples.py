@@ -305,6 +305,8 @@ DETERMINISTIC: dict[str, list[tuple[tuple[Any, ...], Any]]] = {
     ],
     "lookup": [
         (((1, RED), 1, None), RED),
+        (((1.5, 2.5), 1, None), 2.5),
+        (((3, 2**70), 0, None), 3),
         ((V, 2.0, None), 3.0),
         ((V, 0, None), 1.0),
         ((M, 1, None), vector(3, 4)),

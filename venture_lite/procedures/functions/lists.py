@@ -110,7 +110,19 @@ def _noun(collection: Any) -> str:
     return "string" if isinstance(collection, str) else "vector" if isinstance(collection, np.ndarray) else "list"
 
 
+def _as_vector(items: tuple[Any, ...]) -> np.ndarray:
+    """A list of numbers of one kind as a vector. Raises RowByRow for another."""
+    if set(map(type, items)) not in ({float}, {int}):
+        raise RowByRow
+    found = np.array(items)
+    if found.dtype.kind not in "fi":
+        raise RowByRow
+    return found
+
+
 def _lookup_columns(lifted: Flags, collection: Any, index: Any, default: Any = None) -> np.ndarray:
+    if isinstance(collection, tuple):
+        collection = _as_vector(collection)
     if default is not None or not hasattr(collection, "dtype") or collection.dtype.kind not in "fbiu":
         raise RowByRow
     if not lifted[1]:

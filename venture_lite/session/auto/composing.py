@@ -129,11 +129,11 @@ class Composer:
             dense = " 'dense" if BlockDensity(self.model, nodes).size <= MOST_DENSE else ""
             found.append(f"(nuts {self._scope(smooth)} all{dense} 'adapt {self.burn} 1)")
         if rough := self._of("rough", structural=False):
-            found.append(f"(slice {self._scope(rough)} each {WIDTH} {STEPS} 1)")
+            found.append(f"(slice {self._scope(rough)} each {WIDTH} {STEPS} 'adapt {self.burn} 1)")
         if finite := self._of("finite"):
             found.append(f"(gibbs {self._scope(finite)} each 1)")
         if counts := self._of("counts", structural=False):
-            found.append(f"(mh {self._scope(counts)} each 1)")
+            found.append(f"(mh {self._scope(counts)} each 'drift {WIDTH} 'adapt {self.burn} 1)")
         if deciding := [group for group in self.groups if group.structural and group.kind in ("rough", "counts")]:
             found.extend(f"(mh {self._scope([group])} each 1)" for group in deciding)
         return tuple(found)

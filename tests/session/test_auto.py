@@ -53,7 +53,7 @@ def test_every_choice_has_the_kernel_of_its_kind(name: str) -> None:
     text, kernels, drawn, left_out = MODELS[name]
     found, without = composed(session(text).traces[0], 100, None)
     assert found.kernels == kernels
-    assert [quantity.text for quantity in found.quantities] == drawn
+    assert [quantity.text for quantity in found.quantities] == [*drawn, "(log_score)"]
     assert {left.text: left.why for left in without} == left_out
 
 
@@ -65,7 +65,7 @@ def test_every_program_runs_and_leaves_no_choice_unmoved(name: str) -> None:
         # a short run may be told not to be enough
         warnings.filterwarnings("default", message="auto: ")
         draws = v.auto(draws=20, warmup=20, target_ess=1, chains=2)
-    assert list(draws) == MODELS[name][2]
+    assert list(draws) == [*MODELS[name][2], "(log_score)"]
 
 
 def test_the_posterior_is_found_and_the_text_gives_the_same_draws() -> None:
@@ -94,6 +94,19 @@ def test_a_program_without_tuned_kernels_warms_up_without_drawing() -> None:
     assert "(repeat 30 (do (gibbs (choices z 'finite) each 1)))" in draws.program
     again = session(MODELS["states"][0], chains=4).infer(draws.program)
     np.testing.assert_array_equal(draws["(z 3)"], again["(z 3)"])
+
+
+def test_paths_that_diverge_begin_anew_with_smaller_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The text is that of the last try, and gives its draws."""
+    monkeypatch.setattr("venture_lite.session.auto.running.MOST_DIVERGENT", -1.0)
+    for chains in (1, 2):
+        v = session(LEVEL, chains=chains)
+        draws = v.auto(draws=40, warmup=40, target_ess=1, chains=2)
+        assert draws.program is not None
+        assert "'target 0.99" in draws.program
+        assert "begun anew with smaller steps" in draws.preface
+        again = session(LEVEL, chains=2).infer(draws.program).without_adaptation()
+        np.testing.assert_array_equal(draws["mu"], again["mu"])
 
 
 def test_expressions_of_the_user_are_drawn() -> None:

@@ -287,6 +287,6 @@ ROLES: dict[str, Callable[[Inference, Expression], object]] = {
     "WEIGHT": Inference.weight,
     "VALUE": Inference.constant,
     **dict.fromkeys(("T", "P", "MAX-STEPS", "LEAPFROGS", "NBATCH", "N", "K", "H", "R", "DRAWS"), Inference.count),
-    **dict.fromkeys(("SIGMA", "WIDTH", "STEP", "EPS", "FILE"), Inference.value),
+    **dict.fromkeys(("SIGMA", "WIDTH", "STEP", "EPS", "FILE", "A"), Inference.value),
 }
 """How an argument is checked, by the capitals of the usage; one of another kind is taken as it is."""

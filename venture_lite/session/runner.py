@@ -220,15 +220,22 @@ class Runner:
 
     def _auto(self, options: AutoOptions, given: Given) -> Draws:
         # imported here: a session that composes nothing does not pay for it
-        from venture_lite.session.auto.running import AutoRun
+        from venture_lite.session.auto.running import TARGETS, AutoRun
 
         self.chains.settle()
-        one = len(self.chains.models) == self.chains.count == 1
-        runner = self.anew(options.chains) if one and options.chains > 1 else self
         given = replace(given, run=None, watches=())
-        run = partial(queries.chain_runs, runner.chains, given=given, directory=runner.directory)
-        automatic = AutoRun(runner.chains.models[0], run, options)
-        draws = automatic.draws()
+        states = [model.trace.rng.bit_generator.state for model in self.chains.models]
+        is_one = len(self.chains.models) == self.chains.count == 1 and options.chains > 1
+        for target in TARGETS:
+            # what begins anew draws as if nothing had been before
+            for model, state in zip(self.chains.models, states, strict=True):
+                model.trace.rng.bit_generator.state = state
+            runner = self.anew(options.chains) if is_one else self
+            run = partial(queries.chain_runs, runner.chains, given=given, directory=runner.directory)
+            automatic = AutoRun(runner.chains.models[0], run, options, target)
+            draws = automatic.draws()
+            if not automatic.should_be_finer:
+                break
         draws.origin = self._origins.of(self.directory, automatic.program)
         draws.preface = automatic.preface()
         if runner is not self:

@@ -32,14 +32,21 @@ class NoUTurn(BlockKernel):
     starts_inside = refuses_blocks = True
 
     def __init__(
-        self, program: InferenceProgram, densities: Densities, step: float | None, burn: int, is_dense: bool
+        self,
+        program: InferenceProgram,
+        densities: Densities,
+        step: float | None,
+        burn: int,
+        is_dense: bool,
+        target: float = TARGET,
     ) -> None:
-        """The step is tuned for `burn` runs of the action's loop, from the one given or one that is found."""
+        """The step is tuned for `burn` runs of the action's loop, from the one given or one that is found, to a mean
+        acceptance of `target`."""
         super().__init__(program.model)
         self.transition = NO_PATH | {"tree_depth": math.nan}
         self.program, self.densities = program, densities
         self._start = step or 1.0
-        self._tuner = Tuner(step or 0.0, TARGET, burn, is_dense, finds=True)
+        self._tuner = Tuner(step or 0.0, target, burn, is_dense, finds=True)
         # the kinetic energy that a block's last transition left
         self._kinetic: dict[int, float] = {}
         # of transitions that did not adapt
@@ -154,17 +161,23 @@ def reasonable_step(follow: Follow, start: PathPoint, metric: Metric, step: floa
 def _compile(program: InferenceProgram, given: ActionForm) -> Part:
     burn = given.count("BURN", LEAST_BURN) if "adapt" in given else 0
     step = given.positive("STEP") if "step" in given else None
-    kernel = NoUTurn(program, Densities(program.model, given.action, program.warn), step, burn, "dense" in given)
+    target = given.between("A", 0.5, 0.999) if "target" in given else TARGET
+    densities = Densities(program.model, given.action, program.warn)
+    kernel = NoUTurn(program, densities, step, burn, "dense" in given, target)
     steps = f"steps of {show(step)}" if step is not None else "steps"
     return given.kernel(f"paths of {steps} along the gradient until they turn{tuned(burn)}", kernel)
 
 
 NUTS = Action(
     "nuts",
-    ("(nuts SCOPE BLOCK 'step STEP ['dense] ['adapt BURN] T)", "(nuts SCOPE BLOCK 'adapt BURN ['dense] T)"),
+    (
+        "(nuts SCOPE BLOCK 'step STEP ['dense] ['adapt BURN ['target A]] T)",
+        "(nuts SCOPE BLOCK 'adapt BURN ['target A] ['dense] T)",
+    ),
     "T transitions of the no-U-turn sampler on continuous choices, in unconstrained coordinates: paths of leapfrog "
     "steps along the gradient that double until they turn, at most 10 times. 'adapt tunes the step and the scales of "
     "coordinates in the first BURN transitions (sweeps, for each), which do not count as draws; 'dense scales them "
-    "together.",
+    "together. The step is tuned to a mean acceptance of A, 0.8 where nothing is said: with a larger one steps are "
+    "smaller, and less of what is steep is missed.",
     _compile,
 )  # fmt: skip

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from venture_lite.blocks.density import BlockDensity
 from venture_lite.blocks.kinds import kinds
+from venture_lite.engines.hmc import TARGET
 from venture_lite.errors import KernelError
 from venture_lite.interpreter.addresses import address
 from venture_lite.interpreter.choices import Choices
@@ -105,11 +106,14 @@ class KindGroup:
 
 
 class Composer:
-    """Composes the program of one model; `burn` is how many draws kernels adapt for."""
+    """Composes the program of one model."""
 
-    def __init__(self, model: Model, burn: int) -> None:
-        """Raises KernelError for a model in which nothing can be inferred."""
-        self.model, self.burn = model, burn
+    def __init__(self, model: Model, burn: int, target: float = TARGET) -> None:
+        """`burn` is how many draws kernels adapt for, `target` the acceptance to which the step of paths is tuned.
+
+        Raises KernelError for a model in which nothing can be inferred.
+        """
+        self.model, self.burn, self.target = model, burn, target
         self.nodes = model.trace.default.everything()
         if not self.nodes:
             hint = "a model has choices that are not observed: [assume mu (normal 0 10)]"
@@ -127,7 +131,8 @@ class Composer:
         if smooth := self._of("smooth"):
             nodes = [node for group in smooth for node in group.nodes]
             dense = " 'dense" if BlockDensity(self.model, nodes).size <= MOST_DENSE else ""
-            found.append(f"(nuts {self._scope(smooth)} all{dense} 'adapt {self.burn} 1)")
+            target = f" 'target {self.target}" if self.target != TARGET else ""
+            found.append(f"(nuts {self._scope(smooth)} all{dense} 'adapt {self.burn}{target} 1)")
         if rough := self._of("rough", structural=False):
             found.append(f"(slice {self._scope(rough)} each {WIDTH} {STEPS} 'adapt {self.burn} 1)")
         if finite := self._of("finite"):
@@ -176,12 +181,14 @@ class Composer:
         return str(Choices(tuple(name for name in names if name is not None), kind))
 
 
-def composed(model: Model, burn: int, collect: tuple[str, ...] | None) -> tuple[Composed, tuple[LeftOut, ...]]:
+def composed(
+    model: Model, burn: int, collect: tuple[str, ...] | None, target: float = TARGET
+) -> tuple[Composed, tuple[LeftOut, ...]]:
     """The program of a model, which draws what is judged, or expressions of the user's; and what it leaves out."""
-    composer = Composer(model, burn)
+    composer = Composer(model, burn, target)
     starts, kernels = composer.starts(), composer.kernels()
     if collect is not None:
         return Composed(starts, kernels, tuple(map(Quantity, collect))), ()
     bound = sorted(model.trace.analyzer.globals.values(), key=lambda target: target.order)
     found = Quantities(model, (target.name for target in bound))
-    return Composed(starts, kernels, tuple(found.found)), tuple(found.left_out)
+    return Composed(starts, kernels, (*found.found, Quantity("(log_score)"))), tuple(found.left_out)

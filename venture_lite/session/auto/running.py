@@ -12,8 +12,10 @@ from typing import Protocol
 import numpy as np
 
 from venture_lite.draws.draws import Draws
+from venture_lite.draws.kernel_summary import MOST_DIVERGENT
 from venture_lite.draws.presentation import listed, number
 from venture_lite.engines.adaptation import LEAST_BURN
+from venture_lite.engines.hmc import TARGET
 from venture_lite.errors import ArgumentError, Source, warn
 from venture_lite.interpreter.model import Model
 from venture_lite.language.parse import parse_expression
@@ -28,6 +30,8 @@ PATIENCE = 2
 """Looks after which chains that are in different places are taken to stay there."""
 LEAST_DRAWS = 20
 """A chain."""
+TARGETS = (TARGET, 0.95, 0.99)
+"""Acceptances to which the steps of paths are tuned, one after the other, while more of them diverge."""
 PARTS = 20
 """Of a warm-up, between which the clock is looked at."""
 SHOWN = 8
@@ -82,14 +86,20 @@ RunProgram = Callable[[Expression], AbstractContextManager[Runs]]
 class AutoRun:
     """One run of `auto`. Mutates the chains of the session."""
 
-    def __init__(self, model: Model, run: RunProgram, options: AutoOptions) -> None:
-        """`model` is the first chain's. Raises KernelError for a model that no program can be composed for."""
+    def __init__(self, model: Model, run: RunProgram, options: AutoOptions, target: float = TARGETS[0]) -> None:
+        """`model` is the first chain's, `target` the acceptance to which the steps of paths are tuned.
+
+        Raises KernelError for a model that no program can be composed for.
+        """
         self._run, self._options = run, options
-        self.composed, self.left_out = composed(model, options.warmup, options.collect)
+        self.target = target
+        self.composed, self.left_out = composed(model, options.warmup, options.collect, target)
         # seconds of the warm-up and of the draws
         self._began = self._warming = self._drawing = 0.0
         # draws a chain so far
         self.warmed = self.made = 0
+        # the share of transitions that diverged
+        self.divergent = 0.0
 
     def draws(self) -> Draws:
         """Those after the warm-up."""
@@ -130,6 +140,11 @@ class AutoRun:
                 return draws
 
     @property
+    def should_be_finer(self) -> bool:
+        """Whether it is to begin anew with smaller steps: paths miss where the density is steep."""
+        return self.divergent > MOST_DIVERGENT and self.target < TARGETS[-1] and self._left > 0.0
+
+    @property
     def _left(self) -> float:
         """Seconds."""
         seconds = self._options.seconds
@@ -147,6 +162,9 @@ class AutoRun:
             if self.composed.adapts:
                 draws = draws.after(self.warmed)
             judgement = judged(draws, self._options.target_ess)
+            self.divergent = divergent(draws)
+            if self.should_be_finer:
+                return draws
             if self._ends(judgement, look):
                 self._tell(judgement)
                 return draws
@@ -192,11 +210,20 @@ class AutoRun:
         """The program and what it took, for the head of a summary."""
         seconds = f"{number(self._warming, 2)} s for the warm-up, {number(self._drawing, 2)} s for the draws"
         lines = [self.composed.text(self.warmed, self.made, SHOWN)]
+        if self.target != TARGETS[0]:
+            lines.append(f"begun anew with smaller steps, tuned to an acceptance of {self.target}, as paths diverged")
         lines.append(f"{self.warmed:,} draws a chain to warm up, then {self.made:,}: {seconds}")
         for why in dict.fromkeys(left.why for left in self.left_out):
             texts = [left.text for left in self.left_out if left.why == why]
             lines.append(f"not drawn ({why}): {listed(texts, SHOWN)}")
         return "\n".join(lines)
+
+
+def divergent(draws: Draws) -> float:
+    """The share of transitions that diverged, among those of kernels that know."""
+    known = [row for row in draws.statistics if "divergences" in row.details]
+    # those that adapted are not counted
+    return max((row.details["divergences"] / max(row.transitions, 1) for row in known), default=0.0)
 
 
 def _reached(judgement: Judgement) -> str:

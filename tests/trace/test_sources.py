@@ -155,6 +155,7 @@ OTHERS = {
     "kernels/reassign.py": "goes the other way",
     "kernels/lower.py": "asks which function or distribution a slot applies",
     "kernels/preview.py": "evaluates rows that do not exist",
+    "blocks/kinds.py": "follows values through the text, where there are no rows",
     "blocks/linear.py": "asks for the families of many rows at once",
     "inference/watch.py": "goes to the calls of a memoized procedure",
     "session/queries.py": "asks whether a name stands for a procedure",

@@ -29,7 +29,6 @@ from venture_lite.interpreter.sources import application_nodes, computed_from, d
 from venture_lite.interpreter.weights import CHUNK, NARROW, Weight
 from venture_lite.procedures.record import Random
 from venture_lite.procedures.transforms import REAL
-from venture_lite.program.code import Kind
 from venture_lite.trace.borrowed import BorrowedColumn
 from venture_lite.trace.nodes import node_at, row_of, site_of
 from venture_lite.trace.table import Column, one_of
@@ -110,7 +109,8 @@ class BlockDensity:
     def _decided(self, node: int) -> str:
         """What a node's predicate, operator or key decides."""
         trace = self.model.trace
-        if trace.kind(node) is Kind.IF:
+        code, slot, _ = trace.decode(node)
+        if code.slots[slot].branches:
             return "which branch is taken"
         source = computed_from(trace, node)
         if source is not None and source.is_result and trace.is_memoized(source.code, source.row):

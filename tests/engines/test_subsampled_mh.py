@@ -17,6 +17,7 @@ from venture_lite.blocks.linear_block import LinearBlock
 from venture_lite.blocks.sections import Sections
 from venture_lite.draws.draws import Draws
 from venture_lite.engines.subsampled.reach import Reach
+from venture_lite.interpreter.model import FixedValue
 
 
 def draws_of(v: Venture, kernel: str, count: int, *names: str) -> Draws:
@@ -287,3 +288,20 @@ for n in 1...N: [observe (student_t 4 (+ b (m (z n))) 1) {Y[n]}]"""
     moved, annealed = v.infer(f"(anneal z linear 1 ({kernel} 2))").statistics
     assert moved.transitions == 2 * annealed.details["passes of kernels"] > 6
     check(v.traces[0])
+
+
+def test_a_factor_outside_of_loops_counts_with_the_prior() -> None:
+    """It is no row that a minibatch may miss."""
+    v = Venture(seed=1)
+    v.execute("[assume mu (tag 'mu 0 (normal 0 1))] for i in 1...50: [observe (normal mu 1) 0.5]")
+    v.execute("[factor (* -1000 (* mu mu))]")
+    model = v.traces[0]
+    (node,) = model.trace.scopes["mu"].everything()
+    old = model.trace.value(node)
+    sections = Sections.of(model, [node])
+    assert sections.count == 50
+    with model.transaction():
+        _, weight = sections.propose(FixedValue(0.25))
+    assert weight.total == pytest.approx(-(1000.0 + 0.5) * (0.25**2 - old**2))
+    with pytest.raises(VentureError, match="a factor depends on the block: it has no linear predictor"):
+        v.infer("(subsampled_mh mu all 20 0.05 'drift 0.1 'proxy 5)")

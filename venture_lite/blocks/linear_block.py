@@ -42,6 +42,10 @@ class LinearBlock:
         trace = model.trace
         self.read_priors()
         self.shapes = [np.shape(trace.value(node)) for node in self.block]
+        for kind in sections.factors:
+            place = trace.place(kind.group.code, kind.group.slot, int(kind.rows(np.zeros(1, int))[0]))
+            hint = "an observation of a distribution with a linear predictor, or a kernel without one"
+            raise KernelError("a factor depends on the block: it has no linear predictor", hint=hint).at(*place)
         self.kinds: list[Linear] = [
             linear_predictor(trace, kind.group.site, kind.all_rows(), self.block) for kind in sections.kinds
         ]

@@ -24,10 +24,14 @@ from venture_lite.interpreter.regenerate import Proposal
 from venture_lite.interpreter.shape import Binding, NoShape, Shape, shape_of
 from venture_lite.interpreter.sources import computed_from, parents_of, source_value
 from venture_lite.interpreter.weights import NEVER, Group, Weight, density_of, log_density
+from venture_lite.procedures.distributions.improper import WEIGHED
 from venture_lite.program.code import Kind
 from venture_lite.trace.borrowed import BorrowedColumn
 from venture_lite.trace.nodes import node_at, row_of, site_of
 from venture_lite.trace.table import Column
+
+MOST_FACTORS = 100
+"""Rows of factors of one text that are taken for those that no loop makes."""
 
 
 class NoBorder(KernelError):
@@ -109,6 +113,9 @@ class Sections:
             self.kinds.append(SectionKind(model.weights.users(users), users.rows.array(), users.family))
         for kind in self.kinds:
             kind.refuse_vectors()
+        # factors that no loop makes count with the prior: one of them may weigh as much as all rows
+        self.factors = [kind for kind in self.kinds if kind.group.record in WEIGHED and kind.count <= MOST_FACTORS]
+        self.kinds = [kind for kind in self.kinds if kind not in self.factors]
         self.count = sum(kind.count for kind in self.kinds)
         if self.count < fewest:
             reason = "the scaffold has no border: fewer than two choices depend on the block"
@@ -131,7 +138,7 @@ class Sections:
         return rejects(self.model, error, self._standing)
 
     def propose(self, proposal: Proposal) -> tuple[float, Weight]:
-        """Put new values in place: (log ratio of the proposal, change of the block's own log density).
+        """Put new values in place: (log ratio of the proposal, change of the block's own log density and of factors).
 
         What the journal holds since takes the block back.
         """
@@ -142,6 +149,8 @@ class Sections:
         old, new, ratio = Weight(), Weight(), 0.0
         for node in self.block if proposal.counts else ():
             old.add(log_density(trace, node))
+        for weight in self._weights(self.factors):
+            old.plus(weight)
         for at, node in enumerate(self.order):
             try:
                 ratio += self._renew(node, proposal, new)
@@ -151,6 +160,8 @@ class Sections:
             (column, row, value, stamp, column.view[row], column.stamp)
             for (column, row), (value, stamp) in zip(before, values, strict=True)
         ]
+        for weight in self._weights(self.factors):
+            new.plus(weight)
         return ratio, new.minus(old)
 
     def _renew(self, node: int, proposal: Proposal, weight: Weight) -> float:
@@ -218,18 +229,18 @@ class Sections:
         """The change of all sections' weight, impossible ones counted. The block is left at the new values."""
         weight = Weight()
         self.stand_at_old()
-        for old in self._weights():
+        for old in self._weights(self.kinds):
             weight.minus_also(old)
         self.stand_at_new()
-        for new in self._weights():
+        for new in self._weights(self.kinds):
             weight.plus(new)
         return weight
 
-    def _weights(self) -> list[Weight]:
-        """Of all sections, as the block stands; where one is an error in an impossible state, that such a state cannot
+    def _weights(self, kinds: list[SectionKind]) -> list[Weight]:
+        """Of sections, as the block stands; where one is an error in an impossible state, that such a state cannot
         be. (The present state is one where the decisions that led to it read some of the rows.)"""
         try:
-            return [kind.weigh_all() for kind in self.kinds]
+            return [kind.weigh_all() for kind in kinds]
         except VentureError as error:
             judged = self._standing.judged(error, ())
             if isinstance(judged, REJECTING):

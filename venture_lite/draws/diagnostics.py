@@ -16,6 +16,7 @@ import numpy as np
 # below this many draws a chain's halves say nothing about their variance
 FEWEST_DRAWS = 4
 TAIL = (0.05, 0.95)
+BY_CHANCE = 16.0
 
 
 def ess_bulk(draws: np.ndarray) -> float:
@@ -67,6 +68,11 @@ def r_hat(draws: np.ndarray) -> float:
     halves = _split(draws)
     folded = np.abs(halves - np.median(halves))
     return max(_scale_reduction(_normal_scores(halves)), _scale_reduction(_normal_scores(folded)))
+
+
+def r_hat_by_chance(ess: float) -> float:
+    """What R-hat exceeds in chains that agree with a probability of 2e-4, by their effective size."""
+    return 1.0 + BY_CHANCE / ess if ess > 0.0 else math.inf
 
 
 def _has_spread(draws: np.ndarray) -> bool:

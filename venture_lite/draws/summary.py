@@ -24,6 +24,8 @@ COORDINATES_SHOWN = 12
 # Vehtari et al. (2021) recommend both limits
 R_HAT_LIMIT = 1.01
 ESS_LIMIT = 100
+# effective draws from which R-hat may be what it is by chance
+MANY = 400
 # of the effective size of the sd, as a share of the mean's
 LEAST_SHARE = 0.5
 INTERVAL = (0.05, 0.95)
@@ -255,7 +257,7 @@ def _depend(draws: Draws, row: SummaryRow, chains: set[int]) -> bool:
 
 def _mixing(rows: tuple[SummaryRow, ...], chain_count: int) -> Iterator[str]:
     rows = tuple(row for row in rows if len(row.still) < chain_count)
-    unmixed = [row for row in rows if row.r_hat > R_HAT_LIMIT]
+    unmixed = [row for row in rows if row.r_hat > _r_hat_limit(row)]
     if unmixed:
         worst = max(row.r_hat for row in unmixed)
         largest = f"largest {worst:.3g}" if math.isfinite(worst) else "no half of a chain moves"
@@ -270,6 +272,12 @@ def _mixing(rows: tuple[SummaryRow, ...], chain_count: int) -> Iterator[str]:
             f"the effective sample size is below {ESS_LIMIT} for {_named(short)} (smallest {least:.0f}): "
             "means and intervals are rough; run longer"
         )
+
+
+def _r_hat_limit(row: SummaryRow) -> float:
+    """Of many effective draws what chains that agree exceed by chance is allowed."""
+    ess = min(row.ess_bulk, row.ess_tail, row.ess_sd)
+    return max(R_HAT_LIMIT, diagnostics.r_hat_by_chance(ess)) if ess >= MANY else R_HAT_LIMIT
 
 
 def _rough_spread(rows: tuple[SummaryRow, ...]) -> Iterator[str]:

@@ -12,12 +12,8 @@ import numpy as np
 from venture_lite.draws import diagnostics
 from venture_lite.draws.draws import Draws
 from venture_lite.draws.presentation import listed
-from venture_lite.draws.summary import coordinates
+from venture_lite.draws.summary import R_HAT_LIMIT, coordinates
 
-R_HAT = 1.01
-"""What R-hat may be, where the effective sample size is large (Vehtari and others 2021)."""
-BY_CHANCE = 16.0
-"""Over the effective sample size: what R-hat exceeds one by in chains that agree with a probability of 2e-4."""
 APART, OF_FEW = 1.1, 20.0
 """R-hat of chains that are in different places, and what is added to it over the number of draws."""
 RARE = 20
@@ -44,7 +40,7 @@ class Judged:
 
     @property
     def r_hat_limit(self) -> float:
-        return max(R_HAT, 1.0 + BY_CHANCE / self.ess) if self.ess > 0.0 else R_HAT
+        return max(R_HAT_LIMIT, diagnostics.r_hat_by_chance(self.ess))
 
     @property
     def is_apart(self) -> bool:

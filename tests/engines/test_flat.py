@@ -68,7 +68,7 @@ def test_a_walk_finds_the_posterior() -> None:
 def test_a_wrong_jacobian_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The bounds' transforms without the logarithm of their slope."""
     monkeypatch.setattr(transforms.Elementwise, "log_jacobian", lambda self, value, arguments: 0.0)
-    monkeypatch.setattr("venture_lite.engines.mh.Drift.formula", lambda *arguments: None)
+    monkeypatch.setattr("venture_lite.engines.walk.Drift.formula", lambda *arguments: None)
     with pytest.raises(AssertionError):
         compare("(mh default one 'drift 0.8 24)")
 

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 MOST = 200_000
 """Nodes after which following ends: what is left out is not known to be read."""
 
+CALLS = 3
+"""Of a family, that are looked at for one that is always made."""
 NAME_WIDTH = 48
 
 FIXED_KEY = "make it an argument of a memoized procedure"
@@ -256,3 +258,36 @@ def name_of_choice(trace: Trace, node: int) -> str:
     if bound is not None:
         return bound.name
     return cut(" ".join(span.text.split()), NAME_WIDTH) if span is not None else code.name
+
+
+class Families:
+    """Which families are there whatever the choices of a trace are, as of its present state."""
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+        self._stays: dict[tuple[int, int], bool] = {}
+
+    def stays(self, code: Code, row: int) -> bool:
+        """Whether some call of a family is made whatever the choices are; of many calls a few are looked at."""
+        known = self._stays.get((code.index, row))
+        if known is not None:
+            return known
+        # a family that uses itself does not stay for that
+        self._stays[code.index, row] = False
+        trace = self._trace
+        if code.kind == "directive":
+            found = True
+        elif code.kind == "branch":
+            around, slot, at = trace.decode(trace.if_of(code, row))
+            found = self._leads_there(around, at, [around.slots[slot].operator])
+        else:
+            calls = map(trace.decode, trace.users.nodes(code, row)[:CALLS])
+            found = any(self._leads_there(around, at, around.slots[slot].arguments) for around, slot, at in calls)
+        self._stays[code.index, row] = found
+        return found
+
+    def _leads_there(self, code: Code, row: int, refs: Sequence[Ref | None]) -> bool:
+        """Whether a call by these arguments, or an `if` by this predicate, leads where it does whatever the choices
+        are."""
+        drawn = depends_on_choice(self._trace, code, row, refs, keys_are_fixed=True)
+        return not drawn and self.stays(code, row)

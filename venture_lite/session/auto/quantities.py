@@ -13,17 +13,15 @@ from typing import Any
 import numpy as np
 
 from venture_lite.interpreter.addresses import sort_key
-from venture_lite.interpreter.ancestry import depends_on_choice
+from venture_lite.interpreter.ancestry import Families, depends_on_choice
 from venture_lite.interpreter.model import Model
-from venture_lite.program.code import Code, Global, Kind
+from venture_lite.program.code import Code, Global
 from venture_lite.trace.runtime import Exchangeable, Memo
 from venture_lite.trace.trace import Trace
 from venture_lite.values import written
 
 MOST = 1000
 """Numbers that are drawn and judged."""
-USERS = 3
-"""Calls of a family that are looked at for one whose key is not drawn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +48,7 @@ class Quantities:
     def __init__(self, model: Model, names: Iterable[str]) -> None:
         """`names` are those that assumes bind, in the order of the program."""
         self._trace: Trace = model.trace
-        self._stays: dict[tuple[int, int], bool] = {}
+        self._families = Families(model.trace)
         self.found: list[Quantity] = []
         self.left_out: list[LeftOut] = []
         room = MOST
@@ -78,7 +76,7 @@ class Quantities:
             size = size_of(self._trace.result(code, row))
             if not size or not depends_on_choice(self._trace, code, row, [code.result], keys_are_fixed=True):
                 continue
-            if not self._is_there_to_stay(code, row):
+            if not self._families.stays(code, row):
                 coming_and_going = True
             elif self._is_label(code, row):
                 self.left_out.append(LeftOut(name, "labels"))
@@ -97,31 +95,6 @@ class Quantities:
             return False
         operator = self._trace.application(node)[0]
         return isinstance(operator, Exchangeable) and operator.record.transform is None
-
-    def _is_there_to_stay(self, code: Code, row: int) -> bool:
-        """Whether some call of a family is made whatever the choices are."""
-        known = self._stays.get((code.index, row))
-        if known is not None:
-            return known
-        # a family that uses itself does not stay for that
-        self._stays[code.index, row] = False
-        trace = self._trace
-        if code.kind == "directive":
-            stays = True
-        elif code.kind == "branch":
-            stays = self._is_made(*trace.decode(trace.if_of(code, row)))
-        else:
-            users = trace.users.nodes(code, row)
-            stays = any(self._is_made(*trace.decode(user)) for user in users[:USERS])
-        self._stays[code.index, row] = stays
-        return stays
-
-    def _is_made(self, code: Code, slot: int, row: int) -> bool:
-        """Whether a call or an `if` leads where it does whatever the choices are."""
-        item = code.slots[slot]
-        refs = [item.operator] if item.kind is Kind.IF else list(item.arguments)
-        drawn = depends_on_choice(self._trace, code, row, refs, keys_are_fixed=True)
-        return not drawn and self._is_there_to_stay(code, row)
 
 
 def size_of(value: Any) -> int:

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from venture_lite.blocks.mode_search import Climb, Evaluate, climb
+from venture_lite.blocks.curvature import inverse_root
+from venture_lite.blocks.mode_search import Climb, Evaluate, Hessian, climb, search
 
 HISTORY = 6
 """Steps from which a covariance is made (section 3.1)."""
@@ -42,6 +43,17 @@ class PathNormal:
     across: np.ndarray
     lower: np.ndarray
 
+    def covariance(self) -> np.ndarray:
+        """(D, D)."""
+        within = self.lower @ self.lower.T - np.eye(len(self.lower))
+        inner = np.eye(len(self.root)) + self.across @ within @ self.across.T
+        return np.asarray(self.root[:, None] * inner * self.root)
+
+    def variances(self) -> np.ndarray:
+        """The diagonal of the covariance (D,)."""
+        within = self.lower @ self.lower.T - np.eye(len(self.lower))
+        return np.asarray(self.root**2 * (1.0 + np.einsum("ij,jk,ik->i", self.across, within, self.across)))
+
     def draw(self, noise: np.ndarray) -> tuple[np.ndarray, float]:
         """Where standard normals (D,) lead, and the log density there (algorithm 4)."""
         within = self.across.T @ noise
@@ -54,6 +66,7 @@ class PathNormal:
 class PathEnd:
     """A draw of the best normal along a path."""
 
+    normal: PathNormal
     # the draw (D,), its log density, and that under the normal
     free: np.ndarray
     log_density: float
@@ -67,22 +80,38 @@ class PathEnd:
     growing: np.ndarray | None
 
 
-def pathfinder(evaluate: Evaluate, start: np.ndarray, rng: np.random.Generator) -> PathEnd | None:
+def pathfinder(
+    evaluate: Evaluate, start: np.ndarray, rng: np.random.Generator, hessian: Hessian | None = None
+) -> PathEnd | None:
     """A draw of the best normal along the path from `start`; of the next best, where no draw of it has a positive
-    density. None where no normal has one."""
+    density. None where no normal has one.
+
+    With a `hessian` the mode beyond the path's end, and the curvature there, make one normal more: where coordinates
+    differ by orders of magnitude L-BFGS stops before it.
+    """
     path = climb(evaluate, start)
     if len(path.steps) == 1:
         # nothing is seen from a mode: a path from near by leads back
         path = climb(evaluate, start + rng.uniform(-REACH, REACH, len(start)))
     judged = [(_elbo(evaluate, normal, rng), step, normal) for step, normal in normals(path)]
+    growing = _growing(path, judged[-1][2]) if judged else None
+    if hessian is not None and (normal := _of_mode(evaluate, path.end, hessian)) is not None:
+        judged.append((_elbo(evaluate, normal, rng), len(path.steps), normal))
     for elbo, step, normal in sorted(judged, key=lambda each: -each[0]):
         for _ in range(DRAWS if elbo > -math.inf else 0):
             free, log_normal = normal.draw(rng.standard_normal(len(start)))
             if (there := evaluate(free)) is not None:
-                return PathEnd(
-                    free, there[0], log_normal, elbo, step, len(path.steps) - 1, _growing(path, judged[-1][2])
-                )
+                return PathEnd(normal, free, there[0], log_normal, elbo, step, len(path.steps) - 1, growing)
     return None
+
+
+def _of_mode(evaluate: Evaluate, end: np.ndarray, hessian: Hessian) -> PathNormal | None:
+    """The normal at the mode uphill from a path's end; None where curvature makes none."""
+    peak = search(evaluate, end, hessian)
+    if not np.isfinite(peak.curvature).all() or (root := inverse_root(peak.curvature)) is None:
+        return None
+    size = len(end)
+    return PathNormal(peak.at, np.ones(size), np.eye(size), np.linalg.cholesky(root @ root.T))
 
 
 def _growing(path: Climb, last: PathNormal) -> np.ndarray | None:

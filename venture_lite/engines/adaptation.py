@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -83,6 +84,22 @@ class Windows:
             size *= 2
 
 
+@dataclass(frozen=True, slots=True)
+class FirstScales:
+    """What is known of scales before a window: those of the normal that a chain begins in."""
+
+    # by node (K,)
+    variances: dict[int, np.ndarray] = field(default_factory=dict)
+    # of some choices together: where each is in their covariance, and that; at most one
+    joint: list[tuple[dict[int, slice], np.ndarray]] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, shared: dict[Any, Any]) -> FirstScales:
+        """Those of a program, which a start of its chain may learn."""
+        found: FirstScales = shared.setdefault(cls, cls())
+        return found
+
+
 class Scales:
     """Variances of the free coordinates of choices, from the states of a window. Mutable.
 
@@ -90,15 +107,16 @@ class Scales:
     at all, takes what its site has.
     """
 
-    def __init__(self, is_dense: bool, of_site: dict[int, float]) -> None:
+    def __init__(self, is_dense: bool, of_site: dict[int, float], first: FirstScales | None = None) -> None:
         """`of_site` has the variance of one coordinate, and is shared with the other blocks of a kernel."""
+        first = first or FirstScales()
         self.is_dense = is_dense
         self._states: list[tuple[Mapping[int, slice], np.ndarray]] = []
         # by node (K,)
-        self._own: dict[int, np.ndarray] = {}
+        self._own: dict[int, np.ndarray] = dict(first.variances)
         self._of_site = of_site
         # of the choices that were there in all of the window: where each is in their covariance, and that
-        self._joint: tuple[dict[int, slice], np.ndarray] | None = None
+        self._joint: tuple[dict[int, slice], np.ndarray] | None = next(iter(first.joint), None)
 
     def note(self, where: Mapping[int, slice], free: np.ndarray) -> None:
         """A state of the window: of each choice where its coordinates are among all."""
@@ -270,12 +288,19 @@ class Tuner:
     """What an action learns in a warm-up. Mutable."""
 
     def __init__(
-        self, start: float, target: float, burn: int, is_dense: bool = False, scaled: bool = True, finds: bool = False
+        self,
+        start: float,
+        target: float,
+        burn: int,
+        is_dense: bool = False,
+        scaled: bool = True,
+        finds: bool = False,
+        first: FirstScales | None = None,
     ) -> None:
-        """From a step to one with an acceptance of `target`; scales too, if asked for. Where the kernel `finds` a step
-        to begin with, it is 0 until then, and again when scales have changed."""
+        """From a step to one with an acceptance of `target`; scales too, if asked for, from the `first`. Where the
+        kernel `finds` a step to begin with, it is 0 until then, and again when scales have changed."""
         self._start, self._target, self._is_dense = start, target, is_dense
-        self._scaled, self._finds = scaled, finds
+        self._scaled, self._finds, self._first = scaled, finds, first
         self._warm_up, self._windows = WarmUp(burn), Windows(burn)
         self._tunings: dict[tuple[int, ...], BlockTuning] = {}
         # by site, of one coordinate
@@ -318,7 +343,7 @@ class Tuner:
             step = DualAveraging(self._start, self._target)
             if self._warm_up.runs > self.burn > 0 and (others := self.steps()):
                 step.now = geometric_mean(others)
-            found = self._tunings[key] = BlockTuning(step, Scales(self._is_dense, self._variances))
+            found = self._tunings[key] = BlockTuning(step, Scales(self._is_dense, self._variances, self._first))
         return found
 
     def metric(self, tuning: BlockTuning, where: Mapping[int, slice], size: int) -> Metric:

@@ -20,9 +20,10 @@ from venture_lite.blocks.density import BlockDensity
 from venture_lite.blocks.distributions import name_of, transform_of
 from venture_lite.blocks.gradients import Densities
 from venture_lite.blocks.mode_search import climb, search
-from venture_lite.blocks.pathfinder import REACH, pathfinder
+from venture_lite.blocks.pathfinder import REACH, PathNormal, pathfinder
 from venture_lite.draws.draws import KernelStatistics
 from venture_lite.draws.presentation import listed
+from venture_lite.engines.adaptation import FirstScales
 from venture_lite.errors import ArgumentError, Span, VentureError
 from venture_lite.inference.given import ActionForm
 from venture_lite.inference.program import Action, InferenceProgram
@@ -45,6 +46,8 @@ TRIES = 100
 """Random starts that are made until one has a positive density."""
 STARTS = 5
 """Of a search for the mode: where the block stands, and random ones."""
+MOST_CURVED_PATH = 100
+"""Coordinates up to which a path is followed to the mode by its curvature."""
 MOST_CURVED = 500
 """Coordinates of a block up to which second derivatives say whether a search has ended at a maximum."""
 SLOPE = 1e-3
@@ -224,6 +227,8 @@ class Target:
     growing: np.ndarray | None = None
     level: np.ndarray | None = None
     details: dict[str, float] = field(default_factory=dict)
+    # the normal that it was drawn from
+    normal: PathNormal | None = None
 
 
 NOWHERE = Target(None, "stays where it was: nothing on its path has a positive density", is_found=False)
@@ -264,7 +269,8 @@ def _level(curvature: np.ndarray) -> np.ndarray | None:
 def path_draw(densities: Densities, density: BlockDensity, rng: np.random.Generator) -> Target:
     """A draw of the best normal along a path uphill from where the block stands. Ends of several paths can be compared
     by their details: `elbo`, `log density`, `log density of the normal`."""
-    found = pathfinder(partial(densities.evaluate, density), density.present(), rng)
+    hessian = partial(densities.hessian, density) if density.size <= MOST_CURVED_PATH else None
+    found = pathfinder(partial(densities.evaluate, density), density.present(), rng, hessian)
     if found is None:
         return NOWHERE
     note = (
@@ -273,11 +279,11 @@ def path_draw(densities: Densities, density: BlockDensity, rng: np.random.Genera
     )
     details = {"log density": found.log_density, "log density of the normal": found.log_normal, "elbo": found.elbo}
     details["still growing"] = float(found.growing is not None)
-    return Target(found.free, note, growing=found.growing, details=details)
+    return Target(found.free, note, growing=found.growing, details=details, normal=found.normal)
 
 
-def _begun(densities: Densities, nodes: list[int], look: Look) -> Begun:
-    """Move a block to where it is to begin."""
+def _begun(densities: Densities, nodes: list[int], look: Look, scales: FirstScales) -> Begun:
+    """Move a block to where it is to begin; what is learned of its scales there is kept for who tunes."""
     model = densities.model
     _come_inside(model, nodes)
     density, before = densities.of(nodes), densities.rows
@@ -285,11 +291,21 @@ def _begun(densities: Densities, nodes: list[int], look: Look) -> Begun:
     with model.transaction() as change:
         if target.free is not None and densities.at(density, target.free) is not None:
             change.keep()
+    if target.normal is not None:
+        _note_scales(density, nodes, target.normal, scales)
     note = target.note
     for way, what in ((target.growing, "still grows, most"), (target.level, "does not change")):
         if way is not None:
             note += f"; the density {what} along {name_of_choice(model.trace, density.furthest(way))}"
     return Begun(note, target.is_found, target.details, densities.rows - before)
+
+
+def _note_scales(density: BlockDensity, nodes: list[int], normal: PathNormal, scales: FirstScales) -> None:
+    where = {node: density.coordinates_of(node) for node in nodes}
+    variances = normal.variances()
+    scales.variances.update((node, variances[taken]) for node, taken in where.items())
+    if density.size <= MOST_CURVED:
+        scales.joint[:] = [(where, normal.covariance())]
 
 
 def _come_inside(model: Model, nodes: list[int]) -> None:
@@ -312,7 +328,8 @@ def _compile_path(program: InferenceProgram, given: ActionForm, words: str, look
         for nodes in selection.samples(by_block=True):
             densities.refuse(nodes)
         blocks = selection.sweep() if selection.selector.sweeps else [selection.next_block()]
-        return _together([_begun(densities, nodes, look) for nodes in blocks])
+        scales = FirstScales.of(program.shared)
+        return _together([_begun(densities, nodes, look, scales) for nodes in blocks])
 
     return Start(given.action, f"{selection.selector.words(given.scope)}: {words}", given.span, program, begin)
 

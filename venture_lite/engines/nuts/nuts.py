@@ -12,7 +12,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from venture_lite.blocks.gradients import Densities
-from venture_lite.engines.adaptation import LEAST_BURN, Metric, Tuner, geometric_mean, tuned
+from venture_lite.engines.adaptation import LEAST_BURN, FirstScales, Metric, Tuner, geometric_mean, tuned
 from venture_lite.engines.hmc import NO_PATH, TARGET, PathPoint, path_told
 from venture_lite.engines.nuts.trajectory import MOST_DEPTH, Follow, Trajectory
 from venture_lite.inference.given import ActionForm
@@ -46,7 +46,8 @@ class NoUTurn(BlockKernel):
         self.transition = NO_PATH | {"tree_depth": math.nan}
         self.program, self.densities = program, densities
         self._start = step or 1.0
-        self._tuner = Tuner(step or 0.0, target, burn, is_dense, finds=True)
+        first = FirstScales.of(program.shared) if burn else None
+        self._tuner = Tuner(step or 0.0, target, burn, is_dense, finds=True, first=first)
         # the kinetic energy that a block's last transition left
         self._kinetic: dict[int, float] = {}
         # of transitions that did not adapt

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
@@ -79,8 +79,10 @@ class Runs(Protocol):
         """Run it so many times more: all draws so far."""
 
 
-RunProgram = Callable[[Expression], AbstractContextManager[Runs]]
-"""Brings a program to all chains of a session."""
+class RunProgram(Protocol):
+    """Brings a program to all chains of a session, with what begins it."""
+
+    def __call__(self, expression: Expression, *, start: Expression | None) -> AbstractContextManager[Runs]: ...
 
 
 class AutoRun:
@@ -104,12 +106,10 @@ class AutoRun:
     def draws(self) -> Draws:
         """Those after the warm-up."""
         self._began = time.monotonic()
-        with self._running(self.composed.start) as runs:
-            runs.more()
         if not self.composed.adapts:
-            with self._running(self.composed.sweep) as runs:
+            with self._running(self.composed.sweep, self.composed.start) as runs:
                 self._warm_up(runs)
-        with self._running(self.composed.draw) as runs:
+        with self._running(self.composed.draw, self.composed.start if self.composed.adapts else None) as runs:
             if self.composed.adapts:
                 early = self._warm_up(runs)
             if self.warmed < self._options.warmup:
@@ -120,8 +120,9 @@ class AutoRun:
         self._drawing = time.monotonic() - self._began - self._warming
         return draws
 
-    def _running(self, text: str) -> AbstractContextManager[Runs]:
-        return self._run(parse_expression(Source("<auto>", text)))
+    def _running(self, text: str, start: str | None) -> AbstractContextManager[Runs]:
+        begin = None if start is None else parse_expression(Source("<auto>", start))
+        return self._run(parse_expression(Source("<auto>", text)), start=begin)
 
     @property
     def program(self) -> str:

@@ -108,11 +108,12 @@ class AutoRun:
         self._began = time.monotonic()
         if not self.composed.adapts:
             with self._running(self.composed.sweep, self.composed.start) as runs:
-                self._warm_up(runs)
+                early = self._warm_up(runs)
         with self._running(self.composed.draw, self.composed.start if self.composed.adapts else None) as runs:
             if self.composed.adapts:
                 early = self._warm_up(runs)
             if self.warmed < self._options.warmup:
+                # marked where they are draws at all
                 self._tell_short()
                 return early
             self._warming = time.monotonic() - self._began

@@ -71,7 +71,7 @@ class PathEnd:
     free: np.ndarray
     log_density: float
     log_normal: float
-    # the highest evidence lower bound, and at which of the path's steps
+    # the highest evidence lower bound, and at which of the path's steps; beyond the last at the mode
     elbo: float
     step: int
     # of how many

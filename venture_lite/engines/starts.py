@@ -273,10 +273,9 @@ def path_draw(densities: Densities, density: BlockDensity, rng: np.random.Genera
     found = pathfinder(partial(densities.evaluate, density), density.present(), rng, hessian)
     if found is None:
         return NOWHERE
-    note = (
-        f"stands at a draw of the normal at step {found.step} of {found.steps}, log density {found.log_density:.4g}, "
-        f"ELBO {found.elbo:.4g}"
-    )
+    where = "the mode" if found.step > found.steps else f"step {found.step} of {found.steps}"
+    densities_there = f"log density {found.log_density:.4g}, ELBO {found.elbo:.4g}"
+    note = f"stands at a draw of the normal at {where}, {densities_there}"
     details = {"log density": found.log_density, "log density of the normal": found.log_normal, "elbo": found.elbo}
     details["still growing"] = float(found.growing is not None)
     return Target(found.free, note, growing=found.growing, details=details, normal=found.normal)

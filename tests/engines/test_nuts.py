@@ -125,6 +125,19 @@ def test_choices_that_come_and_go_take_the_scale_of_their_site() -> None:
             assert not np.any(np.tril(root, -1)[1:])
 
 
+def test_a_covariance_is_learned_from_enough_states() -> None:
+    """Among 30 states of 40 coordinates some directions do not vary; among 80 all do."""
+    rng, where = np.random.default_rng(0), {node_at(3, 0): slice(0, 40)}
+    scales = Scales(True, {})
+    for count, least in ((30, 0.5), (80, 0.02)):
+        for _ in range(count):
+            scales.note(where, rng.standard_normal(40))
+        scales.close()
+        smallest = np.linalg.svd(scales.root(where, 40), compute_uv=False)[-1]
+        assert smallest > least
+    assert np.any(np.tril(scales.root(where, 40), -1))
+
+
 @pytest.mark.parametrize("apart", [True, False])
 def test_one_site_has_scales_that_differ_by_orders_of_magnitude(apart: bool) -> None:
     """As choices of their own, and as coordinates of one; a coordinate that never moved takes the site's."""

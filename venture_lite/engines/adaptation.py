@@ -28,6 +28,8 @@ FEW, FEW_FIRST, FEW_LAST = 150, 0.15, 0.10
 """Below so many draws there is one window, between these shares of them."""
 IN_SDS = 0.1
 """A step to begin with once scales are known; dual averaging tries one ten times as long first."""
+ENOUGH = 2
+"""States for each coordinate, from which their covariance is learned."""
 WEIGHT, RIDGE = 5.0, 1e-3
 """Draws that the shrinking is worth, and the share of a coordinate's variance that it adds."""
 
@@ -146,7 +148,10 @@ class Scales:
             logs = np.where(np.isfinite(logs), logs, pooled)
             self._own[node] = np.exp((len(states_of) * logs + WEIGHT * pooled) / (len(states_of) + WEIGHT))
         if self.is_dense:
-            self._joint = self._covariance(draws, len(states))
+            known, joint = self._covariance(draws, len(states))
+            # from fewer states it has directions in which nothing seems to vary, and steps as small
+            if len(states) >= ENOUGH * len(joint):
+                self._joint = known, joint
 
     def _covariance(self, draws: Mapping[int, Sequence[np.ndarray]], count: int) -> tuple[dict[int, slice], np.ndarray]:
         known, size = dict[int, slice](), 0

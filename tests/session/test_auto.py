@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import signal
 import warnings
 from typing import Any
 
@@ -14,6 +15,7 @@ from venture_lite.draws.draws import Draws
 from venture_lite.errors import VentureError
 from venture_lite.session.auto.composing import composed
 from venture_lite.session.auto.judging import judged, looks
+from venture_lite.session.auto.running import AutoRun
 
 DATA = {"y": [2.9, 1.0, 0.3, 1.8, 2.2, 0.9]}
 LEVEL = "[assume mu (normal 0 10)] for n in 1...6: [observe (normal mu 1) {y[n]}]"
@@ -107,6 +109,58 @@ def test_paths_that_diverge_begin_anew_with_smaller_steps(monkeypatch: pytest.Mo
         assert "begun anew with smaller steps" in draws.preface
         again = session(LEVEL, chains=2).infer(draws.program).without_adaptation()
         np.testing.assert_array_equal(draws["mu"], again["mu"])
+
+
+@pytest.mark.parametrize("in_text", [False, True])
+def test_an_interruption_keeps_the_draws(in_text: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C comes while draws are judged, or not enough of them: the next run of the program ends it."""
+
+    def interrupted(draws: Draws, target: float) -> Any:
+        signal.raise_signal(signal.SIGINT)
+        return judged(draws, target)
+
+    monkeypatch.setattr("venture_lite.session.auto.running.judged", interrupted)
+    v = session(LEVEL, chains=2)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        v.execute("[infer (auto 20)]") if in_text else v.auto(draws=20, warmup=100, target_ess=10**6)
+    draws = caught.value.draws  # type: ignore[attr-defined]
+    # a chain in a process of its own may have made some of the next run
+    assert [len(chain) >= 20 for chain in draws.without_adaptation().by_chain("mu")] == [True, True]
+    assert draws.program.startswith("(do (initialize)")
+    if in_text:
+        assert caught.value.unfinished.value is draws  # type: ignore[attr-defined]
+
+
+def test_an_interruption_of_a_second_try_keeps_the_draws_of_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C comes while the first try is judged, whose paths diverged; the second has drawn nothing yet."""
+    monkeypatch.setattr("venture_lite.session.auto.running.MOST_DIVERGENT", -1.0)
+
+    def interrupted(draws: Draws, target: float) -> Any:
+        signal.raise_signal(signal.SIGINT)
+        return judged(draws, target)
+
+    monkeypatch.setattr("venture_lite.session.auto.running.judged", interrupted)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        session(LEVEL, chains=2).auto(draws=20, warmup=20)
+    draws = caught.value.draws  # type: ignore[attr-defined]
+    assert draws["mu"].shape == (2, 20)
+    assert "'target" not in draws.program
+
+
+def test_its_seconds_count_from_its_first_try(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What begins anew with smaller steps has no time of its own."""
+    monkeypatch.setattr("venture_lite.session.auto.running.MOST_DIVERGENT", -1.0)
+    began = []
+
+    class Spied(AutoRun):
+        def __init__(self, *given: Any) -> None:
+            super().__init__(*given)
+            began.append(self._began)
+
+    monkeypatch.setattr("venture_lite.session.auto.running.AutoRun", Spied)
+    session(LEVEL, chains=2).auto(draws=20, warmup=20, target_ess=1)
+    assert len(began) == 3
+    assert len(set(began)) == 1
 
 
 def test_expressions_of_the_user_are_drawn() -> None:

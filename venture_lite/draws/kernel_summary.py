@@ -147,17 +147,17 @@ def _wrong_with(row: KernelRow, one: KernelStatistics) -> Iterator[str]:
         yield "refused"
     elif _stands_still(row, one, share):
         yield "stands still"
-    if _part(one, "divergences") > MOST_DIVERGENT:
+    if share_of(one, "divergences") > MOST_DIVERGENT:
         yield "divergent"
-    if _part(one, DEEPEST) > MOST_DEEPEST:
+    if share_of(one, DEEPEST) > MOST_DEEPEST:
         yield "deep"
     if one.details.get("energy fraction", 1.0) < LEAST_ENERGY_FRACTION and one.details.get(COUNTED, 0.0) >= ENOUGH:
         yield "energy"
 
 
-def _part(one: KernelStatistics, name: str) -> float:
-    """The share of transitions that were this; 0 where nobody counts it."""
-    return one.details.get(name, 0.0) / (one.details.get(COUNTED, 0.0) or one.transitions)
+def share_of(one: KernelStatistics, name: str) -> float:
+    """The share of the transitions that count which were this; 0 where nobody counts it."""
+    return one.details.get(name, 0.0) / (one.details.get(COUNTED, 0.0) or max(one.transitions, 1))
 
 
 def _stood_still(one: KernelStatistics) -> bool:
@@ -187,9 +187,9 @@ def _told(wrong: str, where: list[KernelStatistics]) -> str:
         case "refused":
             return f"was refused {max(one.refused for one in where):,} times in a row"
         case "divergent":
-            return f"diverged in {100 * max(_part(one, 'divergences') for one in where):.2g}% of its transitions"
+            return f"diverged in {100 * max(share_of(one, 'divergences') for one in where):.2g}% of its transitions"
         case "deep":
-            share = max(_part(one, DEEPEST) for one in where)
+            share = max(share_of(one, DEEPEST) for one in where)
             return f"reached the greatest depth in {100 * share:.2g}% of its transitions"
         case "energy":
             return f"has an energy fraction of {min(one.details['energy fraction'] for one in where):.2g}"

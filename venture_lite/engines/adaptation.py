@@ -202,9 +202,8 @@ def geometric_mean(numbers: Sequence[float]) -> float:
 
 
 def shrunk(found: np.ndarray, count: int) -> np.ndarray:
-    """Variances (K,), or a covariance (D, D), of so many states, as if WEIGHT more had shown each coordinate alone."""
-    own = found if found.ndim == 1 else np.diag(np.diag(found))
-    return np.asarray((count * found + RIDGE * WEIGHT * own) / (count + WEIGHT))
+    """A covariance (D, D) of so many states, as if WEIGHT more had shown each coordinate alone."""
+    return np.asarray((count * found + RIDGE * WEIGHT * np.diag(np.diag(found))) / (count + WEIGHT))
 
 
 class Metric:

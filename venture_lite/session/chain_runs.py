@@ -140,6 +140,8 @@ class ChainRuns:
         self._workers: dict[int, Worker] = {}
         # the chains that this run of the program has not reached yet
         self._waiting: list[int] = []
+        # by index, what each chain gave last
+        self._given: dict[int, ChainOutcome] = {}
         # how often the program runs now, and has been asked to run in all
         self._times = self._total = 0
         # when chains go to other processes, and when these are heard next
@@ -190,6 +192,11 @@ class ChainRuns:
             self._stopped |= outcomes[index].error is not None
         for index in sorted(self._workers):
             outcomes[index] = self._elsewhere(index)
+        for index in self._waiting:
+            # another chain ended this run before; what the chain made in earlier ones stays
+            if (given := self._given.get(index)) is not None:
+                outcomes[index] = ChainOutcome(given.draws, given.value, None)
+        self._given |= outcomes
         return self._joined([outcome for _, outcome in sorted(outcomes.items())])
 
     def _joined(self, outcomes: list[ChainOutcome]) -> Draws:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from venture_lite.draws.draws import Draws
+from venture_lite.draws.draws import Draws, Origin
 from venture_lite.errors import Source, Span, VentureError, VentureWarning, warn
 from venture_lite.inference.explain import Explanation
 from venture_lite.interpreter.impossible import explain_start
@@ -189,8 +190,6 @@ class Runner:
             return queries.explain(self.chains, expression, given)
 
     def _infer(self, directive: syntax.Infer, given: Given) -> Any:
-        if is_auto(directive.expression) and self._explained is None:
-            return self._auto(self._auto_options(directive.expression, given), given)
         if self._explained is not None:
             if all(found.span != directive.span for found in self._explained):
                 found = queries.explain(self.chains, directive.expression, given)
@@ -201,10 +200,12 @@ class Runner:
         # transitions keep no journal
         self.chains.settle()
         try:
+            if is_auto(directive.expression):
+                return self._auto(self._auto_options(directive.expression, given), given)
             value = queries.infer(self.chains, directive.expression, given, self.directory)
         except BaseException as error:
             if isinstance(draws := getattr(error, "draws", None), Draws):
-                draws.origin = origin
+                draws.origin = draws.origin or origin
                 unfinished = DirectiveResult(directive, draws, tuple(given.passes.items()))
                 error.unfinished = unfinished  # type: ignore[attr-defined]
             raise
@@ -222,21 +223,28 @@ class Runner:
         # imported here: a session that composes nothing does not pay for it
         from venture_lite.session.auto.running import TARGETS, AutoRun
 
+        began = time.monotonic()
         self.chains.settle()
         given = replace(given, run=None, watches=())
         states = [model.trace.rng.bit_generator.state for model in self.chains.models]
         is_one = len(self.chains.models) == self.chains.count == 1 and options.chains > 1
+        draws = None
         for target in TARGETS:
             # what begins anew draws as if nothing had been before
             for model, state in zip(self.chains.models, states, strict=True):
                 model.trace.rng.bit_generator.state = state
             runner = self.anew(options.chains) if is_one else self
             run = partial(queries.chain_runs, runner.chains, given=given, directory=runner.directory)
-            automatic = AutoRun(runner.chains.models[0], run, options, target)
-            draws = automatic.draws()
+            automatic = AutoRun(runner.chains.models[0], run, options, began, target)
+            try:
+                draws = automatic.draws()
+            except BaseException as error:
+                _keep(error, draws, self._origins.of(self.directory, automatic.program))
+                raise
+            draws.origin = self._origins.of(self.directory, automatic.program)
             if not automatic.should_be_finer:
                 break
-        draws.origin = self._origins.of(self.directory, automatic.program)
+        assert draws is not None
         draws.preface = automatic.preface()
         if runner is not self:
             runner.chains.keep_first()
@@ -393,3 +401,13 @@ def _density(model: Model, made: Any) -> float:
         if isinstance(operator, Exchangeable):
             trace.statistics.unincorporate(operator, trace.value(node), inputs)
         return log_density(trace, node)
+
+
+def _keep(error: BaseException, before: Draws | None, origin: Origin) -> None:
+    """Give an error the draws that it ended, or where these do not count yet those of the try before."""
+    made = getattr(error, "draws", None)
+    if not isinstance(made, Draws):
+        return
+    made.origin = origin
+    if before is not None and not made.without_adaptation():
+        error.draws = before  # type: ignore[attr-defined]

@@ -12,7 +12,7 @@ from typing import Protocol
 import numpy as np
 
 from venture_lite.draws.draws import Draws
-from venture_lite.draws.kernel_summary import MOST_DIVERGENT
+from venture_lite.draws.kernel_summary import MOST_DIVERGENT, share_of
 from venture_lite.draws.presentation import listed, number
 from venture_lite.engines.adaptation import LEAST_BURN
 from venture_lite.engines.hmc import TARGET
@@ -88,16 +88,19 @@ class RunProgram(Protocol):
 class AutoRun:
     """One run of `auto`. Mutates the chains of the session."""
 
-    def __init__(self, model: Model, run: RunProgram, options: AutoOptions, target: float = TARGETS[0]) -> None:
-        """`model` is the first chain's, `target` the acceptance to which the steps of paths are tuned.
+    def __init__(
+        self, model: Model, run: RunProgram, options: AutoOptions, began: float, target: float = TARGETS[0]
+    ) -> None:
+        """`model` is the first chain's, `target` the acceptance to which the steps of paths are tuned; the seconds of the
+        options count from `began`, a monotonic time.
 
         Raises KernelError for a model that no program can be composed for.
         """
-        self._run, self._options = run, options
+        self._run, self._options, self._began = run, options, began
         self.target = target
         self.composed, self.left_out = composed(model, options.warmup, options.collect, target)
         # seconds of the warm-up and of the draws
-        self._began = self._warming = self._drawing = 0.0
+        self._warming = self._drawing = 0.0
         # draws a chain so far
         self.warmed = self.made = 0
         # the share of transitions that diverged
@@ -105,7 +108,7 @@ class AutoRun:
 
     def draws(self) -> Draws:
         """Those after the warm-up."""
-        self._began = time.monotonic()
+        here = time.monotonic()
         if not self.composed.adapts:
             with self._running(self.composed.sweep, self.composed.start) as runs:
                 early = self._warm_up(runs)
@@ -116,9 +119,9 @@ class AutoRun:
                 # marked where they are draws at all
                 self._tell_short()
                 return early
-            self._warming = time.monotonic() - self._began
+            self._warming = time.monotonic() - here
             draws = self._enough(runs)
-        self._drawing = time.monotonic() - self._began - self._warming
+        self._drawing = time.monotonic() - here - self._warming
         return draws
 
     def _running(self, text: str, start: str | None) -> AbstractContextManager[Runs]:
@@ -222,10 +225,8 @@ class AutoRun:
 
 
 def divergent(draws: Draws) -> float:
-    """The share of transitions that diverged, among those of kernels that know."""
-    known = [row for row in draws.statistics if "divergences" in row.details]
-    # those that adapted are not counted
-    return max((row.details["divergences"] / max(row.transitions, 1) for row in known), default=0.0)
+    """The share of transitions that diverged, of the kernel and chain where most did."""
+    return max((share_of(row, "divergences") for row in draws.statistics), default=0.0)
 
 
 def _reached(judgement: Judgement) -> str:

@@ -11,6 +11,7 @@ import pytest
 
 from tests.generator.session import check
 from venture_lite import Venture
+from venture_lite.errors import VentureError
 from venture_lite.interpreter.model import Model
 from venture_lite.program.code import VACANT, Code
 from venture_lite.session.shapes import MOST_KEPT, TOGETHER
@@ -127,4 +128,18 @@ def test_a_forgotten_directive_leaves_the_Code_that_another_one_shares() -> None
     venture.forget("two")
     venture.execute("three: [predict (+ mu (f 4))]")
     venture.infer("(mh default each 3)")
+    check(venture)
+
+
+def test_calls_that_stand_are_read_as_they_are_evaluated() -> None:
+    """What is written otherwise evaluates the call; a call that does not stand, or cannot be made, is as ever."""
+    venture = loaded()
+    venture.execute('[assume g (mem (lambda (s k) (+ (f k) 1)))] [predict (g "x" 2)] [assume h f]')
+    for call in ("(f 1)", "(f 1.0)", "(h 2)", '(g "x" 2)', "(f true)"):
+        drawn = venture.infer(f"(repeat 3 (do (mh default one 5) (collect {call} (+ {call} 0))))")
+        first, second = drawn.names
+        np.testing.assert_array_equal(drawn[first], drawn[second])
+    assert len(set(venture.infer("(repeat 3 (collect (f 7)))")["(f 7)"].ravel())) == 3
+    with pytest.raises(VentureError, match="f takes 1 argument, got 2"):
+        venture.infer("(collect (f 1 2))")
     check(venture)

@@ -21,7 +21,7 @@ from venture_lite.interpreter.evidence import NO_EVIDENCE
 from venture_lite.interpreter.model import Model
 from venture_lite.language import syntax
 from venture_lite.language.parse import parse_expression
-from venture_lite.language.syntax import Expression, Form, Name
+from venture_lite.language.syntax import Expression, Form, Literal, Name
 from venture_lite.program.code import Kind
 from venture_lite.program.lift import Lifter, shape
 from venture_lite.program.parameters import constant_index
@@ -33,6 +33,8 @@ from venture_lite.session.loop_data import LoopData
 from venture_lite.session.measured import ObservedData, density_at
 from venture_lite.session.predictive import from_draws, from_prior
 from venture_lite.session.shapes import Shared, shapes_of, told_at
+from venture_lite.trace.keys import memo_key
+from venture_lite.trace.runtime import Memo
 from venture_lite.values import from_python, to_python
 
 
@@ -51,7 +53,8 @@ def sampler(model: Model, given: Given) -> Callable[[Expression], Callable[[], A
                 return model.sample(shared.code, values)
 
         # the Code that was made of this very text needs no translation of places
-        return (lambda: model.sample(shared.code, values)) if shared.expression is expression else draw
+        plain = (lambda: model.sample(shared.code, values)) if shared.expression is expression else draw
+        return _stored_call(model, given, expression, plain) or plain
 
     return compiled
 
@@ -125,6 +128,31 @@ def _stored_global(model: Model, name: str) -> Callable[[], Any] | None:
     assert column is not None
     row = target.row
     return lambda: column.view[row]
+
+
+def _stored_call(
+    model: Model, given: Given, expression: Expression, otherwise: Callable[[], Any]
+) -> Callable[[], Any] | None:
+    """A direct reading of what a memoized procedure gave for arguments that are written as constants; `otherwise` where
+    it was not called with them."""
+    match expression:
+        case Form(items=(Name(name=name), *arguments)) if name not in given.passes and arguments:
+            target = model.trace.analyzer.globals.get(name)
+        case _:
+            return None
+    constants = [argument.value for argument in arguments if isinstance(argument, Literal)]
+    if target is None or target.code is None or len(constants) < len(arguments):
+        return None
+    key, code, row = memo_key(tuple(constants)), target.code, target.row
+
+    def draw() -> Any:
+        memo = model.trace.result(code, row)
+        found = memo.entries.get(key) if isinstance(memo, Memo) else None
+        if found is None or memo.procedure.code.arity != len(constants):
+            return otherwise()
+        return model.trace.result(memo.procedure.code, found)
+
+    return draw
 
 
 def sample(chains: Chains, expression: Expression, given: Given) -> Any:

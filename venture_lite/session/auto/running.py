@@ -91,8 +91,8 @@ class AutoRun:
     def __init__(
         self, model: Model, run: RunProgram, options: AutoOptions, began: float, target: float = TARGETS[0]
     ) -> None:
-        """`model` is the first chain's, `target` the acceptance to which the steps of paths are tuned; the seconds of the
-        options count from `began`, a monotonic time.
+        """`model` is the first chain's, `target` the acceptance to which the steps of paths are tuned; the seconds of
+        the options count from `began`, a monotonic time.
 
         Raises KernelError for a model that no program can be composed for.
         """

@@ -52,6 +52,16 @@ class Memory:
     values: dict[Any, Any] = field(default_factory=dict)
 
 
+@dataclass(eq=False, slots=True)
+class Atoms:
+    """Draws of a Dirichlet process, or of the two-parameter one: each table has an atom of the base."""
+
+    tables: Made
+    base: Any
+    name: Place
+    values: dict[Any, Any] = field(default_factory=dict)
+
+
 class Chooser(Protocol):
     def choose(self, procedure: FiniteRandom, arguments: Sequence[Any], path: Place) -> Any:
         """The value of the choice at `path`."""
@@ -271,6 +281,11 @@ class Interpreter:
                     return meet(values[key], evidence)
                 values[key] = self.apply(inner, arguments, (name, tuple(map(named, key))), evidence)
                 return values[key]
+            case Atoms(tables, base, name, values):
+                table = self.apply(tables, [], (path, "table"), FREE)
+                if table not in values:
+                    values[table] = self.apply(base, [], (name, table), FREE)
+                return meet(values[table], evidence)
             case FiniteRandom():
                 return self.draw(procedure, arguments, path, evidence)
             case Made(random, parameters, values):
@@ -336,7 +351,12 @@ def quoted(datum: Any) -> Any:
 
 def named(key: Any) -> Any:
     """A key that is the same in every run: procedures by where they were made."""
-    return key.name if isinstance(key, (Closure, Memory, Made)) else key
+    return key.name if isinstance(key, (Closure, Memory, Made, Atoms)) else key
+
+
+def process_over(interpreter: Interpreter, arguments: list[Any], path: Place) -> Any:
+    *parameters, base = arguments
+    return Atoms(interpreter.apply(MAKERS["make_crp"], parameters, path, FREE), base, path)
 
 
 def map_over(interpreter: Interpreter, arguments: list[Any], path: Place) -> Any:
@@ -372,5 +392,7 @@ HIGHER: dict[str, Callable[[Interpreter, list[Any], Place], Any]] = {
     "find": lambda *call: next(item for item, held in holding(*call) if held),
     "count": lambda *call: sum(held for _, held in holding(*call)),
     "apply": lambda interpreter, arguments, path: interpreter.apply(arguments[0], [*arguments[1]], path, FREE),
+    "make_dp": process_over,
+    "make_pitman_yor": process_over,
 }
 BUILT_IN: dict[str, Any] = {**DETERMINISTIC, **RANDOM, **MAKERS, "pi": math.pi}

@@ -177,18 +177,26 @@ def restaurant(make: Maker) -> Made:
     return steps
 
 
+def process(parameters: str, base: str) -> str:
+    """A Dirichlet process, with a discount the two-parameter one."""
+    return f"({'make_pitman_yor' if ' ' in parameters else 'make_dp'} {parameters} {base})"
+
+
 def hierarchy(make: Maker) -> Made:
-    """A restaurant for each group, its tables' dishes drawn by the group itself or by a common one."""
+    """A restaurant for each group, its tables' dishes drawn by the group itself or by a common one: a hierarchy of
+    Dirichlet processes, which have names, too."""
     e = make.expressions
     if not e.spend(3):
         return choice(make)
     name, base, p = e.fresh("group"), e.fresh("base"), e.constant(0.2, 0.8)
-    common = f"(let ((c (make_crp 1)) (atom (mem (lambda (k) (flip {p.plain}))))) (lambda () (atom (c))))"
-    own = f"(lambda () (flip {p.plain}))"
-    steps = [make.assume(base, both(common if make.chance(0.5) else own))]
+    own, spread = f"(lambda () (flip {p.plain}))", make.pick(["", " 0.2", " 0.2"])
+    common = f"(let ((c (make_crp 1{spread})) (atom (mem (lambda (k) (flip {p.plain}))))) (lambda () (atom (c))))"
+    steps = [make.assume(base, Twin(common, process(f"1{spread}", own)) if make.chance(0.7) else both(own))]
     draws = make.pick(["(lambda () (atom (c)))", "(mem (lambda (i) (atom (c))))"])
-    group = f"(mem (lambda (d) (let ((c (make_crp 0.8)) (atom (mem (lambda (k) ({base}))))) {draws})))"
-    steps.append(make.assume(name, both(group)))
+    discount = " 0.3" if make.chance(0.5) else ""
+    group = f"(mem (lambda (d) (let ((c (make_crp 0.8{discount})) (atom (mem (lambda (k) ({base}))))) {draws})))"
+    named = f"(mem (lambda (d) {process(f'0.8{discount}', base)}))" if draws.startswith("(lambda") else group
+    steps.append(make.assume(name, Twin(group, named)))
     inner = "" if draws.startswith("(lambda") else " {1}"
     call = Call(both(f"(({name} {{0}}){inner})"), ("index", "index")[: 2 if inner else 1], cost=2.0, named=False)
     e.names.offer("boolean", call)

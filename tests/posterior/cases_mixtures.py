@@ -14,6 +14,7 @@ from tests.posterior.derive import (
     groups,
     iid_normal_evidence,
     log_crp,
+    mixture_cdf,
     partition_code,
     partition_expression,
     partitions,
@@ -52,6 +53,40 @@ def normals() -> Mapping[str, Expected]:
         REALS, lambda p: log_crp(p, 1.0), lambda part: iid_normal_evidence(part, 0.0, 2.0, 0.8)
     )
     return {"z": table(weights)}
+
+
+def atoms(alpha: float, discount: float) -> Mapping[str, Expected]:
+    """Partitions of the data by their atoms, and the first one's atom."""
+    weights, firsts = {}, []
+    for p in partitions(len(REALS)):
+        parts = groups(p, REALS)
+        log_p = log_crp(p, alpha, discount) + math.fsum(iid_normal_evidence(part, 0.5, 2.0, 0.8) for part in parts)
+        weights[partition_code(p)] = math.exp(log_p)
+        precision = 1 / 4 + len(parts[0]) / 0.64
+        firsts.append(stats.norm((0.5 / 4 + sum(parts[0]) / 0.64) / precision, precision**-0.5))
+    return {"z": table(weights), "first": mixture_cdf(list(weights.values()), firsts)}
+
+
+ATOMS = partition_expression(["(x 1)", "(x 2)", "(x 3)", "(x 4)"])
+
+
+def process(name: str, maker: str, alpha: float, discount: float) -> Case:
+    return Case(
+        name=name,
+        program=f"""
+            [assume g ({maker} (lambda () (normal 0.5 2)))]
+            [assume x (mem (lambda (i) (g)))]
+            [observe (normal (x 1) 0.8) -1] [observe (normal (x 2) 0.8) -0.4]
+            [observe (normal (x 3) 0.8) 1.3] [observe (normal (x 4) 0.8) 1.9]""",
+        query={"z": ATOMS, "first": "(x 1)"},
+        exact=lambda: atoms(alpha, discount),
+        engines=(
+            "(mh default each 6)",
+            "(cycle ((gibbs (choices x) each 1) (mh (choices g) each 'drift 0.8 2)) 2)",
+            "(cycle ((mh (choices x) one 6) (mh (choices g) all 'drift 0.5 2)) 3)",
+        ),
+        derivation="All 15 partitions by their probability in a Chinese restaurant, normal marginal likelihoods.",
+    )
 
 
 def student_evidence(part: list[float]) -> float:
@@ -329,4 +364,6 @@ CASES = (
         ),
         derivation="Enumeration of 27 assignments; the means of unused components do not exist.",
     ),
+    process("dirichlet_process", "make_dp 1.3", 1.3, 0.0),
+    process("pitman_yor_process", "make_pitman_yor 0.8 0.4", 0.8, 0.4),
 )

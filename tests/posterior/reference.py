@@ -62,6 +62,12 @@ class Choice:
 
 
 GLOBALS = Environment({**DETERMINISTIC, **RANDOM, **MAKERS})
+# the atom of a table is drawn where the table is first met
+PROCESS = parse("(let ((seat (make_crp alpha discount)) (dish (mem (lambda (t) (base))))) (lambda () (dish (seat))))")[
+    0
+]
+GLOBALS.names["make_pitman_yor"] = Closure(["alpha", "discount", "base"], PROCESS, GLOBALS)
+GLOBALS.names["make_dp"] = Closure(["alpha", "base"], ["make_pitman_yor", "alpha", 0, "base"], GLOBALS)
 
 
 @dataclass(eq=False, slots=True)

@@ -37,11 +37,13 @@ LONG = (
     "covariance_matrix",
     "crp_of_normals",
     "crp_with_random_concentration",
+    "dirichlet_process",
     "finite_mixture",
     "gamma_poisson_maker",
     "hmm_persistence_uncollapsed",
     "lognormal_median",
     "normal_inv_chi_sq",
+    "pitman_yor_process",
     "robust_line",
     "three_likelihoods",
 )

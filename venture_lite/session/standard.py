@@ -30,6 +30,8 @@ NAMES = (
     "make_uc_dir_mult",
     "make_uc_gamma_poisson",
     "make_uc_normal_inv_chi_sq",
+    "make_dp",
+    "make_pitman_yor",
 )
 """What the prelude defines; known without reading it."""
 

@@ -32,6 +32,22 @@ def test_sizes_agree_with_arviz(chains: int, draws: int, correlation: float, rou
     assert diagnostics.ess_tail(values) == pytest.approx(float(tail), rel=1e-9)
 
 
+@pytest.mark.parametrize("sd", [0.01, 0.5, 1.0, 2.0, 5.0])
+@pytest.mark.parametrize("draws", [100, 2000])
+def test_the_shape_of_weights_agrees_with_arviz(sd: float, draws: int) -> None:
+    log_weights = sd * np.random.default_rng(1).standard_normal(draws) - 700.0
+    expected = array_stats.psislw(-log_weights)[1]
+    assert diagnostics.pareto_k(log_weights) == pytest.approx(float(expected), rel=1e-9, abs=1e-9)
+
+
+def test_the_shape_of_weights_without_a_tail() -> None:
+    """Weights that are alike have none; where nothing is possible, or few are, it is out of bounds."""
+    assert diagnostics.pareto_k(np.full(2000, -3.0)) == 0.0
+    assert diagnostics.pareto_k(np.full(2000, -np.inf)) == np.inf
+    assert diagnostics.pareto_k(np.array([0.0, *[-np.inf] * 1999])) == np.inf
+    assert diagnostics.pareto_k(np.zeros(0)) == diagnostics.pareto_k(np.zeros(10)) == np.inf
+
+
 @pytest.mark.parametrize("correlation", [-0.5, 0.0, 0.99])
 def test_r_hat_agrees_with_arviz(correlation: float) -> None:
     values = autoregression(3, 200, correlation)

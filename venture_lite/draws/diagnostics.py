@@ -17,6 +17,9 @@ import numpy as np
 FEWEST_DRAWS = 4
 TAIL = (0.05, 0.95)
 BY_CHANCE = 16.0
+# of the weights whose tail is looked at, and their relative rounding
+FEWEST_OF_TAIL = 5
+ROUNDING = 1e-12
 
 
 def ess_bulk(draws: np.ndarray) -> float:
@@ -149,3 +152,42 @@ def _autocovariance(chains: np.ndarray) -> np.ndarray:
     power = spectrum.real**2 + spectrum.imag**2
     covariance: np.ndarray = np.fft.irfft(power, n=width, axis=1)[:, :count] / count
     return covariance
+
+
+def pareto_k(log_weights: np.ndarray) -> float:
+    """The shape of the generalised Pareto distribution of the largest importance weights, `log_weights: (draws,)`.
+
+    Above 0.7 sums of weights are not to be trusted, nor is what the draws came from (Vehtari, Simpson, Gelman, Yao and
+    Gabry, "Pareto smoothed importance sampling", JMLR 2024, sections 3.2 and 3.4). The tail is the largest
+    min(S / 5, 3 sqrt(S)) of S weights. 0 where these are equal but for rounding; infinite where fewer than 5 of them
+    are above the rest, or none is above zero.
+    """
+    count = math.floor(min(0.2 * len(log_weights), 3.0 * math.sqrt(len(log_weights))))
+    ordered = np.sort(log_weights)[-count - 1 :]
+    if count < FEWEST_OF_TAIL or not np.isfinite(ordered[-1]):
+        return math.inf
+    if ordered[-1] - ordered[0] <= ROUNDING * max(abs(ordered[-1]), 1.0):
+        return 0.0
+    tail = np.exp(ordered[1:] - ordered[-1]) - np.exp(ordered[0] - ordered[-1])
+    tail = tail[tail > 0.0]
+    return pareto_shape(tail) if len(tail) >= FEWEST_OF_TAIL else math.inf
+
+
+def pareto_shape(tail: np.ndarray) -> float:
+    """The shape of a generalised Pareto distribution from which a sample `(N,)`, in order, might come.
+
+    By the mean of the likelihood over a grid (Zhang and Stephens, "A new and efficient estimation method for the
+    generalized Pareto distribution", Technometrics 2009, section 3), shrunk towards 1/2 as by 10 further draws
+    (Vehtari and others, appendix C).
+    """
+    size, points = len(tail), 30 + math.isqrt(len(tail))
+    quarter = tail[math.floor(size / 4 + 0.5) - 1]
+    grid = 1.0 - np.sqrt(points / (np.arange(1, points + 1) - 0.5))
+    grid = grid / (3.0 * quarter) + 1.0 / tail[-1]
+    shapes = np.log1p(-grid[:, None] * tail).mean(axis=1)
+    likelihood = size * (np.log(-grid / shapes) - shapes - 1.0)
+    weights = np.exp(likelihood - likelihood.max())
+    keep = weights >= 10.0 * np.finfo(float).eps * weights.sum()
+    best = float(np.sum(grid[keep] * weights[keep]) / weights[keep].sum())
+    shape = float(np.log1p(-best * tail).mean())
+    return (size * shape + 10.0 * 0.5) / (size + 10.0)

@@ -18,6 +18,7 @@ import numpy as np
 
 from venture_lite.blocks import second
 from venture_lite.blocks.distributions import name_of, transform_of
+from venture_lite.blocks.minibatch import Minibatch
 from venture_lite.blocks.moving import BlockState, PassStep, RowKind, advance, weighed
 from venture_lite.blocks.tape import INSTEAD
 from venture_lite.errors import KernelError
@@ -63,6 +64,8 @@ class BlockDensity:
         # rows whose densities one evaluation takes
         self.rows = len(scaffold.principals) + sum(kind.count for kind in self._terms)
         self._forward: list[PassStep] = []
+        # of what weighs the change, and then of what moves
+        self._weighing: list[PassStep] = []
         self._backward: list[PassStep] = []
         # the memory that the functions were printed for; none before they are asked for
         self._views: list[tuple[Column, Any]] = []
@@ -209,19 +212,17 @@ class BlockDensity:
         for kind in kinds:
             kind.bind(kind in wide)
         self._views = [(column, column.view) for kind in kinds for column in kind.columns()]
-        self._forward, self._backward = [], []
+        self._forward, self._weighing, self._backward = [], [], []
         for kind, start, stop in self._moved:
             forward, backward = kind.steps(start, stop, stop - start > NARROW)
             self._forward += forward
             self._backward[:0] = backward
-        weighed_first: list[PassStep] = []
         for kind in self._terms:
             if kind.is_maker:
                 self._forward += kind.steps(0, kind.count, False)[0]
             size = CHUNK if kind.count > 2 * CHUNK else kind.count
             for start in range(0, kind.count, size):
-                weighed_first += kind.steps(start, min(start + size, kind.count), kind.count > NARROW)[1]
-        self._backward[:0] = weighed_first
+                self._weighing += kind.steps(start, min(start + size, kind.count), kind.count > NARROW)[1]
 
     # ------------------------------------------------------------------------------------------------- moving
 
@@ -244,15 +245,22 @@ class BlockDensity:
             with np.errstate(all="ignore"):
                 advance(self._forward)
 
-    def evaluate(self) -> tuple[Weight, np.ndarray]:
-        """The log density and its gradient (D,), both in free coordinates, at the state that `present` or `put` left.
+    def evaluate(self, minibatch: Minibatch | None = None) -> tuple[Weight, np.ndarray]:
+        """The log density and its gradient (D,), both in free coordinates, at the state that `present` or `put` left;
+        with a minibatch estimates of them.
 
         Raises VentureError where arguments are outside their domains.
         """
         self._look()
         self._state.begin()
         with np.errstate(all="ignore"):
-            total = weighed(self._backward)
+            if minibatch is None:
+                total = weighed(self._weighing)
+            else:
+                total = minibatch.weight * weighed(minibatch.steps())
+                self._state.weigh(minibatch.weight)
+                total = weighed(minibatch.other_steps(), total)
+            total = weighed(self._backward, total)
         return Weight(self._state.impossible, float(total)), self._state.gradient.copy()
 
     def hessian(self) -> np.ndarray | None:
@@ -260,6 +268,10 @@ class BlockDensity:
         left; None where they do not go through all that depends on the block."""
         self._look()
         return second.hessian(self._state, self.size, self._moved, self._terms)
+
+    def rows_of_terms(self) -> list[RowKind]:
+        """The rows that weigh the change, by kind."""
+        return self._terms
 
     def passes(self) -> tuple[int, list[Stretch], list[RowKind]]:
         """How many places move, the rows that do, parents first, and those that weigh the change.

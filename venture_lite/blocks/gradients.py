@@ -8,6 +8,7 @@ import numpy as np
 
 from venture_lite.blocks.density import BlockDensity
 from venture_lite.blocks.distributions import refuse_discrete
+from venture_lite.blocks.minibatch import Minibatch
 from venture_lite.blocks.tape import SMOOTH
 from venture_lite.errors import VentureError
 from venture_lite.interpreter.model import Model
@@ -45,11 +46,13 @@ class Densities:
         if nodes:
             self.of(nodes)
 
-    def evaluate(self, density: BlockDensity, free: np.ndarray) -> tuple[float, np.ndarray] | None:
+    def evaluate(
+        self, density: BlockDensity, free: np.ndarray, minibatch: Minibatch | None = None
+    ) -> tuple[float, np.ndarray] | None:
         """The log density of a block at other free coordinates and its gradient, None where it is zero or they are not
         finite; the block stays where it is."""
         with self.model.aside():
-            found = self.at(density, free)
+            found = self.at(density, free, minibatch)
         return None if found is None or found[0].impossible else (found[0].total, found[1])
 
     def hessian(self, density: BlockDensity, free: np.ndarray) -> np.ndarray | None:
@@ -63,8 +66,11 @@ class Densities:
         self.rows += density.rows
         return free, *density.evaluate()
 
-    def at(self, density: BlockDensity, free: np.ndarray) -> tuple[Weight, np.ndarray] | None:
-        """Move a block: the log density there and its gradient; None where they are not finite.
+    def at(
+        self, density: BlockDensity, free: np.ndarray, minibatch: Minibatch | None = None
+    ) -> tuple[Weight, np.ndarray] | None:
+        """Move a block: the log density there and its gradient, or what a minibatch says of them; None where they are
+        not finite.
 
         A path that runs away leaves the domains of procedures (`exp` of a large number is infinite). That is the
         path's doing, not the program's, and is said once. What the journal holds since takes the block back.
@@ -72,10 +78,10 @@ class Densities:
         self.model.poll()
         if not np.isfinite(free).all():
             return None
-        self.rows += density.rows
+        self.rows += density.rows if minibatch is None else minibatch.rows
         try:
             density.put(free)
-            weight, gradient = density.evaluate()
+            weight, gradient = density.evaluate(minibatch)
         except VentureError as error:
             if not self._told:
                 self.warn(f"{self.name}: a path ended where the density has no value: {error.message}")

@@ -32,7 +32,7 @@ from venture_lite.procedures.straight_line import Node
 from venture_lite.program.code import Kind
 from venture_lite.trace.nodes import node_at
 from venture_lite.trace.runtime import Exchangeable
-from venture_lite.trace.table import Column, length, one_of, part_of
+from venture_lite.trace.table import Column, length, one_of, part_of, picked
 from venture_lite.trace.trace import Trace
 
 
@@ -51,6 +51,11 @@ class BlockState:
         self.nowhere = self.places.nowhere
         self.cotangents = np.zeros(self.nowhere + 1)
         self.others: list[Any] = [None] * (self.nowhere + 1)
+
+    def weigh(self, weight: float) -> None:
+        """What was weighed so far stands for more than it is."""
+        self.cotangents *= weight
+        self.others[:] = [None if other is None else _times(weight, other) for other in self.others]
 
     def begin(self) -> None:
         """An evaluation."""
@@ -182,6 +187,18 @@ class RowKind:
         forward, backward = self._single
         return [(forward, given, self, n) for n, given in rows], [(backward, given, self, n) for n, given in rows]
 
+    def weighing(self, at: np.ndarray, together: bool) -> list[PassStep]:
+        """The backward pass over the rows at some places (n,), to be called in order."""
+        if together and self._together[0] is not _unprinted:
+            return [(self._backward_at, (at, *(picked(each, at) for each in self.given)), self, -1)]
+        backward = self._single[1]
+        return [(backward, tuple([one_of(each, n) for each in self.given]), self, n) for n in at.tolist()]
+
+    def observed(self) -> np.ndarray:
+        """Whether each row is an observation (n,)."""
+        flags = self.trace.tables[self.code.index].observed.get(self.slot)
+        return np.zeros(self.count, bool) if flags is None else np.frombuffer(flags, bool)[self.rows].copy()
+
     def _forward_together(self, start: int, stop: int, *given: Any) -> None:
         try:
             self._together[0](*given)
@@ -189,15 +206,23 @@ class RowKind:
             advance(self.steps(start, stop, False)[0])
 
     def _backward_together(self, start: int, stop: int, *given: Any) -> float:
+        rows = part_of(self.rows, start, stop)
+        return self._backward_or_singly(rows, lambda: self.steps(start, stop, False)[1], given)
+
+    def _backward_at(self, at: np.ndarray, *given: Any) -> float:
+        return self._backward_or_singly(picked(self.rows, at), lambda: self.weighing(at, False), given)
+
+    def _backward_or_singly(self, rows: Any, singly: Callable[[], list[PassStep]], given: tuple[Any, ...]) -> float:
+        """The backward pass over some rows in one go, or over each of them where that fails."""
         impossible = self.state.impossible
         try:
             found: float = self._together[1](*given)
         except Exception as error:
             self.state.impossible = impossible
             if self.coordinates is None and isinstance(error, AtLimit):
-                self.state.impossible += self.group().impossible(part_of(self.rows, start, stop)).impossible
+                self.state.impossible += self.group().impossible(rows).impossible
                 return 0.0
-            return weighed(self.steps(start, stop, False)[1])
+            return weighed(singly())
         return found
 
     def recover(self, index: int, error: Exception) -> None:
@@ -309,9 +334,8 @@ def advance(steps: Iterable[PassStep]) -> None:
             kind.recover(index, error)
 
 
-def weighed(steps: Iterable[PassStep]) -> float:
-    """The sum of the finite terms; impossible ones are counted in the state."""
-    total = 0.0
+def weighed(steps: Iterable[PassStep], total: float = 0.0) -> float:
+    """`total` and the finite terms, added up; impossible ones are counted in the state."""
     for backward, given, kind, index in steps:
         cause = None
         try:
@@ -320,6 +344,13 @@ def weighed(steps: Iterable[PassStep]) -> float:
             term, cause = math.nan, error
         total += term if term - term == 0.0 else kind.judged(index, cause)
     return total
+
+
+def _times(weight: float, cotangent: Any) -> Any:
+    """A cotangent is an array, or a tuple of those of a list's items, of which some may be None for 0."""
+    if isinstance(cotangent, tuple):
+        return tuple([None if part is None else _times(weight, part) for part in cotangent])
+    return weight * cotangent
 
 
 def refuse_without_gradient(record: Random | Maker, asked: tuple[bool, ...], trace: Trace, node: int) -> None:

@@ -54,10 +54,27 @@ class PathNormal:
         within = self.lower @ self.lower.T - np.eye(len(self.lower))
         return np.asarray(self.root**2 * (1.0 + np.einsum("ij,jk,ik->i", self.across, within, self.across)))
 
+    def precisions(self) -> np.ndarray:
+        """The diagonal of the inverse of the covariance (D,)."""
+        inverse = np.linalg.inv(self.lower)
+        within = inverse.T @ inverse - np.eye(len(self.lower))
+        return np.asarray((1.0 + np.einsum("ij,jk,ik->i", self.across, within, self.across)) / self.root**2)
+
+    def spread(self, noise: np.ndarray) -> np.ndarray:
+        """A factor of the covariance times (D,) or (D, N)."""
+        within = self.across.T @ noise
+        found = noise + self.across @ (self.lower @ within - within)
+        return np.asarray((self.root * found.T).T)
+
+    def pulled(self, gradient: np.ndarray) -> np.ndarray:
+        """That factor transposed times (D,): a gradient by what `spread` takes."""
+        found = self.root * gradient
+        within = self.across.T @ found
+        return np.asarray(found + self.across @ (self.lower.T @ within - within))
+
     def draw(self, noise: np.ndarray) -> tuple[np.ndarray, float]:
         """Where standard normals (D,) lead, and the log density there (algorithm 4)."""
-        within = self.across.T @ noise
-        found = self.mean + self.root * (noise + self.across @ (self.lower @ within - within))
+        found = self.mean + self.spread(noise)
         log_det = 2.0 * float(np.sum(np.log(self.root)) + np.sum(np.log(np.diag(self.lower))))
         return found, -0.5 * (log_det + float(noise @ noise) + len(noise) * LOG_TWO_PI)
 

@@ -25,10 +25,12 @@ from venture_lite.interpreter.shape import Binding, NoShape, Shape, shape_of
 from venture_lite.interpreter.sources import computed_from, parents_of, source_value
 from venture_lite.interpreter.weights import NEVER, Group, Weight, density_of, log_density
 from venture_lite.procedures.distributions.improper import WEIGHED
+from venture_lite.procedures.record import Random
 from venture_lite.program.code import Kind
 from venture_lite.trace.borrowed import BorrowedColumn
 from venture_lite.trace.nodes import node_at, row_of, site_of
 from venture_lite.trace.table import Column
+from venture_lite.trace.trace import Trace
 
 MOST_FACTORS = 100
 """Rows of factors of one text that are taken for those that no loop makes."""
@@ -36,6 +38,17 @@ MOST_FACTORS = 100
 
 class NoBorder(KernelError):
     """Fewer than two choices depend on a block."""
+
+
+def refuse_vector(trace: Trace, node: int) -> None:
+    """Raises KernelError where a choice is a vector of independent values, which would be rows each."""
+    code, slot, row = trace.decode(node)
+    record, value = code.slots[slot].record, trace.value(node)
+    if not isinstance(record, Random) or record.item_log_densities is None or not isinstance(value, np.ndarray):
+        return
+    reason = f"the {len(value)} values of one {record.name} are a single choice, of which no part can be looked at"
+    shown = f"for i in 1...{len(value)}: [observe ({record.name} ...) {{Y[i]}}]"
+    raise KernelError(reason, hint=f"a loop: {shown}").at(*trace.place(code, slot, row))
 
 
 class SectionKind:
@@ -52,17 +65,8 @@ class SectionKind:
 
     def refuse_vectors(self) -> None:
         """Raises KernelError where a row is a vector of independent values, which would be rows each."""
-        group, record = self.group, self.group.record
-        if record.item_log_densities is None or not self.count or group.values.kind in NUMBERS:
-            return
-        row = int(self.rows(np.zeros(1, int))[0])
-        value = group.values.view[row]
-        if isinstance(value, np.ndarray):
-            shown = f"for i in 1...{len(value)}: [observe ({record.name} ...) {{Y[i]}}]"
-            reason = (
-                f"the {len(value)} values of one {record.name} are a single choice, of which no part can be looked at"
-            )
-            raise KernelError(reason, hint=f"a loop: {shown}").at(*group.trace.place(group.code, group.slot, row))
+        if self.count and self.group.values.kind not in NUMBERS:
+            refuse_vector(self.group.trace, node_at(self.group.site, int(self.rows(np.zeros(1, int))[0])))
 
     def rows(self, positions: np.ndarray) -> np.ndarray:
         """The rows of some sections, named by their positions 0 ... count - 1."""

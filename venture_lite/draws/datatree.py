@@ -32,7 +32,8 @@ def to_datatree(draws: Draws, prior: Draws | None = None, warmup: bool = False) 
     - `kernel_stats`: what each kernel did, with dimensions chain and kernel (the kernel's text), and what its
       engine has to say besides (`details`), NaN where it says nothing.
     - `observed_data`: the numbers that the program observed, by the observe's label or the parameter's name.
-    - attributes: seed, version, the program's directives and the inference program.
+    - attributes: seed, version, the program's directives and the inference program; `approximate`, also of
+      `posterior`, where kernels that leave what is not quite the posterior made the draws: which.
     """
     from arviz_base import from_dict
     from xarray import DataTree
@@ -58,6 +59,9 @@ def to_datatree(draws: Draws, prior: Draws | None = None, warmup: bool = False) 
             tree["observed_data"] = from_dict({"observed_data": observed}, check_conventions=False)["observed_data"]
         # as text: a seed from the operating system has 128 bits
         tree.attrs |= {"seed": str(origin.seed), "program": origin.program, "inference": origin.inference}
+    if draws.approximate:
+        tree.attrs["approximate"] = ", ".join(draws.approximate)
+        tree["posterior"].attrs["approximate"] = tree.attrs["approximate"]
     tree.attrs |= {"inference_library": "venture_lite", "inference_library_version": __version__}
     return tree
 

@@ -46,6 +46,8 @@ class KernelStatistics:
     refused: int = 0
     # of an action that moves a chain to its start: where that is
     note: str = ""
+    # whether what it leaves is not quite the posterior
+    is_approximate: bool = False
 
 
 class DrawsBuilder:
@@ -319,6 +321,11 @@ class Draws(Mapping[str, np.ndarray]):
     def program(self) -> str | None:
         """The inference program that made them, in the language; None for draws that no session made."""
         return None if self.origin is None else self.origin.inference
+
+    @property
+    def approximate(self) -> tuple[str, ...]:
+        """The kernels, as written, of which the draws are approximate: they leave what is not quite the posterior."""
+        return tuple(dict.fromkeys(" ".join(row.kernel.split()) for row in self.statistics if row.is_approximate))
 
     @property
     def names(self) -> tuple[str, ...]:

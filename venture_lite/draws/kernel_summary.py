@@ -42,6 +42,16 @@ COUNTED = "transitions that count"
 """Among the details of a kernel that adapts: how many did not, of which the other details are."""
 DEEPEST = "transitions at the greatest depth"
 
+SHAPE = "Pareto k"
+EFFICIENCY = "efficiency of weights"
+SLOPE = "largest slope"
+IMPOSSIBLE = "share of draws without density"
+"""Among the details of a kernel that draws from a fit: how that compares with the density."""
+LARGEST_SHAPE = 0.7
+# the shape has no scale: of weights that hardly differ it says nothing
+ALIKE = 0.99
+LARGEST_SLOPE = 0.1
+
 TRAINED = "seconds for training"
 """Among the details of an action that trains."""
 
@@ -79,6 +89,10 @@ class KernelRow:
         counts = [row.details["divergences"] for row in self.chains if "divergences" in row.details]
         return int(sum(counts)) if counts else None
 
+    def worst(self, detail: str) -> float | None:
+        """The largest of what the chains say under a name; None where none says it."""
+        return max((row.details[detail] for row in self.chains if detail in row.details), default=None)
+
     @property
     def action(self) -> str:
         return self.kernel.strip("([ ").split(" ")[0]
@@ -92,6 +106,9 @@ class KernelRow:
             text += f", {100 * self.accepted / self.transitions:.0f}% accepted"
         if self.divergences is not None:
             text += f", {counted(self.divergences, 'divergence')}"
+        if (shape := self.worst(SHAPE)) is not None:
+            least = min(row.details.get(EFFICIENCY, 0.0) for row in self.chains)
+            text += f", Pareto k {number(shape, 2)}" + (" of weights that are alike" if least >= ALIKE else "")
         return text + (f", {number(sum(row.seconds for row in self.chains), 2)} s" if with_seconds else "")
 
     def _notes(self) -> list[str]:
@@ -126,6 +143,8 @@ def kernel_lines(rows: tuple[KernelRow, ...], with_seconds: bool = False) -> lis
 def kernel_warnings(rows: tuple[KernelRow, ...], chain_count: int) -> Iterator[str]:
     """A line for each thing that is wrong with a kernel, with the chains where it is."""
     for row in rows:
+        if any(one.is_approximate for one in row.chains):
+            yield f"{row.kernel} leaves what is not quite the posterior: its draws are approximate"
         told: dict[str, list[KernelStatistics]] = {}
         for one in row.chains:
             for wrong in _wrong_with(row, one):
@@ -136,6 +155,7 @@ def kernel_warnings(rows: tuple[KernelRow, ...], chain_count: int) -> Iterator[s
 
 
 def _wrong_with(row: KernelRow, one: KernelStatistics) -> Iterator[str]:
+    yield from _wrong_with_fit(one)
     if one.transitions < ENOUGH:
         return
     share = one.accepted / one.transitions
@@ -153,6 +173,15 @@ def _wrong_with(row: KernelRow, one: KernelStatistics) -> Iterator[str]:
         yield "deep"
     if one.details.get("energy fraction", 1.0) < LEAST_ENERGY_FRACTION and one.details.get(COUNTED, 0.0) >= ENOUGH:
         yield "energy"
+
+
+def _wrong_with_fit(one: KernelStatistics) -> Iterator[str]:
+    if one.details.get(SHAPE, 0.0) > LARGEST_SHAPE and one.details.get(EFFICIENCY, 0.0) < ALIKE:
+        yield "far"
+    if one.details.get(SLOPE, 0.0) > LARGEST_SLOPE:
+        yield "unsettled"
+    if one.details.get(IMPOSSIBLE, 0.0):
+        yield "impossible"
 
 
 def share_of(one: KernelStatistics, name: str) -> float:
@@ -191,6 +220,14 @@ def _told(wrong: str, where: list[KernelStatistics]) -> str:
         case "deep":
             share = max(share_of(one, DEEPEST) for one in where)
             return f"reached the greatest depth in {100 * share:.2g}% of its transitions"
+        case "far":
+            shape = max(one.details[SHAPE] for one in where)
+            return f"is not to be trusted: its Pareto k of {number(shape, 2)} is above {LARGEST_SHAPE}"
+        case "unsettled":
+            return "had not settled when its steps were over"
+        case "impossible":
+            share = max(one.details[IMPOSSIBLE] for one in where)
+            return f"drew anew where the density is zero, {100 * share:.2g}% of its normal"
         case "energy":
             return f"has an energy fraction of {min(one.details['energy fraction'] for one in where):.2g}"
     return "accepts all and moves its block by less than 0.01 of its standard deviation"
@@ -208,6 +245,13 @@ def _advice(row: KernelRow, wrong: str) -> str:
             return "its paths are cut before they turn, and it is slow; 'dense, a longer 'adapt, or data on one scale"
         case "energy", _:
             return "it is slow in the tails; other coordinates for scales, or priors with lighter tails"
+        case "far", _:
+            full = "" if "'full" in row.kernel or "(quote full)" in row.kernel else "'full, or "
+            return f"the posterior is no such normal; {full}nuts"
+        case "unsettled", _:
+            return "its normal is not the best one; more steps"
+        case "impossible", _:
+            return "no normal comes near to a density with an edge; priors whose support has it"
         case "stands still", "hmc" | "mala":
             return f"a larger STEP{scaled}"
         case "stands still", _:

@@ -284,7 +284,7 @@ def path_draw(densities: Densities, density: BlockDensity, rng: np.random.Genera
 def _begun(densities: Densities, nodes: list[int], look: Look, scales: FirstScales) -> Begun:
     """Move a block to where it is to begin; what is learned of its scales there is kept for who tunes."""
     model = densities.model
-    _come_inside(model, nodes)
+    come_inside(model, nodes)
     density, before = densities.of(nodes), densities.rows
     target = look(densities, density, model.trace.rng)
     with model.transaction() as change:
@@ -307,7 +307,7 @@ def _note_scales(density: BlockDensity, nodes: list[int], normal: PathNormal, sc
         scales.joint[:] = [(where, normal.covariance())]
 
 
-def _come_inside(model: Model, nodes: list[int]) -> None:
+def come_inside(model: Model, nodes: list[int]) -> None:
     """Draw choices anew that stand outside their own support, where they have no coordinates."""
     anew = Interpreted(model, Move(Resimulation(model), Metropolis(model)))
     for _ in nodes:

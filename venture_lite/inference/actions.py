@@ -29,6 +29,7 @@ _HOMES = {
     "mala": "engines.mala",
     "hmc": "engines.hmc",
     "nuts": "engines.nuts.nuts",
+    "vi": "engines.vi",
     "rejection": "engines.rejection",
     "subsampled_mh": "engines.subsampled.subsampled",
     "subsampled_mh_report": "engines.subsampled.subsampled",

@@ -68,6 +68,8 @@ class BlockKernel(ABC):
     starts_inside = False
     # whether `refuse` looks at the choices of each block together
     refuses_blocks = False
+    # whether what it leaves is not quite the posterior, so that draws are marked
+    is_approximate = False
     # what there is to say of the last transition along a gradient, by ArviZ's names; None for kernels without one
     transition: Mapping[str, float] | None = None
 

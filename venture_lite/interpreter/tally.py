@@ -81,4 +81,5 @@ class Tally:
             self.seconds,
             details=self.kernel.details(),
             refused=max(self.longest_refusal, self.refusal),
+            is_approximate=self.transitions > 0 and getattr(self.kernel, "is_approximate", False),
         )

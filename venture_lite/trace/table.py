@@ -302,6 +302,15 @@ def part_of(each: Any, start: int, stop: int) -> Any:
     return each[start:stop] if isinstance(each, list) or np.ndim(each) else int(each)
 
 
+def picked(each: Any, at: np.ndarray) -> Any:
+    """What is given for the rows at some places (n,)."""
+    if isinstance(each, slice):
+        return each.start + at
+    return (
+        [each[place] for place in at.tolist()] if isinstance(each, list) else each[at] if np.ndim(each) else int(each)
+    )
+
+
 def listed(rows: Any) -> np.ndarray:
     """The numbers (n,) of rows, which may be a slice."""
     return np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows

@@ -12,6 +12,7 @@ import contextlib
 import math
 import multiprocessing
 import os
+import sys
 import threading
 import time
 import warnings
@@ -403,15 +404,16 @@ class _BlasThreads:
         self._lock = threading.Lock()
         self._users = 0
         self._limit: Any = None
+        # the libraries that were loaded when so many modules were
+        self._libraries: Any = None
+        self._modules = 0
 
     @contextlib.contextmanager
     def one(self) -> Iterator[None]:
         """Transitions are many and small: BLAS threads would cost more than they bring."""
-        from threadpoolctl import threadpool_limits
-
         with self._lock:
             if not self._users:
-                self._limit = threadpool_limits(1, user_api="blas")
+                self._limit = self._found().limit(limits=1, user_api="blas")
             self._users += 1
         try:
             yield
@@ -420,6 +422,14 @@ class _BlasThreads:
                 self._users -= 1
                 if not self._users:
                     self._limit.restore_original_limits()
+
+    def _found(self) -> Any:
+        """The process's libraries. To look for them takes 5 ms, and only a module that is imported brings another."""
+        from threadpoolctl import ThreadpoolController
+
+        if self._modules != len(sys.modules):
+            self._libraries, self._modules = ThreadpoolController(), len(sys.modules)
+        return self._libraries
 
 
 _BLAS_THREADS = _BlasThreads()

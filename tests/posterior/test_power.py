@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from tests.posterior.case import Case
 from tests.posterior.cases import CASES
+from tests.posterior.derive import cdf
 from tests.posterior.reference import Faults, single_site_mh
 from tests.statistics import CONFIRM, assert_chain_agrees, autocorrelation_time, compare_all
 
@@ -43,25 +46,24 @@ def test_a_correct_chain_passes(name: str, scope: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "scope", "faults"),
+    ("name", "scope", "faults", "draws"),
     [
-        ("counts_differ", "default", NO_COUNTS),
-        ("geometric", "default", NO_COUNTS),
-        ("tree_size", "default", NO_COUNTS),
-        ("block_gains_a_choice", "s", NO_COUNTS),
-        ("choices_come_and_go", "s", NO_COUNTS),
-        ("conditional_members", "s", NO_COUNTS),
-        ("nested_flips", "default", NO_COUNTS),
-        ("three_families", "default", NO_FRESH),
-        ("random_sum", "default", NO_FRESH),
-        ("structure_in_rows", "rows", NO_FRESH),
-        ("correlated_pair", "default", NO_FRESH),
+        ("counts_differ", "default", NO_COUNTS, 1500),
+        ("geometric", "default", NO_COUNTS, 1000),
+        ("tree_size", "default", NO_COUNTS, 1000),
+        ("block_gains_a_choice", "s", NO_COUNTS, 2500),
+        ("choices_come_and_go", "s", NO_COUNTS, 2500),
+        ("conditional_members", "s", NO_COUNTS, 2500),
+        ("nested_flips", "default", NO_COUNTS, 2500),
+        ("three_families", "default", NO_FRESH, 1500),
+        ("random_sum", "default", NO_FRESH, 1000),
+        ("structure_in_rows", "rows", NO_FRESH, 1000),
+        ("correlated_pair", "default", NO_FRESH, 1500),
     ],
 )
-def test_a_wrong_chain_fails(name: str, scope: str, faults: Faults) -> None:
+def test_a_wrong_chain_fails(name: str, scope: str, faults: Faults, draws: int) -> None:
     case = BY_NAME[name]
-    draws = reference_chain(case, 6, scope, faults, 4)(2500)
-    comparisons = compare_all(draws, case.exact())
+    comparisons = compare_all(reference_chain(case, 6, scope, faults, 4)(draws), case.exact())
     assert max(abs(c.z) for cs in comparisons.values() for c in cs) > CONFIRM
 
 
@@ -80,3 +82,22 @@ def test_a_chain_that_never_moves_fails() -> None:
     case = BY_NAME["geometric"]
     with pytest.raises(AssertionError, match="expected"):
         assert_chain_agrees(lambda n: {"n": np.full(n, 2.0)}, case.exact(), 1000, "stuck")
+
+
+def test_a_slow_chain_goes_on_until_it_can_tell() -> None:
+    """An autoregression of tau 19 has 50 effective draws in 1,000, and enough in four times as many."""
+    rng = np.random.default_rng(1)
+    asked: list[int] = []
+
+    def more(n: int) -> dict[str, np.ndarray]:
+        asked.append(n)
+        x = rng.normal(size=n)
+        for i in range(1, n):
+            x[i] = 0.9 * x[i - 1] + math.sqrt(1 - 0.81) * x[i]
+        return {"x": x}
+
+    right, wrong = ({"x": cdf(stats.norm(mean, 1))} for mean in (0.0, 0.4))
+    assert_chain_agrees(more, right, 1000, "slow")
+    assert asked == [1000, 1000, 2000]
+    with pytest.raises(AssertionError, match="expected"):
+        assert_chain_agrees(more, wrong, 1000, "slow and wrong")

@@ -337,6 +337,6 @@ def test_a_path_ends_in_the_normal_of_its_mode_where_scales_differ() -> None:
     v.execute("[assume a (normal 30000 10000)] [assume b (normal (+ -5 (* 0.0001 a)) 0.1)]")
     lengths = []
     for start in ("", "(initialize) (pathfinder default all) "):
-        draws = v.infer(f"(do {start}(repeat 40 (do (nuts default all 'dense 'adapt 20 1) (collect a))))")
+        draws = v.infer(f"(do {start}(repeat 20 (do (nuts default all 'dense 'adapt 20 1) (collect a))))")
         lengths.append(next(row.rows for row in draws.statistics if row.kernel.startswith("(nuts")))
     assert lengths[1] < 0.2 * lengths[0]

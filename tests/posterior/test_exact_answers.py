@@ -46,6 +46,8 @@ LONG = (
     "pitman_yor_process",
     "robust_line",
     "three_likelihoods",
+    "truncated_around_a_mean",
+    "truncated_far_out",
 )
 """Cases of which a thousand runs take a second: left to the slow ones."""
 

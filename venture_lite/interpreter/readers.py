@@ -107,8 +107,8 @@ class RowText:
 
 @lru_cache(maxsize=1024)
 def compiled_text(text: str) -> CodeType:
-    """What reads alike has one text: only what its names are bound to differs."""
-    return compile(text, "<references>", "exec")
+    """What is printed alike has one text, in every session: only what its names are bound to differs."""
+    return compile(text, "<printed>", "exec")
 
 
 class ColumnsText(RowText):

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from venture_lite.interpreter.kernel import Metropolis, Move
+from venture_lite.interpreter.readers import compiled_text
 from venture_lite.interpreter.references import NUMBERS
 from venture_lite.interpreter.weights import Weight
 from venture_lite.kernels.form import Demand, Failed, RowLoop, Side, Store, TransitionForm, Value
@@ -134,7 +135,7 @@ def printed(form: TransitionForm, rng: np.random.Generator, places: int, move: M
     for number, column in enumerate(form.columns):
         namespace |= {f"c{number}": column.view, f"column{number}": column}
     namespace |= {f"o{number}": value for number, value in enumerate(form.objects)}
-    exec(text, namespace)
+    exec(compiled_text(text), namespace)
     return Printed(namespace["weigh"], namespace["step"])
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from itertools import combinations
 from typing import Any
 
+from venture_lite.interpreter.readers import compiled_text
 from venture_lite.interpreter.shape import Binding, Hop, NoShape, Shape, Way, shape_of
 from venture_lite.trace.table import NONE, ROW_MASK
 from venture_lite.trace.trace import Trace
@@ -71,7 +72,7 @@ def binder(trace: Trace, shape: Shape) -> Binder:
     namespace: dict[str, Any] = {f"table{place}": table for place, table in enumerate(tables)}
     namespace |= {f"code{place}": table.code for place, table in enumerate(tables)}
     namespace |= {"users_of": trace.users.nodes}
-    exec(f"{text}\n    return ({rows})\n", namespace)
+    exec(compiled_text(f"{text}\n    return ({rows})\n"), namespace)
     found: Binder = namespace["bind"]
     return found
 

@@ -129,11 +129,11 @@ def interrupt_everywhere(venture: Venture, action: Callable[[], object], *, rest
     (trace,) = venture.traces
     trace.machine.poll_every = 1
     points, step = 0, 1
+    before = state(venture) if restores else None
     while True:
         points += step
         # Long actions are interrupted at ever wider distances.
         step = max(1, points // 20)
-        before = state(venture)
         trace.interrupt_after = points
         with contextlib.suppress(KeyboardInterrupt):
             action()

@@ -28,6 +28,8 @@ def told(checked: Checked) -> list[str]:
 
 # the text, and each diagnostic as `line part of the message | part of the hint`
 CASES = {
+    "a list observed with more values": ("[observe (list (flip) (flip)) (list true true false)]", ["1 a list of 2 items is observed, and 3 values were given | as many values as the list has items"]),
+    "a list observed with an item that is computed": (f"{X}\n[observe (list x (+ x 1)) (list 1 2)]", ["2 a deterministic value cannot be observed | observe a random choice"]),
     "a name assumed twice": ("[assume a 1]\n[assume a 2]", ["2 a is already assumed | <input>:1:1"]),
     "a proposer that nothing compiles": (f"{TAGGED}\n[infer (compiled_mh p latent one 1)]", ["2 there is no proposer p here | compile makes one"]),
     "a proposer of another name": (f"{TAGGED}\n[infer (do (compile modes latent one) (compiled_mh mode latent one 1))]", ["2 there is no proposer mode here | did you mean modes?"]),

@@ -256,7 +256,14 @@ class Interpreter:
             case [["lambda", [*parameters], body], *arguments]:
                 taken = taking(parameters, arguments, body)
 
+        def listed(frame: Frame, path: Place, evidence: Any) -> Any:
+            parts_of = evidence if form[0] == "list" else (evidence[0], evidence[1:])
+            found = [part(frame, path, here) for part, here in zip(parts[1:], parts_of, strict=True)]
+            return self.apply(DETERMINISTIC[form[0]], found, (path, site), FREE)
+
         def run(frame: Frame, path: Place, evidence: Any) -> Any:
+            if evidence is not FREE and form[0] in ("list", "pair"):
+                return listed(frame, path, evidence)
             procedure, *arguments = [
                 part(frame, path, evidence if number - 1 == taken else FREE) for number, part in enumerate(parts)
             ]
@@ -294,6 +301,10 @@ class Interpreter:
                 return value
             case MakerOf(random):
                 return Made(random, tuple(arguments), [], path)
+            case Higher("map") if evidence is not FREE:
+                f, items = arguments
+                rows = enumerate(zip(items, evidence, strict=True))
+                return tuple(self.apply(f, [item], (path, i), value) for i, (item, value) in rows)
             case Higher(name):
                 return meet(HIGHER[name](self, arguments, path), evidence)
         return meet(procedure(*arguments), evidence)

@@ -24,7 +24,7 @@ def observe(make: Maker) -> Made:
     """Evidence on a choice of any distribution, found directly, in a branch, through a call, a memory, a maker."""
     e = make.expressions
     number = e.constant(-2, 2).plain
-    match int(make.rng.integers(12)):
+    match int(make.rng.integers(13)):
         case 0 | 1 | 2 | 9 | 10:
             return observe_form(make, EVIDENCE[int(make.rng.integers(len(EVIDENCE)))])
         case 3:
@@ -44,7 +44,29 @@ def observe(make: Maker) -> Made:
             return loops.data(make)
         case 11:
             return weighed(make)
+        case 12:
+            return listed(make)
     return [evidence(make, density(make, make.depth - 1), number)]
+
+
+def listed(make: Maker) -> Made:
+    """Evidence on the items of a list, which are observed one by one where they are written plainly."""
+    e = make.expressions
+    count, values = 2 + e.chance(0.4), [e.constant(-2, 2).plain for _ in range(3)]
+    match make.pick(["list", "map", "pair"]):
+        case "map":
+            mean, sd = e.real(1), e.positive(1)
+            shifts = [e.constant(-1, 1).plain for _ in range(count)]
+            items = [twin(f"(normal (+ {shift} {{0}}) {{1}})", mean, sd) for shift in shifts]
+            dressed = f"(map (lambda (u) (normal (+ u {mean.dressed}) {sd.dressed})) (list {' '.join(shifts)}))"
+        case form:
+            items = [density(make, 1), *(twin("(flip {0})", e.probability(1)) for _ in range(count - 1))]
+            values = [values[0], "true", "false"]
+            rest = " ".join(item.dressed for item in items[1:])
+            dressed = f"({form} {items[0].dressed} {rest if form == 'list' else f'(list {rest})'})"
+    values = values[:count]
+    plain = tuple(f"[observe {item.plain} {value}]" for item, value in zip(items, values, strict=True))
+    return [make.step("observe", f"[observe {dressed} (list {' '.join(values)})]", plain)]
 
 
 def weighed(make: Maker) -> Made:

@@ -6,9 +6,13 @@ from dataclasses import dataclass, field
 
 from tests.generator.loops import forget_a_pass
 from tests.generator.observations import observe, predict
-from tests.generator.programs import Step
+from tests.generator.programs import Step, plain_label
 from tests.generator.steps import Made, Maker
 from tests.generator.twins import Twin
+
+
+def is_loop(step: Step) -> bool:
+    return step.text.startswith("for ")
 
 
 @dataclass(slots=True)
@@ -24,8 +28,8 @@ class Operations:
 
     def __post_init__(self) -> None:
         given = [step for step in self.steps if step.kind in ("observe", "predict")]
-        self.removable = [s for s in given if len(s.plain) == 1 and s.label not in self.make.permanent]
-        self.loops = [step for step in given if len(step.plain) > 1]
+        self.removable = [s for s in given if not is_loop(s) and s.label not in self.make.permanent]
+        self.loops = [step for step in given if is_loop(step)]
 
     def some(self) -> tuple[Step, ...]:
         found: Made = []
@@ -41,7 +45,8 @@ class Operations:
             return self.predict()
         step = self.removable.pop(int(self.make.rng.integers(len(self.removable))))
         self.forgotten.append(step)
-        return [Step("forget", step.label, f"[forget {step.label}]", (f"[forget {step.label}]",))]
+        plain = tuple(f"[forget {plain_label(step, number)}]" for number in range(len(step.plain)))
+        return [Step("forget", step.label, f"[forget {step.label}]", plain)]
 
     def force(self) -> Made:
         free = [item for item in self.make.expressions.names.forceable if item[0].plain not in self.make.observed]
@@ -50,7 +55,7 @@ class Operations:
     def observe(self) -> Made:
         # The first of an observation's steps may bind a procedure for it.
         new = observe(self.make)
-        self.removable += [step for step in new if step.kind != "assume" and len(step.plain) == 1]
+        self.removable += [step for step in new if step.kind != "assume" and not is_loop(step)]
         return new
 
     def again(self) -> Made:

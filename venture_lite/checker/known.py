@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from venture_lite.errors import ArgumentError, EvidenceError, Span, VentureError
-from venture_lite.interpreter.evidence import never_possible, refuse_other_shape, why_never
+from venture_lite.interpreter.evidence import LIST, never_possible, refuse_other_shape, why_never
 from venture_lite.procedures.checks import application_of, argument_error, check_arguments, check_count, refused_memo
 from venture_lite.procedures.functions import arithmetic, comparison, elementary
 from venture_lite.procedures.record import Deterministic, Maker, Procedure, Random
@@ -64,7 +64,14 @@ class Computed:
     """A value that is no random choice itself: of a deterministic call, a loop variable, a parameter."""
 
 
-Known = Certain | Primitive | WrittenLambda | KnownProduct | RandomValue | Computed | None
+@dataclass(frozen=True, slots=True)
+class KnownList:
+    """What `list` makes of values that are not all constants."""
+
+    items: tuple[Known, ...]
+
+
+Known = Certain | Primitive | WrittenLambda | KnownProduct | RandomValue | Computed | KnownList | None
 
 FOLDED = frozenset({"vector", "list", "matrix"}).union(
     record.name for family in (arithmetic, comparison, elementary) for record in family.RECORDS
@@ -107,13 +114,16 @@ def value_of_call(called: Known, arguments: tuple[Known, ...], spans: tuple[Span
             return KnownProduct(record)
         case Deterministic() if record.name in FOLDED:
             return _folded(record, arguments, span)
+        case Deterministic(name="pair"):
+            # of its rest nothing is known, which may be a list of choices
+            return None
     return Computed()
 
 
 def _folded(record: Deterministic, arguments: tuple[Known, ...], span: Span) -> Known:
     values = [argument.value for argument in arguments if isinstance(argument, Certain)]
     if len(values) < len(arguments):
-        return Computed()
+        return KnownList(arguments) if record is LIST else Computed()
     try:
         return Certain(record.scalar(*check_arguments(record, tuple(values))))
     except VentureError as error:

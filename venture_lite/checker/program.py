@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from venture_lite.checker.expressions import Expressions
 from venture_lite.checker.findings import Findings
 from venture_lite.checker.inference import Inference
-from venture_lite.checker.known import ANONYMOUS, Certain, Computed, Known, WrittenLambda, refuse_observation
+from venture_lite.checker.known import ANONYMOUS, Certain, Computed, Known, KnownList, WrittenLambda, refuse_observation
 from venture_lite.checker.labels import Labels
 from venture_lite.checker.names import Names, tags_of
 from venture_lite.checker.parameters import NeededParameters
 from venture_lite.checker.unmoved import Unmoved
 from venture_lite.errors import EvidenceError, Source, Span, VentureError
+from venture_lite.interpreter.evidence import taken_for
 from venture_lite.language import syntax
 from venture_lite.language.recovery import parse_on
 from venture_lite.language.source_files import loading
@@ -145,13 +146,24 @@ class ProgramCheck:
         observed = self._model(directive.expression)
         value = self.inference.constant(directive.value)
         with self.findings.told(directive.expression.span):
-            self._refuse_deterministic(observed, directive.expression, "observed")
-            doubt = refuse_observation(observed, value, directive.expression.span)
-            if doubt is not None:
-                self.findings.warn(doubt, directive.value.span)
+            self._refuse_items(observed, value, directive)
+
+    def _refuse_items(self, observed: Known, value: Known, directive: syntax.Observe) -> None:
+        """Of one value, or of each item of a list."""
+        if isinstance(observed, KnownList):
+            values: Sequence[Known] = [None] * len(observed.items)
+            if isinstance(value, Certain):
+                values = [Certain(item) for item in taken_for(len(observed.items), value.value)]
+            for item, its_value in zip(observed.items, values, strict=True):
+                self._refuse_items(item, its_value, directive)
+            return
+        self._refuse_deterministic(observed, directive.expression, "observed")
+        doubt = refuse_observation(observed, value, directive.expression.span)
+        if doubt is not None:
+            self.findings.warn(doubt, directive.value.span)
 
     def _refuse_deterministic(self, value: Known, expression: Expression, done: str) -> None:
-        if isinstance(value, (Certain, Computed)):
+        if isinstance(value, (Certain, Computed, KnownList)):
             hint = "observe a random choice, for example (normal VALUE 0.1)" if done == "observed" else None
             raise EvidenceError(f"a deterministic value cannot be {done}", expression.span, hint)
 

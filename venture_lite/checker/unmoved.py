@@ -234,6 +234,8 @@ class Unmoved:
                         todo.append(self._made[name].expression)
                 case Form(items=(Name(name="if"), _, *branches)):
                     todo.extend(branches)
+                case Form(items=(Name(name="list" | "pair" | "map"), *items)):
+                    todo.extend(items)
                 case Form(items=(*_, last)):
                     todo.append(last)
         return found

@@ -1,5 +1,8 @@
 """Evidence: on its way down, from an observed expression to the random choice that takes it, and where it went.
 
+Evidence on a list of choices, made by `list` or `pair` (as `map` does, item by item), is taken apart before the items
+are evaluated, so that each choice has its value as if it were observed alone.
+
 What must never change is which application takes the evidence, not its distribution; a way on which it could move to
 another choice is refused, and so is what no parameters could have given.
 """
@@ -8,6 +11,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -15,12 +20,13 @@ import numpy as np
 from venture_lite.errors import EvidenceError, VentureError
 from venture_lite.interpreter.ancestry import depends_on_choice
 from venture_lite.interpreter.application import within
-from venture_lite.interpreter.sources import ValueSource, computed_from, named_node
+from venture_lite.interpreter.sources import ValueSource, computed_from, node_named
 from venture_lite.interpreter.weights import log_density
 from venture_lite.procedures.distributions.improper import CONDITION, FACTOR
 from venture_lite.procedures.domains import SEVERAL, vector_of
 from venture_lite.procedures.record import Random
-from venture_lite.program.code import Code, GlobalRef, Kind, SlotRef
+from venture_lite.procedures.registry import PROCEDURES
+from venture_lite.program.code import Code, GlobalRef, Kind, Ref, SlotRef
 from venture_lite.trace.borrowed import called_body
 from venture_lite.trace.runtime import Exchangeable
 from venture_lite.trace.trace import Trace
@@ -45,21 +51,45 @@ class Carrier:
         self.found = found
 
     def leave(self, code: Code, row: int, value: Any) -> None:
-        """The row's result is no node of the row: evidence goes on to the node that it names."""
-        match code.result:
-            case SlotRef(depth=0, slot=slot):
-                raise deterministic_evidence(self.trace, code, slot, row)
-        self.to_family(code, row, value, [])
+        """The row's result is no node of the row: evidence goes on to the node that it names, or to those that it
+        lists, but for items that took theirs in the row."""
+        if item_refs(code) is None:
+            match code.result:
+                case SlotRef(depth=0, slot=slot):
+                    raise deterministic_evidence(self.trace, code, slot, row)
+            self.to_family(code, row, value, [])
+            return
+        for ref, part in self.parts(code, row, value):
+            if taking_slot(code, ref) < 0:
+                refuse_random_way(self.trace, code, row)
+                self._carry(_way_down(self.trace, code, row, part, ref), [])
+
+    def parts(self, code: Code, row: int, value: Any) -> list[tuple[Ref, Any]]:
+        """What a row's result lists, each with its part of the evidence. Raises EvidenceError where the lists are not
+        as long, or one choice stands in them twice."""
+        try:
+            found = parts_of(code, value)
+        except EvidenceError as error:
+            raise error.at(*_place_of_directive(self.trace, code, row)) from None
+        own = [ref for ref, _ in found if taking_slot(code, ref) >= 0]
+        if len(set(own)) < len(own):
+            twice = EvidenceError("one choice stands twice in the list that is observed", hint="observe it once")
+            raise twice.at(*_place_of_directive(self.trace, code, row))
+        return found
 
     def to_family(self, code: Code, row: int, value: Any, path: list[int]) -> None:
-        """Carry evidence from an existing family to the choice that its result is."""
-        trace = self.trace
+        """Carry evidence from an existing family to the choice that its result is, or to those that it lists."""
         self._refuse_leaving(code, row)
-        for node, source in _way_down(trace, code, row):
+        self._carry(_way_down(self.trace, code, row, value), path)
+
+    def _carry(self, way: Iterator[tuple[int, ValueSource | None, Any]], path: list[int]) -> None:
+        trace = self.trace
+        for node, source, value in way:
             path.append(node)
             if source is None:
-                self.found.append((node, value, path))
-                return
+                self.found.append((node, plain(value), path))
+                path = []
+                continue
             at, slot, there = trace.decode(node)
             if at.slots[slot].branches:
                 self.refuse_alternatives(at, slot, there)
@@ -69,7 +99,9 @@ class Carrier:
 
     def _refuse_leaving(self, code: Code, row: int) -> None:
         """Refuse a random way to a row whose result names a node outside the row."""
-        if self.trace.result_node(code, row) < 0:
+        refs = item_refs(code)
+        leaves = any(taking_slot(code, ref) < 0 for ref in refs or ())
+        if leaves or (refs is None and self.trace.result_node(code, row) < 0):
             refuse_random_way(self.trace, code, row)
 
     def refuse_alternatives(self, code: Code, slot: int, row: int) -> None:
@@ -101,10 +133,23 @@ def refuse_random_way(trace: Trace, code: Code, row: int) -> None:
             raise EvidenceError(MADE_ELSEWHERE, hint=OBSERVE_THE_CHOICE).at(*trace.place(start, -1, start_row))
 
 
+def _place_of_directive(trace: Trace, code: Code, row: int) -> tuple[Any, ...]:
+    """Where the directive stands that led to a row."""
+    while (caller := trace.caller(code, row)) is not None:
+        code, _, row = trace.decode(caller)
+    return trace.place(code, -1, row)
+
+
 def _wrong_end(branch: Code) -> tuple[str, str] | None:
     """Why evidence may not come to a branch by a random predicate, and what to do; None where, as far as the text
-    shows, a choice takes it that is made in the branch."""
-    match branch.result:
+    shows, choices take it that are made in the branch."""
+    refs = item_refs(branch)
+    ends = (_wrong_item(branch, ref) for ref in ((branch.result,) if refs is None else refs))
+    return next(filter(None, ends), None)
+
+
+def _wrong_item(branch: Code, ref: Ref) -> tuple[str, str] | None:
+    match ref:
         case SlotRef(depth=0, slot=index) if branch.slots[index].kind is Kind.CALL:
             return None if called_body(branch, index) is None else (MADE_ELSEWHERE, OBSERVE_THE_CHOICE)
         case SlotRef(depth=0, slot=index):
@@ -115,33 +160,173 @@ def _wrong_end(branch: Code) -> tuple[str, str] | None:
     return DETERMINISTIC, OBSERVE_A_CHOICE
 
 
+# ------------------------------------------------------------------------------------------------------- lists
+
+LIST, PAIR = PROCEDURES["list"], PROCEDURES["pair"]
+
+A_VALUE_EACH = "as many values as the list has items: [observe (list A B) (list 1 2)]"
+
+
+@dataclass(frozen=True, slots=True)
+class ListEvidence:
+    """The values from a position on of a list or vector that was observed."""
+
+    values: Any
+    start: int = 0
+
+    def plain(self) -> tuple[Any, ...]:
+        """The values as a list."""
+        return tuple(map(_item, self.values[self.start :]))
+
+
+def plain(evidence: Any) -> Any:
+    """Evidence as the value that a choice has."""
+    return evidence.plain() if isinstance(evidence, ListEvidence) else evidence
+
+
+def list_slot(code: Code, ref: Ref) -> int:
+    """The slot of the row that makes a list which `ref` reads; -1 where none does."""
+    match ref:
+        case SlotRef(depth=0, slot=slot) if code.slots[slot].record in (LIST, PAIR):
+            return slot
+    return -1
+
+
+@cache
+def item_refs(code: Code) -> tuple[Ref, ...] | None:
+    """What a row's result lists, lists in it taken apart as far as the row makes them; None where it is no list."""
+    if list_slot(code, code.result) < 0:
+        return None
+    found: list[Ref] = []
+    todo = [code.result]
+    while todo:
+        ref = todo.pop()
+        slot = list_slot(code, ref)
+        if slot < 0:
+            found.append(ref)
+        else:
+            todo.extend(reversed(code.slots[slot].arguments))
+    return tuple(found)
+
+
+def taken_for(count: int, evidence: Any) -> list[Any]:
+    """The values for a list of so many items. Raises EvidenceError where there are more or fewer."""
+    values, start = _values_from(evidence)
+    if len(values) - start != count:
+        raise _unequal(str(start + count), values)
+    return [_item(value) for value in values[start:]]
+
+
+def _values_from(evidence: Any) -> tuple[Any, int]:
+    """All values of a list that is observed, and the position from which on they are at hand."""
+    if isinstance(evidence, ListEvidence):
+        return evidence.values, evidence.start
+    if isinstance(evidence, tuple) or (isinstance(evidence, np.ndarray) and evidence.ndim):
+        return evidence, 0
+    raise EvidenceError(f"a list of choices is observed, and {show(evidence)} is no list", hint=A_VALUE_EACH)
+
+
+def taken_apart(code: Code, slot: int, evidence: Any) -> list[tuple[Ref, Any]]:
+    """What a slot that makes a list is applied to, each with its part of the evidence.
+
+    Raises EvidenceError where they are not as many.
+    """
+    item = code.slots[slot]
+    if item.record is LIST:
+        return list(zip(item.arguments, taken_for(len(item.arguments), evidence), strict=True))
+    values, start = _values_from(evidence)
+    if len(values) == start:
+        raise _unequal(f"more than {start}", values)
+    first, rest = item.arguments
+    return [(first, _item(values[start])), (rest, ListEvidence(values, start + 1))]
+
+
+def parts_of(code: Code, evidence: Any) -> list[tuple[Ref, Any]]:
+    """What a row's result lists, each with its part of the evidence."""
+    found: list[tuple[Ref, Any]] = []
+    todo = [(code.result, evidence)]
+    while todo:
+        ref, value = todo.pop()
+        slot = list_slot(code, ref)
+        if slot < 0:
+            found.append((ref, value))
+        else:
+            todo.extend(reversed(taken_apart(code, slot, value)))
+    return found
+
+
+def taking_slot(code: Code, ref: Ref) -> int:
+    """The slot of the row that an item is, where it takes its evidence when it is evaluated; else -1."""
+    match ref:
+        case SlotRef(depth=0, slot=slot) if code.slots[slot].stored:
+            return slot if code.slots[slot].kind in (Kind.RANDOM, Kind.CALL, Kind.IF) else -1
+    return -1
+
+
+def _item(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _unequal(items: str, values: Any) -> EvidenceError:
+    is_one, are = items == "1", "value was" if len(values) == 1 else "values were"
+    message = f"a list of {items} {'item' if is_one else 'items'} is observed, and {len(values)} {are} given"
+    return EvidenceError(message, hint=A_VALUE_EACH)
+
+
+# ------------------------------------------------------------------------------------------- the way down
+
+
 def deterministic_evidence(trace: Trace, code: Code, slot: int, row: int) -> VentureError:
     return EvidenceError(DETERMINISTIC, hint=OBSERVE_A_CHOICE).at(*trace.place(code, slot, row))
 
 
-def _way_down(trace: Trace, code: Code, row: int) -> Iterator[tuple[int, ValueSource | None]]:
-    """The nodes that evidence passes, from the result of a row to the choice that takes it, each with its source."""
-    while True:
-        node = named_node(trace, code, row)
-        if node < 0:
-            raise deterministic_evidence(trace, code, -1, row)
-        source = computed_from(trace, node)
-        if source is not None and not source.is_result:
-            raise deterministic_evidence(trace, *trace.decode(node))
-        yield node, source
-        if source is None:
-            return
-        code, row = source.code, source.row
+def _way_down(
+    trace: Trace, code: Code, row: int, evidence: Any = NO_EVIDENCE, ref: Ref | None = None
+) -> Iterator[tuple[int, ValueSource | None, Any]]:
+    """The nodes that evidence passes, from the result of a row, or what `ref` reads there, to the choices that take it,
+    each with its source and the evidence on it; of a list one item after the other."""
+    todo = [(code, row, code.result if ref is None else ref, evidence)]
+    while todo:
+        code, row, ref, evidence = todo.pop()
+        node = node_named(trace, code, row, ref)
+        source = computed_from(trace, node) if node >= 0 else None
+        if node >= 0 and (source is None or source.is_result):
+            yield node, source, evidence
+            if source is not None:
+                todo.append((source.code, source.row, source.code.result, evidence))
+            continue
+        if node >= 0:
+            code, slot, row = trace.decode(node)
+            ref = SlotRef(0, slot)
+        slot = list_slot(code, ref)
+        if slot < 0:
+            raise deterministic_evidence(
+                trace, code, ref.slot if isinstance(ref, SlotRef) and not ref.depth else -1, row
+            )
+        if evidence is NO_EVIDENCE:
+            parts = [(item, NO_EVIDENCE) for item in code.slots[slot].arguments]
+        else:
+            parts = taken_apart(code, slot, evidence)
+        todo.extend((code, row, item, part) for item, part in reversed(parts))
 
 
 def evidence_path(trace: Trace, code: Code, row: int) -> list[int]:
-    """The nodes that an observe row's evidence passes, from its result to the choice that takes it."""
-    return [node for node, _ in _way_down(trace, code, row)]
+    """The nodes that an observe row's evidence passes, from its result to the choices that take it."""
+    return [node for node, *_ in _way_down(trace, code, row)]
+
+
+def evidence_nodes(trace: Trace, code: Code, row: int) -> list[int]:
+    """The choices that an observe row's evidence fixes: one, or those of a list."""
+    return [node for node, source, _ in _way_down(trace, code, row) if source is None]
 
 
 def refuse_impossible(trace: Trace, code: Code, row: int) -> None:
     """An observed value outside the support whatever the parameters are is an error of the directive."""
-    node = evidence_path(trace, code, row)[-1]
+    for node in evidence_nodes(trace, code, row):
+        _refuse_impossible_choice(trace, node)
+
+
+def _refuse_impossible_choice(trace: Trace, node: int) -> None:
     operator, arguments, value = trace.choice(node)
     if log_density(trace, node) != -np.inf:
         return

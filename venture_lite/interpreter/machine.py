@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from venture_lite.errors import LimitError, VentureError
-from venture_lite.interpreter.evidence import NO_EVIDENCE, Carrier, deterministic_evidence
+from venture_lite.interpreter.evidence import NO_EVIDENCE, Carrier, deterministic_evidence, item_refs
 from venture_lite.interpreter.handler import Handler
 from venture_lite.interpreter.sources import nodes_read
 from venture_lite.program.code import Code, GlobalRef, Kind, Ref, Slot, SlotRef, sources
@@ -35,6 +35,8 @@ class Frame:
     # the pending node, or NONE for a new row
     renews: int = NONE
     position: int = 0
+    # slot -> the value that it must take, where the result lists it
+    items: dict[int, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +224,7 @@ class Machine:
         code, row = frame.code, frame.row
         trace = self.trace
         if frame.evidence is not NO_EVIDENCE:
-            if code.result_slot < 0:
+            if code.result_slot < 0 or item_refs(code) is not None:
                 self.carrier.leave(code, row, frame.evidence)
             elif code.slots[code.result_slot].kind not in (Kind.RANDOM, Kind.CALL, Kind.IF):
                 raise deterministic_evidence(trace, code, code.result_slot, row)

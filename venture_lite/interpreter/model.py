@@ -12,7 +12,13 @@ import numpy as np
 from venture_lite.errors import EvidenceError, ImpossibleState, InternalError, ObservedAlready, Span, VentureError
 from venture_lite.interpreter.ancestry import refuse_random_keys
 from venture_lite.interpreter.constants import Constants
-from venture_lite.interpreter.evidence import NO_EVIDENCE, evidence_path, refuse_impossible, refuse_other_shape
+from venture_lite.interpreter.evidence import (
+    NO_EVIDENCE,
+    evidence_nodes,
+    evidence_path,
+    refuse_impossible,
+    refuse_other_shape,
+)
 from venture_lite.interpreter.explain import explain
 from venture_lite.interpreter.handler import Handler, Starting
 from venture_lite.interpreter.machine import Limits, Machine
@@ -404,8 +410,21 @@ class Model:
                 raise
 
     def evidence_node(self, code: Code, row: int) -> int:
-        """The choice that an observe row's evidence fixes."""
-        return evidence_path(self.trace, code, row)[-1]
+        """The choice that a row's result is. Raises EvidenceError where it is none, or a list of them."""
+        if self.lists(code, row):
+            raise EvidenceError("a list of choices is not one choice", code.span, "one after the other")
+        return evidence_nodes(self.trace, code, row)[0]
+
+    def lists(self, code: Code, row: int) -> bool:
+        """Whether a row's result is a list of choices, not one."""
+        if not isinstance(self.trace.result(code, row), tuple):
+            return False
+        nodes = evidence_nodes(self.trace, code, row)
+        return len(nodes) != 1 or not isinstance(self.trace.value(nodes[0]), tuple)
+
+    def evidence_nodes(self, code: Code, row: int) -> list[int]:
+        """The choices that an observe row's evidence fixes: one, or those of a list."""
+        return evidence_nodes(self.trace, code, row)
 
     # -------------------------------------------------------------------------------------------------- forget
 
@@ -421,12 +440,13 @@ class Model:
         """Evidence goes; a choice that is still used elsewhere stays with its value, back in its scopes."""
         trace = self.trace
         for node in evidence_path(trace, code, row):
-            at, index, inner = trace.decode(node)
-            trace.set_observed(at, index, inner, False)
-        # rows that were loaded together have no place for their positions in scopes
-        trace.tables[at.index].reserve_cells()
-        refuse_random_keys(trace, at, index, inner)
-        trace.register(at, index, inner)
+            trace.set_observed(*trace.decode(node), False)
+        for node in self.evidence_nodes(code, row):
+            place = trace.decode(node)
+            # rows that were loaded together have no place for their positions in scopes
+            trace.tables[place[0].index].reserve_cells()
+            refuse_random_keys(trace, *place)
+            trace.register(*place)
 
     # --------------------------------------------------------------------------------------------------- force
 

@@ -129,13 +129,18 @@ def nodes_read(trace: Trace, code: Code, row: int, refs: Iterable[Ref | None]) -
 
 
 def named_node(trace: Trace, code: Code, row: int) -> int:
-    """The node whose value a row's result is, wherever it stands: in the row, around it, or in that of a name, also
-    through names for names; -1 where the result is computed."""
-    match code.result:
+    """The node whose value a row's result is; -1 where the result is computed."""
+    return node_named(trace, code, row, code.result)
+
+
+def node_named(trace: Trace, code: Code, row: int, ref: Ref) -> int:
+    """The node whose value a reference of a row stands for, wherever it stands: in the row, around it, or in that of a
+    name, also through names for names; -1 where the value is computed."""
+    match ref:
         case GlobalRef(target=target) if (place := origin(target)) is not None:
             return named_node(trace, *place)
         case SlotRef(depth=depth, slot=slot) if code.ancestor(depth).slots[slot].stored:
-            (node,) = nodes_read(trace, code, row, (code.result,))
+            (node,) = nodes_read(trace, code, row, (ref,))
             return node
     return -1
 

@@ -9,7 +9,14 @@ from typing import Any
 from venture_lite.errors import ArgumentError, VentureError
 from venture_lite.interpreter.ancestry import refuse_random_keys
 from venture_lite.interpreter.application import admitted, at_limit, refused
-from venture_lite.interpreter.evidence import NO_EVIDENCE, deterministic_evidence, refuse_random_way
+from venture_lite.interpreter.evidence import (
+    NO_EVIDENCE,
+    deterministic_evidence,
+    item_refs,
+    plain,
+    refuse_random_way,
+    taking_slot,
+)
 from venture_lite.interpreter.explain import apply_checked
 from venture_lite.interpreter.machine import Frame, Machine, Step
 from venture_lite.interpreter.sources import primitive
@@ -60,7 +67,8 @@ def _choice(machine: Machine, frame: Frame, index: int, operator: Any, values: t
         machine.store(frame, index, machine.handler.renew(node, operator, values))
         return
     if evidence is not NO_EVIDENCE:
-        machine.store(frame, index, machine.handler.constrain(node, operator, values, _as_vector(operator, evidence)))
+        evidence = _as_vector(operator, plain(evidence))
+        machine.store(frame, index, machine.handler.constrain(node, operator, values, evidence))
         return
     value = machine.handler.choose(node, operator, values)
     machine.store(frame, index, value)
@@ -81,15 +89,27 @@ def _as_vector(operator: Any, evidence: Any) -> Any:
 
 def _evidence(machine: Machine, frame: Frame, index: int) -> Any:
     """What the slot's value is constrained to; a new row's is marked so."""
+    trace = machine.trace
     if frame.renews == NONE:
-        if index != frame.code.result_slot or frame.evidence is NO_EVIDENCE:
+        if frame.evidence is NO_EVIDENCE:
             return NO_EVIDENCE
-        machine.trace.set_observed(frame.code, index, frame.row, True)
-        return frame.evidence
-    table = machine.trace.tables[frame.code.index]
-    if table.is_observed(index, frame.row):
-        return table.columns[index].view[frame.row]  # type: ignore[union-attr]
+        evidence = frame.evidence if index == frame.code.result_slot else _item(machine, frame, index)
+        if evidence is not NO_EVIDENCE:
+            trace.set_observed(frame.code, index, frame.row, True)
+        return evidence
+    if trace.tables[frame.code.index].is_observed(index, frame.row):
+        return trace.value((frame.code.first_site + index) << 32 | frame.row)
     return NO_EVIDENCE
+
+
+def _item(machine: Machine, frame: Frame, index: int) -> Any:
+    """What an item of an observed list is constrained to, where the row's result lists the slot."""
+    if frame.items is None:
+        frame.items = {}
+        if item_refs(frame.code) is not None:
+            for ref, part in machine.carrier.parts(frame.code, frame.row, frame.evidence):
+                frame.items[taking_slot(frame.code, ref)] = part
+    return frame.items.get(index, NO_EVIDENCE)
 
 
 def _do_mem(machine: Machine, frame: Frame, index: int, slot: Slot) -> None:

@@ -80,11 +80,14 @@ def _table(model: Model, made: Rows) -> Table:
 def _evidence(model: Model, made: Rows, position: int) -> Any:
     if not made.observed:
         return NO_EVIDENCE
-    node = model.evidence_node(made.code, int(made.rows[position]))
-    value = model.trace.value(node)
+    value = model.trace.result(made.code, int(made.rows[position]))
+    if isinstance(value, tuple):
+        return tuple([item.copy() if isinstance(item, np.ndarray) else item for item in value])
+    if not isinstance(value, np.ndarray):
+        return value
     # a row of a matrix that does not stay withheld is written over by its next user
-    elsewhere = model.trace.decode(node)[0] is not made.code
-    return value.copy() if elsewhere and isinstance(value, np.ndarray) else value
+    node = model.evidence_node(made.code, int(made.rows[position]))
+    return value.copy() if model.trace.decode(node)[0] is not made.code else value
 
 
 def requested(trace: Trace, places: Places) -> list[int]:

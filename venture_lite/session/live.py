@@ -244,7 +244,7 @@ class Directory:
         rows = part.rows[chain]
         if rows.observed:
             for position in part.left():
-                if model.evidence_node(rows.code, int(rows.rows[position])) == node:
+                if node in model.evidence_nodes(rows.code, int(rows.rows[position])):
                     return position
         return None
 

@@ -46,7 +46,8 @@ def density_at(model: Model, apply: Apply, value: Callable[[], Any], span: Span)
 
 
 class ObservedData:
-    """The data of one label in one chain: the choices that evidence fixes, in the order of the passes."""
+    """The data of one label in one chain: the choices that evidence fixes, in the order of the passes, and of the
+    items of lists."""
 
     def __init__(self, model: Model, directory: Directory, chain: int, label: str) -> None:
         """Raises ArgumentError where nothing goes by the label."""
@@ -61,7 +62,8 @@ class ObservedData:
             found = []
             for part in self._parts:
                 rows = part.rows[self._chain]
-                found += [self._model.evidence_node(rows.code, int(rows.rows[at])) for at in part.left()]
+                for at in part.left():
+                    found += self._model.evidence_nodes(rows.code, int(rows.rows[at]))
             self._nodes = stamp, found
         return self._nodes[1]
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from venture_lite.draws.draws import Origin, column_array, joined_column
+from venture_lite.interpreter.model import Model
 from venture_lite.language.syntax import Directive, IndexName, IndexOf, Observe, Parameter
 from venture_lite.session.live import Directory, Live, LoopPart
 from venture_lite.values import freeze
@@ -53,9 +54,7 @@ def _observed(directory: Directory) -> dict[str, np.ndarray]:
     found: dict[tuple[str, int], list[np.ndarray]] = {}
     for live in directory:
         for name, part in _named_parts(live):
-            values = column_array(part.evidence)
-            if part.forgotten:
-                values = values[part.left()]
+            values = _values(directory.chains.models[0], part)
             found.setdefault((name, id(live.run or live)), []).append(values)
     observed: dict[str, np.ndarray] = {}
     for (name, _), parts in found.items():
@@ -63,6 +62,16 @@ def _observed(directory: Directory) -> dict[str, np.ndarray]:
         if values.dtype != object:
             observed[_unused(name, observed)] = freeze(values)
     return observed
+
+
+def _values(model: Model, part: LoopPart) -> np.ndarray:
+    """The observed values of the passes that are left; of lists the items, one after the other."""
+    rows, left = part.rows[0], part.left()
+    if left and model.lists(rows.code, int(rows.rows[left[0]])):
+        nodes = (node for at in left for node in model.evidence_nodes(rows.code, int(rows.rows[at])))
+        return column_array([model.trace.value(node) for node in nodes])
+    values = column_array(part.evidence)
+    return values[left] if part.forgotten else values
 
 
 def _named_parts(live: Live) -> Iterator[tuple[str, LoopPart]]:

@@ -393,14 +393,15 @@ def _last_draws(values: list[Any]) -> Draws | None:
 
 
 def _density(model: Model, made: Any) -> float:
-    """Of an observe that was just loaded: as it was before an exchangeable procedure took the value in."""
-    trace = model.trace
-    node = model.evidence_node(made.code, int(made.rows[0]))
-    operator, inputs = trace.application(node)
+    """Of an observe that was just loaded: as it was before an exchangeable procedure took the values in."""
+    trace, total = model.trace, 0.0
     with model.aside():
-        if isinstance(operator, Exchangeable):
-            trace.statistics.unincorporate(operator, trace.value(node), inputs)
-        return log_density(trace, node)
+        for node in reversed(model.evidence_nodes(made.code, int(made.rows[0]))):
+            operator, inputs = trace.application(node)
+            if isinstance(operator, Exchangeable):
+                trace.statistics.unincorporate(operator, trace.value(node), inputs)
+            total += log_density(trace, node)
+    return total
 
 
 def _keep(error: BaseException, before: Draws | None, origin: Origin) -> None:

@@ -58,6 +58,35 @@ MODELS = {
     [assume sd (mem (lambda (k) (tag 'm (+ k 100) (gamma 2 2))))]
     for n in 1...N: [observe (let ((k (z n))) (normal (mean k) (sd k))) {x[n]}]
     """,
+    "parameters, each by a call of its own": CRP
+    + """
+    [assume mean (mem (lambda (k) (tag 'm k (normal 0 2))))]
+    [assume sd (mem (lambda (k) (tag 'm (+ k 100) (gamma 2 2))))]
+    for n in 1...N: [observe (normal (mean (z n)) (+ 0.1 (sd (z n)))) {x[n]}]
+    """,
+    "parameters in several rows": CRP
+    + """
+    [assume mean (mem (lambda (k) (normal 0 2)))]
+    [assume odds (mem (lambda (k) (beta 1 1)))]
+    [assume sd (mem (lambda (k) (gamma 2 (+ 1 (exp (mean k))))))]
+    for n in 1...N: [observe (normal (mean (z n)) 1) {x[n]}]
+    for n in 1...N: [observe (flip (odds (z n))) {b[n]}]
+    for n in 1...N: [observe (normal 0 (sd (z n))) {y[n]}]
+    """,
+    "a chain of states": """
+    [assume row (mem (lambda (k) (dirichlet (list 1 1 1))))]
+    [assume mean (mem (lambda (k) (normal k 2)))]
+    [assume z (mem (lambda (n) (if (= n 0) 0 (tag 'z n (categorical (row (z (- n 1))))))))]
+    for n in 1...N: [observe (normal (mean (z n)) 1) {x[n]}]
+    """,
+    "a choice in a branch": CRP
+    + """
+    [assume odds (mem (lambda (k) (beta 1 1)))]
+    [assume mean (mem (lambda (k) (normal 0 2)))]
+    [assume late (lambda (n) (if (> n 6) (mean (z n)) (odds (z n))))]
+    for n in 1...N: [observe (normal (late n) 1) {x[n]}]
+    for n in 1...N: [observe (flip (if (> n 3) (odds (z n)) 0.5)) {b[n]}]
+    """,
     "two procedures of one text": CRP
     + """
     [assume g (lambda (k) (normal 0 2))]

@@ -47,8 +47,9 @@ class BlockDensity:
     Moves the trace: what the journal holds since takes it back.
     """
 
-    def __init__(self, model: Model, block: Sequence[int]) -> None:
-        self.model = model
+    def __init__(self, model: Model, block: Sequence[int], whole: bool = False) -> None:
+        """`whole` says that no choice is to be moved apart from what weighs it."""
+        self.model, self._block = model, tuple(block)
         trace = model.trace
         self._stamp = trace.structure_stamp()
         scaffold = Builder(trace, by_family=True, by_value=True).build(block)
@@ -57,12 +58,19 @@ class BlockDensity:
         self.size = max((taken.stop for taken, _ in self._coordinates.values()), default=0)
         renewed = [node for node in scaffold.pending if node not in scaffold.makers and not self._is_fixed(node)]
         runs = runs_of(trace, [*scaffold.principals, *renewed])
+        # choices that are moved apart from what weighs them: in one go, though each depends on the one before
+        self._apart = dict.fromkeys(() if whole else self._in_chains(runs))
+        if self._apart:
+            runs = runs_of(trace, [*scaffold.principals, *renewed], self._apart)
         self._state = BlockState(model, runs, self.size)
         # parents first
         self._moved = self._moving(runs)
         self._terms = list(self._absorbing(scaffold))
         # rows whose densities one evaluation takes
         self.rows = len(scaffold.principals) + sum(kind.count for kind in self._terms)
+        self._terms += [
+            RowKind(self._state, run, run.rows, run.at, is_apart=True) for run in runs_alike(trace, self._apart)
+        ]
         self._forward: list[PassStep] = []
         # of what weighs the change, and then of what moves
         self._weighing: list[PassStep] = []
@@ -151,23 +159,38 @@ class BlockDensity:
             yield node, (taken, shape)
             size = taken.stop
 
+    def _in_chains(self, runs: list[Run]) -> Iterator[int]:
+        """Numbers whose coordinates mean the same whatever they depend on, of kinds of which each depends on others: a
+        random walk is as many runs as it has steps."""
+        chains: dict[Any, list[Run]] = {}
+        for run in runs:
+            if run.nodes[0] in self._coordinates and not run.operator.transform.reads_arguments:
+                chains.setdefault((run.site, run.source._replace(row=0), run.operator), []).append(run)
+        for steps in chains.values():
+            nodes = [node for run in steps for node in run.nodes]
+            if len(steps) > NARROW and all(self._coordinates[node][1] is None for node in nodes):
+                yield from nodes
+
     def _moving(self, runs: list[Run]) -> list[Stretch]:
         """What moves: runs of one kind follow one another as rows of that kind."""
         alike: dict[Any, list[Run]] = {}
         for run in runs:
-            key = (run.site, run.source._replace(row=0), run.operator, run.nodes[0] in self._coordinates)
+            key = (run.site, run.source._replace(row=0), run.operator, self._role(run.nodes[0]))
             alike.setdefault(key, []).append(run)
         where: dict[int, Stretch] = {}
         for same in alike.values():
             rows, at = (np.concatenate([getattr(run, name) for run in same]) for name in ("rows", "at"))
             nodes = [node for run in same for node in run.nodes]
             coordinates = [self._coordinates[node] for node in nodes] if nodes[0] in self._coordinates else None
-            kind = RowKind(self._state, same[0], rows, at, coordinates)
+            kind = RowKind(self._state, same[0], rows, at, coordinates, is_apart=nodes[0] in self._apart)
             stop = 0
             for run in same:
                 start, stop = stop, stop + len(run.rows)
                 where[id(run)] = kind, start, stop
         return [where[id(run)] for run in runs]
+
+    def _role(self, node: int) -> tuple[bool, bool]:
+        return node in self._coordinates, node in self._apart
 
     def _absorbing(self, scaffold: Scaffold) -> Iterator[RowKind]:
         """What weighs the change: makers, whole sites, users of one family, and single choices."""
@@ -266,6 +289,8 @@ class BlockDensity:
     def hessian(self) -> np.ndarray | None:
         """The second derivatives (D, D) of the log density in free coordinates, at the state that `present` or `put`
         left; None where they do not go through all that depends on the block."""
+        if self._apart:
+            return BlockDensity(self.model, self._block, whole=True).hessian()
         self._look()
         return second.hessian(self._state, self.size, self._moved, self._terms)
 
@@ -278,6 +303,8 @@ class BlockDensity:
 
         Raises KernelError where a joint density weighs it, which is one of no rows.
         """
+        if self._apart:
+            return BlockDensity(self.model, self._block, whole=True).passes()
         for kind in self._terms:
             if kind.is_maker:
                 raise self._refused(kind.node(0), f"the parameters of {kind.operator.name} depend on the block")

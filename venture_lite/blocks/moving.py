@@ -98,8 +98,10 @@ class RowKind:
         at: Any,
         coordinates: list[tuple[slice, Any]] | None = None,
         lent: Mapping[int, int] = NOTHING,
+        is_apart: bool = False,
     ) -> None:
-        """`run` is one of the kind; `lent` is as in `Tape`."""
+        """`run` is one of the kind; `lent` is as in `Tape`. Choices of the block that are moved apart from what weighs
+        them are two kinds: the one with coordinates only moves, the other one only weighs."""
         self.state = state
         self.trace = trace = state.model.trace
         self.site, self.source, self.operator = run.site, run.source, run.operator
@@ -114,6 +116,7 @@ class RowKind:
         self.count = length(rows)
         # of each row its coordinates, and the shape in which the transform takes them, None for a number
         self.coordinates = coordinates
+        self.is_apart = is_apart
         read = [tape.rows_of(leaf, at) for leaf in tape.leaves]
         places = [state.places.of(leaf.site, found) for leaf, found in zip(tape.leaves, read, strict=True)]
         moves = [found != state.nowhere for found in places]
@@ -134,7 +137,7 @@ class RowKind:
             if self.operator is not None:
                 carries_derivatives(self.operator, self.code.slots[self.slot].span)
             return
-        record, moves = self.operator, self.coordinates is not None
+        record, moves = self.operator, self.is_apart or self.coordinates is not None
         defaults = record.arguments[len(self.tape.outputs) :]
         self.defaults = tuple(argument.default for argument in defaults)
         # of the value and of each argument
@@ -250,6 +253,10 @@ class RowKind:
         if not isinstance(self.operator, Random):
             assert error is not None
             raise error
+        if self.is_apart and self.coordinates is not None:
+            # what weighs the choice judges its value
+            self.state.impossible += 1
+            return 0.0
         node, weight = self.node(index), Weight()
         weight.add_choice(self.trace, node, log_density(self.trace, node))
         self.state.impossible += weight.impossible

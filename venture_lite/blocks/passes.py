@@ -45,6 +45,9 @@ def printed(kind: RowKind, columns: bool) -> tuple[Callable[..., Any], Callable[
     if kind.is_maker:
         forward.reconsider()
         backward.weigh()
+    elif kind.is_apart and kind.coordinates is not None:
+        forward.place()
+        backward.settle()
     elif isinstance(kind.operator, Random):
         if kind.coordinates is not None:
             forward.move()
@@ -275,6 +278,23 @@ class _Pass:
             free = self._recording.record("name", self._entry(self._kind.state.free, "i"))
         self._store(self._text(apply(transform.value_of, free, *read)))
 
+    def place(self) -> None:
+        """Lines that put numbers where their free coordinates are, whatever they depend on."""
+        apply, transform, _ = self._transform(())
+        free = self._recording.record("name", self._entry(self._kind.state.free, "i"))
+        self._store(self._text(apply(transform.value_of, free)))
+
+    def settle(self) -> None:
+        """Lines that make derivatives by coordinates of the cotangents of numbers, and give the log Jacobian."""
+        apply, transform, _ = self._transform(())
+        value = self._load(self._kind.column, "r")
+        gradient = apply(transform.by_free, value, self._own())
+        self._lines.append(f"{self._entry(self._kind.state.gradient, 'i')} = {self._text(gradient)}")
+        slope = apply(transform.log_slope, value)
+        if self._columns and isinstance(slope, Node):
+            slope = self._call(np.sum, slope)
+        self._lines.append(f"return {self._text(slope)}")
+
     def reconsider(self) -> None:
         """Lines that give makers other parameters."""
         arguments = ", ".join(map(self._text, self._tape.outputs))
@@ -299,6 +319,10 @@ class _Pass:
         if kind.coordinates is not None:
             term += f" + {self._text(self._moved(arguments, value, own, parts))}"
         self._back(parts[: len(kind.asked)])
+        if kind.is_apart:
+            add = f"{self._object(kind.state.scatter)}(k, {{}})" if self._columns else ""
+            add = add or f"{self._entry(kind.state.cotangents, 'k')} += {{}}"
+            self._lines.append(add.format(self._text(own)))
         self._lines.append(f"return {term}")
 
     def _moved(self, arguments: Sequence[Any], value: Any, own: Any, parts: list[Any]) -> Any:

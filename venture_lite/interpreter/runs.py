@@ -7,7 +7,7 @@ by columns, one of few rows row by row, by the same operations.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -75,13 +75,14 @@ class Places:
         return ((site, rows) for site, (rows, _) in self._sites.items())
 
 
-def runs_of(trace: Trace, nodes: Iterable[int]) -> list[Run]:
-    """Principal and renewed nodes as runs, each of which reads what stays and runs before it.
+def runs_of(trace: Trace, nodes: Iterable[int], free: Container[int] = ()) -> list[Run]:
+    """Principal and renewed nodes as runs, each of which reads what stays and runs before it; those that are `free`
+    read nothing.
 
     A call that borrows its family's value has none to compute, and is in no run.
     """
     levels: list[list[int]] = []
-    for node, level in _levels(trace, {lent(trace, node): None for node in nodes}):
+    for node, level in _levels(trace, {lent(trace, node): None for node in nodes}, free):
         if level == len(levels):
             levels.append([])
         levels[level].append(node)
@@ -130,13 +131,16 @@ def lent(trace: Trace, node: int) -> int:
     return node
 
 
-def _levels(trace: Trace, nodes: Iterable[int]) -> Iterable[tuple[int, int]]:
+def _levels(trace: Trace, nodes: Iterable[int], free: Container[int]) -> Iterable[tuple[int, int]]:
     """Each node with the number of nodes on the longest way to it, parents first."""
     waiting = dict.fromkeys(nodes)
     parents: dict[int, list[int]] = {}
     levels: dict[int, int] = {}
 
     def read(node: int) -> Iterable[int]:
+        if node in free:
+            parents[node] = []
+            return ()
         parents[node] = [parent for read in parents_of(trace, node) if (parent := lent(trace, read)) in waiting]
         return reversed(parents[node])
 

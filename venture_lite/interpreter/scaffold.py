@@ -108,9 +108,19 @@ class Builder:
         if scaffold.structural and with_brush:
             self.grow_brush()
             self._leave_brush_out()
+            self._order_by_rows()
         if scaffold.groups:
             self._count_once()
         return scaffold
+
+    def _order_by_rows(self) -> None:
+        """What comes into being is drawn row by row, in the order in which rows were met, and in each as its text is
+        evaluated: an order that who follows a value through rows can keep."""
+        rows: dict[tuple[int, int], list[int]] = {}
+        site_code = self.trace.program.site_code
+        for node in self.scaffold.pending:
+            rows.setdefault((site_code[node >> 32].index, node & ROW_MASK), []).append(node)
+        self.scaffold.pending = {node: None for nodes in rows.values() for node in sorted(nodes)}
 
     # --------------------------------------------------------------------------------------------- following
 

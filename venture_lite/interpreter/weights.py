@@ -20,6 +20,7 @@ from venture_lite.interpreter.ancestry import depends_on_choice
 from venture_lite.interpreter.application import admitted, is_extreme
 from venture_lite.interpreter.readers import columns_reader
 from venture_lite.interpreter.scaffold import UserGroup, is_distribution
+from venture_lite.procedures.checks import accepts
 from venture_lite.procedures.columns import RowByRow
 from venture_lite.procedures.domains import ANY, REAL, VECTOR
 from venture_lite.procedures.record import Random
@@ -229,9 +230,8 @@ class Group:
         argument of some row is outside its domain otherwise."""
         impossible = False
         for position in self.checked:
-            domain = self.record.arguments[position].domain
-            value = arguments[position]
-            if self._lie_within(position, value) if lifted[position] else domain.contains(value):
+            argument, value = self.record.arguments[position], arguments[position]
+            if self._lie_within(position, value) if lifted[position] else accepts(argument, value):
                 continue
             if lifted[position] or not self._is_at_limit(rows, position, value):
                 raise RowByRow

@@ -128,9 +128,9 @@ class Reassignment:
         self.node = node
         # the choice's own row first
         self.parts: list[FollowedRow] = []
-        self._entered: set[tuple[Code, int]] = set()
+        self._rows: set[tuple[Code, int]] = set()
         code, slot, row = trace.decode(node)
-        self._enter_row(code, (slot,), row, -1)
+        self._go_on(self._entered(code, (slot,), row, -1))
         self.operator, self.arguments = trace.application(node)
         self.old = trace.value(node)
         # procedures that something is taken out of, and how it goes back
@@ -138,36 +138,59 @@ class Reassignment:
         self._is_checked = False
         self.terms = sum(part.shape.terms for part in self.parts)
 
-    def _enter_row(self, code: Code, start: Start, row: int, source: int) -> None:
+    def _entered(self, code: Code, start: Start, row: int, source: int) -> int:
+        """The place of a row that the value of another part goes to."""
+        if (code, row) in self._rows:
+            raise Unplanned
+        self._rows.add((code, row))
+        self.parts.append(FollowedRow(code, row, start, self._plans.shape(code, start, row), source))
+        return len(self.parts) - 1
+
+    def _go_on(self, at: int) -> None:
+        """Enter the rows that a part's result goes to: all before what lies behind one of them, and behind the last
+        first, as the interpreter meets them (`interpreter/scaffold.py`)."""
+        part = self.parts[at]
+        if not part.shape.goes_on:
+            return
+        match part.code.kind:
+            case "directive":
+                bound = self._trace.bindings.by_row.get((part.code.index, part.row))
+                entered = [] if bound is None else self._enter_readers(bound, at)
+            case "branch":
+                entered = [self._enter_if(*self._trace.decode(self._trace.if_of(part.code, part.row)), at)]
+            case "lambda":
+                entered = self._enter_users(part.code, part.row, at)
+            case _:
+                raise Unplanned
+        for place in reversed(entered):
+            self._go_on(place)
+
+    def _enter_users(self, code: Code, row: int, source: int) -> list[int]:
+        """The rows that call a family; those last whose last call is."""
         trace = self._trace
-        if (code, row) in self._entered:
-            raise Unplanned
-        self._entered.add((code, row))
-        shape = self._plans.shape(code, start, row)
-        self.parts.append(FollowedRow(code, row, start, shape, source))
-        if not shape.goes_on:
-            return
-        at = len(self.parts) - 1
-        if code.kind == "directive":
-            bound = trace.bindings.by_row.get((code.index, row))
-            if bound is not None:
-                self._enter_readers(bound, at)
-            return
-        if code.kind != "lambda":
-            raise Unplanned
-        users: dict[tuple[Code, int], list[int]] = {}
+        slots: dict[tuple[Code, int], list[int]] = {}
+        last: dict[tuple[Code, int], None] = {}
         for user in trace.users.nodes(code, row):
             reader, slot, its_row = trace.decode(user)
             if trace.tables[reader.index].is_observed(slot, its_row):
                 raise Unplanned
-            users.setdefault((reader, its_row), []).append(slot)
-        for (reader, its_row), slots in users.items():
-            self._enter_row(reader, tuple(sorted(slots)), its_row, at)
+            slots.setdefault((reader, its_row), []).append(slot)
+            last.pop((reader, its_row), None)
+            last[reader, its_row] = None
+        places = {at: self._entered(at[0], tuple(sorted(calls)), at[1], source) for at, calls in slots.items()}
+        return [places[at] for at in last]
 
-    def _enter_readers(self, name: Global, source: int) -> None:
-        """The rows of all text that reads a name, or a name for it."""
+    def _enter_if(self, code: Code, slot: int, row: int, source: int) -> int:
+        """The row of an `if` whose branch has the value."""
+        if self._trace.tables[code.index].is_observed(slot, row):
+            raise Unplanned
+        return self._entered(code, (slot,), row, source)
+
+    def _enter_readers(self, name: Global, source: int) -> list[int]:
+        """The rows of all text that reads a name, or a name for it; those last whose last slot does."""
         tables = self._trace.tables
         found: dict[Code, tuple[Global, list[int]]] = {}
+        last: dict[Code, None] = {}
         for as_name, code, slot in self._readers(name):
             table = tables[code.index]
             # a result has no slot, and its body may have none
@@ -180,9 +203,13 @@ class Reassignment:
                 found[code] = as_name, list(table.live_rows())
             elif found[code][0] is not as_name:
                 raise Unplanned
-        for code, (as_name, its_rows) in found.items():
-            for row in its_rows:
-                self._enter_row(code, (as_name,), row, source)
+            last.pop(code, None)
+            last[code] = None
+        places = {
+            code: [self._entered(code, (as_name,), row, source) for row in its_rows]
+            for code, (as_name, its_rows) in found.items()
+        }
+        return [place for code in last for place in places[code]]
 
     def _readers(self, name: Global) -> Iterator[tuple[Global, Code, int]]:
         """(name that it reads, body, slot) of what reads a name or a name for it, in bodies that have rows."""

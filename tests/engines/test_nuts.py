@@ -242,3 +242,15 @@ def test_bad_input_is_refused(action: str, message: str) -> None:
     with pytest.raises(VentureError) as caught:
         v.infer(action)
     assert message in str(caught.value)
+
+
+def test_a_funnel_is_named() -> None:
+    """Steps diverge where the scale is small, which is named; a narrow valley has no such side."""
+    v = Venture(seed=1)
+    v.execute(
+        "[assume tau (half_cauchy 5)] [assume x (mem (lambda (i) (normal 0 tau)))]"
+        "for i in 1...6: [observe (normal (x i) 10) {y[i]}]",
+        y=[1, 2, -8, 4, 9, 3],
+    )
+    draws = v.infer("(do (initialize) (repeat 800 (do (nuts default all 'adapt 200 1) (collect tau))))")
+    assert "most of them where tau is small: a funnel" in str(draws.summary())

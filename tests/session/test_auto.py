@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import signal
 import warnings
 from typing import Any
@@ -15,6 +16,7 @@ from venture_lite.draws.draws import Draws
 from venture_lite.errors import VentureError
 from venture_lite.session.auto.composing import composed
 from venture_lite.session.auto.judging import judged, looks
+from venture_lite.session.auto.places import elsewhere, places_line
 from venture_lite.session.auto.running import AutoRun
 
 DATA = {"y": [2.9, 1.0, 0.3, 1.8, 2.2, 0.9]}
@@ -42,6 +44,15 @@ MODELS = {
         {},
     ),
 }
+
+
+TWO_MODES = "[assume x (normal 0 5)] [assume y (normal x 1)] [observe (normal (pow (- x 1) 2) 0.3) 9]"
+
+
+@pytest.fixture(autouse=True)
+def no_other_paths(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They take a second, and are none of what most tests look at."""
+    monkeypatch.setattr("venture_lite.session.auto.running.PATHS", 0)
 
 
 def session(program: str, **options: Any) -> Venture:
@@ -163,6 +174,36 @@ def test_its_seconds_count_from_its_first_try(monkeypatch: pytest.MonkeyPatch) -
     assert len(set(began)) == 1
 
 
+def test_a_mode_that_no_chain_found_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All four chains of this seed begin in the wide one's slope at -2, and agree; the mode at 4 is as high. What is
+    followed to see it is no draw, and changes none."""
+    alone = session(TWO_MODES).auto(draws=50, warmup=100, target_ess=20)
+    monkeypatch.setattr("venture_lite.session.auto.running.PATHS", 10)
+    with pytest.warns(match=r"of 10 paths leads? to where no chain was: x is [34]\.\d+ there, -2"):
+        draws = session(TWO_MODES).auto(draws=50, warmup=100, target_ess=20)
+    np.testing.assert_array_equal(draws["x"], alone["x"])
+    assert draws["x"].max() < 0.0
+    assert "10 paths from random starts were compared" in draws.preface
+    assert "compared" not in alone.preface
+
+
+def test_paths_that_come_to_where_the_chains_are_are_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("venture_lite.session.auto.running.PATHS", 5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert "compared" in session(LEVEL).auto(draws=100, warmup=100, target_ess=50).preface
+
+
+def test_what_lies_elsewhere() -> None:
+    """Further out than a standard deviation beyond all draws, and not far below all of them in density."""
+    rng = np.random.default_rng(1)
+    draws = draws_of(**{"a": rng.normal(size=(4, 500)), "(log_score)": rng.normal(size=(4, 500))})
+    ends = {"a": np.array([[0.0], [9.0], [-30.0], [50.0]]), "(log_score)": np.array([[0.0], [1.0], [-2.0], [-40.0]])}
+    found = elsewhere(draws, draws_of(**ends))
+    assert [(place.value, place.log_density) for place in found] == [(9.0, 1.0), (-30.0, -2.0)]
+    assert places_line(found, 16).startswith("2 of 16 paths lead to where no chain was: a is 9 there,")
+
+
 def test_expressions_of_the_user_are_drawn() -> None:
     draws = session(LEVEL).auto(draws=40, warmup=40, target_ess=10, collect=["(* 2 mu)", "(normal mu 1)"], chains=2)
     assert list(draws) == ["(* 2 mu)", "(normal mu 1)"]
@@ -280,6 +321,10 @@ def test_draws_are_judged_number_by_number() -> None:
     assert [number.name for number in found.apart] == ["v[1]"]
     told = "\n".join(judged(draws_of(apart=apart, still=still, c=np.ones((4, 500))), 400).warnings())
     assert "different places (R-hat up to" in told
+    with_density = judged(draws_of(apart=apart, **{"(log_score)": fine - 5.0 * np.arange(4)[:, None]}), 400)
+    assert re.search(
+        r"mean log density by chain is -?0\.\d+, -[45]\.\d+, -(9|10)\.\d+", "\n".join(with_density.warnings())
+    )
     assert "some chains never move still" in told
     assert "the same in all draws: c" in told
     # chains that never move, each in its own place

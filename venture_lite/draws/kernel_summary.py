@@ -41,6 +41,8 @@ METROPOLIS = frozenset({"mh", "hmc", "mala", "nuts", "flymc", "subsampled_mh", "
 COUNTED = "transitions that count"
 """Among the details of a kernel that adapts: how many did not, of which the other details are."""
 DEEPEST = "transitions at the greatest depth"
+STEEP = "divergences lie away from the states, in sds of "
+"""Among the details of a kernel that diverges, followed by the choice in which they do most."""
 
 SHAPE = "Pareto k"
 EFFICIENCY = "efficiency of weights"
@@ -216,7 +218,8 @@ def _told(wrong: str, where: list[KernelStatistics]) -> str:
         case "refused":
             return f"was refused {max(one.refused for one in where):,} times in a row"
         case "divergent":
-            return f"diverged in {100 * max(share_of(one, 'divergences') for one in where):.2g}% of its transitions"
+            share = max(share_of(one, "divergences") for one in where)
+            return f"diverged in {100 * share:.2g}% of its transitions{_steep(where)}"
         case "deep":
             share = max(share_of(one, DEEPEST) for one in where)
             return f"reached the greatest depth in {100 * share:.2g}% of its transitions"
@@ -231,6 +234,15 @@ def _told(wrong: str, where: list[KernelStatistics]) -> str:
         case "energy":
             return f"has an energy fraction of {min(one.details['energy fraction'] for one in where):.2g}"
     return "accepts all and moves its block by less than 0.01 of its standard deviation"
+
+
+def _steep(where: list[KernelStatistics]) -> str:
+    """Where most divergences are, as far as one choice tells."""
+    found = {name.removeprefix(STEEP): off for one in where for name, off in one.details.items() if STEEP in name}
+    if not found:
+        return ""
+    name = max(found, key=lambda name: abs(found[name]))
+    return f", most of them where {name} is {'large' if found[name] > 0.0 else 'small: a funnel'}"
 
 
 def _advice(row: KernelRow, wrong: str) -> str:

@@ -15,6 +15,7 @@ import numpy as np
 from venture_lite.draws.draws import Draws, Origin
 from venture_lite.errors import Source, Span, VentureError, VentureWarning, warn
 from venture_lite.inference.explain import Explanation
+from venture_lite.inference.progress import Silent
 from venture_lite.interpreter.impossible import explain_start
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.weights import log_density
@@ -36,7 +37,7 @@ from venture_lite.trace.runtime import Exchangeable
 from venture_lite.values import to_python
 
 if TYPE_CHECKING:
-    from venture_lite.session.auto.running import AutoOptions
+    from venture_lite.session.auto.running import AutoOptions, RunProgram
 
 
 class Runner:
@@ -235,7 +236,8 @@ class Runner:
                 model.trace.rng.bit_generator.state = state
             runner = self.anew(options.chains) if is_one else self
             run = partial(queries.chain_runs, runner.chains, given=given, directory=runner.directory)
-            automatic = AutoRun(runner.chains.models[0], run, options, began, target)
+            others = partial(self._others, runner.chains.count, given)
+            automatic = AutoRun(runner.chains.models[0], run, others, options, began, target)
             try:
                 draws = automatic.draws()
             except BaseException as error:
@@ -258,12 +260,20 @@ class Runner:
         asked = queries.evaluator(self.chains, given).given(expression)
         return AutoOptions(draws=asked.count("DRAWS", LEAST_DRAWS))
 
-    def anew(self, chains: int) -> Runner:
-        """The same program on so many chains of its seed, as if nothing had been inferred yet.
+    def _others(self, chains: int, given: Given, paths: int) -> RunProgram:
+        """Runs programs on so many traces of the same program, whose generators are none of the first `chains`."""
+        other = self.anew(paths, beyond=chains)
+        other.chains.progress = Silent()
+        return partial(queries.chain_runs, other.chains, given=given, directory=other.directory)
+
+    def anew(self, chains: int, beyond: int = 0) -> Runner:
+        """The same program on so many chains of its seed, those `beyond` the first ones, as if nothing had been
+        inferred yet.
 
         Raises VentureError where a value was frozen, or parameters have been changed since.
         """
-        other = Runner(self.chains.anew(np.random.SeedSequence(self._origins.seed).spawn(chains)), self._origins.seed)
+        seeds = np.random.SeedSequence(self._origins.seed).spawn(beyond + chains)[beyond:]
+        other = Runner(self.chains.anew(seeds), self._origins.seed)
         for live in self.directory:
             if any(part.is_frozen for part in live.parts):
                 hint = f"Venture(chains={chains}) has the chains from the start"

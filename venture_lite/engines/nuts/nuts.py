@@ -12,16 +12,21 @@ from collections.abc import Mapping
 import numpy as np
 
 from venture_lite.blocks.gradients import Densities
+from venture_lite.draws.kernel_summary import STEEP
 from venture_lite.engines.adaptation import LEAST_BURN, FirstScales, Metric, Tuner, geometric_mean, tuned
 from venture_lite.engines.hmc import NO_PATH, TARGET, PathPoint, path_told
 from venture_lite.engines.nuts.trajectory import MOST_DEPTH, Follow, Trajectory
 from venture_lite.inference.given import ActionForm
 from venture_lite.inference.program import Action, InferenceProgram
 from venture_lite.inference.tree import Part
+from venture_lite.interpreter.ancestry import name_of_choice
 from venture_lite.interpreter.kernel import BlockKernel, Course
 from venture_lite.interpreter.selection import Selection
 from venture_lite.values import show
 
+FEWEST_STEEP, FAR = 3, 1.0
+"""So many divergences that lie on average so many sds away, in one coordinate, from where the states are, tell where
+the density is steep."""
 MOST_DOUBLINGS = 50
 """Of a step, until its acceptance crosses the one it is tuned to."""
 
@@ -59,6 +64,8 @@ class NoUTurn(BlockKernel):
         self._changes = 0
         # free coordinates from which steps diverged, with the choices whose they are
         self.diverged: list[tuple[tuple[int, ...], np.ndarray]] = []
+        # of each block how many states count, the mean of their free coordinates, and the sum of squares about it
+        self._met: dict[tuple[int, ...], tuple[int, np.ndarray, np.ndarray]] = {}
 
     @property
     def rows(self) -> int:
@@ -80,7 +87,26 @@ class NoUTurn(BlockKernel):
         }
         if self._changes and self._spread > 0.0:
             found["energy fraction"] = (self._changed / self._changes) / (self._spread / count)
-        return found
+        return found | self._steep()
+
+    def _steep(self) -> dict[str, float]:
+        """The choice in which divergences lie furthest from where the states are, and how far in its sds."""
+        places: dict[tuple[int, ...], list[np.ndarray]] = {}
+        for block, free in self.diverged:
+            places.setdefault(block, []).append(free)
+        if not places:
+            return {}
+        block, found = max(places.items(), key=lambda each: len(each[1]))
+        count, mean, squares = self._met[block]
+        if len(found) < FEWEST_STEEP or count < 2 or self.densities.of(list(block)).size != len(mean):
+            return {}
+        off = (np.mean(found, axis=0) - mean) / np.sqrt(np.maximum(squares / (count - 1), np.finfo(float).tiny))
+        density = self.densities.of(list(block))
+        at = int(np.argmax(np.abs(off)))
+        node = next(
+            node for node in block if density.coordinates_of(node).start <= at < density.coordinates_of(node).stop
+        )
+        return {STEEP + name_of_choice(self.model.trace, node): float(off[at])} if abs(off[at]) > FAR else {}
 
     def refuse(self, nodes: list[int]) -> None:
         self.densities.refuse(nodes)
@@ -141,6 +167,15 @@ class NoUTurn(BlockKernel):
         if trajectory.diverged is not None:
             self._divergences += 1
             self.diverged.append((block, trajectory.diverged.point.free))
+        self._meet(block, trajectory.start.point.free)
+
+    def _meet(self, block: tuple[int, ...], free: np.ndarray) -> None:
+        count, mean, squares = self._met.get(block, (0, np.zeros(len(free)), np.zeros(len(free))))
+        if len(mean) != len(free):
+            count, mean, squares = 0, np.zeros(len(free)), np.zeros(len(free))
+        off = free - mean
+        mean = mean + off / (count + 1)
+        self._met[block] = count + 1, mean, squares + off * (free - mean)
 
 
 def reasonable_step(follow: Follow, start: PathPoint, metric: Metric, step: float, rng: np.random.Generator) -> float:

@@ -59,10 +59,27 @@ class Composed:
         """A sweep, and a draw of everything."""
         return self._draw(len(self.quantities))
 
-    def _draw(self, shown: int) -> str:
+    @property
+    def has_paths(self) -> bool:
+        """Whether chains begin at the ends of paths along gradients."""
+        return len(self.starts) > 1
+
+    @property
+    def look(self) -> str:
+        """A draw of everything, and nothing moves."""
+        return self._collected(len(self.quantities))
+
+    def moved(self, sweeps: int) -> str:
+        """So many sweeps, and one draw."""
+        return _do([f"(repeat {sweeps} {self.sweep})", self.look])
+
+    def _collected(self, shown: int) -> str:
         names = [quantity.text for quantity in self.quantities[:shown]]
         more = ["..."] * (shown < len(self.quantities))
-        return _do([*self.kernels, _indented("(collect ", "\n".join(_packed(names + more))) + ")"])
+        return _indented("(collect ", "\n".join(_packed(names + more))) + ")"
+
+    def _draw(self, shown: int) -> str:
+        return _do([*self.kernels, self._collected(shown)])
 
     def text(self, warmup: int, draws: int, shown: int | None = None) -> str:
         """The whole program, or with as many quantities as are to be shown."""

@@ -19,6 +19,7 @@ APART, OF_FEW = 1.1, 20.0
 RARE = 20
 """A whole number that differs from its most frequent value in fewer draws counts as a constant."""
 SHOWN = 5
+LOG_SCORE = "(log_score)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,8 @@ class Judgement:
 
     numbers: tuple[Judged, ...]
     target: float
+    # the mean log joint density of each chain, where it was drawn
+    log_densities: tuple[float, ...] = ()
 
     @property
     def is_enough(self) -> bool:
@@ -78,9 +81,11 @@ class Judgement:
         """What is wrong, with what to try, a line each."""
         if apart := self.apart:
             names = listed([number.name for number in apart], SHOWN)
+            where = ", ".join(f"{density:.4g}" for density in self.log_densities)
+            where = f" The mean log density by chain is {where}." if where else ""
             yield (
                 f"the chains are in different places (R-hat up to {apart[0].r_hat:.2f}, for {names}): there are "
-                "several modes, or parts that chains do not leave; look at the draws chain by chain"
+                f"several modes, or parts that chains do not leave; look at the draws chain by chain.{where}"
             )
         still = [number.name for number in self.numbers if 0 < number.still < number.chains]
         if still:
@@ -100,7 +105,8 @@ def judged(draws: Draws, target: float) -> Judgement:
         for label, index in coordinates(name, values.shape[2:]):
             place: Any = (slice(None), slice(None), *index)
             found.append(_judged(label, values[place].astype(np.float64)))
-    return Judgement(tuple(found), target)
+    densities = draws[LOG_SCORE].mean(axis=1).tolist() if draws and LOG_SCORE in draws else ()
+    return Judgement(tuple(found), target, tuple(densities))
 
 
 def _judged(name: str, values: np.ndarray) -> Judged:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+import warnings
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -16,12 +17,13 @@ from venture_lite.draws.kernel_summary import MOST_DIVERGENT, share_of
 from venture_lite.draws.presentation import listed, number
 from venture_lite.engines.adaptation import LEAST_BURN
 from venture_lite.engines.hmc import TARGET
-from venture_lite.errors import ArgumentError, Source, warn
+from venture_lite.errors import ArgumentError, Source, VentureError, VentureWarning, warn
 from venture_lite.interpreter.model import Model
 from venture_lite.language.parse import parse_expression
 from venture_lite.language.syntax import Expression
 from venture_lite.session.auto.composing import composed
 from venture_lite.session.auto.judging import Judgement, judged, looks
+from venture_lite.session.auto.places import BURN, PATHS, SWEEPS, Place, elsewhere, places_line
 from venture_lite.session.programs import expression_of
 
 MOST_DRAWS = 10_000
@@ -79,6 +81,12 @@ class Runs(Protocol):
         """Run it so many times more: all draws so far."""
 
 
+class Others(Protocol):
+    """Brings programs to so many other traces of the same model, which stand where they are then left."""
+
+    def __call__(self, paths: int) -> RunProgram: ...
+
+
 class RunProgram(Protocol):
     """Brings a program to all chains of a session, with what begins it."""
 
@@ -89,14 +97,21 @@ class AutoRun:
     """One run of `auto`. Mutates the chains of the session."""
 
     def __init__(
-        self, model: Model, run: RunProgram, options: AutoOptions, began: float, target: float = TARGETS[0]
+        self,
+        model: Model,
+        run: RunProgram,
+        others: Others,
+        options: AutoOptions,
+        began: float,
+        target: float = TARGETS[0],
     ) -> None:
-        """`model` is the first chain's, `target` the acceptance to which the steps of paths are tuned; the seconds of
-        the options count from `began`, a monotonic time.
+        """`model` is the first chain's, `others` makes traces for what is no draw, `target` is the acceptance to which
+        the steps of paths are tuned; the seconds of the options count from `began`, a monotonic time.
 
         Raises KernelError for a model that no program can be composed for.
         """
-        self._run, self._options, self._began = run, options, began
+        self._run, self._others, self._options, self._began = run, others, options, began
+        self._model = model
         self.target = target
         self.composed, self.left_out = composed(model, options.warmup, options.collect, target)
         # seconds of the warm-up and of the draws
@@ -105,6 +120,10 @@ class AutoRun:
         self.warmed = self.made = 0
         # the share of transitions that diverged
         self.divergent = 0.0
+        # whether the chains are in one place
+        self._is_joined = True
+        # what is said of other paths
+        self.compared = ""
 
     def draws(self) -> Draws:
         """Those after the warm-up."""
@@ -122,7 +141,41 @@ class AutoRun:
             self._warming = time.monotonic() - here
             draws = self._enough(runs)
         self._drawing = time.monotonic() - here - self._warming
+        if not self.should_be_finer and self._is_joined:
+            self._compare(draws)
         return draws
+
+    def _compare(self, draws: Draws) -> None:
+        """Tell of places that other paths lead to and no chain came to."""
+        chains = draws.chain_count
+        if not self.composed.has_paths or self._options.collect is not None or chains >= PATHS or self._left <= 0.0:
+            return
+        try:
+            places = self._places(draws, PATHS - chains)
+        except VentureError as error:
+            # what was frozen or changed since cannot be had again; or a path met what chains did not
+            self.compared = f"other paths were not compared: {error.message}"
+            return
+        except BaseException as error:
+            error.draws = draws  # type: ignore[attr-defined]
+            raise
+        self.compared = f"{PATHS} paths from random starts were compared"
+        if places:
+            warn(f"auto: {places_line(places, PATHS)}")
+
+    def _places(self, draws: Draws, paths: int) -> list[Place]:
+        """Where so many other paths stand in the end that no chain came to."""
+        run, start = self._others(paths), parse_expression(Source("<auto>", self.composed.start))
+        with warnings.catch_warnings():
+            # nothing that is said of them is of draws
+            warnings.simplefilter("ignore", VentureWarning)
+            with run(parse_expression(Source("<auto>", self.composed.look)), start=start) as runs:
+                places = elsewhere(draws, runs.more())
+            if places and self._left > 0.0:
+                moved = composed(self._model, BURN, None, self.target)[0].moved(SWEEPS)
+                with run(parse_expression(Source("<auto>", moved)), start=None) as runs:
+                    places = elsewhere(draws, runs.more())
+        return places
 
     def _running(self, text: str, start: str | None) -> AbstractContextManager[Runs]:
         begin = None if start is None else parse_expression(Source("<auto>", start))
@@ -167,6 +220,7 @@ class AutoRun:
             if self.composed.adapts:
                 draws = draws.after(self.warmed)
             judgement = judged(draws, self._options.target_ess)
+            self._is_joined = not judgement.apart
             self.divergent = divergent(draws)
             if self.should_be_finer:
                 return draws
@@ -218,6 +272,8 @@ class AutoRun:
         if self.target != TARGETS[0]:
             lines.append(f"begun anew with smaller steps, tuned to an acceptance of {self.target}, as paths diverged")
         lines.append(f"{self.warmed:,} draws a chain to warm up, then {self.made:,}: {seconds}")
+        if self.compared:
+            lines.append(self.compared)
         for why in dict.fromkeys(left.why for left in self.left_out):
             texts = [left.text for left in self.left_out if left.why == why]
             lines.append(f"not drawn ({why}): {listed(texts, SHOWN)}")

@@ -7,6 +7,7 @@
 | list | tuple |
 | vector, matrix | read-only float64 ndarray |
 | dictionary | `Dictionary` here; dict in what a caller gives and receives |
+| distribution of finitely many values | `Distribution` |
 | procedure | a record of the registry, or a closure, memo or maker of the trace |
 """
 
@@ -105,9 +106,84 @@ class Dictionary(Mapping[Any, Any]):
         return show(self)
 
 
+class Distribution:
+    """Finitely many values with their probabilities, in the order in which they were met; never changed. Equal values
+    are one, and two distributions are equal where they give equal values the same probabilities.
+
+    Where no value is possible it is empty: the probability of everything is zero, and nothing can be drawn.
+    """
+
+    __slots__ = ("_entries", "_key", "probabilities", "values")
+
+    def __init__(self, weighed: Iterable[tuple[Any, float]]) -> None:
+        """Values with log weights, which need not be normalised; those of weight -inf are left out.
+
+        Raises VentureError for a value that is NaN.
+        """
+        terms: dict[Hashable, tuple[Any, list[float]]] = {}
+        for value, log_weight in weighed:
+            if log_weight > -math.inf:
+                terms.setdefault(key_of(value), (value, []))[1].append(log_weight)
+        top = max((log_weight for _, found in terms.values() for log_weight in found), default=0.0)
+        masses = {key: math.fsum(math.exp(x - top) for x in found) for key, (_, found) in terms.items()}
+        total = math.fsum(masses.values())
+        self.values: tuple[Any, ...] = tuple(value for value, _ in terms.values())
+        self.probabilities: tuple[float, ...] = tuple(mass / total for mass in masses.values())
+        # key_of(value) -> (log probability, probability); that of a single term is exact where its exponential is 0
+        self._entries: dict[Hashable, tuple[float, float]] = {}
+        for (key, (_, found)), probability in zip(terms.items(), self.probabilities, strict=True):
+            largest = max(found)
+            log_mass = largest - top + math.log(math.fsum(math.exp(x - largest) for x in found))
+            self._entries[key] = (log_mass - math.log(total), probability)
+        self._key: Hashable = None
+
+    def log_density(self, value: Any) -> float:
+        """The log probability of a value; -inf where it is not among those of the distribution."""
+        entry = self._entries.get(value if value.__class__ in _LOOKED_UP else key_of(value))
+        return -math.inf if entry is None else entry[0]
+
+    def probability(self, value: Any) -> float:
+        entry = self._entries.get(value if value.__class__ in _LOOKED_UP else key_of(value))
+        return 0.0 if entry is None else entry[1]
+
+    def draw(self, u: float) -> Any:
+        """The value that a uniform number in [0, 1) stands for; of an empty distribution there is none."""
+        chosen = 0
+        for position, probability in enumerate(self.probabilities):
+            if probability > 0.0:
+                # the last possible one is taken where rounding leaves something over
+                chosen = position
+                u -= probability
+                if u < 0.0:
+                    break
+        return self.values[chosen]
+
+    def key(self) -> Hashable:
+        """What `key_of` makes of it."""
+        if self._key is None:
+            self._key = (Distribution, frozenset(self._entries.items()))
+        return self._key
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Distribution) and self._entries == other._entries
+
+    def __hash__(self) -> int:
+        return hash(self.key())
+
+    def __repr__(self) -> str:
+        return show(self)
+
+
 def is_number(value: object) -> bool:
     """Whether arithmetic takes the value: booleans count as 0 and 1."""
     return isinstance(value, (int, float))
+
+
+_OWN_KEYS = frozenset((int, bool, str, Symbol))
+_LOOKED_UP = _OWN_KEYS | {float}
 
 
 def key_of(value: Any) -> Hashable:
@@ -115,7 +191,7 @@ def key_of(value: Any) -> Hashable:
 
     Raises VentureError for NaN, which equals nothing and so can be no key.
     """
-    if value.__class__ is int:
+    if value.__class__ in _OWN_KEYS:
         # most keys: to ask whether they are dictionaries, an abstract class, would cost more than all else here
         return value
     if isinstance(value, float):
@@ -130,6 +206,8 @@ def key_of(value: Any) -> Hashable:
         # a class as the mark: no list of the language can hold one
         return (np.ndarray, value.shape, tuple((value + 0.0).ravel().tolist()))
     if isinstance(value, Dictionary):
+        return value.key()
+    if value.__class__ is Distribution:
         return value.key()
     return value  # type: ignore[no-any-return]
 
@@ -301,4 +379,8 @@ def show(value: Any, digits: int = 6) -> str:
         case Mapping():
             shown = [show(item, digits) for entry in [*value.items()][:6] for item in entry]
             return f"({' '.join(['dict', *shown, *(['...'] if len(value) > 6 else [])])})"
+        case Distribution():
+            pairs = [*zip(value.values, value.probabilities, strict=True)][:6]
+            shown = [f"{show(item, digits)} {show(probability, 4)}" for item, probability in pairs]
+            return f"<distribution {', '.join([*shown, *(['...'] if len(value) > 6 else [])]) or 'of no value'}>"
     return str(value)

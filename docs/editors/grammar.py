@@ -20,6 +20,7 @@ from venture_lite.procedures import registry
 from venture_lite.procedures.record import Deterministic
 from venture_lite.program.compounds import USAGES as COMPOUNDS
 from venture_lite.program.forms import SPECIAL_FORMS
+from venture_lite.program.queries import USAGES as QUERIES
 from venture_lite.session.standard import NAMES as STANDARD_NAMES
 
 PATH = Path(__file__).with_name("venture.tmLanguage.json")
@@ -90,7 +91,7 @@ def grammar() -> dict[str, Any]:
             "captures": {"1": {"name": "keyword.other.directive.venture"}},
         },
         "form": {
-            "match": rf"{OPENED}({words([*SPECIAL_FORMS, *COMPOUNDS])}){AFTER}",
+            "match": rf"{OPENED}({words([*SPECIAL_FORMS, *COMPOUNDS, *QUERIES.keys() - DIRECTIVES.keys()])}){AFTER}",
             "captures": {"1": {"name": "keyword.control.venture"}},
         },
         "action": {

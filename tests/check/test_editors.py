@@ -16,6 +16,7 @@ from venture_lite.language.directives import DIRECTIVES
 from venture_lite.procedures import registry
 from venture_lite.program.compounds import USAGES as COMPOUNDS
 from venture_lite.program.forms import SPECIAL_FORMS
+from venture_lite.program.queries import USAGES as QUERIES
 from venture_lite.session.standard import NAMES as STANDARD_NAMES
 
 FOLDER = Path(__file__).parents[2] / "docs" / "editors"
@@ -71,7 +72,7 @@ def scopes(line: str) -> dict[str, str]:
     ("names", "template", "scope"),
     [
         (DIRECTIVES.keys() - {"assume", "define"}, "[{} x]", "keyword.other.directive"),
-        ([*SPECIAL_FORMS, *COMPOUNDS], "({} x)", "keyword.control"),
+        ([*SPECIAL_FORMS, *COMPOUNDS, *QUERIES.keys() - DIRECTIVES.keys()], "({} x)", "keyword.control"),
         (ACTIONS, "(do ({} x))", "support.function.action"),
         (
             # `all` is a block as well, and shown as one

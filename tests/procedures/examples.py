@@ -11,7 +11,7 @@ import numpy as np
 from scipy import special, stats
 
 from venture_lite.procedures.functions.covariances import Covariance, Mean
-from venture_lite.values import Dictionary, Symbol, freeze
+from venture_lite.values import Dictionary, Distribution, Symbol, freeze
 
 
 def vector(*entries: float) -> np.ndarray:
@@ -34,6 +34,7 @@ class RandomExample:
     is_array: bool = False
 
 
+DRAWN = Distribution([(Symbol("red"), math.log(2.0)), ("a", math.log(5.0)), ("a", 0.0)])
 CORRELATED = matrix((2.0, 0.3), (0.3, 0.5))
 WISHARTS: list[tuple[Any, ...]] = [
     (1.5, matrix((2.0,))), (3.5, matrix((1.0, 0.0), (0.0, 1.0))), (9, ((2, 0.3), (0.3, 0.5))),
@@ -91,6 +92,9 @@ RANDOM: dict[str, RandomExample] = {
         [(0.5, vector(-1, 0.5, 2)), (-3, (0,)), (2.0, (-1, 1.5))],
         lambda k, s, cuts: math.log(np.diff(special.expit([-math.inf, *(np.array(cuts) - s), math.inf]))[k]),
         outside=(-1, 4, 0.5, "a", math.nan),
+    ),
+    "draw": RandomExample(
+        [(DRAWN,), (Distribution([(2, -800.0), (3.5, 0.0), (True, -1.0)]),)], outside=(7, "b", math.nan)
     ),
     "softmax_categorical": RandomExample(
         [(vector(0, 1, -2),), ((0.5, 3, -0.25),), (vector(-40, 700, 699),)],
@@ -346,6 +350,10 @@ DETERMINISTIC: dict[str, list[tuple[tuple[Any, ...], Any]]] = {
     "det": [((M,), -2.0), ((S,), 5.0), ((matrix((1, 2), (2, 4)),), 0.0)],
     "eye": [((2,), matrix((1, 0), (0, 1)))],
     "diagonal": [((vector(1, 2),), matrix((1, 0), (0, 2))), ((M,), vector(1, 4)), (((3,),), matrix((3,)))],
+    "probability": [((DRAWN, RED), 0.25), ((DRAWN, 7), 0.0)],
+    "log_density": [((DRAWN, "a"), math.log(0.75)), ((DRAWN, RED), math.log(0.25)), ((DRAWN, 7), -math.inf)],
+    "probabilities": [((DRAWN,), (0.25, 0.75))],
+    "support": [((DRAWN,), (Symbol("red"), "a")), ((Distribution([]),), ())],
     "dict": [((), Dictionary()), (("a", 1, RED, 2.5, (1, 2), V), DICT)],
     "to_dict": [(((("a", 1), (RED, 2.5), ((1, 2), V)),), DICT), (((),), Dictionary())],
     "keys": [((DICT,), ("a", RED, (1, 2)))],

@@ -27,6 +27,7 @@ RECORDS = [record for record in PROCEDURES.values() if isinstance(record, Random
 CALLS = [(name, args) for name, example in RANDOM.items() for args in example.arguments]
 NO_DERIVATIVE = {
     ("weighted_categorical", "values"): "a list of values of any kind, compared and never computed with",
+    ("draw", "distribution"): "what a query found, which has no derivatives",
     ("uniform_draw", "items"): "a list of values of any kind, compared and never computed with",
     ("categorical", "values"): "a list of values of any kind, compared and never computed with",
 }

@@ -66,6 +66,7 @@ WITHOUT_DEFINITION = {
     "inv_wishart",
     "weighted_categorical",
     "uniform_draw",
+    "draw",
     "ordered_logistic",
     "multivariate_normal_cholesky",
     "lkj_cholesky",

@@ -20,7 +20,7 @@ from venture_lite.program.code import Code, Kind
 from venture_lite.trace.runtime import Closure, Exchangeable, Memo
 from venture_lite.trace.scopes import DefaultScope, Scope
 from venture_lite.trace.table import ROW_MASK, Table
-from venture_lite.values import Dictionary, Symbol
+from venture_lite.values import Dictionary, Distribution, Symbol
 
 if TYPE_CHECKING:
     from venture_lite.interpreter.model import Model
@@ -144,6 +144,9 @@ class _Snapshot:
                 return ("list", *map(self.value, value))
             case Dictionary():
                 return ("dictionary", *((self.value(key), self.value(item)) for key, item in value.items()))
+            case Distribution():
+                pairs = zip(value.values, value.probabilities, strict=True)
+                return ("distribution", *((self.value(item), self.value(p)) for item, p in pairs))
             case np.ndarray():
                 return ("array", value.shape, value.tobytes())
             case Closure():

@@ -17,10 +17,11 @@ from venture_lite.checker.parameters import NeededParameters
 from venture_lite.errors import ArgumentError, Span, VentureError
 from venture_lite.language.syntax import Expression, Form, Literal, Name, Parameter, Quote
 from venture_lite.procedures import registry
-from venture_lite.program import forms
+from venture_lite.program import forms, queries
 from venture_lite.program.compiler import as_meant, unknown_name
 from venture_lite.program.compounds import USAGES as COMPOUNDS
 from venture_lite.program.compounds import applied
+from venture_lite.program.queries import USAGES as QUERIES
 from venture_lite.session.standard import NAMES as STANDARD_NAMES
 from venture_lite.session.standard import prelude
 from venture_lite.values import from_python
@@ -33,9 +34,11 @@ class CheckedScope:
     names: ChainMap[str, Known]
     # whether the text is evaluated when a procedure is called, and not at once
     in_procedure: bool = False
+    # whether a query is around the text
+    in_query: bool = False
 
     def inner(self, names: dict[str, Known], in_procedure: bool = False) -> CheckedScope:
-        return CheckedScope(self.names.new_child(names), self.in_procedure or in_procedure)
+        return replace(self, names=self.names.new_child(names), in_procedure=self.in_procedure or in_procedure)
 
 
 class _Unseen(Exception):
@@ -83,6 +86,11 @@ class Expressions:
                     self.findings.error(refused, item.span)
                 except _Unseen:
                     return None
+            case Form(items=(Name(name=head), *_)) if head in QUERIES and not self._is_bound(scope, head):
+                try:
+                    return self._query(item, scope)
+                except VentureError as refused:
+                    self.findings.error(refused, item.span)
             case Form():
                 return self._call(item, scope)
         return None
@@ -154,11 +162,24 @@ class Expressions:
             called = Primitive(record)
         return self._application(called, form, scope)
 
+    def _query(self, form: Form, scope: CheckedScope) -> Known:
+        """A query, or what weighs its worlds."""
+        if form.items[0] == Name("enumerate", form.items[0].span):
+            self.body(queries.body_of(form), replace(scope, in_query=True), form.span)
+            return Computed()
+        part = queries.weighed_part(form)
+        if not scope.in_query:
+            raise queries.outside_of_queries(form)
+        self.check(part, scope)
+        return Computed()
+
     def _application(self, called: Known, form: Form, scope: CheckedScope) -> Known:
         head, *rest = form.items
         arguments = tuple([self.check(item, scope) for item in rest])
         spans = tuple([item.span for item in rest])
         try:
+            if scope.in_query and isinstance(called, Primitive) and not self.never_taken:
+                queries.refuse_endless(called.record, form.span)
             if not self.never_taken or isinstance(called, Primitive):
                 known.refuse_count(called, head.span.text, len(rest), form.span)
             return None if self.never_taken else known.value_of_call(called, arguments, spans, form.span)

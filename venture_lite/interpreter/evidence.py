@@ -30,7 +30,7 @@ from venture_lite.program.code import Code, GlobalRef, Kind, Ref, SlotRef
 from venture_lite.trace.borrowed import called_body
 from venture_lite.trace.runtime import Exchangeable
 from venture_lite.trace.trace import Trace
-from venture_lite.values import show
+from venture_lite.values import Distribution, show
 
 COULD_MOVE = "it could move to another choice"
 MADE_ELSEWHERE = f"a random predicate leads the evidence to a choice made elsewhere: {COULD_MOVE}"
@@ -415,6 +415,8 @@ def _elsewhere(domain: str, given: Any, value: Any) -> tuple[Any, ...]:
         return (True, 0.0)
     if domain == "list":
         return ((value,) * len(given),)
+    if domain == "distribution":
+        return (Distribution([(value, 0.0)]),)
     if domain == "count":
         return (int(np.sum(value)),) if isinstance(value, np.ndarray) else ()
     size = value + 1 if isinstance(value, int) and 0 <= value < MOST_OUTCOMES else np.size(value)

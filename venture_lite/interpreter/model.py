@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from venture_lite.interpreter.evidence import (
 from venture_lite.interpreter.explain import explain
 from venture_lite.interpreter.handler import Handler, Starting
 from venture_lite.interpreter.machine import Limits, Machine
+from venture_lite.interpreter.queries import Query
 from venture_lite.interpreter.readers import reader
 from venture_lite.interpreter.regenerate import Regenerator
 from venture_lite.interpreter.scaffold import Builder, going
@@ -140,6 +142,7 @@ class Model:
         self.trace = Trace(rng, library)
         self.trace.reader, self.trace.explain = reader, explain
         self.trace.constants = Constants(self.trace)
+        self.trace.analyzer.make_query = partial(Query, self)
         if library is not None:
             library.model = self
         self.machine = Machine(self.trace, STEPS, self.poll, limits)
@@ -156,6 +159,8 @@ class Model:
         self.interrupted: Callable[[], bool] = lambda: False
         # for tests: an interruption at the n-th point from now at which one can come
         self.interrupt_after: int | None = None
+        # how many queries this one is a scratch model inside of
+        self.query_depth = 0
         # whether some observation had probability zero when it was loaded
         self.maybe_impossible = False
         # the observation that made it so
@@ -164,6 +169,14 @@ class Model:
         self.kept = SetUps(self.trace.bytes_used)
         # what it shares with the other chains of its session
         self.in_common = InCommon()
+
+    def scratch(self) -> Model:
+        """An empty model with the same procedures and limits, which is interrupted as this one is."""
+        library = self.trace.analyzer.library
+        made = Model(self.trace.rng, None if library is None else library.anew(), self.machine.limits, "interpreted")
+        made.trace.analyzer.registered = self.trace.analyzer.registered
+        made.machine.poll = self.poll
+        return made
 
     def poll(self) -> None:
         """A point at which an interruption can come: raises KeyboardInterrupt if one has."""

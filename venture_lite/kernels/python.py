@@ -228,6 +228,9 @@ def _ending(
     if not (form.wide or move.looks):
         total = " + ".join(["minus", *ratios, terms, *others])
         test = [f"    if total - total != 0.0: return Left({left})"]
+        if isinstance(move.decide, Metropolis):
+            # the present state is possible: one that is not is rejected, whatever else it weighs
+            test[:0] = ["    if total == -inf:", "        random()", "        return None"]
         return [
             *(f"    total = {total}", *test, *_decided(move), *_indented(put, 2)),
             *(f"        return {_minus(sums)}", "    return None"),

@@ -121,6 +121,8 @@ class Slot:
     branches: tuple[Code, ...] = ()
     # LAMBDA
     body: Code | None = None
+    # LAMBDA: its text, and the lexical scope that the text stands in, for queries, which analyse it anew
+    text: Any = None
     # enclosing scope_includes of this body, outermost first
     regions: tuple[Region, ...] = ()
     # the calls that were inlined around it, innermost first, for messages
@@ -214,7 +216,7 @@ class Program:
         code.steps = [i for i, slot in enumerate(code.slots) if slot.stored and slot.kind is not Kind.ARGUMENT]
         for index, item in enumerate(code.slots):
             if item.stored:
-                self._enter_readers(code, index, item)
+                self.enter_readers(code, index)
         self._enter(code, -1, RESULT, code.result)
         self.version += 1
 
@@ -254,7 +256,25 @@ class Program:
         self._vacant.extend(sorted((code.index for code in tree), reverse=True))
         self.version += 1
 
-    def _enter_readers(self, code: Code, index: int, slot: Slot) -> None:
+    def leave_readers(self, code: Code, index: int) -> None:
+        """A stored slot will read something else: it is no reader of what it reads now."""
+        for ref in code.slots[index].refs:
+            for source in sources(code, ref):
+                match source:
+                    case GlobalRef(target=target):
+                        target.readers[:] = [reader for reader in target.readers if reader[:2] != (code, index)]
+                    case SlotRef(depth=0, slot=read):
+                        code.readers[read] = [reader for reader in code.readers.get(read, []) if reader[0] != index]
+                    case SlotRef(depth=depth, slot=read):
+                        known = code.ancestor(depth).env_readers
+                        known[read] = [
+                            reader for reader in known.get(read, []) if (reader[0][-1], reader[1]) != (code, index)
+                        ]
+        self.version += 1
+
+    def enter_readers(self, code: Code, index: int) -> None:
+        """Enter a stored slot among the readers of what it reads."""
+        slot = code.slots[index]
         if slot.operator is not None:
             self._enter(code, index, OPERATOR, slot.operator)
         for position, ref in enumerate(slot.arguments):

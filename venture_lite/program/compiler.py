@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Protocol
 
-from venture_lite.errors import ArgumentError, CallSite, LimitError, NameUnknown, Span, VentureError
+from venture_lite.errors import ArgumentError, CallSite, InternalError, LimitError, NameUnknown, Span, VentureError
 from venture_lite.language.directives import EXAMPLES
 from venture_lite.language.suggestions import DRAWN_IN_A_LIST, suggestion
 from venture_lite.language.syntax import Expression, Form, Literal, Name, Parameter, Quote, walked
@@ -27,6 +27,8 @@ from venture_lite.program.compounds import applied
 from venture_lite.program.forms import SPECIAL_FORMS, refuse_as_name
 from venture_lite.program.lexical import LexicalScope, parameter_names
 from venture_lite.program.lift import ARGUMENT_PREFIX
+from venture_lite.program.queries import USAGES as QUERIES
+from venture_lite.program.queries import FoundText, QueryProcedure, UnclosedQuery, compile_query, text_of_assume
 from venture_lite.values import Symbol, from_python
 
 
@@ -36,6 +38,8 @@ class StandardNames(Protocol):
     names: tuple[str, ...]
 
     def define(self, analyzer: Analyzer, name: str, lists: int = 1) -> Global | None: ...
+
+    def anew(self) -> StandardNames: ...
 
 
 class Analyzer:
@@ -59,6 +63,15 @@ class Analyzer:
         self.registered: dict[str, Procedure] = {}
         # what `define` binds: no expression of the model sees it
         self.defined: Mapping[str, Any] = {}
+        # words of the language that are no procedures
+        self.words = frozenset((*SPECIAL_FORMS, "else", "none"))
+        # whether what is analysed stands in a query, and what evaluates a query whose form is given
+        self.in_query = False
+        self.make_query: Callable[[Form], QueryProcedure] = _no_queries
+        # names whose values are procedures in the text, those that are being analysed among them
+        self.texts: dict[Global, FoundText] = {}
+        # queries that read a name which is not bound, by that name
+        self.unclosed: dict[Global, list[UnclosedQuery]] = {}
 
     # ------------------------------------------------------------------------------------------------- names
 
@@ -148,18 +161,27 @@ class Analyzer:
         stored_result: bool,
         horizon: int | None = None,
         passing: bool = False,
+        around: Mapping[str, Ref] | None = None,
     ) -> Code:
         """The Code of one directive: `arity` argument slots, then what the expression needs. Numbers the whole tree;
-        one that is `passing`, of which no row lasts, by numbers that were in use before."""
+        one that is `passing`, of which no row lasts, by numbers that were in use before. The expression sees the names
+        that are bound `around` it."""
         if horizon is None:
             horizon = self.order
         code = Code("directive", name, None, arity, expression.span)
         for _ in range(arity):
             code.add(Slot(Kind.ARGUMENT, expression.span, stored=True))
         names: dict[str, Ref] = {f"{ARGUMENT_PREFIX}{i}": SlotRef(0, i) for i in range(arity)}
+        names.update(around or {})
+        bound = self.globals.get(name) if name == self.defining else None
+        if bound is not None:
+            self.texts.pop(bound, None)
+            if (text := text_of_assume(expression, LexicalScope(code, None, names, horizon))) is not None:
+                self.texts[bound] = text
         compiler = Compiler(self)
         try:
             code.result = compiler.compile(expression, LexicalScope(code, None, names, horizon))
+            compiler.close_queries()
         except RecursionError:
             raise LimitError("the expression is nested too deeply", expression.span) from None
         code.uses = frozenset(compiler.used)
@@ -173,7 +195,20 @@ class Analyzer:
             _store_what_lambdas_read(part)
         for part in tree:
             self.program.finish(part, passing)
+        if bound is not None:
+            self._close_again(bound)
         return code
+
+    def _close_again(self, bound: Global) -> None:
+        """Look up the names of queries anew that read a name before it was bound."""
+        for query in self.unclosed.pop(bound, ()):
+            code = query.scope.code
+            if self.program.codes[code.index] is not code:
+                continue
+            index = code.slots.index(query.slot)
+            self.program.leave_readers(code, index)
+            Compiler(self).close(query)
+            self.program.enter_readers(code, index)
 
     def procedure(self, name: str) -> Procedure | None:
         """A procedure of the language, or one registered from Python."""
@@ -205,6 +240,10 @@ class Analyzer:
             return None
         assert self.library is not None
         return self.standard.get(of_lists("map", count - 1)) or self.library.define(self, "map", count - 1)
+
+
+def _no_queries(form: Form) -> QueryProcedure:
+    raise InternalError("nobody evaluates queries")
 
 
 def of_lists(name: str, lists: int) -> str:
@@ -276,6 +315,8 @@ class Compiler:
         self.analyzer = analyzer
         # every global that the text refers to, inlined text included
         self.used: set[Global] = set()
+        # the queries in the text
+        self.queries: list[UnclosedQuery] = []
 
     # ------------------------------------------------------------------------------------------- expressions
 
@@ -321,15 +362,31 @@ class Compiler:
             return Constant(procedure)
         if item.name in registry.CONSTANTS:
             return Constant(registry.CONSTANTS[item.name])
-        analyzer = self.analyzer
-        visible = [*scope.all_names(), *analyzer.globals, *analyzer.registered, *analyzer.library_names]
+        return GlobalRef(self.awaited(item, scope, bool(scope.inlining) or scope.in_procedure()))
+
+    def awaited(self, item: Name, scope: LexicalScope, may_wait: bool) -> Global:
+        """A name that is not bound yet, where it may wait for that. Raises NameUnknown for any other."""
+        visible = [*scope.all_names(), *self.analyzer.globals, *self.analyzer.registered, *self.analyzer.library_names]
         error = unknown_name(item, visible, self.analyzer.defined)
-        if scope.inlining or scope.in_procedure():
-            awaited = self.analyzer.await_name(item, error.hint)
-            if awaited is not None:
-                self.used.add(awaited)
-                return GlobalRef(awaited)
-        raise error
+        awaited = self.analyzer.await_name(item, error.hint) if may_wait else None
+        if awaited is None:
+            raise error
+        self.used.add(awaited)
+        return awaited
+
+    def close_queries(self) -> None:
+        """Look up what the queries in the text read."""
+        for query in self.queries:
+            self.close(query)
+
+    def close(self, query: UnclosedQuery) -> None:
+        met = query.close(self.analyzer, self.awaited)
+        self.used |= met
+        for target in met:
+            if target.awaited and target.code is None and target not in self.analyzer.texts:
+                # when it is bound, the slot's readers are entered anew: they are its own where it is stored
+                query.slot.stored = True
+                self.analyzer.unclosed.setdefault(target, []).append(query)
 
     # ------------------------------------------------------------------------------------------ applications
 
@@ -349,6 +406,8 @@ class Compiler:
                     return self._primitive(procedure, form, scope)
                 if target is None and head.name in COMPOUNDS:
                     return self._primitive(*applied(form, partial(self._procedure_meant, scope)), scope)
+                if target is None and head.name in QUERIES:
+                    return compile_query(self, form, scope)
         operator = self.compile(head, scope)
         if several is not None:
             self.used.add(several)
@@ -475,12 +534,13 @@ def wrong_count(name: str, wanted: int, given: int, span: Span | None) -> Argume
 
 def unknown_name(item: Name, visible: Iterable[str], defined: Container[str]) -> VentureError:
     """The error of a name that nothing binds, where the program could name what is `visible`."""
-    if item.name in SPECIAL_FORMS or item.name in COMPOUNDS:
-        return ArgumentError(f"{item.name} is a special form, not a value", item.span, COMPOUNDS.get(item.name))
+    if item.name in SPECIAL_FORMS or item.name in COMPOUNDS or item.name in QUERIES:
+        usage = COMPOUNDS.get(item.name) or QUERIES.get(item.name)
+        return ArgumentError(f"{item.name} is a special form, not a value", item.span, usage)
     hint = None
     if item.name in defined:
         hint = "[define ...] binds a name for inference expressions only; the model's names are bound by assume"
     if item.name == "repeat":
         hint = DRAWN_IN_A_LIST
-    known = [*visible, *registry.PROCEDURES, *registry.CONSTANTS, *SPECIAL_FORMS, *COMPOUNDS, *EXAMPLES]
+    known = [*visible, *registry.PROCEDURES, *registry.CONSTANTS, *SPECIAL_FORMS, *COMPOUNDS, *QUERIES, *EXAMPLES]
     return NameUnknown(f"unknown name {item.name}", item.span, hint or suggestion(item.name, known, EXAMPLES))

@@ -46,7 +46,7 @@ def _parts(form: Form, usage: str) -> tuple[Expression, ...]:
 
 
 def compile_lambda(compiler: Compiler, form: Form, scope: LexicalScope) -> Ref:
-    ref = compiler.add(scope, slot := Slot(Kind.LAMBDA, form.span))
+    ref = compiler.add(scope, slot := Slot(Kind.LAMBDA, form.span, text=(form, scope)))
     slot.body = lambda_code(compiler, form, scope, "lambda")
     return ref
 
@@ -268,7 +268,7 @@ def compile_letrec(compiler: Compiler, form: Form, scope: LexicalScope) -> Ref:
         text = procedure_text(value)
         if text is None:
             continue
-        ref: Ref = compiler.add(scope, slot := Slot(Kind.LAMBDA, text.span))
+        ref: Ref = compiler.add(scope, slot := Slot(Kind.LAMBDA, text.span, text=(text, inner)))
         waiting.append((slot, text, name.name))
         if text is not value:
             ref = compiler.add(scope, Slot(Kind.MEM, value.span, operator=ref, stored=True))
@@ -318,6 +318,9 @@ def scope_include_parts(form: Form) -> tuple[Expression, ...]:
 def compile_scope_include(compiler: Compiler, form: Form, scope: LexicalScope) -> Ref:
     named, key, expression = scope_include_parts(form)
     name = scope_name(named)
+    if compiler.analyzer.in_query:
+        hint = "no kernel moves a query's choices: leave the tag out, or write it around the query"
+        raise ArgumentError("a scope inside of a query means nothing", form.span, hint)
     block = compiler.compile(key, scope)
     region = Region(name, block, key.span, _is_fixed_key(block, scope.code, key.span))
     return compiler.compile(expression, replace(scope, regions=(*scope.regions, region)))

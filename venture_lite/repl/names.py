@@ -16,7 +16,7 @@ from venture_lite.inference.measures import MEASURES
 from venture_lite.language.syntax import Expression, Form, Name
 from venture_lite.procedures import registry
 from venture_lite.procedures.record import REQUIRED, Deterministic, Maker, Procedure, Random
-from venture_lite.program import compounds
+from venture_lite.program import compounds, queries
 from venture_lite.session import Venture
 from venture_lite.session.standard import NAMES as STANDARD_NAMES
 from venture_lite.session.standard import prelude
@@ -86,8 +86,8 @@ def entries(session: Venture | None = None) -> dict[str, list[NameEntry]]:
 def _language() -> Iterator[NameEntry]:
     for kind, table in (("directive", DIRECTIVES), ("special form", FORMS)):
         yield from (NameEntry(name, kind, (usage,), summary) for name, (usage, summary) in table.items())
-    for name, usage in compounds.USAGES.items():
-        yield NameEntry(name, "special form", (usage,), compounds.SUMMARIES[name])
+    for usages, summaries in ((compounds.USAGES, compounds.SUMMARIES), (queries.USAGES, queries.SUMMARIES)):
+        yield from (NameEntry(name, "special form", (usage,), summaries[name]) for name, usage in usages.items())
     yield from map(of_procedure, registry.PROCEDURES.values())
     yield from map(_of_standard, STANDARD_NAMES)
     for name, number in registry.CONSTANTS.items():

@@ -25,6 +25,7 @@ NAMES = (
     "all",
     "count",
     "apply",
+    "expectation",
     "make_uc_beta_bernoulli",
     "make_uc_sym_dir_mult",
     "make_uc_dir_mult",
@@ -63,6 +64,10 @@ class StandardLibrary:
 
     def __init__(self) -> None:
         self.model: Model | None = None
+
+    def anew(self) -> StandardLibrary:
+        """The library for another model."""
+        return StandardLibrary()
 
     def define(self, analyzer: Analyzer, name: str, lists: int = 1) -> Global:
         """Load one definition, of `map` that over as many lists. It sees the language's procedures, whatever the

@@ -22,7 +22,7 @@ from venture_lite.draws.presentation import WIDTH, cut, present, table
 from venture_lite.errors import VentureWarning
 from venture_lite.language import syntax
 from venture_lite.procedures.record import Deterministic, Maker, Random
-from venture_lite.values import Symbol, show, to_python
+from venture_lite.values import Distribution, Symbol, show, to_python
 
 if TYPE_CHECKING:
     from venture_lite.session import DirectiveResult
@@ -219,6 +219,9 @@ def _json_value(value: Any) -> Any:
             return [_json_value(item) for item in value]
         case dict():
             return {str(key): _json_value(item) for key, item in value.items()}
+        case Distribution():
+            pairs = {"support": value.values, "probabilities": value.probabilities}
+            return {name: [_json_value(to_python(item)) for item in items] for name, items in pairs.items()}
         case None | bool() | int() | float() | str():
             return value
     return str(value)

@@ -1,0 +1,353 @@
+"""The worlds of a query: every path of its random choices, followed one after the other in a scratch trace.
+
+A path is a tape of decisions, one for each choice in the order of evaluation; the next one differs in the last decision
+that has values left. A condition that does not hold ends a path where it stands, and with it all that would have come
+after. What a query gives depends on nothing but the values that it reads, so that it is kept by these.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
+from operator import is_
+from typing import TYPE_CHECKING, Any
+
+from venture_lite.errors import CallSite, KernelError, LimitError, Undrawable, VentureError
+from venture_lite.interpreter.candidates import MOST_CANDIDATES, support_of
+from venture_lite.interpreter.constants import Constants
+from venture_lite.interpreter.evidence import NO_EVIDENCE
+from venture_lite.interpreter.handler import Handler
+from venture_lite.interpreter.weights import density_of
+from venture_lite.language.syntax import Form, Name
+from venture_lite.procedures.distributions.improper import CONDITION, FACTOR
+from venture_lite.program.code import Code, Constant, Global, GlobalRef, Ref
+from venture_lite.program.lexical import LexicalScope
+from venture_lite.program.lift import ARGUMENT_PREFIX
+from venture_lite.program.queries import FoundText, Handed, Meaning, OwnProcedure, QueryText
+from venture_lite.trace.runtime import Closure, Exchangeable, Memo
+from venture_lite.values import Dictionary, Distribution, Symbol, key_of, show
+
+if TYPE_CHECKING:
+    from venture_lite.interpreter.model import Model
+    from venture_lite.trace.trace import Trace
+
+SINGLE = frozenset((float, int, bool, str, Symbol))
+"""Values that are keys themselves."""
+
+MOST_KEPT = 100_000
+"""Values of the distributions that one query keeps; those of longest ago go first."""
+
+DEEPEST = 30
+"""Queries that may be evaluated one inside another: each takes its share of Python's stack."""
+
+
+class Query:
+    """What `enumerate` stands for, as a function of the values that its text reads. Mutable: it keeps the distributions
+    that it found, and the trace in which it looks for them."""
+
+    def __init__(self, host: Model, form: Form) -> None:
+        self.host = host
+        self.form = form
+        # set when the names are looked up, and again when a name is bound that was not there
+        self.text: QueryText | None = None
+        self._kept: dict[Hashable, Distribution] = {}
+        # of all that is kept
+        self._size = 0
+        self._latest: tuple[tuple[Any, ...], Distribution] | None = None
+        # what the latest call met, which is evaluated once more to find its place
+        self._failed: tuple[tuple[Any, ...], VentureError] | None = None
+        # of each value of the latest call that is neither number nor symbol, what stands for it in keys; and by key
+        self._tokens: list[tuple[Any, Hashable]] = []
+        self._token_of: dict[Hashable, Hashable] = {}
+        self._scratch: Scratch | None = None
+        self._looked_up: QueryText | None = None
+
+    def __reduce__(self) -> Any:
+        # in another process it is found by its place in the program
+        raise TypeError("a query is sent by reference")
+
+    def __call__(self, *values: Any) -> Distribution:
+        if self._looked_up is not self.text:
+            self._forget()
+        if self._latest is not None and all(map(is_, values, self._latest[0])):
+            return self._latest[1]
+        if self._failed is not None and all(map(is_, values, self._failed[0])):
+            raise self._failed[1]
+        key = self._key(values)
+        found = self._kept.get(key)
+        if found is None:
+            found = self._kept[key] = self._enumerated(values)
+            self._size += len(found) + 1
+            while self._size > MOST_KEPT and len(self._kept) > 1:
+                self._size -= len(self._kept.pop(next(iter(self._kept)))) + 1
+            if len(self._token_of) > MOST_KEPT:
+                self._forget()
+        self._latest, self._failed = (values, found), None
+        return found
+
+    def _key(self, values: tuple[Any, ...]) -> Hashable:
+        """What the distribution is kept by: lists, vectors and dictionaries, which mostly are the same from call to
+        call, are hashed once."""
+        if len(self._tokens) != len(values):
+            self._tokens = [(NO_EVIDENCE, None)] * len(values)
+        key = []
+        for position, value in enumerate(values):
+            if value.__class__ in SINGLE:
+                if value != value:
+                    key_of(value)
+                key.append(value)
+                continue
+            known, token = self._tokens[position]
+            if known is not value:
+                token = self._token_of.setdefault(key_of(value), object())
+                self._tokens[position] = value, token
+            key.append(token)
+        return tuple(key)
+
+    def _forget(self) -> None:
+        self._kept.clear()
+        self._token_of.clear()
+        self._tokens.clear()
+        self._size, self._latest, self._failed = 0, None, None
+        self._scratch, self._looked_up = None, self.text
+
+    def _enumerated(self, values: tuple[Any, ...]) -> Distribution:
+        """Raises VentureError, whose calls end with the query, for what cannot be evaluated or enumerated."""
+        try:
+            for value in values:
+                refuse_procedures(value)
+            if self.host.query_depth >= DEEPEST:
+                hint = "give the recursion of queries a base case"
+                raise LimitError(f"more than {DEEPEST} queries inside one another", self.form.span, hint)
+            if self._scratch is None:
+                assert self.text is not None
+                self._scratch = Scratch(self.host, self.text)
+            return self._scratch.distribution(values)
+        except VentureError as error:
+            self._scratch = None
+            error.chain = (*error.chain, CallSite("enumerate", self.form.span))
+            self._failed = values, error.at(self.form.span)
+            raise
+        except BaseException:
+            self._scratch = None
+            raise
+
+
+def refuse_procedures(value: Any) -> None:
+    """Raises VentureError for a value that is, or holds, a procedure of the trace around a query."""
+    match value:
+        case Closure() | Memo() | Exchangeable():
+            message = f"a query reads {show(value)}, a procedure that is made while the program runs"
+            raise VentureError(
+                message, hint="procedures that a query calls are assumed by name, or written inside of it"
+            )
+        case tuple():
+            for item in value:
+                refuse_procedures(item)
+        case Dictionary():
+            for key, item in value.items():
+                refuse_procedures(key)
+                refuse_procedures(item)
+        case Distribution():
+            for item in value.values:
+                refuse_procedures(item)
+
+
+class Scratch:
+    """A trace of its own for one query: the values that it reads, its procedures, and the world at hand."""
+
+    def __init__(self, host: Model, text: QueryText) -> None:
+        self.model = model = host.scratch()
+        model.query_depth = host.query_depth + 1
+        model.trace.constants = Passing(model.trace)
+        model.trace.analyzer.in_query = True
+        self._text = text
+        self._values: list[Global] = []
+        self._written = [Global(each.name, 0, each.form.span) for each in text.procedures]
+        self._load_procedures()
+        body = text.form.items[2:]
+        expression = body[0] if len(body) == 1 else Form((Name("begin", text.form.span), *body), text.form.span)
+        names = {name: self._ref(meaning) for name, meaning in text.names.items()}
+        self._body = model.trace.analyzer.directive("query", expression, 0, False, around=names)
+        model.trace.grow_with_program()
+
+    def _ref(self, meaning: Meaning) -> Ref:
+        match meaning:
+            case OwnProcedure(position=position):
+                return GlobalRef(self._written[position])
+            case Handed(position=position):
+                while len(self._values) <= position:
+                    self._values.append(self._new_value())
+                return GlobalRef(self._values[position])
+            case Constant():
+                return meaning
+
+    def _new_value(self) -> Global:
+        """A name for a value that the query reads, in a row of its own."""
+        target, place = Global("value", 0), self._text.form.span
+        code = self.model.trace.analyzer.directive("value", Name(f"{ARGUMENT_PREFIX}0", place), 1, False)
+        self.model.trace.grow_with_program()
+        self._load(code, [[None]], target)
+        return target
+
+    def _load(self, code: Code, columns: list[Any], target: Global) -> None:
+        self.model.trace.grow_with_program()
+        self.model.load(code, columns, 1, NO_EVIDENCE, target)
+        self.model.commit()
+
+    def _load_procedures(self) -> None:
+        """All names are there before the first text is analysed, since procedures may call one another."""
+        analyzer = self.model.trace.analyzer
+        memoized: set[int] = set()
+        scopes: list[dict[str, Ref]] = []
+        for target, text in zip(self._written, self._text.procedures, strict=True):
+            names = {name: self._ref(meaning) for name, meaning in text.names.items()}
+            scopes.append(names)
+            scope = LexicalScope(Code("directive", text.name, None, 0, text.form.span), None, names, 0)
+            analyzer.texts[target] = FoundText(text.form, scope, None, text.memoized)
+        for target, text, names in zip(self._written, self._text.procedures, scopes, strict=True):
+            form = text.form
+            if text.memoized:
+                form = Form((Name("mem", form.span), form), form.span)
+            code = analyzer.directive(text.name, form, 0, False, around=names)
+            for inner in code.inner:
+                inner.name = text.name
+            self._load(code, [], target)
+            if text.memoized:
+                memoized.update(inner.index for inner in code.inner)
+        # Codes of procedures that are memoized around the query
+        self._memoized = frozenset(memoized)
+
+    def distribution(self, values: tuple[Any, ...]) -> Distribution:
+        """The distribution of the value, where the query reads these."""
+        model, trace = self.model, self.model.trace
+        for target, value in zip(self._values, values, strict=False):
+            assert target.code is not None
+            trace.journal.put(trace.tables[target.code.index].columns[0], target.row, value)  # type: ignore[arg-type]
+        model.commit()
+        worlds = QueryWorlds(trace, self._memoized)
+        with model.machine.handled_by(worlds):
+            return Distribution(self._weighed(worlds))
+
+    def _weighed(self, worlds: QueryWorlds) -> list[tuple[Any, float]]:
+        """The value of each possible world, with its log weight."""
+        model, trace = self.model, self.model.trace
+        found = []
+        while True:
+            with worlds.next_one(), model.aside():
+                found.append((trace.result(self._body, model.apply(self._body, ())), worlds.log_weight))
+            if not worlds.advance():
+                return found
+
+
+class Passing(Constants):
+    """Nothing stays: what a query reads changes in place."""
+
+    def made(self, memo: Memo, row: int) -> None:
+        """It goes with its world."""
+
+    def stays(self, code: Code, row: int) -> bool:
+        return False
+
+
+class _Impossible(Exception):
+    """The world at hand has probability zero."""
+
+
+class _Decision:
+    """One choice on the way to a world. Mutable: it moves from one value to the next."""
+
+    __slots__ = ("at", "log_densities", "values")
+
+    def __init__(self, values: list[Any], log_densities: list[float]) -> None:
+        self.values = values
+        self.log_densities = log_densities
+        self.at = 0
+
+
+class QueryWorlds(Handler):
+    """Gives each choice of a world the value that stands on the tape, and weighs the world."""
+
+    def __init__(self, trace: Trace, memoized: frozenset[int]) -> None:
+        super().__init__(trace)
+        self.tape: list[_Decision] = []
+        self.count = 0
+        self.log_weight = 0.0
+        self._position = 0
+        self._memoized = memoized
+
+    @contextmanager
+    def next_one(self) -> Iterator[None]:
+        """The block is one world, which may turn out to be impossible."""
+        self._position, self.log_weight = 0, 0.0
+        self.count += 1
+        if self.count > MOST_CANDIDATES:
+            hint = "fewer choices, or a condition before those that it rules out"
+            raise LimitError(f"the query has more than {MOST_CANDIDATES:,} worlds", None, hint)
+        try:
+            yield
+        except _Impossible:
+            del self.tape[self._position :]
+
+    def advance(self) -> bool:
+        """Go on to the next world; False where all have been."""
+        while self.tape:
+            last = self.tape[-1]
+            if last.at + 1 < len(last.values):
+                last.at += 1
+                return True
+            self.tape.pop()
+        return False
+
+    def choose(self, node: int, operator: Any, arguments: tuple[Any, ...]) -> Any:
+        """A choice of the world, or the weight that stands there as one."""
+        if operator is FACTOR:
+            (weight,) = arguments
+            self.log_weight += weight
+            if self.log_weight == -math.inf:
+                raise _Impossible
+            return weight
+        if operator is CONDITION:
+            if arguments[0] != 1:
+                raise _Impossible
+            return arguments[0]
+        if self._position == len(self.tape):
+            self.tape.append(self._decision(node, operator, arguments))
+        decision = self.tape[self._position]
+        self._position += 1
+        self.log_weight += decision.log_densities[decision.at]
+        return decision.values[decision.at]
+
+    def _decision(self, node: int, operator: Any, arguments: tuple[Any, ...]) -> _Decision:
+        self._refuse_memoized(node)
+        try:
+            values = support_of(operator, arguments)
+        except Undrawable:
+            raise _Impossible from None
+        if values is None:
+            raise self._endless(operator).at(*self.trace.place(*self.trace.decode(node)))
+        if len(values) > MOST_CANDIDATES:
+            raise LimitError(f"the query has more than {MOST_CANDIDATES:,} worlds").at(
+                *self.trace.place(*self.trace.decode(node))
+            )
+        weighed = [(value, density_of(self.trace, node, operator, arguments, value)) for value in values]
+        possible = [pair for pair in weighed if pair[1] > -math.inf]
+        if not possible:
+            raise _Impossible
+        return _Decision([value for value, _ in possible], [term for _, term in possible])
+
+    def _endless(self, operator: Any) -> VentureError:
+        name = operator.record.name if isinstance(operator, Exchangeable) else operator.name
+        message = f"{name} has no finite support, so that the worlds of a query cannot be enumerated"
+        return KernelError(message, hint="draw it around the query, which reads its value from there")
+
+    def _refuse_memoized(self, node: int) -> None:
+        """A procedure that is memoized around the query makes its choices there."""
+        assert self.asked_by is not None
+        for index, _ in self.asked_by.unfinished:
+            if index in self._memoized:
+                name = self.trace.program.codes[index].name
+                message = f"{name} is memoized around the query, so that its random choices are none of the query's"
+                hint = f"read them around the query: (let ((x ({name} ...))) (enumerate (lambda () ... x ...)))"
+                raise VentureError(message, hint=hint).at(*self.trace.place(*self.trace.decode(node)))

@@ -134,6 +134,14 @@ COMPUTED: Forms = {
         "(lookup (list 0.2 0.5 0.8) <count>)",
         "(/ (+ 1 <count>) 4)",
         "(first <probabilities>)",
+        "(let ((w <count>)) (+ 0.1 (* 0.8 (probability (enumerate (lambda () "
+        "(let ((u (uniform_discrete 0 3))) (begin (factor (* 0.4 w u)) u)))) w))))",
+        "(let ((w <boolean>)) (+ 0.1 (* 0.3 (expectation (enumerate (lambda () (begin (condition (or w (flip))) "
+        "(binomial 2 0.4)))) (lambda (u) u)))))",
+        "(let ((w <count>)) (sum (map (lambda (u) (* u u)) (probabilities (enumerate (lambda () "
+        "(draw (enumerate (lambda () (if (flip (/ (+ 1 w) 5)) 'a 'b))))))))))",
+        "(let ((w <count>)) (* -0.3 (log_density (enumerate (lambda () (let ((u (flip 0.3))) "
+        "(begin (factor (if u (* 0.3 w) 0)) u)))) true)))",
     ),
     "bounded": ("(sin <real>)", "(- <probability> 0.5)", "(cos <count>)"),
     "vector": (
@@ -296,6 +304,7 @@ COMPUTED: Forms = {
         "(first (first (zip (list <count>) (vector 1))))",
         "(size (append '(s) (list <count>)))",
         "(size (zeros <count>))",
+        "(let ((w <count>)) (- (size (support (enumerate (lambda () (uniform_discrete 0 (+ 1 w)))))) 1))",
     ),
 }
 """What follows from other values."""
@@ -310,6 +319,8 @@ FINITE: Forms = {
         "(flip <probability>)",
         "(bernoulli <probability>)",
         "(bernoulli_logit <bounded>)",
+        "(let ((w <boolean>)) (draw (enumerate (lambda () (let ((u (flip 0.4))) "
+        "(begin (condition (or u w (flip))) u))))))",
         "(flip)",
         "(bernoulli)",
     ),
@@ -326,6 +337,8 @@ FINITE: Forms = {
         "(categorical <alphas> 'unnormalized)",
         "(categorical (list 2 <positive>) (list <count> 1) 'unnormalized)",
         "(uniform_draw (list 0 <count> 1))",
+        "(let ((w <probability>) (u <bounded>)) (draw (enumerate (lambda () (let ((t (binomial 2 w))) "
+        "(begin (factor (* t u)) t))))))",
         "(ordered_logistic <real> (list -0.5 0.7))",
         "(ordered_logistic <bounded> (vector <bounded> 1.5))",
         "(lookup (multinomial 2 (list 0.3 0.7)) <digit>)",
@@ -468,6 +481,7 @@ EVIDENCE = (
     Evidence("(lkj_cholesky 2 <positive>)", ("(matrix (list 1 0) (list 0.6 0.8))",)),
     Evidence("(ordered_logistic <real> (list -0.5 0.7))", ("0", "1", "2")),
     Evidence("(uniform_draw (list 'a 'b <count>))", ("'a", "'b")),
+    Evidence("(draw (enumerate (lambda () (if (flip 0.3) 'a 'b))))", ("'a", "'b")),
     Evidence("(categorical <alphas> 'unnormalized)", ("0", "2")),
     Evidence("(flat)", ("0.3", "-2")),
     Evidence("(flat (- <positive>))", ("0.3", "2")),

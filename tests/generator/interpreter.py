@@ -16,6 +16,7 @@ from typing import Any, Protocol
 from tests.generator import interpreter_compounds, loops
 from tests.generator.interpreter_functions import DETERMINISTIC, Higher, Symbol, key_of, same
 from tests.generator.interpreter_procedures import MAKERS, RANDOM, FiniteRandom, Made, MakerOf
+from tests.generator.interpreter_queries import ASKED, Chances, Paths, enumerated
 from tests.generator.programs import Step
 from tests.posterior.reader import Text, parse
 
@@ -162,6 +163,10 @@ class Interpreter:
                 return self._mem(self._compile(procedure, scope))
             case ["scope_include" | "tag", _, _, body]:
                 return self._compile(body, scope)
+            case ["enumerate", ["lambda", [], body]]:
+                return self._query(self._compile(body, scope))
+            case ["factor" | "condition" as word, weight]:
+                return self._weighing(word, self._compile(weight, scope))
             case [str() as word, *_] if word in interpreter_compounds.FORMS:
                 made, arguments = interpreter_compounds.compound(form)
                 return self._application([Constant(made), *arguments], scope)
@@ -239,6 +244,36 @@ class Interpreter:
             for part in before:
                 part(frame, path, FREE)
             return last(frame, path, evidence)
+
+        return run
+
+    def _query(self, body: Run) -> Run:
+        site = self._site()
+
+        def run(frame: Frame, path: Place, evidence: Any) -> Any:
+            def world(paths: Paths) -> tuple[Any, float] | None:
+                self.chooser, self.log_weight = paths, 0.0
+                try:
+                    return body(frame, (path, site), FREE), math.exp(self.log_weight)
+                except Impossible:
+                    return None
+
+            chooser, log_weight = self.chooser, self.log_weight
+            try:
+                return meet(enumerated(world), evidence)
+            finally:
+                self.chooser, self.log_weight = chooser, log_weight
+
+        return run
+
+    def _weighing(self, word: str, weight: Run) -> Run:
+        def run(frame: Frame, path: Place, evidence: Any) -> Any:
+            value = weight(frame, path, FREE)
+            if word == "factor":
+                self.log_weight += value
+            elif not truth(value):
+                raise Impossible
+            return value
 
         return run
 
@@ -376,6 +411,13 @@ def map_over(interpreter: Interpreter, arguments: list[Any], path: Place) -> Any
     return tuple(interpreter.apply(f, list(row), (path, i), FREE) for i, row in rows)
 
 
+def expected(interpreter: Interpreter, arguments: list[Any], path: Place) -> Any:
+    chances, f = arguments
+    assert isinstance(chances, Chances)
+    entries = enumerate(chances.entries.values())
+    return sum(chance * interpreter.apply(f, [value], (path, i), FREE) for i, (value, chance) in entries)
+
+
 def filter_by(interpreter: Interpreter, arguments: list[Any], path: Place) -> Any:
     f, items = arguments
     return tuple(item for i, item in enumerate(items) if truth(interpreter.apply(f, [item], (path, i), FREE)))
@@ -403,7 +445,8 @@ HIGHER: dict[str, Callable[[Interpreter, list[Any], Place], Any]] = {
     "find": lambda *call: next(item for item, held in holding(*call) if held),
     "count": lambda *call: sum(held for _, held in holding(*call)),
     "apply": lambda interpreter, arguments, path: interpreter.apply(arguments[0], [*arguments[1]], path, FREE),
+    "expectation": expected,
     "make_dp": process_over,
     "make_pitman_yor": process_over,
 }
-BUILT_IN: dict[str, Any] = {**DETERMINISTIC, **RANDOM, **MAKERS, "pi": math.pi}
+BUILT_IN: dict[str, Any] = {**DETERMINISTIC, **ASKED, **RANDOM, **MAKERS, "pi": math.pi}

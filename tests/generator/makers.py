@@ -189,11 +189,11 @@ def hierarchy(make: Maker) -> Made:
     if not e.spend(3):
         return choice(make)
     name, base, p = e.fresh("group"), e.fresh("base"), e.constant(0.2, 0.8)
-    own, spread = f"(lambda () (flip {p.plain}))", make.pick(["", " 0.2", " 0.2"])
+    own, spread = f"(lambda () (flip {p.plain}))", make.pick(["", " 0.2"])
     common = f"(let ((c (make_crp 1{spread})) (atom (mem (lambda (k) (flip {p.plain}))))) (lambda () (atom (c))))"
     steps = [make.assume(base, Twin(common, process(f"1{spread}", own)) if make.chance(0.7) else both(own))]
     draws = make.pick(["(lambda () (atom (c)))", "(mem (lambda (i) (atom (c))))"])
-    discount = " 0.3" if make.chance(0.5) else ""
+    discount = " 0.3" if make.chance(0.4) else ""
     group = f"(mem (lambda (d) (let ((c (make_crp 0.8{discount})) (atom (mem (lambda (k) ({base}))))) {draws})))"
     named = f"(mem (lambda (d) {process(f'0.8{discount}', base)}))" if draws.startswith("(lambda") else group
     steps.append(make.assume(name, Twin(group, named)))

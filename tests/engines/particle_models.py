@@ -114,9 +114,17 @@ def code(*bits: int) -> float:
     return float(sum(int(bit) << i for i, bit in enumerate(bits)))
 
 
-def exact(weights: Mapping[float, float]) -> dict[str, Expected]:
+class Answer(dict[str, Expected]):
+    """The probabilities of the states, and the sum of the weights that they follow from."""
+
+    total: float
+
+
+def exact(weights: Mapping[float, float]) -> Answer:
     total = sum(weights.values())
-    return {"state": Table({state: weight / total for state, weight in weights.items()})}
+    answer = Answer({"state": Table({state: weight / total for state, weight in weights.items()})})
+    answer.total = total
+    return answer
 
 
 def persistence(states: tuple[int, ...], start: float, stay: float, come: float) -> float:
@@ -128,7 +136,7 @@ def persistence(states: tuple[int, ...], start: float, stay: float, come: float)
     return p
 
 
-def chain_answer() -> dict[str, Expected]:
+def chain_answer() -> Answer:
     data = (0.3, -0.8, 1.1, -0.2)
     return exact(
         {
@@ -139,12 +147,12 @@ def chain_answer() -> dict[str, Expected]:
     )
 
 
-def joint_answer() -> dict[str, Expected]:
+def joint_answer() -> Answer:
     states = itertools.product((0, 1), repeat=3)
     return exact({code(*x): persistence(x, 0.3, 0.8, 0.3) for x in states})
 
 
-def memory_answer() -> dict[str, Expected]:
+def memory_answer() -> Answer:
     return exact(
         {
             code(a, b, c): math.prod(0.4 if xi else 0.6 for xi in (a, b, c))
@@ -156,7 +164,7 @@ def memory_answer() -> dict[str, Expected]:
     )
 
 
-def pairs_answer() -> dict[str, Expected]:
+def pairs_answer() -> Answer:
     def p(value: int, up: float) -> float:
         return up if value else 1 - up
 
@@ -169,7 +177,7 @@ def pairs_answer() -> dict[str, Expected]:
     )  # fmt: skip
 
 
-def panel_answer() -> dict[str, Expected]:
+def panel_answer() -> Answer:
     data = ((0.3, -0.4), (-0.1, 0.1), (0.2, 0.3, -0.2))
     weights: dict[float, float] = {}
     for bits in itertools.product((0, 1), repeat=7):
@@ -183,7 +191,7 @@ def panel_answer() -> dict[str, Expected]:
     return exact(weights)
 
 
-def backward_answer() -> dict[str, Expected]:
+def backward_answer() -> Answer:
     return exact(
         {
             code(*x): persistence(x, 0.5, 0.8, 0.3) * normal(1.1, x[2], 0.7) * normal(0.2, x[1], 0.7)
@@ -192,7 +200,7 @@ def backward_answer() -> dict[str, Expected]:
     )
 
 
-def sums_answer() -> dict[str, Expected]:
+def sums_answer() -> Answer:
     weights = {}
     for a, b, c, d in itertools.product((0, 1), repeat=4):
         weight = math.prod(0.5 if total else 0.2 for total in (a + b, c + d))
@@ -200,7 +208,7 @@ def sums_answer() -> dict[str, Expected]:
     return exact(weights)
 
 
-def branches_answer() -> dict[str, Expected]:
+def branches_answer() -> Answer:
     weights: dict[float, float] = {}
     for z in itertools.product((0, 1), repeat=3):
         weight = persistence(z, 0.4, 0.7, 0.2)
@@ -215,7 +223,7 @@ def branches_answer() -> dict[str, Expected]:
     return exact(weights)
 
 
-def ahead_answer() -> dict[str, Expected]:
+def ahead_answer() -> Answer:
     weights: dict[float, float] = {}
     for z in itertools.product((0, 1), repeat=3):
         weight = math.prod(0.4 if zt else 0.6 for zt in z)
@@ -226,7 +234,7 @@ def ahead_answer() -> dict[str, Expected]:
     return exact(weights)
 
 
-def tables_answer() -> dict[str, Expected]:
+def tables_answer() -> Answer:
     data = (1, 0, 1)
     alpha, weights = 1.3, {}
     for same12, same13, same23 in ((1, 1, 1), (1, 0, 0), (0, 1, 0), (0, 0, 1), (0, 0, 0)):
@@ -241,7 +249,7 @@ def tables_answer() -> dict[str, Expected]:
     return exact(weights)
 
 
-def rows_answer() -> dict[str, Expected]:
+def rows_answer() -> Answer:
     weights: dict[float, float] = {}
     for *x, low, high in itertools.product((0, 1), repeat=6):
         rows = [0.9 if up else 0.2 for up in (low, high)]
@@ -253,7 +261,7 @@ def rows_answer() -> dict[str, Expected]:
     return exact(weights)
 
 
-def maker_answer() -> dict[str, Expected]:
+def maker_answer() -> Answer:
     weights = {}
     for a, x, y in itertools.product((1, 2, 3), (0, 1), (0, 1)):
         weight, heads, total = 1.0, a, a + 2
@@ -264,7 +272,7 @@ def maker_answer() -> dict[str, Expected]:
     return exact(weights)
 
 
-Model = tuple[str, str, Callable[[], dict[str, Expected]]]
+Model = tuple[str, str, Callable[[], Answer]]
 """A program, an expression that numbers its states, and the states' exact probabilities."""
 
 PLAIN: dict[str, Model] = {
@@ -288,3 +296,17 @@ OTHER: dict[str, Model] = {
 }
 WITHOUT_DATA: Model = (JOINT, "(+ (x 1) (* 2 (x 2)) (* 4 (x 3)))", joint_answer)
 MODELS = PLAIN | OTHER
+
+
+NORMALS = {"chain": 4, "long memory": 2, "panel": 7, "backward": 2, "pairs": 2, "ahead": 2, "branches": 3, "rows": 4,
+           "maker": 1}  # fmt: skip
+"""How many normal densities the weights of a model leave a factor of 1 / sqrt(2 pi) out of, each."""
+
+
+def log_evidence(name: str) -> float:
+    """Of one of the MODELS, by enumeration."""
+    # what the weights of a model are divided by, apart from that: a CRP's by rising factorials, states by halves
+    divisor = {"tables": 1.3 * 2.3 * 3.3, "sums": 16.0, "rows": 2.0}.get(name, 1.0)
+    if name == "maker":
+        divisor = 3.0
+    return math.log(MODELS[name][2]().total / divisor) - 0.5 * math.log(2 * math.pi) * NORMALS.get(name, 0)

@@ -286,7 +286,9 @@ ROLES: dict[str, Callable[[Inference, Expression], object]] = {
     "PROPOSAL": Inference.proposal,
     "WEIGHT": Inference.weight,
     "VALUE": Inference.constant,
-    **dict.fromkeys(("T", "P", "MAX-STEPS", "LEAPFROGS", "NBATCH", "N", "K", "H", "R", "DRAWS", "B"), Inference.count),
+    **dict.fromkeys(
+        ("T", "P", "MAX-STEPS", "LEAPFROGS", "NBATCH", "N", "K", "H", "R", "RUNS", "DRAWS", "B"), Inference.count
+    ),
     **dict.fromkeys(("SIGMA", "WIDTH", "STEP", "EPS", "FILE", "A"), Inference.value),
 }
 """How an argument is checked, by the capitals of the usage; one of another kind is taken as it is."""

@@ -32,8 +32,9 @@ def to_datatree(draws: Draws, prior: Draws | None = None, warmup: bool = False) 
     - `kernel_stats`: what each kernel did, with dimensions chain and kernel (the kernel's text), and what its
       engine has to say besides (`details`), NaN where it says nothing.
     - `observed_data`: the numbers that the program observed, by the observe's label or the parameter's name.
-    - attributes: seed, version, the program's directives and the inference program; `approximate`, also of
-      `posterior`, where kernels that leave what is not quite the posterior made the draws: which.
+    - attributes: seed, version, the program's directives and the inference program; `log_evidence` and
+      `log_evidence_error`, where they were estimated; `approximate`, also of `posterior`, where kernels that leave what
+      is not quite the posterior made the draws: which.
     """
     from arviz_base import from_dict
     from xarray import DataTree
@@ -62,6 +63,8 @@ def to_datatree(draws: Draws, prior: Draws | None = None, warmup: bool = False) 
     if draws.approximate:
         tree.attrs["approximate"] = ", ".join(draws.approximate)
         tree["posterior"].attrs["approximate"] = tree.attrs["approximate"]
+    if (evidence := draws.evidence) is not None:
+        tree.attrs |= {"log_evidence": evidence.log, "log_evidence_error": evidence.error}
     tree.attrs |= {"inference_library": "venture_lite", "inference_library_version": __version__}
     return tree
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from xarray import DataTree
 
+    from venture_lite.draws.evidence import Evidence
     from venture_lite.draws.summary import Summary
 
 
@@ -44,10 +45,12 @@ class KernelStatistics:
     details: Mapping[str, float] = field(default_factory=dict)
     # the longest run of transitions that changed nothing
     refused: int = 0
-    # of an action that moves a chain to its start: where that is
+    # of an action that moves a chain to its start: where that is; of one that makes particles: what they are
     note: str = ""
     # whether what it leaves is not quite the posterior
     is_approximate: bool = False
+    # of an action that estimates the evidence: its log in each of its independent runs
+    evidence: tuple[float, ...] = ()
 
 
 class DrawsBuilder:
@@ -111,6 +114,10 @@ class DrawsBuilder:
     def mark(self, kernel: Hashable, is_adapting: bool) -> None:
         """Whether a kernel's last transition adapted: draws are marked while one did."""
         (self._adapting.add if is_adapting else self._adapting.discard)(kernel)
+
+    def settled(self) -> None:
+        """What adapted is frozen: the draws to come count."""
+        self._adapting.clear()
 
     def mark_earlier(self) -> None:
         """A kernel has moved the chain to where it will stay: what was drawn before counts as adaptation."""
@@ -326,6 +333,14 @@ class Draws(Mapping[str, np.ndarray]):
     def approximate(self) -> tuple[str, ...]:
         """The kernels, as written, of which the draws are approximate: they leave what is not quite the posterior."""
         return tuple(dict.fromkeys(" ".join(row.kernel.split()) for row in self.statistics if row.is_approximate))
+
+    @property
+    def evidence(self) -> Evidence | None:
+        """The estimate of the log evidence, from the runs of all chains: that of the first action that makes one; None
+        where none does."""
+        from venture_lite.draws.kernel_summary import kernel_rows
+
+        return next((row.evidence for row in kernel_rows(self.statistics) if row.evidence is not None), None)
 
     @property
     def names(self) -> tuple[str, ...]:

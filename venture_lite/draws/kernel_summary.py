@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from venture_lite.draws.evidence import Evidence
 from venture_lite.draws.presentation import counted, cut, number
 
 if TYPE_CHECKING:
@@ -86,6 +87,12 @@ class KernelRow:
         return sum(row.accepted for row in self.chains)
 
     @property
+    def evidence(self) -> Evidence | None:
+        """From the runs of all chains; None where the action does not estimate it."""
+        runs = [run for row in self.chains for run in row.evidence]
+        return Evidence.of(runs) if runs else None
+
+    @property
     def divergences(self) -> int | None:
         """None where the engine knows of none."""
         counts = [row.details["divergences"] for row in self.chains if "divergences" in row.details]
@@ -101,8 +108,9 @@ class KernelRow:
 
     def line(self, with_seconds: bool = False) -> str:
         """`(mh default one 5): 2,500 transitions, 55% accepted`."""
+        evidence = "" if self.evidence is None else f", {self.evidence}"
         if notes := self._notes():
-            return f"{cut(self.kernel, WIDTH)}:{''.join(notes)}"
+            return f"{cut(self.kernel, WIDTH)}:{''.join(notes)}{evidence}"
         text = f"{cut(self.kernel, WIDTH)}: {counted(self.transitions, 'transition')}"
         if self.transitions:
             text += f", {100 * self.accepted / self.transitions:.0f}% accepted"
@@ -111,6 +119,7 @@ class KernelRow:
         if (shape := self.worst(SHAPE)) is not None:
             least = min(row.details.get(EFFICIENCY, 0.0) for row in self.chains)
             text += f", Pareto k {number(shape, 2)}" + (" of weights that are alike" if least >= ALIKE else "")
+        text += evidence
         return text + (f", {number(sum(row.seconds for row in self.chains), 2)} s" if with_seconds else "")
 
     def _notes(self) -> list[str]:

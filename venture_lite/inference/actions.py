@@ -35,6 +35,7 @@ _HOMES = {
     "subsampled_mh_report": "engines.subsampled.subsampled",
     "pgibbs": "engines.pgibbs.pgibbs",
     "flymc": "engines.firefly.flymc",
+    "smc": "engines.smc.smc",
     "anneal": "engines.anneal.anneal",
     "compile": "engines.compiled.compiled",
     "compiled_mh": "engines.compiled.compiled",

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from venture_lite.interpreter.weights import Weight
 from venture_lite.program.code import Code
 
 
 class Data(Protocol):
-    """The data of the program's loops, by number from 0 to `count` - 1."""
+    """The data of the program's loops, by number from 0 to `count` - 1, in the order of entry; with the observations
+    outside of loops, where they are asked for."""
 
     @property
     def count(self) -> int: ...
@@ -27,6 +29,22 @@ class Data(Protocol):
 
     def choices(self, datum: int) -> list[int]:
         """The unobserved choices that a datum which is in brings about or names."""
+
+    def can_go(self, datum: int) -> bool:
+        """Whether a datum observes choices that nothing else has made, so that its weight is theirs."""
+
+    def feed(self, datum: int) -> Weight:
+        """As `add`, but for other states of the trace the datum is still out, until `is_in` is called; the weight of
+        what it observes, each value given those before."""
+
+    def is_in(self, datum: int) -> None:
+        """The datum is in, in every state that the trace will have."""
+
+    def all_in(self) -> None:
+        """The trace is in a state in which no datum is out."""
+
+    def evidence(self, datum: int) -> list[int]:
+        """The choices that a datum which is in observes, in order."""
 
 
 class Subsample:

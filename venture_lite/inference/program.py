@@ -56,6 +56,8 @@ class Action:
     is_start: bool = False
     # whether it is no part of other programs
     is_whole: bool = False
+    # whether it makes its draws anew from the prior, so that nothing runs it again and again
+    is_once: bool = False
     # whether what it makes is made once and shared by all chains of a session
     for_all_chains: bool = False
 
@@ -94,8 +96,8 @@ class InferenceProgram:
     warned: set[str] = field(default_factory=set)
     # what was made once, for this run and those in the other chains
     joint: dict[Any, Any] = field(default_factory=dict)
-    # the data of the program's loops, gathered when an action asks for them
-    data: Callable[[], Data | None] = lambda: None
+    # the data of the program's loops, gathered when an action asks for them; with True, all that is observed
+    data: Callable[..., Data | None] = lambda with_single=False: None
     # finds what an expression reads
     reader: Callable[[Expression], Sources] = lambda item: NOTHING_READ
     # the kind of the choices of a site, for choices by name
@@ -261,6 +263,9 @@ def misplaced(action: Action, around: Sequence[str], has_collected: bool) -> Arg
         message = f"{action.name} is a whole inference program: [infer {action.usage[0]}]"
         return ArgumentError(message, hint="the program that it composes is draws.program: write that instead")
     outer = next((name for name in around if name != "do"), None)
+    if action.is_once and outer is not None:
+        message = f"{action.name} cannot stand inside {outer}: it begins anew from the prior whenever it runs"
+        return ArgumentError(message, hint=f"[infer {action.usage[0]}] gives a draw for each of its P particles")
     if not action.is_start or (outer is None and not has_collected):
         return None
     where = f"inside {outer}" if outer is not None else "after something was collected"

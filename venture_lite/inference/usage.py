@@ -96,8 +96,8 @@ Pattern = tuple[UsagePart, ...]
 
 DOTS = "..."
 
-PROCEDURES = ("PROPOSAL",)
-"""Capitals that stand for a procedure, which is never a quoted word."""
+NO_WORDS = ("PROPOSAL", "KERNEL")
+"""Capitals that stand for a procedure or an action, which is never a quoted word."""
 
 
 @functools.cache
@@ -197,7 +197,7 @@ def _matches(pattern: Pattern, items: tuple[Expression, ...]) -> Iterator[Matche
                 yield from _matches((*parts, Repeated(parts, max(least - 1, 0)), *after), items)
         case Clauses(clauses):
             yield from _in_any_order(clauses, after, items, ())
-        case Role(name) if items and not (name in PROCEDURES and isinstance(items[0], Quote)):
+        case Role(name) if items and not (name in NO_WORDS and isinstance(items[0], Quote)):
             for others in _matches(after, items[1:]):
                 yield others._with((name, items[0]))
         case Bracketed(parts) if items and isinstance(items[0], Form):

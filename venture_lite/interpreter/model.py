@@ -306,11 +306,11 @@ class Model:
             table.columns[index].adopt(first, column)  # type: ignore[union-attr]
         return first
 
-    def load_one(self, made: Rows, evidence: Any, position: int) -> None:
-        """Evaluate one of the rows of a directive."""
+    def load_one(self, made: Rows, evidence: Any, position: int) -> Weight:
+        """Evaluate one of the rows of a directive; the weight of its evidence."""
         wanted = NO_EVIDENCE if evidence is NO_EVIDENCE else _plain(evidence[position])
         try:
-            self._load_row(made, int(made.rows[position]), wanted)
+            return self._load_row(made, int(made.rows[position]), wanted)
         except VentureError as error:
             error.position = position
             if isinstance(error, ImpossibleState) and evidence is not NO_EVIDENCE and made.code.span is not None:
@@ -332,7 +332,7 @@ class Model:
         self.machine.evaluate(code, row)
         return row
 
-    def _load_row(self, made: Rows, row: int, evidence: Any) -> None:
+    def _load_row(self, made: Rows, row: int, evidence: Any) -> Weight:
         trace, code = self.trace, made.code
         trace.table(code).awake(row)
         trace.table(code).set_context(row, 0)
@@ -344,6 +344,7 @@ class Model:
         self.regenerator.weigh_constrained(weight)
         if evidence is not NO_EVIDENCE:
             self._settle_evidence(made, row, weight)
+        return weight
 
     def _settle_evidence(self, made: Rows, row: int, weight: Weight) -> None:
         """Constrain the choices, made earlier, that the evidence leads to; refuse what no parameter could explain."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from venture_lite.errors import InternalError, VentureError
+from venture_lite.errors import InternalError, KernelError, VentureError
 from venture_lite.interpreter.ancestry import depends_on_choice
 from venture_lite.interpreter.application import admitted, is_extreme
 from venture_lite.interpreter.readers import columns_reader
@@ -96,6 +96,18 @@ def count_if_impossible(trace: Trace, node: int) -> int:
 def log_density(trace: Trace, node: int) -> float:
     """Log density of a choice at its value, given all else (for an exchangeable procedure: its predictive density)."""
     return density_of(trace, node, *trace.choice(node))
+
+
+def log_likelihood(trace: Trace) -> Weight:
+    """Of all observed choices, one by one, given all else. Raises KernelError where one is exchangeable."""
+    total = Weight()
+    for node in filter(trace.is_observed, trace.choices()):
+        operator, arguments, value = trace.choice(node)
+        if isinstance(operator, Exchangeable):
+            what = "an observed draw of an exchangeable procedure that something else has made has no weight of its own"
+            raise KernelError(what, *trace.place(*trace.decode(node))[:1], hint="observe it before it is used")
+        total.add(density_of(trace, node, operator, arguments, value), 1)
+    return total
 
 
 def density_of(trace: Trace, node: int, operator: Random | Exchangeable, values: tuple[Any, ...], value: Any) -> float:

@@ -22,7 +22,7 @@ from venture_lite.errors import VentureError
 from venture_lite.interpreter.evidence import NO_EVIDENCE, refuse_impossible
 from venture_lite.interpreter.model import Model, Rows
 from venture_lite.interpreter.sources import primitive
-from venture_lite.interpreter.weights import density_of
+from venture_lite.interpreter.weights import Weight, density_of
 from venture_lite.procedures.record import Random
 from venture_lite.program.code import Code, Kind
 from venture_lite.trace.keys import memo_key
@@ -50,21 +50,26 @@ def withdraw(model: Model, places: Places) -> list[Any]:
     return observed
 
 
-def put_back(model: Model, places: Places, observed: list[Any]) -> None:
-    """Evaluate rows again, with fresh choices. Final at once; an error leaves them out."""
+def put_back(model: Model, places: Places, observed: list[Any]) -> Weight:
+    """Evaluate rows again, with fresh choices; the weight of what they observe, each value given those before. Final at
+    once; an error leaves them out."""
     journal = model.trace.journal
+    weight = Weight()
     with model.transaction() as change:
         for (made, position), value in zip(places, observed, strict=True):
             table, row = _table(model, made), int(made.rows[position])
             journal.note(Table.kill, table, row)
             journal.restructured = True
-            if _goes_plainly(model, made) and put_in(model, made.code, row, value):
+            term = put_in(model, made.code, row, value) if _goes_plainly(model, made) else None
+            if term is not None:
+                weight.add(term, 1)
                 continue
             table.awake(row)
-            model.load_one(made, value if value is NO_EVIDENCE else {position: value}, position)
+            weight.plus(model.load_one(made, value if value is NO_EVIDENCE else {position: value}, position))
         for made, position in places:
             _table(model, made).withheld.discard(int(made.rows[position]))
         change.keep()
+    return weight
 
 
 def _goes_plainly(model: Model, made: Rows) -> bool:
@@ -179,19 +184,20 @@ def _is_shared(model: Model, packed: int) -> bool:
     return trace.is_memoized(code, row) and trace.users.count(code, row) > 1
 
 
-def put_in(model: Model, code: Code, row: int, evidence: Any) -> bool:
-    """Put in a plain row that is dead and has its arguments, all of whose families are there; whether it was done. The
-    cells of a dead row mean nothing, so that they may be written before that is known."""
+def put_in(model: Model, code: Code, row: int, evidence: Any) -> float | None:
+    """Put in a plain row that is dead and has its arguments, all of whose families are there: the log density of its
+    evidence, None where it was not done. The cells of a dead row mean nothing, so that they may be written before that
+    is known."""
     trace, slot, first = model.trace, code.result_slot, code.first_site
     try:
         families = _looked_up(trace, code, row)
         application = _application(trace, code, row) if families is not None else None
         if families is None or application is None:
-            return False
+            return None
         term = density_of(trace, (first + slot) << 32 | row, *application, evidence)
     except (VentureError, TypeError):
         # the evaluator meets it again, and says where
-        return False
+        return None
     table, (operator, arguments) = trace.tables[code.index], application
     table.awake(row)
     table.columns[slot].fill(row, evidence)  # type: ignore[union-attr]
@@ -204,7 +210,7 @@ def put_in(model: Model, code: Code, row: int, evidence: Any) -> bool:
     if term == -math.inf:
         refuse_impossible(trace, code, row)
         model.note_impossible(code.span)
-    return True
+    return term
 
 
 def _looked_up(trace: Trace, code: Code, row: int) -> list[tuple[Code, int, int]] | None:

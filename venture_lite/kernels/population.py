@@ -124,12 +124,14 @@ class _Operation:
     lifted: tuple[bool, ...]
     # where a particle's errors are entered
     failures: Failures
+    # whether the first particle of each strand has the state of the trace
+    retains: bool = True
 
     def _row_by_row(
         self, particles: int, arguments: tuple[Any, ...], one: Callable[..., Any], instead: Any
     ) -> list[Any]:
         """`one` of every particle, (particle, arguments); `instead` where some argument could not be had, or none can
-        be found. The first particle of each strand is retained: what is an error there is one."""
+        be found. What is an error in the first particle of each strand, where that is retained, is one."""
         each = particles // len(self.nodes)
         found = []
         for at, row in enumerate(_each(self.lifted, arguments, particles)):
@@ -139,11 +141,14 @@ class _Operation:
             try:
                 found.append(one(at, row))
             except VentureError as error:
-                if not at % each or isinstance(error, KernelError):
+                if self._is_retained(at, each) or isinstance(error, KernelError):
                     raise
                 self.failures.setdefault(at, error)
                 found.append(instead)
         return found
+
+    def _is_retained(self, particle: int, each: int) -> bool:
+        return self.retains and not particle % each
 
     def _node(self, particle: int, particles: int) -> int:
         return self.nodes[particle * len(self.nodes) // particles]
@@ -183,7 +188,7 @@ class _Choice(_Operation):
 
 
 class _Draw(_Choice):
-    """The choice is drawn for each particle; the first of each strand keeps the value that the trace has."""
+    """The choice is drawn for each particle; one that is retained keeps the value that the trace has."""
 
     def __call__(self, particles: int, *arguments: Any) -> np.ndarray:
         each = particles // len(self.nodes)
@@ -192,14 +197,17 @@ class _Draw(_Choice):
             if kept.ndim == 1 and kept.dtype != object:
                 try:
                     column: np.ndarray = self.record.simulate_columns(self.trace.rng, particles, *arguments)
-                    column[::each] = kept
+                    if self.retains:
+                        column[::each] = kept
                     return column
                 except RowByRow:
                     pass
 
         def draw(at: int, row: tuple[Any, ...]) -> Any:
             node = self._node(at, particles)
-            return simulate_anew(self.trace, node, self.record, row) if at % each else self.trace.value(node)
+            if self._is_retained(at, each):
+                return self.trace.value(node)
+            return simulate_anew(self.trace, node, self.record, row)
 
         return column_of(self._row_by_row(particles, arguments, draw, FAILED))
 
@@ -231,13 +239,17 @@ class _Weigh(_Choice):
 
 class Writer(ColumnsText):
     """Writes the function of one step of a bundle. `moved` are the nodes that have columns when it runs, `failures` is
-    where the errors of its particles are entered.
+    where the errors of its particles are entered; it `retains` the trace's state as the first particle of each strand,
+    or draws all.
 
     Raises Unalike where the strands of the bundle cannot be written together.
     """
 
-    def __init__(self, trace: Trace, bundle: Bundle, moved: Iterable[int], failures: Failures) -> None:
+    def __init__(
+        self, trace: Trace, bundle: Bundle, moved: Iterable[int], failures: Failures, retains: bool = True
+    ) -> None:
         super().__init__(Operations())
+        self.retains = retains
         self.trace = trace
         self.bundle = bundle
         self.failures = failures
@@ -280,7 +292,7 @@ class Writer(ColumnsText):
     def _called(self, kind: type[_Operation], nodes: list[int], record: Any, arguments: Sequence[Value]) -> str:
         """The call of an operation, what it needs being printed."""
         texts = list(map(self.value, arguments))
-        operation = kind(self.trace, nodes, record, tuple(map(self.is_lifted, arguments)), self.failures)
+        operation = kind(self.trace, nodes, record, tuple(map(self.is_lifted, arguments)), self.failures, self.retains)
         return f"{self._bind(operation)}(n, {', '.join(texts)})"
 
     def _bind(self, value: Any) -> str:

@@ -1,4 +1,4 @@
-"""The data of a program's loops, each of which can be out of one chain's trace for a while."""
+"""The data of a program, each of which can be out of one chain's trace for a while."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from venture_lite.errors import Span, VentureError
+from venture_lite.interpreter.weights import Weight
 from venture_lite.interpreter.withdrawal import Places, put_back, requested, withdraw
 from venture_lite.program.code import Code
 from venture_lite.session.live import Directory, LivePasses, LoopPart
@@ -28,15 +29,16 @@ class _Group:
 
 class LoopData:
     """Data by number, from 0, in the order of entry. A *datum* is a pass of an innermost loop that observes, with all
-    rows of that pass. Holds what is out; the trace holds the rest.
+    rows of that pass; where they are asked for, also an observation outside of loops. Holds what is out; the trace
+    holds the rest.
 
     Raises VentureError where two passes of a loop have the same index.
     """
 
-    def __init__(self, directory: Directory, chain: int) -> None:
+    def __init__(self, directory: Directory, chain: int, with_single: bool = False) -> None:
         self.model = directory.chains.models[chain]
         self._chain = chain
-        self._groups = [group for group in _groups(directory) if group.positions]
+        self._groups = [group for group in _groups(directory, with_single) if group.positions]
         self._starts = list(accumulate((len(group.positions) for group in self._groups), initial=0))
         # datum that is out -> what each of its rows observed
         self._observed: dict[int, list[Any]] = {}
@@ -54,13 +56,36 @@ class LoopData:
 
     def add(self, datum: int) -> None:
         """Put a datum back; choices that it brings are drawn as evaluation draws them."""
+        self.feed(datum)
+        self.is_in(datum)
+
+    def feed(self, datum: int) -> Weight:
+        """As `add`, but for the next state of the trace the datum is out again, until `is_in` says otherwise; the
+        weight of what it observes."""
         try:
-            put_back(self.model, self._places(datum), self._observed[datum])
+            return put_back(self.model, self._places(datum), self._observed[datum])
         except VentureError as error:
             group, position = self._find(datum)
-            error.in_pass(group.passes.told(position))
+            if group.passes.names:
+                error.in_pass(group.passes.told(position))
             raise
+
+    def is_in(self, datum: int) -> None:
+        """The datum is in, in every state that the trace will have."""
         del self._observed[datum]
+
+    def all_in(self) -> None:
+        """The trace is in a state in which no datum is out."""
+        self._observed.clear()
+
+    def can_go(self, datum: int) -> bool:
+        """Whether a datum observes choices that nothing else has made."""
+        return not any(made.elsewhere for made, _ in self._places(datum))
+
+    def evidence(self, datum: int) -> list[int]:
+        """The choices that a datum which is in observes, in order."""
+        found = ((made, int(made.rows[position])) for made, position in self._places(datum) if made.observed)
+        return [self.model.evidence_node(made.code, row) for made, row in found]
 
     def rows(self, datum: int) -> list[tuple[Code, int]]:
         """The rows of a datum's directives, in order."""
@@ -80,14 +105,17 @@ class LoopData:
         return [(part.rows[self._chain], position) for part in group.parts if position not in part.forgotten]
 
 
-def _groups(directory: Directory) -> list[_Group]:
-    """The data by loop; where a loop runs pass by pass, by pass."""
+def _groups(directory: Directory, with_single: bool) -> list[_Group]:
+    """The data by loop; where a loop runs pass by pass, by pass; observations outside of loops by themselves, where
+    they are asked for."""
     groups: dict[Any, _Group] = {}
     # a directive of a loop that runs pass by pass stands once in each pass
     written: set[tuple[Any, Span]] = set()
     for live in directory:
         for part in live.parts:
             if part.passes is None:
+                if with_single and part.rows[0].observed:
+                    groups[id(part)] = _Group(LivePasses((), (), 1), live.span, [part])
                 continue
             at = (int(column[0]) for column in part.passes.variables)
             key = id(part.passes) if live.is_loop else (id(live.run), part.passes.names, *at)
@@ -112,7 +140,7 @@ def _left(passes: LivePasses, observing: list[LoopPart]) -> Sequence[int]:
 
 def _refuse_repeated(group: _Group) -> None:
     variables = group.passes.variables
-    if any(isinstance(column, range) for column in variables):
+    if not variables or any(isinstance(column, range) for column in variables):
         return
     seen, first = np.unique(np.stack([np.asarray(column) for column in variables]), axis=1, return_index=True)
     if seen.shape[1] < group.passes.count:

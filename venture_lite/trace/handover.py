@@ -59,14 +59,19 @@ class Handover:
         trace, default = self.trace, self.trace.default
         # a choice may leave its scopes and come back where no row or edge changes
         is_restructured = trace.structure_stamp() != self._structure or default.bag.stamp > self._stamp
-        return self.dumps((
-            trace.rng.bit_generator.state,
+        counts = (default.epoch, trace.journal.version, trace.journal.structure)
+        structure = self._structural() if is_restructured else None
+        return self.dumps((trace.rng.bit_generator.state, counts, self._changed(), structure))
+
+    def _changed(self) -> tuple[Any, ...]:
+        """Values and statistics that changed since."""
+        trace = self.trace
+        return (
             [(column, column.content()) for column in self._columns if column.stamp > self._stamp],
             [(maker, maker.state) for maker in trace.statistics.makers.values()],
-            (trace.statistics.updates, default.forced, default.epoch, trace.journal.version, trace.journal.structure),
+            (trace.statistics.updates, trace.default.forced),
             {name: value for name, value in vars(trace.constants).items() if name != "trace"},
-            self._structural() if is_restructured else None,
-        ))  # fmt: skip
+        )
 
     def _structural(self) -> tuple[Any, ...]:
         """Rows, edges, users, scopes and memo tables; those of Codes that came since have no rows that last."""
@@ -86,20 +91,23 @@ class Handover:
     def unpack(self, sent: bytes) -> None:
         """Bring the trace to the state that the other process packed."""
         trace, default = self.trace, self.trace.default
-        state, columns, makers, counts, constants, structure = self.loads(sent)
-        trace.rng.bit_generator.state = state
-        for column, held in columns:
-            column.hold(*held)
-        for maker, statistics in makers:
-            maker.state = statistics
-        trace.statistics.updates, default.forced, default.epoch, version, restructured = counts
+        trace.rng.bit_generator.state, (default.epoch, version, restructured), changed, structure = self.loads(sent)
+        self._put_changed(*changed)
         # no stamp of before stands for this state
         trace.journal.version, trace.journal.structure = version + 1, restructured + 1
-        vars(trace.constants).update(constants)
         if structure is not None:
             self._put_structure(*structure)
         for derived in trace.derived:
             derived.clear()
+
+    def _put_changed(self, columns: Any, makers: Any, counts: Any, constants: Any) -> None:
+        trace = self.trace
+        for column, held in columns:
+            column.hold(*held)
+        for maker, statistics in makers:
+            maker.state = statistics
+        trace.statistics.updates, trace.default.forced = counts
+        vars(trace.constants).update(constants)
 
     def _put_structure(
         self, tables: Any, links: Any, bag: Any, scopes: Any, memos: Any, makers: Any, contexts: Any

@@ -50,6 +50,13 @@ def draw_ancestors(rng: np.random.Generator, share: np.ndarray, kept: np.ndarray
     return ancestors
 
 
+def draw_systematic(rng: np.random.Generator, share: np.ndarray, count: int) -> np.ndarray:
+    """So many particles of each population, (populations, count), in order: each as often as its share of them, but for
+    less than one."""
+    points = (rng.random((len(share), 1)) + np.arange(count)) / count
+    return _on_arcs(share.cumsum(axis=-1), share, points)
+
+
 def effective(share: np.ndarray) -> np.ndarray:
     """The effective number of particles of each population, between 1 and all."""
     found: np.ndarray = 1.0 / (share * share).sum(axis=-1)

@@ -1,0 +1,81 @@
+"""The comparisons of `test_smc.py` fail on samplers that are wrong in one place."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.engines import test_smc
+from venture_lite import Venture
+from venture_lite.engines.smc.populations import Populations
+from venture_lite.interpreter.tempering import Tempering
+
+
+def is_noticed(model: str = "coin", way: str = "", kernel: str | None = None, seed: int = 4) -> bool:
+    """Whether an estimate with 100 particles is found to be wrong."""
+    make, moves = test_smc.CONJUGATE[model]
+    v = Venture(seed=seed)
+    exact = make(v)
+    draws = v.infer(f"(smc 100 {way} 'runs {test_smc.RUNS} {moves if kernel is None else kernel})")
+    return test_smc.beyond(draws, exact, most=np.inf) >= test_smc.FURTHEST
+
+
+def test_a_sound_sampler_is_not_noticed() -> None:
+    assert not is_noticed()
+    assert not is_noticed(way="'tempered")
+
+
+def test_an_increment_that_is_left_out_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    add, calls = Populations.add, []
+
+    def broken(self: Populations, increments: np.ndarray) -> None:
+        calls.append(None)
+        # the third datum is forgotten
+        add(self, increments if len(calls) != 6 else 0.0 * increments)
+
+    monkeypatch.setattr(Populations, "add", broken)
+    assert is_noticed()
+
+
+def test_resampling_that_leaves_weights_as_they_were_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    resample = Populations.resample
+
+    def broken(self: Populations, rng: np.random.Generator) -> np.ndarray:
+        before = self._logs.copy()
+        places = resample(self, rng)
+        self._logs[:] = before.ravel()[places].reshape(before.shape)
+        return places
+
+    monkeypatch.setattr(Populations, "resample", broken)
+    assert is_noticed("normal")
+
+
+def test_weights_that_are_never_resampled_for_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Equal weights for particles that were not drawn by their weights."""
+
+    def broken(self: Populations, rng: np.random.Generator) -> np.ndarray:
+        self._logs[:] = -np.log(self.particles)
+        return np.arange(self.runs * self.particles)
+
+    monkeypatch.setattr(Populations, "resample", broken)
+    assert is_noticed("normal", kernel="")
+
+
+def test_moves_under_another_power_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Particles that are moved within the posterior while the likelihood counts for less."""
+    power = Tempering.set
+
+    def broken(self: Tempering, wanted: float) -> None:
+        power(self, 1.0)
+        self.wanted = wanted  # type: ignore[attr-defined]
+
+    likelihood = Tempering.log_likelihood
+
+    def undivided(self: Tempering) -> object:
+        weight = likelihood(self)
+        weight.total *= getattr(self, "wanted", 1.0)
+        return weight
+
+    monkeypatch.setattr(Tempering, "set", broken)
+    monkeypatch.setattr(Tempering, "log_likelihood", undivided)
+    assert is_noticed("normal", "'tempered")

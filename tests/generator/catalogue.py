@@ -514,6 +514,17 @@ MAKERS = (
     *[MadeForm("count", "(make_sym_dir_mult <positive> 3)", ("0", "1", "2"))] * 2,
     *[MadeForm("count", "(make_dir_mult <alphas>)", ("0", "1", "2"))] * 2,
     MadeForm("count", "(make_lazy_hmm <start> <transition> <transition>)", ("0", "1"), ("index",), ("0", "1", "2")),
+    MadeForm(
+        "boolean", "(make_lazy_hmm <start> <transition> (flip (list <probability> 0.8)))", COIN, ("index",), ("0", "2")
+    ),
+    MadeForm(
+        "real",
+        "(make_lazy_hmm <start> <transition> (normal (list <real> 1) <positive>))",
+        ("0.5", "-1.2"),
+        ("index",),
+        ("0", "1", "2"),
+        finite=False,
+    ),
     MadeForm("real", "(make_gamma_poisson <positive> 2)", ("0", "1", "3"), finite=False),
     MadeForm("real", "(make_normal_inv_chi_sq <real> 1 3 <positive>)", ("0.5", "-1.2"), finite=False),
     MadeForm(

@@ -170,6 +170,8 @@ class Interpreter:
             case [str() as word, *_] if word in interpreter_compounds.FORMS:
                 made, arguments = interpreter_compounds.compound(form)
                 return self._application([Constant(made), *arguments], scope)
+            case ["make_lazy_hmm", *_] if (emitted := interpreter_compounds.emitting(form)) is not None:
+                return self._application([Constant(emitted[0]), *emitted[1]], scope)
             case list():
                 return self._application(form, scope)
             case Text(text):

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from tests.generator.interpreter_procedures import RANDOM, FiniteRandom
+from tests.generator.interpreter_procedures import RANDOM, FiniteRandom, MakerOf
 from tests.posterior.reference_procedures import IMPOSSIBLE, items_of
 
 FORMS = ("truncated", "zero_inflated", "finite_mixture", "increasing")
@@ -40,6 +40,41 @@ def compound(form: list[Any]) -> Compound:
             made, arguments = compound(inner)
             return FiniteRandom(lambda x, *given: increasing(made, x, *given)), arguments
     return RANDOM[form[0]], form[1:]
+
+
+def emitting(form: list[Any]) -> tuple[MakerOf, list[Any]] | None:
+    """A hidden Markov model that emits values of a distribution, and the forms of its arguments; None for another
+    form."""
+    match form:
+        case ["make_lazy_hmm", initial, transition, [str() as name, *inner]] if name in RANDOM:
+            made, count = RANDOM[name], len(inner)
+            return MakerOf(FiniteRandom(*hidden(made, count))), [initial, transition, *inner]
+    return None
+
+
+def hidden(made: FiniteRandom, count: int) -> tuple[Callable[..., float], Callable[..., Sequence[Any]] | None]:
+    """The density of one more emission given those so far: by the distribution of the states, one time after the
+    other."""
+
+    def log_density(x: Any, values: list[Any], initial: Any, transition: Any, *given: Any) -> float:
+        own, t = items_of(given[:count]) or [], given[count]
+        return joint([*values, (x, t)], initial, transition, own) - joint(values, initial, transition, own)
+
+    def joint(emitted: list[Any], initial: Any, transition: Any, own: Sequence[Any]) -> float:
+        states = np.asarray(initial, dtype=float)
+        for now in range(1 + max((int(time) for _, time in emitted), default=0)):
+            states = states @ np.asarray(transition) if now else states
+            for x, time in emitted:
+                if time == now:
+                    states = states * [math.exp(made.log_density(x, *item)) for item in own]
+        total = float(states.sum())
+        return math.log(total) if total > 0 else IMPOSSIBLE
+
+    def support(values: list[Any], initial: Any, transition: Any, *given: Any) -> Sequence[Any]:
+        assert made.support is not None
+        return sorted({x for item in items_of(given[:count]) or [] for x in made.support(*item)})
+
+    return log_density, None if made.support is None else support
 
 
 def truncated(name: str, inner: Compound, low: Any, high: Any) -> Compound:

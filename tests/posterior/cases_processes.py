@@ -119,6 +119,28 @@ def hmm_persistence() -> Mapping[str, Expected]:
     return {"stay": _interior(grid, density), "w": grid.table(parts)}
 
 
+def hmm_of_normals() -> Mapping[str, Expected]:
+    """Means -m and m: for each path the data are normal, given m on a grid; w is a mixture over the states at 2."""
+    grid = Grid(-6.0, 6.0, 4001)
+    m, by_state = grid.points, []
+    for state in range(2):
+        total = np.zeros(len(m))
+        for path in itertools.product(range(2), repeat=4):
+            if path[2] == state:
+                terms = [stats.norm.pdf(y, m if path[t] else -m, 0.8) for t, y in ((0, -1.0), (1, -1.4), (3, 0.6))]
+                total += path_weight(path, (), TRANSITION) * np.prod(terms, axis=0)
+        by_state.append(total * stats.norm.pdf(m, 1, 1))
+    density = np.log(by_state[0] + by_state[1])
+    share = by_state[1] / (by_state[0] + by_state[1])
+    at = np.array([-2.0, -0.8, 0.0, 0.8, 2.0])
+    return {
+        "m": grid.cdf(density),
+        "w": grid.average_cdf(
+            density, lambda x: share * stats.norm.cdf(x, m, 0.8) + (1 - share) * stats.norm.cdf(x, -m, 0.8), at
+        ),
+    }
+
+
 def _interior(grid: Grid, log_density: Floats) -> Cdf:
     return grid.cdf(np.where(np.isfinite(log_density), log_density, -1e300))
 
@@ -191,6 +213,27 @@ CASES = (
         engines=(*EVERY, "(gibbs default one 4)", "(gibbs default each 1)", "(gibbs default all 1)"),
         derivation="Sum over all paths of states, for each x, y and z.",
         parameters=MATRICES,
+    ),
+    Case(
+        name="hmm_of_normals",
+        program="""
+            [assume m (scope_include 'm 0 (normal 1 1))]
+            [assume h (make_lazy_hmm {start} {A} (normal (vector (- m) m) 0.8))]
+            [observe (h 0) -1] [observe (h 1) -1.4] [assume w (scope_include 'w 0 (h 2))] [observe (h 3) 0.6]""",
+        forward="""
+            [assume m (normal 1 1)]
+            [assume s (mem (lambda (t) (flip (if (= t 0) 0.5 (if (s (- t 1)) 0.85 0.1)))))]
+            [assume h (lambda (t) (normal (if (s t) m (- m)) 0.8))]
+            [observe (h 0) -1] [observe (h 1) -1.4] [observe (h 3) 0.6] [assume w (h 2)]""",
+        query={"m": "m", "w": "w"},
+        exact=hmm_of_normals,
+        engines=(
+            "(mh default all 12)",
+            "(cycle ((mh m one 'drift 1.0 3) (mh w one 1)) 2)",
+            "(cycle ((nuts m all 'step 0.5 1) (mh w one 'drift 1.0 4)) 2)",
+        ),
+        derivation="Sum over all paths of states, quadrature over the mean.",
+        parameters={"A": TRANSITION, "start": (0.5, 0.5)},
     ),
     Case(
         name="hmm_persistence",

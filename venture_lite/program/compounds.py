@@ -14,6 +14,7 @@ from venture_lite.errors import ArgumentError
 from venture_lite.language.syntax import Expression, Form, Literal, Name, Parameter, Quote
 from venture_lite.procedures import compounds, registry
 from venture_lite.procedures.checks import check_count
+from venture_lite.procedures.exchangeable.hidden_markov import MAKE_LAZY_HMM, emitting
 from venture_lite.procedures.record import Deterministic, Random
 from venture_lite.program.lift import ARGUMENT_PREFIX
 
@@ -59,11 +60,11 @@ def _written(form: Form) -> ArgumentError:
     return ArgumentError(f"{head.name} is written {USAGES[head.name]}", form.span, SUMMARIES[head.name])
 
 
-def _distribution(item: Expression, form: Form, lookup: Lookup) -> Meant:
+def _distribution(item: Expression, form: Form, lookup: Lookup, example: str = "") -> Meant:
     """What stands in the place of DIST."""
     head = form.items[0]
     assert isinstance(head, Name)
-    example = f"{USAGES[head.name].replace('DIST', '(normal 0 1)')}"
+    example = example or f"{USAGES[head.name].replace('DIST', '(normal 0 1)')}"
     match item:
         case Form(items=(Name(name=name), *_)) if name in USAGES and lookup(name) is USAGES:
             return as_application(item, lookup)
@@ -144,6 +145,27 @@ _FORMS: dict[str, Callable[[Form, Lookup], Meant]] = {
     "finite_mixture": _finite_mixture,
     "increasing": _increasing,
 }
+
+
+def as_emitting(record: Any, form: Form, lookup: Lookup) -> tuple[Any, Form]:
+    """A call of `make_lazy_hmm` in which a distribution is written in the place of the emission matrix, as one of the
+    maker of such emissions; any other call as it is.
+
+    Raises ArgumentError, at its place, for a distribution that states cannot have.
+    """
+    match form.items:
+        case (head, initial, transition, Form(items=(Name(name=name), *_)) as item) if record is MAKE_LAZY_HMM:
+            known = lookup(name)
+            if known is not USAGES and not (isinstance(known, Random) and _is_of_numbers(known)):
+                return record, form
+            family, arguments = _distribution(
+                item, form, lookup, "(make_lazy_hmm INITIAL TRANSITION (normal MEANS SDS))"
+            )
+            try:
+                return emitting(family), replace(form, items=(head, initial, transition, *arguments))
+            except ArgumentError as error:
+                raise error.at(item.span) from None
+    return record, form
 
 
 def applied(form: Form, lookup: Lookup) -> tuple[Random, Form]:

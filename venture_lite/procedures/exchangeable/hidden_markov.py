@@ -12,19 +12,23 @@ Messages are functions of the emissions and parameters alone, so taking a change
 
 from __future__ import annotations
 
+import functools
 import math
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from venture_lite.errors import ArgumentError
+from venture_lite.procedures import transforms
 from venture_lite.procedures.domains import COUNT, PROBABILITY_VECTOR, STOCHASTIC_MATRIX
-from venture_lite.procedures.record import Argument, JointGradient, Maker
+from venture_lite.procedures.exchangeable.emissions import Emission, FamilyEmission, TableEmission, stochastic, within
+from venture_lite.procedures.record import Argument, JointGradient, Maker, Random
 
 Array = np.ndarray
-TimeToken = tuple[int, int, int, int]
+TimeToken = tuple[int, Any, int, int]
 
 SMALL = 1e-200
 """Products of probabilities whose sum is below this are formed again in logarithms: some may have vanished."""
@@ -52,20 +56,20 @@ def joined(message: Array, log_evidence: Array) -> tuple[Array, float]:
 class Chain:
     """The parameters, as they were checked, with rows that sum to 1 to the last bit and powers of the transition."""
 
-    __slots__ = ("_powers", "emission", "initial", "log_emission")
+    __slots__ = ("_powers", "emission", "initial")
 
-    def __init__(self, initial: Any, transition: Any, emission: Any) -> None:
-        self.initial = _stochastic(initial)
-        self.emission = _stochastic(emission)
+    def __init__(self, family: Random | None, initial: Any, transition: Any, *emission: Any) -> None:
+        """`family` is the distribution of what is emitted, `emission` its parameters; None for a matrix."""
+        self.initial = stochastic(initial)
         # the transition to the powers 1, 2, 4, ...
-        self._powers = [_stochastic(transition)]
-        states = len(self.initial)
-        for name, matrix in (("transition", self._powers[0]), ("emission", self.emission)):
-            if len(matrix) != states or (name == "transition" and matrix.shape[1] != states):
-                shape = " by ".join(map(str, matrix.shape))
-                raise ArgumentError(f"make_lazy_hmm: initial has {states} entries, but {name} is {shape}")
-        with np.errstate(divide="ignore"):
-            self.log_emission = np.log(self.emission)
+        self._powers = [stochastic(transition)]
+        states, shape = len(self.initial), self._powers[0].shape
+        if shape != (states, states):
+            of = " by ".join(map(str, shape))
+            raise ArgumentError(f"make_lazy_hmm: initial has {states} entries, but transition is {of}")
+        self.emission: Emission = (
+            TableEmission(states, *emission) if family is None else FamilyEmission(family, states, emission)
+        )
 
     @property
     def transition(self) -> Array:
@@ -108,17 +112,11 @@ class Chain:
         while steps:
             if position == len(self._powers):
                 # without scaling, rounding would grow with the power
-                self._powers.append(_stochastic(self._powers[-1] @ self._powers[-1]))
+                self._powers.append(stochastic(self._powers[-1] @ self._powers[-1]))
             if steps & 1:
                 yield self._powers[position]
             steps >>= 1
             position += 1
-
-
-def _stochastic(rows: Any) -> Array:
-    given = np.array(rows, dtype=np.float64)
-    scaled: Array = given / given.sum(axis=-1, keepdims=True)
-    return scaled
 
 
 class Emissions:
@@ -129,10 +127,10 @@ class Emissions:
     def __init__(self) -> None:
         # the times with emissions, in order
         self.times: list[int] = []
-        # time -> outcome -> how often
-        self.counts: dict[int, dict[int, int]] = {}
+        # time -> value -> how often
+        self.counts: dict[int, dict[Any, int]] = {}
 
-    def change(self, time: int, outcome: int, by: int) -> None:
+    def change(self, time: int, outcome: Any, by: int) -> None:
         here = self.counts.get(time)
         if here is None:
             here = self.counts[time] = {}
@@ -147,13 +145,8 @@ class Emissions:
             del self.times[bisect_left(self.times, time)]
 
     def log_evidence(self, position: int, chain: Chain) -> Array:
-        """For each state (K,), the log probability of all that was emitted at one of the times."""
-        counts = self.counts[self.times[position]]
-        outcomes = sorted(counts)
-        if outcomes[-1] >= chain.emission.shape[1]:
-            return np.full(len(chain.initial), -math.inf)
-        evidence: Array = chain.log_emission[:, outcomes] @ np.array([counts[outcome] for outcome in outcomes], float)
-        return evidence
+        """For each state (K,), the log density of all that was emitted at one of the times."""
+        return chain.emission.log_evidence(self.counts[self.times[position]])
 
 
 class Messages:
@@ -181,6 +174,8 @@ class Messages:
 
     def forward(self, position: int) -> Array:
         times, chain = self.emissions.times, self.chain
+        if not self._forward:
+            chain.emission.prepare(value for counts in self.emissions.counts.values() for value in counts)
         while (at := len(self._forward)) <= position:
             if at:
                 expected, so_far = chain.forth(self._forward[-1], times[at] - times[at - 1]), self._log_joint[-1]
@@ -229,8 +224,8 @@ class Messages:
         self.forward(len(self.emissions.times) - 1)
         return self._log_joint[-1]
 
-    def slopes(self) -> tuple[Array, Array, Array] | None:
-        """The derivatives of `log_joint` by the parameters, whose rows are scaled to sum to 1; None where all
+    def slopes(self) -> tuple[Any, ...] | None:
+        """The derivatives of `log_joint` by the parameters, whose probabilities are scaled to sum to 1; None where all
         derivatives are 0."""
         chain, count = self.chain, len(self.emissions.times)
         if not math.isfinite(self.log_joint()) or not count:
@@ -238,12 +233,8 @@ class Messages:
         with np.errstate(all="ignore"):
             steps = [self._step(position) for position in range(count)]
             by_transition, by_initial = chain.slopes(steps)
-            by_emission = sum(map(self._emitted, range(count))) / np.where(chain.emission > 0.0, chain.emission, 1.0)
-        return (
-            _within(by_initial, chain.initial),
-            _within(by_transition, chain.transition),
-            _within(by_emission, chain.emission),
-        )
+            by_emission = chain.emission.slopes(map(self._emitted, range(count)))
+        return within(by_initial, chain.initial), within(by_transition, chain.transition), *by_emission
 
     def _step(self, position: int) -> tuple[Array, int, Array]:
         """The message that leads to one of the times, the steps, and the derivatives by what it becomes there."""
@@ -254,35 +245,27 @@ class Messages:
         weight = np.exp(log_weight - log_weight.max())
         return before, steps, weight / float(chain.forth(before, steps) @ weight)
 
-    def _emitted(self, position: int) -> Array:
-        """(K, M): how often each outcome was emitted at one of the times, by the state's probability."""
-        found, state = np.zeros_like(self.chain.emission), self.forward(position) * self.backward(position)
-        for outcome, count in self.emissions.counts[self.emissions.times[position]].items():
-            found[:, outcome] = count * state / state.sum()
-        return found
-
-
-def _within(slopes: Array, rows: Array) -> Array:
-    """Derivatives by rows that are scaled to sum to 1, from those by what the scaling gives."""
-    found: Array = slopes - (slopes * rows).sum(axis=-1, keepdims=True)
-    return found
+    def _emitted(self, position: int) -> tuple[dict[Any, int], Array]:
+        """What was emitted at one of the times, and the probabilities of the states (K,) given all emissions."""
+        state = self.forward(position) * self.backward(position)
+        return self.emissions.counts[self.emissions.times[position]], state / state.sum()
 
 
 class LazyHmmState:
     """The emissions, and the messages under the present parameters and under those before, which a rejected proposal
     finds as they were."""
 
-    __slots__ = ("_before", "_clock", "_emissions", "_latest", "_messages", "_stamp", "arguments", "count")
+    __slots__ = ("_before", "_clock", "_emissions", "_family", "_latest", "_messages", "_stamp", "arguments", "count")
 
-    def __init__(self, initial: Any, transition: Any, emission: Any) -> None:
-        self.arguments: tuple[Any, ...] = (initial, transition, emission)
+    def __init__(self, *arguments: Any, family: Random | None = None) -> None:
+        self.arguments, self._family = arguments, family
         self.count = 0
         self._emissions = Emissions()
-        self._messages = Messages(Chain(initial, transition, emission), self._emissions)
+        self._messages = Messages(Chain(family, *arguments), self._emissions)
         # names the emissions at hand: equal stamps, equal emissions
         self._stamp = self._clock = 0
         self._before: tuple[int, tuple[Any, ...], Messages] | None = None
-        # the time last asked for, with the probabilities of its outcomes
+        # the time last asked for, with the probabilities of its states
         self._latest: tuple[int, Array] | None = None
 
     def set_arguments(self, arguments: tuple[Any, ...]) -> None:
@@ -290,54 +273,49 @@ class LazyHmmState:
         if before is not None and before[0] == self._stamp and before[1] is arguments:
             messages = before[2]
         else:
-            messages = Messages(Chain(*arguments), self._emissions)
+            messages = Messages(Chain(self._family, *arguments), self._emissions)
         self._before = (self._stamp, self.arguments, self._messages)
         self.arguments, self._messages, self._latest = arguments, messages, None
 
-    def _probabilities(self, time: int) -> Array:
-        """(M,), all zeros where the other emissions are impossible."""
+    def _states(self, time: int) -> Array:
+        """The probabilities of the states (K,), all zeros where the other emissions are impossible."""
         if self._latest is None or self._latest[0] != time:
-            self._latest = (time, self._messages.state(time) @ self._messages.chain.emission)
+            self._latest = (time, self._messages.state(time))
         return self._latest[1]
 
-    def simulate(self, rng: np.random.Generator, t: Any) -> int:
+    def simulate(self, rng: np.random.Generator, t: Any) -> Any:
         """Where the other emissions are impossible, as if there were none."""
-        chain, probabilities = self._messages.chain, self._probabilities(int(t))
-        if not probabilities.any():
-            probabilities = chain.forth(chain.initial, int(t)) @ chain.emission
-        cumulative = np.cumsum(probabilities)
-        drawn = int(np.searchsorted(cumulative, rng.random() * cumulative[-1], side="right"))
-        return min(drawn, int(np.flatnonzero(probabilities)[-1]))
+        chain, states = self._messages.chain, self._states(int(t))
+        if not states.any():
+            states = chain.forth(chain.initial, int(t))
+        return chain.emission.draw(rng, states)
 
     def log_predictive(self, value: Any, t: Any) -> float:
-        outcomes = self._messages.chain.emission.shape[1]
-        if not (isinstance(value, (int, float)) and 0 <= value < outcomes and value % 1 == 0):
-            return -math.inf
-        probability = float(self._probabilities(int(t))[int(value)])
-        return math.log(probability) if probability > 0.0 else -math.inf
+        emission = self._messages.chain.emission
+        return emission.log_density(value, self._states(int(t))) if emission.can_be(value) else -math.inf
 
     def log_joint(self) -> float:
         return self._messages.log_joint()
 
     def slopes(self) -> tuple[Any, ...]:
         """The derivatives of `log_joint` by the arguments."""
-        return self._messages.slopes() or (None, None, None)
+        return self._messages.slopes() or (None,) * len(self.arguments)
 
-    def support(self, t: Any) -> Sequence[int]:
-        return range(self._messages.chain.emission.shape[1])
+    def support(self, t: Any) -> Sequence[Any] | None:
+        return self._messages.chain.emission.support()
 
     def add(self, value: Any, t: Any) -> TimeToken:
-        return self._change(int(t), int(value), 1)
+        return self._change(int(t), self._messages.chain.emission.key(value), 1)
 
     def remove(self, value: Any, t: Any) -> TimeToken:
-        return self._change(int(t), int(value), -1)
+        return self._change(int(t), self._messages.chain.emission.key(value), -1)
 
     def restore(self, token: TimeToken) -> None:
         time, outcome, by, stamp = token
         self._change(time, outcome, by)
         self._stamp = stamp
 
-    def _change(self, time: int, outcome: int, by: int) -> TimeToken:
+    def _change(self, time: int, outcome: Any, by: int) -> TimeToken:
         emissions = self._emissions
         position = bisect_left(emissions.times, time)
         # the messages of later times stay, and the backward one of this time if it is among the times throughout
@@ -358,8 +336,8 @@ class LazyHmmState:
         for value, t in applications:
             self.add(value, t)
 
-    def statistics(self) -> dict[tuple[int, int], int]:
-        """(time, outcome) -> how often."""
+    def statistics(self) -> dict[tuple[int, Any], int]:
+        """(time, value) -> how often."""
         return {(time, outcome): n for time, here in self._emissions.counts.items() for outcome, n in here.items()}
 
 
@@ -371,10 +349,39 @@ MAKE_LAZY_HMM = Maker(
     ),
     "A hidden Markov model: applied to a time 0, 1, 2, ... it emits an outcome 0, 1, ...; the states are summed out; "
     "row i of transition and of emission holds what follows state i. Emissions at one time are independent given its "
-    "state.",
+    "state. In the place of the matrix a distribution of numbers may be written, as (normal MEANS SDS): then values of "
+    "it are emitted, with item i of the vectors among its arguments in state i.",
     LazyHmmState,
     source="forward-backward recursions (Rabiner 1989, A tutorial on hidden Markov models, section III), scaled",
     applied=(Argument("t", COUNT),), gradient=JointGradient((True, True, True), LazyHmmState.slopes),
 )  # fmt: skip
+
+
+@functools.cache
+def emitting(family: Random) -> Maker:
+    """`make_lazy_hmm` where what is emitted has a distribution of numbers: its parameters come after the initial
+    probabilities and the transition.
+
+    Raises ArgumentError for a distribution that has no parameters of each item.
+    """
+    if family.item_log_densities is None:
+        message = f"make_lazy_hmm: {family.name} has no vectors among its arguments, one item for each state"
+        raise ArgumentError(message, hint="a distribution of numbers, as (normal MEANS SDS)")
+    by_parameter = family.gradient.exists[1:] if family.gradient is not None else (False,) * len(family.arguments)
+    discrete = family.transform is None
+    return Maker(
+        f"make_lazy_hmm {family.name}",
+        (*MAKE_LAZY_HMM.arguments[:2], *family.arguments),
+        f"A hidden Markov model whose states emit values of {family.name}.",
+        partial(LazyHmmState, family=family),
+        # another support than the line may depend on the state
+        transform=None if discrete else family.transform if family.transform in WHOLE else transforms.REAL,
+        source=MAKE_LAZY_HMM.source, applied=MAKE_LAZY_HMM.applied, finite=discrete and family.support is not None,
+        gradient=JointGradient((True, True, *by_parameter), LazyHmmState.slopes),
+    )  # fmt: skip
+
+
+WHOLE = (transforms.REAL, transforms.POSITIVE, transforms.UNIT)
+"""Transforms onto supports that do not depend on parameters."""
 
 RECORDS = (MAKE_LAZY_HMM,)

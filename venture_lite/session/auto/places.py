@@ -42,8 +42,8 @@ class Place:
 
     def __str__(self) -> str:
         return (
-            f"{self.name} is {number(self.value, 3)} there, {number(self.least, 3)} to {number(self.greatest, 3)} in the "
-            f"chains, the log density {number(self.log_density, 4)} there, {number(self.usual, 4)} in the chains"
+            f"{self.name} is {number(self.value, 3)} there, {number(self.least, 3)} to {number(self.greatest, 3)} in "
+            f"the chains, the log density {number(self.log_density, 4)} there, {number(self.usual, 4)} in the chains"
         )
 
 

@@ -241,3 +241,16 @@ def test_ctrl_c_keeps_the_draws(tmp_path: Path, chains: str) -> None:
 def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--version"]) == 0
     assert capsys.readouterr().out.startswith("venture 0")
+
+
+def test_a_program_without_an_inference_runs_by_itself(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """On four chains, or as many as are asked for; a program that has an inference keeps it."""
+    path = write(tmp_path, "[assume mu (normal 0 10)]\n[observe (normal mu 1) 2.9]\n")
+    for chains, told in ((["--chains", "1"], "1 chain of"), ([], "4 chains of")):
+        assert main(["run", path, "--auto", "--draws", "20", "--seed", "1", *chains]) == 0
+        said = capsys.readouterr()
+        assert told in said.out
+        assert "(nuts (choices mu 'smooth) all 'dense 'adapt 1000 1)" in said.out
+    assert main(["run", write(tmp_path, COIN), "--auto"]) == 1
+    assert "the program has an inference of its own" in capsys.readouterr().err
+    assert main(["run", path, "--draws", "20"]) == 2

@@ -33,7 +33,7 @@ MODELS = {
         "[assume crp (make_crp 1)] [assume mu (mem (lambda (k) (normal 0 5)))] [assume s (half_normal 1)]"
         "[assume z (mem (lambda (i) (crp)))] for i in 1...6: [observe (normal (mu (z i)) s) {y[i]}]",
         ("(nuts (choices 'smooth) all 'dense 'adapt 100 1)", "(gibbs (choices 'finite) each 1)"),
-        ["s"],
+        ["(classes crp)", "s"],
         {"mu": "its calls come and go", "z": "labels"},
     ),
     "states": (

@@ -301,3 +301,20 @@ def test_without_polars_the_error_says_what_to_install(tmp_path: Path, monkeypat
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(VentureError, match=r"polars, which is not installed(.|\n)*venture-lite\[parquet\]"):
         sample(model(1), "mu", 2).save(tmp_path / "x.parquet")
+
+
+def test_classes_of_a_maker_are_counted() -> None:
+    v = Venture(seed=1)
+    v.execute(
+        "[assume crp (make_crp 1)] [assume z (mem (lambda (i) (crp)))] [assume of (mem (lambda (g) (make_crp g)))]"
+        "[assume mu 3] [predict (list (z 1) (z 2) (z 3) ((of 2)) ((of 2)))]"
+    )
+    draws = v.infer(
+        "(repeat 20 (do (gibbs default each 1) (collect (classes crp) (classes (of 2)) (z 1) (z 2) (z 3))))"
+    )
+    labels = [draws[f"(z {i})"] for i in (1, 2, 3)]
+    expected = [len({label[0, n] for label in labels}) for n in range(20)]
+    assert draws["(classes crp)"][0].tolist() == expected
+    assert set(draws["(classes (of 2))"].ravel()) <= {1, 2}
+    with pytest.raises(VentureError, match="classes are those of a maker of labels, got 3"):
+        v.infer("(collect (classes mu))")

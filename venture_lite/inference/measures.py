@@ -32,6 +32,7 @@ MEASURES = {
             "log_density", "(log_density EXPR VALUE)",
             "The log density of VALUE for the choice that EXPR makes or denotes, in the state at hand.",
         ),
+        Measure("classes", "(classes MAKER)", "How many labels the draws of a maker such as make_crp have."),
         Measure(
             "log_likelihood", "(log_likelihood LABEL)",
             "The log density of each datum of an observe, by its label or the parameter that holds its data.",

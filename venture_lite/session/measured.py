@@ -13,6 +13,7 @@ from venture_lite.interpreter.application import simulate_anew
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.weights import NARROW, AtLimit, density_of, log_density
 from venture_lite.procedures.columns import RowByRow
+from venture_lite.procedures.exchangeable.counted import Counted
 from venture_lite.procedures.record import Random
 from venture_lite.program.code import Kind
 from venture_lite.session.live import Directory, LoopPart
@@ -174,3 +175,10 @@ def _observing(directory: Directory, label: str) -> list[LoopPart]:
         hint = nearest(label, known) or f"there are {', '.join(known) or 'none'}; label: [observe ...] names one"
         raise ArgumentError(f"nothing is observed as {label}", hint=hint)
     return known.get(label) or found
+
+
+def class_count(value: Any) -> int | None:
+    """How many labels the draws of a maker have; None for what is no maker of labels."""
+    if not isinstance(value, Exchangeable) or not value.record.labels or not isinstance(value.state, Counted):
+        return None
+    return len(value.state.counts)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from venture_lite.draws.draws import Draws
-from venture_lite.errors import ArgumentError, EvidenceError, Source, VentureError
+from venture_lite.errors import ArgumentError, EvidenceError, Source, Span, VentureError
 from venture_lite.inference.explain import Explanation
 from venture_lite.inference.explain import explain as explained
 from venture_lite.inference.given import label_of
@@ -30,12 +30,12 @@ from venture_lite.session.chain_runs import ChainRuns
 from venture_lite.session.chains import Chains, Given
 from venture_lite.session.live import Directory
 from venture_lite.session.loop_data import LoopData
-from venture_lite.session.measured import ObservedData, density_at
+from venture_lite.session.measured import ObservedData, class_count, density_at
 from venture_lite.session.predictive import from_draws, from_prior
 from venture_lite.session.shapes import Shared, shapes_of, told_at
 from venture_lite.trace.keys import memo_key
 from venture_lite.trace.runtime import Memo
-from venture_lite.values import from_python, to_python
+from venture_lite.values import from_python, show, to_python
 
 
 def sampler(model: Model, given: Given) -> Callable[[Expression], Callable[[], Any]]:
@@ -81,12 +81,22 @@ def _measured(
                     return _apply(model, shared, values)
 
             return partial(density_at, model, apply, plain(value), expression.span)
+        case "classes":
+            return partial(_classes, plain(arguments[0]), expression.span)
     (label,) = arguments
     try:
         data = ObservedData(model, directory, chain, label_of(label))
     except ArgumentError as error:
         raise error.at(label.span) from None
     return data.log_likelihood if found[0].name == "log_likelihood" else data.replicate
+
+
+def _classes(maker: Callable[[], Any], span: Span) -> int:
+    value = maker()
+    if (count := class_count(value)) is None:
+        hint = "(classes z), where z is assumed to be (make_crp 1)"
+        raise ArgumentError(f"classes are those of a maker of labels, got {show(value)}", span, hint)
+    return count
 
 
 def _apply(model: Model, shared: Shared, values: tuple[Any, ...]) -> int:

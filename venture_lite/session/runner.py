@@ -46,8 +46,9 @@ class Runner:
     A directive runs in every chain before it is made final in any, so that an error in one leaves all as they were.
     """
 
-    def __init__(self, chains: Chains, seed: int) -> None:
-        self.chains = chains
+    def __init__(self, chains: Chains, seed: int, may_copy: bool = True) -> None:
+        """`may_copy` says whether `auto` may run the program of one chain again on several."""
+        self.chains, self._may_copy = chains, may_copy
         self._origins = Origins(seed)
         self.directory = Directory(chains)
         self._label_uses = LabelUses()
@@ -228,7 +229,7 @@ class Runner:
         self.chains.settle()
         given = replace(given, run=None, watches=())
         states = [model.trace.rng.bit_generator.state for model in self.chains.models]
-        is_one = len(self.chains.models) == self.chains.count == 1 and options.chains > 1
+        is_one = len(self.chains.models) == self.chains.count == 1 and options.chains > 1 and self._may_copy
         draws = None
         for target in TARGETS:
             # what begins anew draws as if nothing had been before

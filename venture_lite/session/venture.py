@@ -89,9 +89,8 @@ class Venture:
         seeds = root.spawn(chains)
         seeds = seeds if only_chain is None else [seeds[only_chain]]
         limits = Limits(nested_calls, memory_mb)
-        self._runner = Runner(
-            Chains(seeds, chains, only_chain or 0, limits, progress or for_person(), kernels), self.seed
-        )
+        made = Chains(seeds, chains, only_chain or 0, limits, progress or for_person(), kernels)
+        self._runner = Runner(made, self.seed, may_copy=only_chain is None)
 
     @property
     def traces(self) -> list[Model]:

@@ -135,7 +135,7 @@ def session(job: Job, chain: int, listener: Listener) -> Iterator[tuple[Venture,
         model = Venture(
             seed=job.seed,
             chains=job.chains,
-            only_chain=chain if job.chains > 1 and not job.together else None,
+            only_chain=None if job.together and job.chains > 1 else chain,
             progress=Tracker(partial(listener.progressed, chain)) if job.watched else Silent(),
             nested_calls=job.nested_calls,
             memory_mb=job.memory_mb,

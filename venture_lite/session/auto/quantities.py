@@ -16,6 +16,7 @@ from venture_lite.interpreter.addresses import sort_key
 from venture_lite.interpreter.ancestry import Families, depends_on_choice
 from venture_lite.interpreter.model import Model
 from venture_lite.program.code import Code, Global
+from venture_lite.session.measured import class_count
 from venture_lite.trace.runtime import Exchangeable, Memo
 from venture_lite.trace.trace import Trace
 from venture_lite.values import written
@@ -66,6 +67,8 @@ class Quantities:
         value = self._trace.result(code, bound.row)
         if isinstance(value, Memo):
             yield from self._calls(name, value)
+        elif class_count(value) is not None:
+            yield Quantity(f"(classes {name})")
         elif size_of(value) and depends_on_choice(self._trace, code, bound.row, [code.result]):
             yield Quantity(name, size_of(value))
 
@@ -73,7 +76,10 @@ class Quantities:
         code = memo.procedure.code
         coming_and_going = False
         for key, row in sorted(memo.entries.items(), key=lambda entry: sort_key(entry[0])):
-            size = size_of(self._trace.result(code, row))
+            value = self._trace.result(code, row)
+            size, call = size_of(value), _call(name, code, key)
+            if class_count(value) is not None and self._families.stays(code, row):
+                yield Quantity(f"(classes {call})")
             if not size or not depends_on_choice(self._trace, code, row, [code.result], keys_are_fixed=True):
                 continue
             if not self._families.stays(code, row):
@@ -82,9 +88,7 @@ class Quantities:
                 self.left_out.append(LeftOut(name, "labels"))
                 return
             else:
-                arguments = key if code.arity != 1 else (key,)
-                assert isinstance(arguments, tuple)
-                yield Quantity(f"({' '.join([name, *map(written, arguments)])})", size)
+                yield Quantity(call, size)
         if coming_and_going:
             self.left_out.append(LeftOut(name, "its calls come and go"))
 
@@ -95,6 +99,12 @@ class Quantities:
             return False
         operator = self._trace.application(node)[0]
         return isinstance(operator, Exchangeable) and operator.record.transform is None
+
+
+def _call(name: str, code: Code, key: Any) -> str:
+    """A call of a memoized procedure as it is written."""
+    arguments = key if code.arity != 1 else (key,)
+    return f"({' '.join([name, *map(written, arguments)])})"
 
 
 def size_of(value: Any) -> int:

@@ -81,5 +81,6 @@ class Tally:
             self.seconds,
             details=self.kernel.details(),
             refused=max(self.longest_refusal, self.refusal),
+            evidence=getattr(self.kernel, "log_evidences", ()),
             is_approximate=self.transitions > 0 and getattr(self.kernel, "is_approximate", False),
         )

@@ -17,7 +17,14 @@ import numpy as np
 
 from venture_lite.engines.pgibbs.particle_future import readers
 from venture_lite.engines.pgibbs.particle_steps import DEAD
-from venture_lite.engines.pgibbs.resampling import draw_ancestors, draw_particles, effective, shares
+from venture_lite.engines.pgibbs.resampling import (
+    draw_ancestors,
+    draw_particles,
+    draw_systematic,
+    effective,
+    log_means,
+    shares,
+)
 from venture_lite.interpreter.impossible import rejects
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.schedule import Bundle, Schedule, alike, strands_of
@@ -71,6 +78,11 @@ class ColumnSweep:
             change.keep()
         return moved > 0, moved / self._steps, spread / self._steps
 
+    def free_pass(self) -> float:
+        """The log of an estimate of what weighs the blocks, by a pass in which no particle is retained; the trace stays
+        as it is."""
+        return sum(float(bundle.free_pass().sum()) for bundle in self._bundles)
+
 
 class BundleSweep:
     """Sweeps over the strands of one bundle."""
@@ -92,6 +104,8 @@ class BundleSweep:
         self._functions = [
             self._printed(at - 1, (*step.order, *step.absorbing), principals) for at, step in enumerate(bundle.steps)
         ]
+        # the same for passes without a retained particle, once there is one
+        self._free_functions: list[tuple[StepFunction, list[int]]] = []
         # for each step: what is due then or later and reads, other than through a choice, what came before
         self._later = readers(schedule, bundle.steps)[1] if ancestor else []
         # what weighs, for every particle, the retained choices that read what came before a step
@@ -129,6 +143,30 @@ class BundleSweep:
             share = shares(*weights)
             spread += float(effective(share).sum()) / self.particles
         return self._write(drawn, self._path(draw_particles(rng, share), lineage)), spread
+
+    def free_pass(self) -> np.ndarray:
+        """The log of an unbiased estimate, (strands,), of the density that what weighs each strand has: the product
+        over the steps of the mean weight of particles of which none is retained."""
+        model, width = self.model, self.bundle.count * self.particles
+        if not self._free_functions:
+            principals, steps = self.schedule.scaffold.principals, enumerate(self.bundle.steps)
+            self._free_functions = [
+                self._printed(at - 1, (*step.order, *step.absorbing), principals, retains=False) for at, step in steps
+            ]
+        first = np.arange(0, width, self.particles)
+        population: Population = {}
+        total = np.zeros(self.bundle.count)
+        share = np.zeros(0)
+        for at, (step, counts) in enumerate(self._free_functions):
+            model.poll()
+            if at:
+                places = (first[:, None] + draw_systematic(model.trace.rng, share, self.particles)).ravel()
+                population = {node: self._taken(population[node], places) for node in self._kept_after[at - 1]}
+            self._failures.clear()
+            weights = self._sum(step(population, width), counts)
+            total += log_means(*weights)
+            share = shares(*weights)
+        return total
 
     def _path(self, chosen: np.ndarray, lineage: list[np.ndarray]) -> list[np.ndarray]:
         """Of each step: the particle of every strand from which the chosen ones of the last step come."""
@@ -169,11 +207,13 @@ class BundleSweep:
         taken = column[places]
         return column_of(taken.tolist()) if column.dtype == object and FAILED in column.tolist() else taken
 
-    def _printed(self, after: int, nodes: Iterable[int], drawn: Container[int] = ()) -> tuple[StepFunction, list[int]]:
+    def _printed(
+        self, after: int, nodes: Iterable[int], drawn: Container[int] = (), retains: bool = True
+    ) -> tuple[StepFunction, list[int]]:
         """What renews the nodes that wait and weighs the others, after a step, or before the first where that is
         negative; of the choices some are drawn."""
         kept = self._kept_after[after] if after >= 0 else ()
-        writer = Writer(self.model.trace, self.bundle, kept, self._failures)
+        writer = Writer(self.model.trace, self.bundle, kept, self._failures, retains)
         for node in nodes:
             if node in drawn:
                 writer.draw(node)

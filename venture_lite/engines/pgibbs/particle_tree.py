@@ -20,7 +20,14 @@ import numpy as np
 
 from venture_lite.engines.pgibbs.particle_future import Future
 from venture_lite.engines.pgibbs.particle_steps import Particle, Steps
-from venture_lite.engines.pgibbs.resampling import draw_ancestors, draw_particles, effective, shares_of
+from venture_lite.engines.pgibbs.resampling import (
+    draw_ancestors,
+    draw_particles,
+    draw_systematic,
+    effective,
+    log_means,
+    shares_of,
+)
 from venture_lite.errors import InternalError
 from venture_lite.interpreter.addresses import address
 from venture_lite.interpreter.application import simulate_anew
@@ -66,6 +73,26 @@ class TreeSweep:
             if moved:
                 change.keep()
         return moved > 0, moved / len(retained), spread / len(retained)
+
+    def free_pass(self) -> float:
+        """The log of an unbiased estimate of the density of what weighs the blocks, by a pass in which no particle is
+        retained; the trace stays as it is."""
+        model, steps, total = self.model, self.steps, 0.0
+        draw = partial(simulate_anew, model.trace)
+        population: list[Particle] = []
+        with model.aside(), steps.detached():
+            for at in range(len(self.schedule.steps)):
+                parents: list[Particle | None] = [None] * self.particles
+                if at:
+                    share = shares_of([particle.weight for particle in population])
+                    found = draw_systematic(model.trace.rng, share, self.particles)[0]
+                    parents = [population[place] for place in found.tolist()]
+                # ancestors come in the order of the tree, so that what has to be in place is played once for each
+                population = [steps.child(parent, draw) for parent in parents]
+                weights = [particle.weight for particle in population]
+                impossible = np.array([[weight.impossible for weight in weights]])
+                total += float(log_means(impossible, np.array([[weight.total for weight in weights]]))[0])
+        return total
 
     def _kept_values(self) -> dict[Any, Any]:
         """Values of the present state: of principals by node, of the brush by address."""

@@ -10,9 +10,11 @@ may change structure is done particle by particle, in `particle_tree.py`.
 
 from __future__ import annotations
 
+from venture_lite.draws.evidence import Evidence
+from venture_lite.engines.pgibbs.free_passes import free_passes
 from venture_lite.engines.pgibbs.particle_columns import ColumnSweep
 from venture_lite.engines.pgibbs.particle_tree import TreeSweep
-from venture_lite.errors import ArgumentError
+from venture_lite.errors import ArgumentError, KernelError
 from venture_lite.inference.given import ActionForm
 from venture_lite.inference.program import Action, InferenceProgram
 from venture_lite.inference.tree import Part
@@ -29,8 +31,12 @@ PLAYED = "mean steps played again for a particle's"
 class ParticleGibbs:
     """Sweeps of one `pgibbs` action."""
 
-    def __init__(self, model: Model, particles: int, ancestor: bool) -> None:
+    def __init__(self, model: Model, particles: int, ancestor: bool, passes: int = 0) -> None:
+        """The evidence is estimated from so many `passes`, once, if from any."""
         self.model = model
+        self.passes = passes
+        # the log of what each of them estimates
+        self.log_evidences: tuple[float, ...] = ()
         self.particles = particles
         self.ancestor = ancestor
         self.rows = 0
@@ -62,6 +68,8 @@ class ParticleGibbs:
         if missing is not None:
             tally.warn(missing)
             return 0
+        if self.passes and not self.log_evidences:
+            self.log_evidences = free_passes(self.model, selection.in_order(), self.particles, self.passes)
         with tally.task(times):
             for done in range(times):
                 self.model.poll()
@@ -102,7 +110,11 @@ class ParticleGibbs:
         return changed
 
     def details(self) -> dict[str, float]:
-        return {name: total / self._sweeps for name, total in self._sums.items() if total or name != PLAYED}
+        found = {name: total / self._sweeps for name, total in self._sums.items() if total or name != PLAYED}
+        if self.log_evidences:
+            evidence = Evidence.of(self.log_evidences)
+            found |= {"log evidence": evidence.log, "error of the log evidence": evidence.error}
+        return found
 
 
 def _compile_pgibbs(program: InferenceProgram, given: ActionForm) -> Part:
@@ -111,12 +123,17 @@ def _compile_pgibbs(program: InferenceProgram, given: ActionForm) -> Part:
         raise ArgumentError("pgibbs goes through blocks in order", given["BLOCKS"].span, hint)
     particles = given.count("P", least=2, hint="one particle alone never moves")
     move = f"{particles} particles" + (", ancestors drawn anew" if "ancestor" in given else "")
-    return given.kernel(move, ParticleGibbs(program.model, particles, "ancestor" in given))
+    passes = given.count("RUNS", least=1) if "RUNS" in given else 0
+    if passes and program.annealing:
+        what = "data come and go here: what 'evidence estimates would be of some of them"
+        raise KernelError(what, given.span, "pgibbs without 'evidence")
+    return given.kernel(move, ParticleGibbs(program.model, particles, "ancestor" in given, passes))
 
 
 PGIBBS = Action(
-    "pgibbs", ("(pgibbs SCOPE BLOCKS P ['ancestor] T)",),
+    "pgibbs", ("(pgibbs SCOPE BLOCKS P ['ancestor] ['evidence RUNS] T)",),
     "T sweeps of particle Gibbs: P particles go through the blocks in order (BLOCKS is ordered or (ordered_range LO "
     "HI)), the present state is one of them, and one is drawn to be the new state. With 'ancestor its past is drawn "
-    "anew at every block.", _compile_pgibbs,
+    "anew at every block. With 'evidence the log evidence is estimated, where BLOCKS hold all unobserved choices: from "
+    "RUNS further passes, made once, in which no particle is retained.", _compile_pgibbs,
 )  # fmt: skip

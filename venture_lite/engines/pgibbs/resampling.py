@@ -27,6 +27,13 @@ def shares(impossible: np.ndarray, total: np.ndarray) -> np.ndarray:
     return found
 
 
+def log_means(impossible: np.ndarray, total: np.ndarray) -> np.ndarray:
+    """The log of the mean weight of each population, (populations,): -inf where no particle is possible."""
+    logs = np.where(impossible > 0, -np.inf, total)
+    means: np.ndarray = np.logaddexp.reduce(logs, axis=-1) - np.log(logs.shape[-1])
+    return means
+
+
 def shares_of(weights: list[Weight]) -> np.ndarray:
     """Those of one population, (1, P)."""
     return shares(np.array([[w.impossible for w in weights]]), np.array([[w.total for w in weights]]))

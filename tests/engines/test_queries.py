@@ -17,7 +17,7 @@ from tests.statistics import Mean, Table, assert_chain_agrees
 from venture_lite import Venture, VentureError
 from venture_lite.audit.invariants import check
 from venture_lite.audit.snapshot import snapshot
-from venture_lite.interpreter.queries import Query, QueryWorlds
+from venture_lite.interpreter.queries import Query, WorldTape
 from venture_lite.values import SymbolName
 
 SPEAKER = """
@@ -119,15 +119,15 @@ def test_impossible_words_are_rejected_by_the_form_as_by_the_interpreter() -> No
 
 
 def weights_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
-    plain = QueryWorlds.choose
+    plain = WorldTape.weigh
 
-    def choose(self: QueryWorlds, *of_choice: Any) -> Any:
+    def weigh(self: WorldTape, *weight: Any) -> Any:
         before = self.log_weight
-        value = plain(self, *of_choice)
+        value = plain(self, *weight)
         self.log_weight = before
         return value
 
-    monkeypatch.setattr(QueryWorlds, "choose", choose)
+    monkeypatch.setattr(WorldTape, "weigh", weigh)
 
 
 def values_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,9 @@ import pytest
 from venture_lite import Venture, VentureError
 from venture_lite.audit.invariants import check
 from venture_lite.audit.snapshot import snapshot
+from venture_lite.errors import InternalError
 from venture_lite.interpreter.queries import Query, Scratch
+from venture_lite.kernels.direct_worlds import DirectWorlds
 from venture_lite.values import Distribution
 
 WORLDS = "(list 'blue_square 'blue_circle 'green_square)"
@@ -59,12 +61,14 @@ def shown(v: Venture, text: str) -> dict[str, float]:
 
 
 def assert_gives(text: str, wanted: dict[str, float], before: str = "") -> None:
-    v = Venture(seed=1)
-    v.execute(before)
-    found = shown(v, text)
-    assert found.keys() == wanted.keys()
-    for name, probability in wanted.items():
-        assert found[name] == pytest.approx(probability, rel=1e-12)
+    """By the interpreter, and by the fast way."""
+    for kernels in ("interpreted", "compiled"):
+        v = Venture(seed=1, kernels=kernels)
+        v.execute(before)
+        found = shown(v, text)
+        assert found.keys() == wanted.keys()
+        for name, probability in wanted.items():
+            assert found[name] == pytest.approx(probability, rel=1e-12)
 
 
 @pytest.mark.parametrize("alpha", [0.3, 1.0, 1.7, 30.0])
@@ -111,6 +115,51 @@ def test_a_choice_around_a_query_is_read_with_its_present_value() -> None:
 def test_a_query_gives_the_exact_distribution(text: str, wanted: dict[str, float]) -> None:
     body = text if text[0] == "(" else f"({text})"
     assert_gives(f"(enumerate (lambda () {body}))", wanted)
+
+
+PLAIN = [
+    "(let ((s (mem (lambda (p) (uniform_discrete 0 3))))) (condition (> (s 'a) (s 'b))) (- (s 'a) (s 'b)))",
+    "(letrec ((go (lambda (n) (if (= n 0) 0 (+ (go (- n 1)) (if (bernoulli 0.5) 1 0)))))) (go 3))",
+    "(let ((f (if (flip) flip (lambda (p) (flip (* p p)))))) (begin (factor (if (f 0.5) 1 0)) (f 0.3)))",
+    "(let ((d (enumerate (lambda () (uniform_discrete 0 3))))) (+ (draw d) (apply + (list (draw d) 1))))",
+    "(map (lambda (i) (add (coin i))) (list 1 2))",
+]
+
+
+@pytest.mark.parametrize("text", PLAIN)
+def test_plain_queries_take_the_fast_way_which_is_the_interpreters(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Values in the same order with the same probabilities; checked sessions compare them, too."""
+    left: list[Any] = []
+    plain = Scratch.distribution
+    monkeypatch.setattr(Scratch, "distribution", lambda self, values: left.append(values) or plain(self, values))
+    found = {}
+    for kernels in ("compiled", "checked", "interpreted"):
+        v = Venture(seed=1, kernels=kernels)
+        v.execute(
+            "[assume table (mem (lambda (i) (enumerate (lambda () (flip (/ i 3))))))]"
+            "[assume coin (lambda (i) (draw (table i)))] [assume add (mem (lambda (x) (if x 1 (sin 1))))]"
+        )
+        found[kernels] = v.sample(f"(enumerate (lambda () {text}))")
+        assert bool(left) == (kernels != "compiled")
+    assert found["compiled"].values == found["interpreted"].values == found["checked"].values
+    assert np.allclose(found["compiled"].probabilities, found["interpreted"].probabilities, rtol=1e-14)
+
+
+def test_a_fast_way_that_differs_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(DirectWorlds, "weighed", lambda self, values: [(True, 0.0), (False, -1.0)])
+    v = Venture(seed=1, kernels="checked")
+    with pytest.raises(InternalError, match="two ways through the worlds of a query differ"):
+        v.sample("(enumerate (lambda () (flip 0.5)))")
+
+
+def test_a_query_can_be_interrupted() -> None:
+    v = Venture(seed=1)
+    (model,) = v.traces
+    model.interrupt_after = 3
+    with pytest.raises(KeyboardInterrupt):
+        v.sample("(enumerate (lambda () (list (uniform_discrete 0 100) (uniform_discrete 0 100))))")
+    check(model)
+    assert len(v.sample("(enumerate (lambda () (uniform_discrete 0 100)))")) == 100
 
 
 def test_weights_beyond_the_floats_are_normalised() -> None:
@@ -187,13 +236,13 @@ def test_what_a_world_may_read_around_a_query_is_read_there_if_that_computes_not
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """The values with which worlds are gone through, call by call."""
     calls: list[Any] = []
-    plain = Scratch.distribution
+    plain = Query._found
 
-    def distribution(self: Scratch, values: tuple[Any, ...]) -> Distribution:
+    def found(self: Query, scratch: Scratch, values: tuple[Any, ...]) -> Distribution:
         calls.append(values)
-        return plain(self, values)
+        return plain(self, scratch, values)
 
-    monkeypatch.setattr(Scratch, "distribution", distribution)
+    monkeypatch.setattr(Query, "_found", found)
     return calls
 
 
@@ -272,6 +321,7 @@ ERRORS: Sequence[tuple[str, str, str]] = [
     ("(enumerate (lambda () (lookup '(1 2) (uniform_discrete 0 4))))", "position 2 of 2",
      "(lookup '(1 2) (uniform_discrete 0 4))"),
     ("(endless 1)", "more than 30 queries inside one another", "(enumerate (lambda () (draw (endless (+ n 1)))))"),
+    ("(enumerate (lambda () (let ((x (flip))) (lambda () x))))", "a query's value is or holds <procedure", ""),
     ("(draw 3)", "draw: distribution must be a distribution", ""),
     ("(probability (vector 1 2) 1)", "probability: distribution must be a distribution", ""),
     ("(draw (enumerate (lambda () (begin (condition false) 1))))", "draw: the distribution is of no value", ""),

@@ -23,7 +23,7 @@ from venture_lite.interpreter.evidence import (
 from venture_lite.interpreter.explain import explain
 from venture_lite.interpreter.handler import Handler, Starting
 from venture_lite.interpreter.machine import Limits, Machine
-from venture_lite.interpreter.queries import Query
+from venture_lite.interpreter.queries import Direct, Query, Scratch
 from venture_lite.interpreter.readers import reader
 from venture_lite.interpreter.regenerate import Regenerator
 from venture_lite.interpreter.scaffold import Builder, going
@@ -159,6 +159,8 @@ class Model:
         self.interrupted: Callable[[], bool] = lambda: False
         # for tests: an interruption at the n-th point from now at which one can come
         self.interrupt_after: int | None = None
+        # from the scratch model of a query to a fast way through its worlds
+        self.direct: Callable[[Scratch], Direct] | None = None
         # how many queries this one is a scratch model inside of
         self.query_depth = 0
         # whether some observation had probability zero when it was loaded
@@ -173,7 +175,8 @@ class Model:
     def scratch(self) -> Model:
         """An empty model with the same procedures and limits, which is interrupted as this one is."""
         library = self.trace.analyzer.library
-        made = Model(self.trace.rng, None if library is None else library.anew(), self.machine.limits, "interpreted")
+        made = Model(self.trace.rng, None if library is None else library.anew(), self.machine.limits, self.kernels)
+        made.direct = self.direct
         made.trace.analyzer.registered = self.trace.analyzer.registered
         made.machine.poll = self.poll
         return made

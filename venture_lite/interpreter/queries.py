@@ -8,19 +8,18 @@ after. What a query gives depends on nothing but the values that it reads, so th
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterator
-from contextlib import contextmanager
+from collections.abc import Hashable, Iterable
 from operator import is_
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-from venture_lite.errors import CallSite, KernelError, LimitError, Undrawable, VentureError
+from venture_lite.errors import CallSite, InternalError, KernelError, LimitError, Undrawable, VentureError
 from venture_lite.interpreter.candidates import MOST_CANDIDATES, support_of
 from venture_lite.interpreter.constants import Constants
 from venture_lite.interpreter.evidence import NO_EVIDENCE
 from venture_lite.interpreter.handler import Handler
 from venture_lite.interpreter.weights import density_of
 from venture_lite.language.syntax import Form, Name
-from venture_lite.procedures.distributions.improper import CONDITION, FACTOR
+from venture_lite.procedures.distributions.improper import CONDITION, WEIGHED
 from venture_lite.program.code import Code, Constant, Global, GlobalRef, Ref
 from venture_lite.program.lexical import LexicalScope
 from venture_lite.program.lift import ARGUMENT_PREFIX
@@ -61,6 +60,7 @@ class Query:
         self._tokens: list[tuple[Any, Hashable]] = []
         self._token_of: dict[Hashable, Hashable] = {}
         self._scratch: Scratch | None = None
+        self._direct: Direct | None = None
         self._looked_up: QueryText | None = None
 
     def __reduce__(self) -> Any:
@@ -110,7 +110,25 @@ class Query:
         self._token_of.clear()
         self._tokens.clear()
         self._size, self._latest, self._failed = 0, None, None
-        self._scratch, self._looked_up = None, self.text
+        self._scratch, self._direct, self._looked_up = None, None, self.text
+
+    def _found(self, scratch: Scratch, values: tuple[Any, ...]) -> Distribution:
+        """By the fast way where there is one, by the interpreter, or both ways and compared."""
+        host = self.host
+        if host.direct is None:
+            return scratch.distribution(values)
+        if self._direct is None:
+            self._direct = host.direct(scratch)
+        try:
+            found = Distribution(self._direct.weighed(values))
+        except NotDirect:
+            return scratch.distribution(values)
+        if host.kernels == "checked":
+            defined = scratch.distribution(values)
+            pairs = zip(found.probabilities, defined.probabilities, strict=False)
+            if found.values != defined.values or any(abs(one - other) > 1e-9 for one, other in pairs):
+                raise InternalError(f"two ways through the worlds of a query differ: {found} and {defined}")
+        return found
 
     def _enumerated(self, values: tuple[Any, ...]) -> Distribution:
         """Raises VentureError, whose calls end with the query, for what cannot be evaluated or enumerated."""
@@ -123,35 +141,48 @@ class Query:
             if self._scratch is None:
                 assert self.text is not None
                 self._scratch = Scratch(self.host, self.text)
-            return self._scratch.distribution(values)
+            return self._found(self._scratch, values)
         except VentureError as error:
-            self._scratch = None
+            self._scratch = self._direct = None
             error.chain = (*error.chain, CallSite("enumerate", self.form.span))
             self._failed = values, error.at(self.form.span)
             raise
         except BaseException:
-            self._scratch = None
+            self._scratch = self._direct = None
             raise
 
 
-def refuse_procedures(value: Any) -> None:
-    """Raises VentureError for a value that is, or holds, a procedure of the trace around a query."""
+class NotDirect(Exception):
+    """Worlds that the interpreter is to evaluate."""
+
+
+class Direct(Protocol):
+    """A fast way through the worlds of a query."""
+
+    def weighed(self, values: tuple[Any, ...]) -> list[tuple[Any, float]]:
+        """The value of each possible world, with its log weight. Raises NotDirect."""
+
+
+def refuse_procedures(value: Any, what: str = "a query reads") -> None:
+    """Raises VentureError for a value that is, or holds, a procedure of the trace around a query, or of its own."""
+    if value.__class__ in SINGLE:
+        return
     match value:
         case Closure() | Memo() | Exchangeable():
-            message = f"a query reads {show(value)}, a procedure that is made while the program runs"
+            message = f"{what} {show(value)}, a procedure that is made while the program runs"
             raise VentureError(
                 message, hint="procedures that a query calls are assumed by name, or written inside of it"
             )
         case tuple():
             for item in value:
-                refuse_procedures(item)
+                refuse_procedures(item, what)
         case Dictionary():
             for key, item in value.items():
-                refuse_procedures(key)
-                refuse_procedures(item)
+                refuse_procedures(key, what)
+                refuse_procedures(item, what)
         case Distribution():
             for item in value.values:
-                refuse_procedures(item)
+                refuse_procedures(item, what)
 
 
 class Scratch:
@@ -163,13 +194,13 @@ class Scratch:
         model.trace.constants = Passing(model.trace)
         model.trace.analyzer.in_query = True
         self._text = text
-        self._values: list[Global] = []
+        self.values: list[Global] = []
         self._written = [Global(each.name, 0, each.form.span) for each in text.procedures]
         self._load_procedures()
         body = text.form.items[2:]
         expression = body[0] if len(body) == 1 else Form((Name("begin", text.form.span), *body), text.form.span)
         names = {name: self._ref(meaning) for name, meaning in text.names.items()}
-        self._body = model.trace.analyzer.directive("query", expression, 0, False, around=names)
+        self.body = model.trace.analyzer.directive("query", expression, 0, False, around=names)
         model.trace.grow_with_program()
 
     def _ref(self, meaning: Meaning) -> Ref:
@@ -177,9 +208,9 @@ class Scratch:
             case OwnProcedure(position=position):
                 return GlobalRef(self._written[position])
             case Handed(position=position):
-                while len(self._values) <= position:
-                    self._values.append(self._new_value())
-                return GlobalRef(self._values[position])
+                while len(self.values) <= position:
+                    self.values.append(self._new_value())
+                return GlobalRef(self.values[position])
             case Constant():
                 return meaning
 
@@ -217,27 +248,33 @@ class Scratch:
             if text.memoized:
                 memoized.update(inner.index for inner in code.inner)
         # Codes of procedures that are memoized around the query
-        self._memoized = frozenset(memoized)
+        self.memoized = frozenset(memoized)
 
     def distribution(self, values: tuple[Any, ...]) -> Distribution:
         """The distribution of the value, where the query reads these."""
         model, trace = self.model, self.model.trace
-        for target, value in zip(self._values, values, strict=False):
+        for target, value in zip(self.values, values, strict=False):
             assert target.code is not None
             trace.journal.put(trace.tables[target.code.index].columns[0], target.row, value)  # type: ignore[arg-type]
         model.commit()
-        worlds = QueryWorlds(trace, self._memoized)
+        worlds = QueryWorlds(trace, self.memoized)
         with model.machine.handled_by(worlds):
-            return Distribution(self._weighed(worlds))
+            return Distribution(self._weighed(worlds.tape))
 
-    def _weighed(self, worlds: QueryWorlds) -> list[tuple[Any, float]]:
+    def _weighed(self, tape: WorldTape) -> list[tuple[Any, float]]:
         """The value of each possible world, with its log weight."""
         model, trace = self.model, self.model.trace
         found = []
         while True:
-            with worlds.next_one(), model.aside():
-                found.append((trace.result(self._body, model.apply(self._body, ())), worlds.log_weight))
-            if not worlds.advance():
+            tape.begin()
+            try:
+                with model.aside():
+                    value = trace.result(self.body, model.apply(self.body, ()))
+                    refuse_procedures(value, "a query's value is or holds")
+                    found.append((value, tape.log_weight))
+            except ImpossibleWorld:
+                tape.give_up()
+            if not tape.advance():
                 return found
 
 
@@ -251,91 +288,109 @@ class Passing(Constants):
         return False
 
 
-class _Impossible(Exception):
+class ImpossibleWorld(Exception):
     """The world at hand has probability zero."""
 
 
-class _Decision:
+class WorldChoice:
     """One choice on the way to a world. Mutable: it moves from one value to the next."""
 
     __slots__ = ("at", "log_densities", "values")
 
-    def __init__(self, values: list[Any], log_densities: list[float]) -> None:
-        self.values = values
-        self.log_densities = log_densities
+    def __init__(self, weighed: Iterable[tuple[Any, float]]) -> None:
+        """Raises ImpossibleWorld where no value has a positive density."""
+        possible = [pair for pair in weighed if pair[1] > -math.inf]
+        if not possible:
+            raise ImpossibleWorld
+        self.values, self.log_densities = zip(*possible, strict=True)
         self.at = 0
 
 
-class QueryWorlds(Handler):
-    """Gives each choice of a world the value that stands on the tape, and weighs the world."""
+class WorldTape:
+    """The choices that lead to the world at hand, and its weight. Mutable: it goes from world to world."""
 
-    def __init__(self, trace: Trace, memoized: frozenset[int]) -> None:
-        super().__init__(trace)
-        self.tape: list[_Decision] = []
-        self.count = 0
+    def __init__(self) -> None:
+        self.choices: list[WorldChoice] = []
+        # how many of them are behind
+        self.position = 0
         self.log_weight = 0.0
-        self._position = 0
-        self._memoized = memoized
+        self.count = 0
 
-    @contextmanager
-    def next_one(self) -> Iterator[None]:
-        """The block is one world, which may turn out to be impossible."""
-        self._position, self.log_weight = 0, 0.0
+    def begin(self) -> None:
+        """The next world. Raises LimitError where there were too many."""
+        self.position, self.log_weight = 0, 0.0
         self.count += 1
         if self.count > MOST_CANDIDATES:
             hint = "fewer choices, or a condition before those that it rules out"
             raise LimitError(f"the query has more than {MOST_CANDIDATES:,} worlds", None, hint)
-        try:
-            yield
-        except _Impossible:
-            del self.tape[self._position :]
+
+    def give_up(self) -> None:
+        """The world turned out to be impossible: so are all that begin like it."""
+        del self.choices[self.position :]
 
     def advance(self) -> bool:
         """Go on to the next world; False where all have been."""
-        while self.tape:
-            last = self.tape[-1]
+        while self.choices:
+            last = self.choices[-1]
             if last.at + 1 < len(last.values):
                 last.at += 1
                 return True
-            self.tape.pop()
+            self.choices.pop()
         return False
+
+    def weigh(self, operator: Any, weight: Any) -> Any:
+        """A factor or a condition of the world."""
+        if operator is CONDITION:
+            if weight != 1:
+                raise ImpossibleWorld
+            return weight
+        self.log_weight += weight
+        if self.log_weight == -math.inf:
+            raise ImpossibleWorld
+        return weight
+
+    def is_at_end(self) -> bool:
+        """Whether the next choice of the world has not been met before."""
+        return self.position == len(self.choices)
+
+    def take(self) -> Any:
+        """The value of the next choice."""
+        choice = self.choices[self.position]
+        self.position += 1
+        self.log_weight += choice.log_densities[choice.at]
+        return choice.values[choice.at]
+
+
+class QueryWorlds(Handler):
+    """Gives each choice of a world the value that stands on the tape."""
+
+    def __init__(self, trace: Trace, memoized: frozenset[int]) -> None:
+        super().__init__(trace)
+        self.tape = WorldTape()
+        self._memoized = memoized
 
     def choose(self, node: int, operator: Any, arguments: tuple[Any, ...]) -> Any:
         """A choice of the world, or the weight that stands there as one."""
-        if operator is FACTOR:
-            (weight,) = arguments
-            self.log_weight += weight
-            if self.log_weight == -math.inf:
-                raise _Impossible
-            return weight
-        if operator is CONDITION:
-            if arguments[0] != 1:
-                raise _Impossible
-            return arguments[0]
-        if self._position == len(self.tape):
-            self.tape.append(self._decision(node, operator, arguments))
-        decision = self.tape[self._position]
-        self._position += 1
-        self.log_weight += decision.log_densities[decision.at]
-        return decision.values[decision.at]
+        tape = self.tape
+        if operator in WEIGHED:
+            return tape.weigh(operator, *arguments)
+        if tape.is_at_end():
+            tape.choices.append(self._choice(node, operator, arguments))
+        return tape.take()
 
-    def _decision(self, node: int, operator: Any, arguments: tuple[Any, ...]) -> _Decision:
+    def _choice(self, node: int, operator: Any, arguments: tuple[Any, ...]) -> WorldChoice:
         self._refuse_memoized(node)
         try:
             values = support_of(operator, arguments)
         except Undrawable:
-            raise _Impossible from None
+            raise ImpossibleWorld from None
         if values is None:
             raise self._endless(operator).at(*self.trace.place(*self.trace.decode(node)))
         if len(values) > MOST_CANDIDATES:
             raise LimitError(f"the query has more than {MOST_CANDIDATES:,} worlds").at(
                 *self.trace.place(*self.trace.decode(node))
             )
-        weighed = [(value, density_of(self.trace, node, operator, arguments, value)) for value in values]
-        possible = [pair for pair in weighed if pair[1] > -math.inf]
-        if not possible:
-            raise _Impossible
-        return _Decision([value for value, _ in possible], [term for _, term in possible])
+        return WorldChoice((value, density_of(self.trace, node, operator, arguments, value)) for value in values)
 
     def _endless(self, operator: Any) -> VentureError:
         name = operator.record.name if isinstance(operator, Exchangeable) else operator.name

@@ -17,6 +17,7 @@ from venture_lite.inference.watch import Watch
 from venture_lite.interpreter.machine import Limits
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.tally import Progress
+from venture_lite.kernels.direct_worlds import DirectWorlds
 from venture_lite.procedures.record import Procedure
 from venture_lite.session.interruption import Interruption
 from venture_lite.session.standard import StandardLibrary
@@ -118,6 +119,7 @@ class Chains:
             # asked at each transition: no call of Python
             model.interrupted = partial(getattr, self.interruption, "noted")
             model.in_common = self.in_common
+            model.direct = None if self.kernels == "interpreted" else DirectWorlds
             model.trace.analyzer.registered = self.registered
             model.trace.analyzer.defined = self.defined
 

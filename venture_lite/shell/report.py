@@ -196,7 +196,7 @@ def portable(value: Any) -> Any:
     match value:
         case Deterministic() | Random() | Maker():
             return f"<procedure {value.name}>"
-        case None | bool() | int() | float() | str():
+        case None | bool() | int() | float() | str() | Distribution():
             return value
         case Draws():
             return value.converted(portable)

@@ -15,7 +15,7 @@ from venture_lite import Venture, VentureError, VentureWarning
 from venture_lite.audit.snapshot import snapshot
 from venture_lite.engines.compiled import rounds
 from venture_lite.engines.compiled.compiled import proposers_of
-from venture_lite.engines.compiled.moves import CompiledProposal
+from venture_lite.engines.compiled.mixture import CompiledProposal
 from venture_lite.engines.compiled.standing import StateProposal
 from venture_lite.interpreter.selection import in_order
 

@@ -214,7 +214,7 @@ def test_blocks_of_which_nothing_was_learned_come_from_the_prior() -> None:
 @pytest.mark.thorough
 def test_a_state_that_cannot_be_read_is_left_by_the_prior(monkeypatch: pytest.MonkeyPatch) -> None:
     venture = compiled()
-    monkeypatch.setattr("venture_lite.engines.compiled.moves.read_block", lambda *given: None)
+    monkeypatch.setattr("venture_lite.engines.compiled.mixture.read_block", lambda *given: None)
     share, error = share_of_branch(venture, 700)
     assert abs(share - exact()) < 5.0 * error
 

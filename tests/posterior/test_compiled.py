@@ -33,9 +33,11 @@ CANNOT_READ = {
 EVERYDAY = ("direction", "sprinkler")
 
 
-def trained(case: Case, block: str, seed: int, worlds: int, options: str = "") -> Venture | None:
+def trained(
+    case: Case, block: str, seed: int, worlds: int, options: str = "", kernels: str = "compiled"
+) -> Venture | None:
     """None where the case is refused."""
-    venture = Venture(seed=seed)
+    venture = Venture(seed=seed, kernels=kernels)
     parameters: dict[str, Any] = dict(case.parameters)
     venture.execute(case.program, **parameters)
     try:

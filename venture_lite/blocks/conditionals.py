@@ -8,7 +8,7 @@ import contextlib
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -219,27 +219,27 @@ class Normal:
 class StateNormal:
     """The normal of a single state, with what weighing and drawing take, made once."""
 
-    __slots__ = ("_centre", "_inverse", "_root", "_single", "log_volume")
+    __slots__ = ("_centre", "_inverse", "_root", "log_volume", "number")
 
     def __init__(self, normal: Normal) -> None:
         self._centre, self._root = normal.centre[0], normal.root[0]
-        # of one number its centre and sd
-        self._single = (float(self._centre[0]), float(self._root[0, 0])) if len(self._centre) == 1 else None
-        if self._single is None:
+        # of one number its centre and sd, else None
+        self.number = (float(self._centre[0]), float(self._root[0, 0])) if len(self._centre) == 1 else None
+        if self.number is None:
             self._inverse, self.log_volume = np.linalg.inv(self._root), float(normal.log_volume()[0])
         else:
-            self.log_volume = math.log(self._single[1])
+            self.log_volume = math.log(self.number[1])
 
     def numbers(self, free: list[float]) -> list[float]:
         """Coordinates (D,) in which the normal is standard."""
-        if self._single is not None:
-            return [(free[0] - self._single[0]) / self._single[1]]
+        if self.number is not None:
+            return [(free[0] - self.number[0]) / self.number[1]]
         found: list[float] = (self._inverse @ (np.array(free) - self._centre)).tolist()
         return found
 
     def free(self, numbers: list[float]) -> list[float]:
-        if self._single is not None:
-            return [self._single[0] + self._single[1] * numbers[0]]
+        if self.number is not None:
+            return [self.number[0] + self.number[1] * numbers[0]]
         found: list[float] = (self._centre + self._root @ np.array(numbers)).tolist()
         return found
 
@@ -299,32 +299,48 @@ def _at_mode(
     return _normal(at, gradient, -hessian, start, scale), (gradient, hessian)
 
 
-def mode_of_single(given: GivenSingle, start: float, scale: float) -> tuple[Normal, tuple[np.ndarray, np.ndarray]]:
-    """The same of one number in a single state, without arrays."""
-    with np.errstate(all="ignore"):
-        at, slope, curve = _climbed(given, start, scale)
-    derivatives = np.array([[slope]]), np.array([[[curve]]])
+class NumberMode(NamedTuple):
+    """The normal at the mode of one number's conditional density, and the derivatives at its centre if it is of one."""
+
+    centre: float
+    sd: float
+    is_of_mode: bool
+    slope: float
+    curve: float
+
+
+def mode_of_number(given: GivenSingle, start: float, scale: float) -> NumberMode:
+    """As `at_modes`, of one number in a single state, without arrays."""
+    at, slope, curve = _climbed(given, start, scale)
     is_mode = curve < 0.0 and slope * slope < -curve * FAR**2
     centre, sd = (at, math.sqrt(-1.0 / curve)) if is_mode else (start, scale)
-    return Normal(np.array([[centre]]), np.array([[[sd]]]), np.array([is_mode])), derivatives
+    return NumberMode(centre, sd, is_mode, slope, curve)
+
+
+def mode_of_single(given: GivenSingle, start: float, scale: float) -> tuple[Normal, tuple[np.ndarray, np.ndarray]]:
+    """The same as arrays."""
+    found = mode_of_number(given, start, scale)
+    normal = Normal(np.array([[found.centre]]), np.array([[[found.sd]]]), np.array([found.is_of_mode]))
+    return normal, (np.array([[found.slope]]), np.array([[[found.curve]]]))
 
 
 def _climbed(given: GivenSingle, at: float, scale: float) -> tuple[float, float, float]:
     """Where the steps lead, and the derivatives there."""
     share = 1.0
-    slope, curve = given.along(at)
-    for _ in range(EVALUATIONS):
-        # in scales
-        step = slope * scale / max(abs(curve * scale * scale), LONGEST**-2)
-        step = scale * min(max(step, -LONGEST), LONGEST)
-        rise = slope * step
-        if not NEAR**2 < rise < math.inf:
-            break
-        by_slope, by_curve = given.along(at + share * step)
-        if by_slope * step > -0.5 * rise and math.isfinite(by_slope + by_curve):
-            at, slope, curve, share = at + share * step, by_slope, by_curve, min(2.0 * share, 1.0)
-        else:
-            share *= 0.25
+    with np.errstate(all="ignore"):
+        slope, curve = given.along(at)
+        for _ in range(EVALUATIONS):
+            # in scales
+            step = slope * scale / max(abs(curve * scale * scale), LONGEST**-2)
+            step = scale * min(max(step, -LONGEST), LONGEST)
+            rise = slope * step
+            if not NEAR**2 < rise < math.inf:
+                break
+            by_slope, by_curve = given.along(at + share * step)
+            if by_slope * step > -0.5 * rise and math.isfinite(by_slope + by_curve):
+                at, slope, curve, share = at + share * step, by_slope, by_curve, min(2.0 * share, 1.0)
+            else:
+                share *= 0.25
     return at, slope, curve
 
 

@@ -7,9 +7,9 @@ some ten operations of NumPy for each kind of rows, without jets and without wor
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -29,9 +29,6 @@ NOT_KNOWN = (TypeError, ValueError, ArithmeticError)
 
 Read = Callable[[], Any]
 """What is read in the state at hand: a number, or one for each row."""
-
-Derivatives = tuple[float, float, float]
-"""A value, with its first two derivatives."""
 
 
 class Line:
@@ -55,7 +52,7 @@ class Line:
         if isinstance(rows, int) or plan.count == 1:
             row = int(np.ravel(rows)[0])
             return self._input(lambda: _number(column.view[row]))
-        return self._input(lambda: _numbers(column.gather(rows)))
+        return self._input(KeptNumbers(column, rows))
 
     def _leaf(self, plan: WorldKind, leaf: TapeLeaf) -> Any:
         rows, _, moved = plan.read[leaf.node.place]
@@ -101,10 +98,23 @@ def _number(value: Any) -> Any:
     return value
 
 
-def _numbers(values: np.ndarray) -> Any:
-    if values.ndim != 1:
-        raise RowByRow
-    return numeric(values, True)
+class KeptNumbers:
+    """What rows of a column hold, gathered where the column has changed."""
+
+    __slots__ = ("_column", "_numbers", "_rows", "_stamp")
+
+    def __init__(self, column: Any, rows: Any) -> None:
+        self._column, self._rows, self._stamp, self._numbers = column, rows, -1, np.zeros(0)
+
+    def __call__(self) -> np.ndarray:
+        """Raises RowByRow where these are no numbers."""
+        stamp = self._column.stamp
+        if stamp != self._stamp:
+            numbers = self._column.gather(self._rows)
+            if numbers.ndim != 1:
+                raise RowByRow
+            self._numbers, self._stamp = numeric(numbers, True), stamp
+        return self._numbers
 
 
 def _called(record: Deterministic, given: Sequence[Any]) -> Any:
@@ -114,32 +124,25 @@ def _called(record: Deterministic, given: Sequence[Any]) -> Any:
     return pullback.value(*given)
 
 
+Compiled = Callable[..., tuple[Any, ...]]
+"""Of the number and what is read beside it: a value, or what is summed over rows, and its first two derivatives."""
+
+
+def _derived(line: Line, result: Any, rows: int) -> Compiled:
+    """Raises RowByRow where a function of the number has no second derivative."""
+    found = with_derivatives(result, 1 + len(line.reads), rows > 1)
+    if found is None:
+        raise RowByRow
+    return found
+
+
+@dataclass(frozen=True, slots=True)
 class Term:
-    """A function of the number, of single rows or summed over rows, with its first two derivatives."""
+    """The density of what reads the number, of one or several rows."""
 
-    def __init__(self, line: Line, result: Any, rows: int) -> None:
-        """Raises RowByRow where it has none."""
-        found = with_derivatives(result, 1 + len(line.reads), rows > 1)
-        if found is None:
-            raise RowByRow
-        self._reads, self._rows, self._compiled = line.reads, rows, found
-
-    def given(self) -> Callable[[float], Derivatives]:
-        """As the trace stands: NaN where there are none. Raises RowByRow where something that is read is no number."""
-        read = [each() for each in self._reads]
-        return functools.partial(self._single if self._rows == 1 else self._summed, read)
-
-    def _single(self, read: Sequence[Any], number: float) -> Derivatives:
-        try:
-            value, slope, curve = self._compiled(number, *read)
-        except NOT_KNOWN:
-            return math.nan, math.nan, math.nan
-        return value, slope, curve
-
-    def _summed(self, read: Sequence[Any], number: float) -> Derivatives:
-        found = self._compiled(number, *read)[1:]
-        slope, curve = [float(part.sum() if np.ndim(part) else part * self._rows) for part in found]
-        return math.nan, slope, curve
+    compiled: Compiled
+    reads: list[Read]
+    rows: int
 
 
 class SingleConditional:
@@ -156,40 +159,62 @@ class SingleConditional:
         own = Line(*self._at)
         arguments = own.outputs(choice) if transform.reads_arguments else []
         jacobian = recordable(transform.log_slope)(own.number, *arguments)
-        self._terms = [Term(own, own.log_density(choice, own.number) + jacobian, 1), *map(self._term, terms)]
-        # from the free coordinate to the number
-        free = Line(*self._at)
-        arguments = free.outputs(choice) if transform.reads_arguments else []
-        number = free.number if transform is REAL else free.number + BESIDE
-        self._number = Term(free, recordable(transform.value_of)(number, *arguments), 1)
+        self._own = Term(_derived(own, own.log_density(choice, own.number) + jacobian, 1), own.reads, 1)
+        self._terms = [self._term(plan) for plan in terms]
+        # from the free coordinate to the number; none where they are the same
+        self._number: Term | None = None
+        if transform is not REAL:
+            free = Line(*self._at)
+            arguments = free.outputs(choice) if transform.reads_arguments else []
+            number = recordable(transform.value_of)(free.number + BESIDE, *arguments)
+            self._number = Term(_derived(free, number, 1), free.reads, 1)
 
     def _term(self, plan: WorldKind) -> Term:
         line = Line(*self._at)
         for computed in self._between:
             line.renew(computed)
-        return Term(line, line.log_density(plan), plan.count)
+        return Term(_derived(line, line.log_density(plan), plan.count), line.reads, plan.count)
 
     def given(self) -> GivenSingle:
         """As the trace stands. Raises RowByRow where something that is read is no number."""
-        return GivenSingle(self._number.given(), [term.given() for term in self._terms])
+        number = None if self._number is None else _read(self._number)
+        return GivenSingle(number, _read(self._own), [_read(term) for term in self._terms])
+
+
+ReadTerm = tuple[Compiled, list[Any], int]
+"""A term with what it reads, and its number of rows."""
+
+
+def _read(term: Term) -> ReadTerm:
+    return term.compiled, [read() for read in term.reads], term.rows
 
 
 class GivenSingle:
     """The same, as the trace stood."""
 
-    def __init__(self, number: Callable[[float], Derivatives], terms: Sequence[Callable[[float], Derivatives]]) -> None:
-        self._number, self._own, self._terms = number, terms[0], terms[1:]
+    __slots__ = ("_number", "_own", "_terms")
+
+    def __init__(self, number: ReadTerm | None, own: ReadTerm, terms: Sequence[ReadTerm]) -> None:
+        self._number, self._own, self._terms = number, own, terms
 
     def along(self, free: float, terms: Sequence[int] | None = None) -> tuple[float, float]:
         """The first two derivatives at a free coordinate, NaN where there are none; of what reads the choice, some may
-        be chosen."""
-        number, way, turn = self._number(free)
-        chosen = self._terms if terms is None else [self._terms[at] for at in terms]
-        _, slope, curve = self._own(number)
-        for term in chosen:
-            _, by_number, curved = term(number)
-            slope += by_number
-            curve += curved
+        be chosen. NumPy may warn."""
+        number, way, turn = free, 1.0, 0.0
+        try:
+            if self._number is not None:
+                compiled, read, _ = self._number
+                number, way, turn = compiled(free, *read)
+            compiled, read, _ = self._own
+            _, slope, curve = compiled(number, *read)
+            for compiled, read, rows in self._terms if terms is None else [self._terms[at] for at in terms]:
+                _, by_number, curved = compiled(number, *read)
+                if rows > 1:
+                    by_number, curved = _summed(by_number, rows), _summed(curved, rows)
+                slope += by_number
+                curve += curved
+        except NOT_KNOWN:
+            return math.nan, math.nan
         return slope * way, curve * way * way + slope * turn
 
     def at(
@@ -199,3 +224,8 @@ class GivenSingle:
         with np.errstate(all="ignore"):
             slope, curve = self.along(float(free[0, 0]), terms)
         return np.array([[slope]]), np.array([[[curve]]])
+
+
+def _summed(part: Any, rows: int) -> float:
+    """Over rows, of which there may be one number for all."""
+    return float(np.add.reduce(part)) if part.__class__ is np.ndarray else float(part) * rows

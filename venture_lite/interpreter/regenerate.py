@@ -66,6 +66,19 @@ class Formulated(Proposal, Protocol):
         `over` makes a function of the numeric namespace one of what these are."""
 
 
+Straight = Callable[..., tuple[Any, float]]
+"""(row, old value, *arguments) -> what `propose` gives."""
+
+
+@runtime_checkable
+class Straightened(Proposal, Protocol):
+    """A proposal that has a shorter way where a single choice moves and no structure changes."""
+
+    def straight(self, site: int, record: Random, count: int) -> Straight | None:
+        """What `prepare` and `propose` come to for a choice at a site, of so many arguments, as one function; None
+        where there is none."""
+
+
 class Regenerator:
     """Works on one trace with its machine and its kept weights."""
 

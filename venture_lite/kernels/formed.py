@@ -108,7 +108,8 @@ class BlockForm:
         if new is None:
             return False
         if isinstance(new, Left):
-            return new
+            is_begun = self._formed.form.prepares or new.drawn or new.error is not None
+            return new if is_begun else UNBEGUN
         journal.version += 1
         self._kept, self._kept_at = new, journal.version
         return True

@@ -8,12 +8,12 @@ it then.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
 from venture_lite.interpreter.references import NUMBERS, Operations, References, row_given
-from venture_lite.interpreter.regenerate import Formulated, Proposal
+from venture_lite.interpreter.regenerate import Formulated, Proposal, Straight, Straightened
 from venture_lite.interpreter.shape import Binding, Shape
 from venture_lite.interpreter.sources import computed_from
 from venture_lite.interpreter.weights import density_of
@@ -69,6 +69,18 @@ class _Operations(Operations):
         return super().call(record, site, row, arguments)
 
 
+def _failing(propose: Straight) -> Straight:
+    """The same, whose errors are told from those of the form."""
+
+    def proposed(*given: Any) -> tuple[Any, float]:
+        try:
+            return propose(*given)
+        except Exception as error:
+            raise Failed(error) from error
+
+    return proposed
+
+
 class Lowering:
     """Makes one form; the present state is read from columns, the new one from what was computed before."""
 
@@ -121,23 +133,25 @@ class Lowering:
         if found is not None:
             self._new[node], ratio = found
             return Propose(self._demands(site, record, arguments), self._new[node], ratio)
-        self._prepares = True
-        called = self._operations.object(self._proposing(site << 32, record))
+        straight = self._straight(site, record, len(arguments))
+        self._prepares = straight is None
+        called = self._operations.object(_failing(straight or self._proposing(site << 32, record)))
         pair = self._operations.record("fresh", len(self._operations.nodes), called, row, old, *arguments)
         self._new[node], ratio = (self._operations.record("part", pair, part) for part in (0, 1))
-        return Propose((), self._new[node], ratio)
+        demands = () if straight is None else self._demands(site, record, arguments)
+        return Propose(demands, self._new[node], ratio)
 
-    def _proposing(self, first: int, record: Random) -> Callable[..., tuple[Any, float]]:
+    def _straight(self, site: int, record: Random, count: int) -> Straight | None:
+        """The proposal's own shorter way, for a number that moves alone."""
+        proposal, moves_alone = self._proposal, len(self._shape.principals) == 1
+        if not (moves_alone and self._is_recorded(site, record) and isinstance(proposal, Straightened)):
+            return None
+        return proposal.straight(site, record, count)
+
+    def _proposing(self, first: int, record: Random) -> Straight:
         """The proposal as a function of a principal's row, its old value and its arguments."""
         proposal = self._proposal
-
-        def propose(row: int, old: Any, *arguments: Any) -> tuple[Any, float]:
-            try:
-                return proposal.propose(first | row, record, arguments, old)
-            except Exception as error:
-                raise Failed(error) from error
-
-        return propose
+        return lambda row, old, *arguments: proposal.propose(first | row, record, arguments, old)
 
     def _side(self, state: References, wide: bool) -> Side:
         """What principals weigh, where they count, and what absorbs, as of the present or the proposed state."""

@@ -165,6 +165,12 @@ class BlockFrame:
             return normal
         return Normal(normal.free(self.mean[None]), normal.root @ self.root, normal.is_of_mode)
 
+    def corrected_number(self, centre: float, sd: float) -> tuple[float, float]:
+        """The same of one number."""
+        if self.mean is None or self.root is None:
+            return centre, sd
+        return centre + sd * float(self.mean[0]), sd * float(self.root[0, 0])
+
     def put(self, block: Sequence[int], count: int, free: dict[int, np.ndarray] | None = None) -> Any:
         """What puts the choices of a run, in so many worlds, at coordinates (W, width), or else at those at which the
         frame is read."""

@@ -12,7 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from venture_lite.blocks.conditionals import Conditionals, GivenWorlds, Normal, StateNormal, at_modes, mode_of_single
+from venture_lite.blocks.conditionals import (
+    Conditionals,
+    GivenWorlds,
+    Normal,
+    StateNormal,
+    at_modes,
+    mode_of_number,
+    mode_of_single,
+)
 from venture_lite.blocks.density import BlockDensity
 from venture_lite.blocks.single_conditionals import GivenSingle
 from venture_lite.blocks.worlds import Blanket, Features, PortKey, RunReader, Worlds, names_of
@@ -111,6 +119,15 @@ class BlockReader:
         of_sites = [residuals[:, sites == at] for at in range(sites.max() + 1)]
         found, rms = _magnitudes([*of_sites, *around_data])
         return BlockReading(features.joined(found, {}), self._shifts(rms), normal)
+
+    def number(self) -> tuple[float, float] | None:
+        """Centre and sd of the body, one number without heads, as the trace stands; None of another, and where there
+        are no derivatives without worlds."""
+        single = self._conditionals.single() if self.body and not self.heads and self.frame.size == 1 else None
+        if single is None:
+            return None
+        found = mode_of_number(single, float(self.frame.start[0]), float(self.frame.scale[0]))
+        return self.frame.corrected_number(found.centre, found.sd)
 
     def _shifts(self, rms: np.ndarray) -> np.ndarray:
         parts = [

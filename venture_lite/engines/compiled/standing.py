@@ -58,7 +58,7 @@ class StateProposal:
         numbers: list[float] = []
         for d in range(count):
             density = self._of_coordinate(d, numbers)
-            numbers.append(_drawn_wide(density, rng) if is_wide else density.draw(rng))
+            numbers.append(drawn_wide(density, rng) if is_wide else density.draw(rng))
         found = [0.0] * (len(self._heads) + len(self._body))
         heads = self._of_heads(numbers)
         for at, coordinate in zip(self._heads, heads, strict=True):
@@ -131,7 +131,7 @@ class StateProposal:
         for d in range(heads):
             density = self._of_coordinate(d, numbers)
             learned += density.log_density(numbers[d])
-            wide += _log_wide(density, numbers[d])
+            wide += log_wide(density, numbers[d])
             if wide == -math.inf:
                 return learned, wide
         if not self._body:
@@ -176,7 +176,8 @@ def _log_t_at_centre(size: int) -> float:
     return of_degrees - 0.5 * size * math.log(DEGREES * math.pi)
 
 
-def _drawn_wide(density: Density, rng: np.random.Generator) -> float:
+def drawn_wide(density: Density, rng: np.random.Generator) -> float:
+    """A number of what is wide beside a learned density."""
     if not isinstance(density, NormalMixture):
         return density.draw(rng)
     weights = np.exp(density.log_weights)
@@ -184,7 +185,8 @@ def _drawn_wide(density: Density, rng: np.random.Generator) -> float:
     return density.means[chosen] + WIDER * math.exp(density.log_sds[chosen]) * float(rng.standard_t(DEGREES))
 
 
-def _log_wide(density: Density, number: float) -> float:
+def log_wide(density: Density, number: float) -> float:
+    """The log density of what is wide beside a learned one."""
     if not isinstance(density, NormalMixture):
         return density.log_density(number)
     terms = []

@@ -302,6 +302,7 @@ ERRORS: Sequence[tuple[str, str, str]] = [
     ("(enumerate (lambda () (+ 1 (normal 0 1))))", "normal has no finite support", "(normal 0 1)"),
     ("(enumerate (lambda () (f 2)))", "poisson has no finite support", "(poisson x)"),
     ("(enumerate (lambda () (uniform_discrete 0 200000)))", "more than 100,000 worlds", "(uniform_discrete 0 200000)"),
+    ("(enumerate (lambda () (more 1)))", "a world of the query makes more than 1,000 choices", ""),
     ("(enumerate 3)", "enumerate is written (enumerate (lambda () EXPR))", ""),
     ("(enumerate (lambda (x) x))", "enumerate is written (enumerate (lambda () EXPR))", ""),
     ("(enumerate (lambda ()))", "enumerate is written (enumerate (lambda () EXPR))", ""),
@@ -332,6 +333,7 @@ BEFORE = """
 [assume f (lambda (x) (poisson x))]
 [assume s (mem (lambda (p) (uniform_discrete 0 3)))]
 [assume c (make_crp 1)]
+[assume more (lambda (n) (if (flip 0.9) n (more (+ n 1))))]
 [assume endless (lambda (n) (enumerate (lambda () (draw (endless (+ n 1))))))]
 """
 

@@ -37,6 +37,9 @@ SINGLE = frozenset((float, int, bool, str, Symbol))
 MOST_KEPT = 100_000
 """Values of the distributions that one query keeps; those of longest ago go first."""
 
+MOST_CHOICES = 1000
+"""Of one world: a recursion that may go on for ever has no last world."""
+
 DEEPEST = 30
 """Queries that may be evaluated one inside another: each takes its share of Python's stack."""
 
@@ -357,6 +360,9 @@ class WorldTape:
         """The value of the next choice."""
         choice = self.choices[self.position]
         self.position += 1
+        if self.position > MOST_CHOICES:
+            hint = "a recursion that ends, with a bound on its depth"
+            raise LimitError(f"a world of the query makes more than {MOST_CHOICES:,} choices", None, hint)
         self.log_weight += choice.log_densities[choice.at]
         return choice.values[choice.at]
 

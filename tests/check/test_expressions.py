@@ -96,6 +96,21 @@ def test_every_special_form_is_looked_through() -> None:
     assert FORMS.keys() == SPECIAL_FORMS.keys()
 
 
+def test_queries_are_looked_through() -> None:
+    text = """[assume f (lambda (x) (enumerate (lambda () (let ((k (flip x))) (condition k) (factor 1) (normal 0 1)))))]
+[assume g (lambda (x) (factor x))]
+[predict (enumerate 3)]
+[assume condition (lambda (x) x)]
+[predict (condition (enumerate (lambda () (oops))))]"""
+    found = [(found.span.line, found.message) for found in check(text).diagnostics]
+    assert found == [
+        (1, "normal has no finite support, so that the worlds of a query cannot be enumerated"),
+        (2, "factor is an expression inside of queries only"),
+        (3, "enumerate is written (enumerate (lambda () EXPR))"),
+        (5, "unknown name oops"),
+    ]
+
+
 @pytest.mark.parametrize("text", ["(" * 100_000 + "1" + ")" * 100_000, "(+ 1 " * 100_000 + "1" + ")" * 100_000])
 @pytest.mark.thorough
 def test_an_expression_that_nests_too_deep_is_one_error_and_the_rest_is_looked_through(text: str) -> None:

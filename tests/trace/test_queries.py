@@ -199,6 +199,27 @@ def test_queries_call_one_another_before_they_are_bound() -> None:
     check(v.traces[0])
 
 
+def test_a_name_that_a_query_awaits_may_be_taken_back_and_bound_once_more() -> None:
+    v = Venture(seed=1)
+    with pytest.raises(VentureError, match="lookup"):
+        v.execute(
+            "[assume f (lambda () (enumerate (lambda () (g))))]"
+            "[assume g (let ((x (lookup (list 1) 2))) (lambda () (flip x)))]"
+        )
+    v.execute("[assume p (uniform_draw (list 0.5 0.75))] [assume g (lambda () (flip p))]")
+    for p in (0.5, 0.75):
+        v.force("p", p)
+        assert shown(v, "(f)")["True"] == pytest.approx(p)
+    check(v.traces[0])
+
+
+def test_a_name_that_a_query_reads_through_a_procedure_cannot_be_forgotten() -> None:
+    v = Venture(seed=1)
+    v.execute("p: [assume p 0.5] [assume g (lambda () (flip p))] [assume d (enumerate (lambda () (g)))]")
+    with pytest.raises(VentureError):
+        v.forget("p")
+
+
 def test_a_memoized_procedure_around_a_query_is_read_around_it() -> None:
     """Its choices are not the query's: also inside of a nested query, and in the first place of a branch."""
     v = Venture(seed=1)

@@ -201,7 +201,7 @@ class Analyzer:
 
     def _close_again(self, bound: Global) -> None:
         """Look up the names of queries anew that read a name before it was bound."""
-        for query in self.unclosed.pop(bound, ()):
+        for query in tuple(self.unclosed.get(bound, ())):
             code = query.scope.code
             if self.program.codes[code.index] is not code:
                 continue
@@ -386,7 +386,9 @@ class Compiler:
             if target.awaited and target.code is None and target not in self.analyzer.texts:
                 # when it is bound, the slot's readers are entered anew: they are its own where it is stored
                 query.slot.stored = True
-                self.analyzer.unclosed.setdefault(target, []).append(query)
+                # the name may be taken back, and be bound once more
+                waiting = self.analyzer.unclosed.setdefault(target, [])
+                waiting += [query] if query not in waiting else []
 
     # ------------------------------------------------------------------------------------------ applications
 

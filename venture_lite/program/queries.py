@@ -86,12 +86,15 @@ class QueryProcedure(Protocol):
     def __call__(self, *values: object) -> object: ...
 
 
+_NO_ARGUMENTS = "a lambda without arguments: what it names is read from around the query"
+
+
 def body_of(form: Form) -> tuple[Expression, ...]:
     """The body of a query. Raises ArgumentError where it is written otherwise."""
     match form.items:
         case (_, Form(items=(Name(name="lambda"), Form(items=()), *body))) if body:
             return tuple(body)
-    raise ArgumentError(f"enumerate is written {USAGES['enumerate']}", form.span, "name values around the query: let")
+    raise ArgumentError(f"enumerate is written {USAGES['enumerate']}", form.span, _NO_ARGUMENTS)
 
 
 def weighed_part(form: Form) -> Expression:

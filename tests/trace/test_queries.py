@@ -324,6 +324,8 @@ ERRORS: Sequence[tuple[str, str, str]] = [
     ("(enumerate (lambda () (f 2)))", "poisson has no finite support", "(poisson x)"),
     ("(enumerate (lambda () (uniform_discrete 0 200000)))", "more than 100,000 worlds", "(uniform_discrete 0 200000)"),
     ("(enumerate (lambda () (more 1)))", "a world of the query makes more than 1,000 choices", ""),
+    ("(enumerate (lambda () (uniform_discrete 0 (size (list)))))", "lo must be less than hi, got 0 and 0",
+     "(uniform_discrete 0 (size (list)))"),
     ("(enumerate 3)", "enumerate is written (enumerate (lambda () EXPR))", ""),
     ("(enumerate (lambda (x) x))", "enumerate is written (enumerate (lambda () EXPR))", ""),
     ("(enumerate (lambda ()))", "enumerate is written (enumerate (lambda () EXPR))", ""),

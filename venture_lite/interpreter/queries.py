@@ -13,6 +13,7 @@ from operator import is_
 from typing import TYPE_CHECKING, Any, Protocol
 
 from venture_lite.errors import CallSite, InternalError, KernelError, LimitError, Undrawable, VentureError
+from venture_lite.interpreter.application import simulate
 from venture_lite.interpreter.candidates import MOST_CANDIDATES, support_of
 from venture_lite.interpreter.constants import Constants
 from venture_lite.interpreter.evidence import NO_EVIDENCE
@@ -396,6 +397,9 @@ class QueryWorlds(Handler):
             raise LimitError(f"the query has more than {MOST_CANDIDATES:,} worlds").at(
                 *self.trace.place(*self.trace.decode(node))
             )
+        if not values:
+            # what has no value says why where it is drawn
+            simulate(self.trace, node, operator, arguments)
         return WorldChoice((value, density_of(self.trace, node, operator, arguments, value)) for value in values)
 
     def _endless(self, operator: Any) -> VentureError:

@@ -96,7 +96,7 @@ class DirectWorlds(PlainEvaluation):
             support = record.support(*values)
         except Undrawable:
             raise ImpossibleWorld from None
-        if len(support) > MOST_CANDIDATES:
+        if not 0 < len(support) <= MOST_CANDIDATES:
             raise NotPlain
         weighed = [(value, record.log_density(value, *values)) for value in support]
         if not all(term < math.inf for _, term in weighed):

@@ -416,3 +416,17 @@ def test_a_query_is_no_value_that_is_sent() -> None:
     v = Venture(seed=1)
     with pytest.raises(TypeError):
         Query(v.traces[0], None).__reduce__()  # type: ignore[arg-type]
+
+
+def test_a_table_that_rows_share_is_renewed_once_and_rows_are_weighed_together() -> None:
+    """The result of a memoized procedure stands in its family, as a choice would."""
+    v = game("[assume alpha (gamma 2 1)]")
+    v.execute("for n in 1...40: [observe (draw (speaker 'blue_square)) 'blue]")
+    (model,) = v.traces
+    (speaker,) = (code for code in model.trace.program.codes if code.name == "speaker" and code.kind == "lambda")
+    assert speaker.result_slot >= 0
+    v.force("alpha", 2.0)
+    literal = np.array([1 / 2, 0.0, 1 / 2, 0.0]) ** 2.0
+    wanted = 40 * math.log(literal[0] / literal.sum()) + math.log(2.0) - 2.0
+    assert v.log_score() == pytest.approx(wanted, rel=1e-12)
+    check(model)

@@ -378,6 +378,10 @@ class Compiler:
         """Look up what the queries in the text read."""
         for query in self.queries:
             self.close(query)
+            code = query.scope.code
+            if code.kind == "lambda" and code.result == SlotRef(0, code.slots.index(query.slot)):
+                # a table of a memoized procedure's: callers read the value where it stands
+                query.slot.stored = True
 
     def close(self, query: UnclosedQuery) -> None:
         met = query.close(self.analyzer, self.awaited)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -44,15 +43,15 @@ def _support(distribution: Distribution) -> Sequence[Any]:
 
 
 def _columns(lifted: Flags, value: Any, distribution: Any) -> np.ndarray:
-    """Of one distribution that all rows share each value is looked up once."""
-    if lifted[1] or not lifted[0] or value.ndim != 1 or value.dtype.kind not in "fbiu":
+    """Values are looked up one by one; those that are vectors themselves are no column of values."""
+    if (lifted[0] and value.ndim != 1) or (lifted[1] and distribution.ndim != 1):
         raise RowByRow
-    known = {float(item): distribution.log_density(item) for item in _numbers(distribution.values)}
-    return np.array([known.get(item, -math.inf) for item in value.astype(np.float64).tolist()])
-
-
-def _numbers(values: Sequence[Any]) -> list[Any]:
-    return [value for value in values if isinstance(value, (int, float))]
+    if not lifted[1]:
+        return np.array([distribution.log_density(item) for item in value.tolist()])
+    if not lifted[0]:
+        return np.array([item.log_density(value) for item in distribution.tolist()])
+    pairs = zip(value.tolist(), distribution.tolist(), strict=True)
+    return np.array([given.log_density(item) for item, given in pairs])
 
 
 def _checked(name: str, distribution: Any) -> Distribution:

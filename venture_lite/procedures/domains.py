@@ -36,7 +36,7 @@ class Domain:
     # whole numbers, booleans: nothing is differentiated with respect to one
     discrete: bool = False
     # whether a value, or any entry of an array, is 0 or infinite where the domain ends there: what rounding makes of a
-    # positive number that is too small or too large
+    # number that is too large, or of a positive one that is too small
     at_limit: Callable[[Any], Any] = lambda value: False
     # the test of one number, where vectors of such numbers are in the domain, too
     item: Callable[[Any], bool] | None = None
@@ -118,6 +118,10 @@ def _is_infinite(value: Any) -> Any:
     return value == math.inf
 
 
+def _is_beyond_floats(value: Any) -> Any:
+    return (value == math.inf) | (value == -math.inf)
+
+
 def _is_zero_or_infinite(value: Any) -> Any:
     return (value == 0.0) | (value == math.inf)
 
@@ -154,7 +158,7 @@ def _all_finite(column: np.ndarray) -> bool:
 
 
 ANY = Domain("any", "a value", lambda value: True, lambda column: True, "True")
-REAL = numbers("real", "a finite number", "-inf < {x} < inf", columns=_all_finite)
+REAL = numbers("real", "a finite number", "-inf < {x} < inf", at_limit=_is_beyond_floats, columns=_all_finite)
 POSITIVE = numbers("positive", "a positive number", "0.0 < {x} < inf", at_limit=_is_zero_or_infinite)
 NON_NEGATIVE = numbers("non-negative", "a number that is not negative", "0.0 <= {x} < inf", at_limit=_is_infinite)
 PROBABILITY = numbers("probability", "a number between 0 and 1", "0.0 <= {x} <= 1.0")

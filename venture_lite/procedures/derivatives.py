@@ -131,8 +131,8 @@ CHOICES: dict[str, Callable[..., Any]] = {
 _where = recorded("where")
 
 
-def _partials(result: Any, asked: Flags) -> Partials:
-    """The derivatives of a recorded result."""
+def partials_of(result: Any, asked: Flags) -> Partials:
+    """The derivatives of a recorded result, by those inputs that are asked for."""
     found: dict[int, Partials] = {}
 
     def of(x: Any) -> Partials:
@@ -185,7 +185,7 @@ def slopes_of(density: Callable[..., Any], asked: Flags, columns: bool) -> Calla
     """`(*inputs) -> (log density, one derivative for each input asked for)`, over columns or of single numbers."""
     recording = Recording()
     result = recordable(density)(*map(recording.input, range(len(asked))))
-    partials = _partials(result, asked)
+    partials = partials_of(result, asked)
     wanted = [partials.get(i, 0.0) for i, ask in enumerate(asked) if ask]
     return compiled([result, *wanted], len(asked), columns)
 
@@ -197,12 +197,12 @@ def curvatures_of(density: Callable[..., Any], asked: Flags) -> Callable[..., tu
     recording = Recording()
     result = recordable(density)(*map(recording.input, range(len(asked))))
     inputs = [i for i, ask in enumerate(asked) if ask]
-    first = _partials(result, asked)
+    first = partials_of(result, asked)
     slopes = [first.get(i, 0.0) for i in inputs]
     curves = []
     try:
         for at, slope in enumerate(slopes):
-            second = _partials(slope, asked)
+            second = partials_of(slope, asked)
             curves += [second.get(i, 0.0) for i in inputs[: at + 1]]
     except KeyError:
         return None
@@ -214,8 +214,8 @@ def with_derivatives(result: Any, count: int, columns: bool) -> Callable[..., tu
     input)`, over columns or of single numbers; None where a function on the way has no second derivative."""
     asked = (True, *(False,) * (count - 1))
     try:
-        slope = _partials(result, asked).get(0, 0.0)
-        return compiled([result, slope, _partials(slope, asked).get(0, 0.0)], count, columns)
+        slope = partials_of(result, asked).get(0, 0.0)
+        return compiled([result, slope, partials_of(slope, asked).get(0, 0.0)], count, columns)
     except KeyError:
         return None
 

@@ -16,12 +16,13 @@ from venture_lite.procedures import compounds, registry
 from venture_lite.procedures.checks import check_count
 from venture_lite.procedures.exchangeable.hidden_markov import MAKE_LAZY_HMM, emitting
 from venture_lite.procedures.record import Deterministic, Random
+from venture_lite.program.equations import as_equations
 from venture_lite.program.lift import ARGUMENT_PREFIX
 
 Lookup = Callable[[str], Any]
 """The procedure that a name means, None where the program binds the name, or nobody."""
 
-Meant = tuple[Random, tuple[Expression, ...]]
+Meant = tuple[Random | Deterministic, tuple[Expression, ...]]
 """A record, and its arguments in the text."""
 
 USAGES = {
@@ -29,6 +30,7 @@ USAGES = {
     "zero_inflated": "(zero_inflated P DIST)",
     "finite_mixture": "(finite_mixture WEIGHTS DIST ...)",
     "increasing": "(increasing DIST)",
+    "ode": "(ode (lambda (t y) VECTOR) Y0 T0 TS ['stiff] ['rtol R] ['atol A])",
 }
 """The forms, each with how it is written."""
 
@@ -38,6 +40,9 @@ SUMMARIES = {
     "finite_mixture": "A value of one of several distributions, drawn by WEIGHTS; which one it is is summed out. With "
     "one DIST, the items of the vectors among its arguments are the components.",
     "increasing": "The independent items of DIST, which has vectors among its arguments, given that they increase.",
+    "ode": "A matrix with a row for each of the times TS: the solution of dy/dt = (F t y) that is Y0 at T0, F written "
+    "out, its free variables the parameters. By Dormand and Prince's method, with 'stiff by LSODA, each step within R "
+    "relative and A absolute, 1e-6 where nothing is said; a solution that is not found is infinite.",
 }
 
 
@@ -60,14 +65,18 @@ def _written(form: Form) -> ArgumentError:
     return ArgumentError(f"{head.name} is written {USAGES[head.name]}", form.span, SUMMARIES[head.name])
 
 
-def _distribution(item: Expression, form: Form, lookup: Lookup, example: str = "") -> Meant:
+def _distribution(
+    item: Expression, form: Form, lookup: Lookup, example: str = ""
+) -> tuple[Random, tuple[Expression, ...]]:
     """What stands in the place of DIST."""
     head = form.items[0]
     assert isinstance(head, Name)
     example = example or f"{USAGES[head.name].replace('DIST', '(normal 0 1)')}"
     match item:
-        case Form(items=(Name(name=name), *_)) if name in USAGES and lookup(name) is USAGES:
-            return as_application(item, lookup)
+        case Form(items=(Name(name=name), *_)) if name in USAGES and name != "ode" and lookup(name) is USAGES:
+            record, arguments = as_application(item, lookup)
+            assert isinstance(record, Random)
+            return record, arguments
         case Form(items=(Name(name=name) as named, *arguments)):
             record = lookup(name)
             if isinstance(record, Random) and _is_of_numbers(record):
@@ -144,6 +153,7 @@ _FORMS: dict[str, Callable[[Form, Lookup], Meant]] = {
     "zero_inflated": _zero_inflated,
     "finite_mixture": _finite_mixture,
     "increasing": _increasing,
+    "ode": as_equations,
 }
 
 
@@ -168,7 +178,7 @@ def as_emitting(record: Any, form: Form, lookup: Lookup) -> tuple[Any, Form]:
     return record, form
 
 
-def applied(form: Form, lookup: Lookup) -> tuple[Random, Form]:
+def applied(form: Form, lookup: Lookup) -> tuple[Random | Deterministic, Form]:
     """The record and a plain application of it."""
     record, arguments = as_application(form, lookup)
     return record, replace(form, items=(form.items[0], *arguments))

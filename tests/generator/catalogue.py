@@ -71,6 +71,8 @@ COMPUTED: Forms = {
         "(variance <numbers>)",
         "(apply + <numbers>)",
         "(apply (lambda (w u) (- w u)) (list <real> <bounded>))",
+        "(let ((w <bounded>)) (lookup (lookup (ode (lambda (t y) (vector (- (sin t) (* w (lookup y 0)))))"
+        " (vector <bounded>) 0 (list 1)) 0) 0))",
         "(logit <probability>)",
         "(logistic <real>)",
         "(lgamma <positive>)",
@@ -161,6 +163,7 @@ COMPUTED: Forms = {
         "(rest (vector 7 <real> <real>))",
         "(lookup <matrix> <digit>)",
         "(matmul <matrix> <vector>)",
+        "(let ((w <bounded>)) (lookup (ode (lambda (t y) (- (vector w 1) (* 0.5 y))) <vector> 0 (vector 0.5 1)) 1))",
         "(solve <covariance matrix> <vector>)",
         "(diagonal <matrix>)",
         "(to_vector (map (lambda (w) (sin w)) <vector>))",

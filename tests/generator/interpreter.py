@@ -13,6 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+import numpy as np
+from scipy.integrate import solve_ivp
+
 from tests.generator import interpreter_compounds, loops
 from tests.generator.interpreter_functions import DETERMINISTIC, Higher, Symbol, key_of, same
 from tests.generator.interpreter_procedures import MAKERS, RANDOM, FiniteRandom, Made, MakerOf
@@ -432,6 +435,17 @@ def fold_over(interpreter: Interpreter, arguments: list[Any], path: Place) -> An
     return gathered
 
 
+def solution_of(interpreter: Interpreter, arguments: list[Any], path: Place) -> Any:
+    """Of differential equations, a row for each time."""
+    f, start, time, times = arguments
+
+    def side(t: float, y: np.ndarray) -> Any:
+        return interpreter.apply(f, [t, y], path, FREE)
+
+    found = solve_ivp(side, (time, max(times)), np.array(start), t_eval=times, rtol=1e-6, atol=1e-6)
+    return found.y.T
+
+
 def holding(interpreter: Interpreter, arguments: list[Any], path: Place) -> Iterator[tuple[Any, bool]]:
     """The items with what the predicate says of each, which is asked no further than needed."""
     f, items = arguments
@@ -448,6 +462,7 @@ HIGHER: dict[str, Callable[[Interpreter, list[Any], Place], Any]] = {
     "count": lambda *call: sum(held for _, held in holding(*call)),
     "apply": lambda interpreter, arguments, path: interpreter.apply(arguments[0], [*arguments[1]], path, FREE),
     "expectation": expected,
+    "ode": solution_of,
     "make_dp": process_over,
     "make_pitman_yor": process_over,
 }

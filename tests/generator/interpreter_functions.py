@@ -174,7 +174,9 @@ def is_number(value: Any) -> bool:
     return isinstance(value, (int, float))
 
 
-HIGHER = ("map", "filter", "fold", "any", "all", "find", "count", "apply", "expectation", "make_dp", "make_pitman_yor")
+HIGHER = (
+    "map", "filter", "fold", "any", "all", "find", "count", "apply", "expectation", "ode", "make_dp", "make_pitman_yor",
+)  # fmt: skip
 OF_MATH = ("exp", "expm1", "log", "log1p", "log10", "sqrt", "floor", "sin", "cos", "tan", "lgamma", "erf", "erfc")
 DETERMINISTIC: dict[str, Any] = {
     **reference.DETERMINISTIC,

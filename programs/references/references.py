@@ -31,17 +31,21 @@ KERNEL = "(nuts default all {metric}'adapt {warmup} 1)"
 
 
 def parameters_of(data: Mapping[str, Any]) -> dict[str, Any]:
-    """What a program is given: lists as arrays, and X with the mean of each column taken off."""
+    """What a program is given: lists as arrays, X with the mean of each column taken off, two series apart."""
     given = {name: np.array(value) if isinstance(value, list) else value for name, value in data.items()}
     if "X" in given:
         given["C"] = given["X"] - given["X"].mean(axis=0)
     if "N" not in given and "weight" in given:
         given["N"] = len(given["weight"])
+    if "y_init" in given:
+        given["hares"], given["lynxes"] = given["y"].T
     return given
 
 
 def expression_of(parameter: str, program: str) -> str:
     """What a parameter of the reference is in the program: `beta[2]` is a call, or an entry of a vector."""
+    if parameter.startswith("log "):
+        return f"(log {expression_of(parameter.removeprefix('log '), program)})"
     found = re.fullmatch(r"(\w+)\[(\d+)\]", parameter)
     if found is None:
         return parameter.lower() if f"[assume {parameter.lower()} " in program else parameter
@@ -72,7 +76,9 @@ def faults(draws: np.ndarray, reference: Mapping[str, float], count: int) -> lis
 def compare(path: Path, metric: str, warmup: int, count: int, seed: int) -> tuple[list[str], str]:
     """What is wrong with a program's draws, and a line of what they cost."""
     text, known = (HERE / f"{path.stem}.vnt").read_text("utf-8"), json.loads(path.read_text("utf-8"))
-    asked = {name: expression_of(name, text) for name in known["reference"] if not name.startswith("log ")}
+    # of a parameter without a variance the logarithm is compared
+    names = [name for name in known["reference"] if f"log {name}" not in known["reference"]]
+    asked = {name: expression_of(name, text) for name in names}
     v, began = Venture(seed=seed, chains=4), time.process_time()
     v.execute(text, **parameters_of(known["data"]))
     kernel = KERNEL.format(metric=metric, warmup=warmup)

@@ -54,10 +54,22 @@ def two_modes(v: Venture) -> float:
     return float(special.logsumexp(densities) + math.log(points[1] - points[0]))
 
 
+def groups(v: Venture) -> float:
+    """Means of groups about a common one: what absorbs is a choice that moves, too."""
+    v.execute(
+        "[assume m (normal 0 1)] [assume t (mem (lambda (g) (normal m 0.5)))]"
+        "for i in 1...12: [observe (normal (t (mod {g[i]} 3)) 1) {y[i]}]",
+        g=np.arange(12), y=DATA,
+    )  # fmt: skip
+    same = np.equal.outer(np.arange(12) % 3, np.arange(12) % 3)
+    return float(stats.multivariate_normal(np.zeros(12), np.eye(12) + 1.0 + 0.25 * same).logpdf(DATA))
+
+
 CONJUGATE: dict[str, tuple[Callable[[Venture], float], str]] = {
     "normal": (normal_mean, "(mh default one 3)"),
     "coin": (coin, "(mh default one 'drift 0.5 2)"),
     "regression": (regression, "(mh default each 'drift 0.2 1)"),
+    "groups": (groups, "(repeat 2 (mh default each 'drift 0.5 1))"),
     "two modes": (two_modes, "(slice default one 0.5 10 1)"),
 }
 
@@ -131,6 +143,14 @@ def test_gradients_follow_the_power_of_the_likelihood(kernel: str) -> None:
     assert beyond(v.infer(f"(smc 10 'tempered 'runs {RUNS} {kernel})"), exact, most=0.25) < FURTHEST
 
 
+@pytest.mark.parametrize("kernel", ["(mh default one 2)", "(do (mh default each 'drift 0.7 1) (mh default all 1))"])
+def test_one_by_one_particles_go_as_they_do_together(kernel: str) -> None:
+    """The estimate of a session whose kernels are interpreted, where nothing moves in columns."""
+    v = Venture(seed=4, kernels="interpreted")
+    exact = groups(v)
+    assert beyond(v.infer(f"(smc 10 'tempered 'runs {RUNS} {kernel})"), exact, most=0.3) < FURTHEST
+
+
 def test_the_trace_is_left_as_one_of_the_particles() -> None:
     v = Venture(seed=1)
     normal_mean(v)
@@ -199,3 +219,15 @@ def test_a_mistake_is_told_with_its_place_and_the_trace_is_as_before(
     assert (v.log_score(), v.sample("m")) == (before, state)
     # what is inferred next is not the worse for it
     v.infer("(mh default one 'drift 0.1 5)")
+
+
+def test_a_proposal_that_cannot_be_is_rejected_by_itself() -> None:
+    """A scale that underflows, and one outside of its bounds, for some particles of a transition of all."""
+    v = Venture(seed=2)
+    v.execute("[assume s (normal 0 400)] [assume x (normal 0 (exp s))] [observe (normal x (exp s)) 0.5]")
+    draws = v.infer("(smc 40 'tempered 'runs 10 (mh default all 2) (mh default each 'drift 300 1) (collect s))")
+    assert np.isfinite(draws["s"]).all()
+    other = Venture(seed=2)
+    other.execute("[assume m (normal 1 1)] [observe (normal 0 (+ 4 m)) 0.5]")
+    with pytest.raises(VentureError, match="sd must be a positive number"):
+        other.infer("(smc 400 'tempered (mh default one 'drift 9 2) (collect m))")

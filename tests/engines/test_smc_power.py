@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from tests.engines import test_smc
 from venture_lite import Venture
+from venture_lite.blocks.particles import PlainParticles
 from venture_lite.engines.smc.populations import Populations
+from venture_lite.engines.walk import Drift
 from venture_lite.interpreter.tempering import Tempering
+from venture_lite.kernels import column_moves
 
 
-def is_noticed(model: str = "coin", way: str = "", kernel: str | None = None, seed: int = 4) -> bool:
-    """Whether an estimate with 100 particles is found to be wrong."""
+def is_noticed(model: str = "coin", way: str = "", kernel: str | None = None, particles: int = 100) -> bool:
+    """Whether an estimate is found to be wrong."""
     make, moves = test_smc.CONJUGATE[model]
-    v = Venture(seed=seed)
+    v = Venture(seed=4)
     exact = make(v)
-    draws = v.infer(f"(smc 100 {way} 'runs {test_smc.RUNS} {moves if kernel is None else kernel})")
+    draws = v.infer(f"(smc {particles} {way} 'runs {test_smc.RUNS} {moves if kernel is None else kernel})")
     return test_smc.beyond(draws, exact, most=np.inf) >= test_smc.FURTHEST
 
 
@@ -61,21 +66,41 @@ def test_weights_that_are_never_resampled_for_are_noticed(monkeypatch: pytest.Mo
     assert is_noticed("normal", kernel="")
 
 
+def test_a_walk_of_all_particles_without_its_jacobian_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    formula = Drift.formula
+    monkeypatch.setattr(Drift, "formula", lambda self, *given: (formula(self, *given)[0], 0.0))
+    assert is_noticed("coin", "'tempered", "(repeat 10 (mh default one 'drift 1 1))", particles=1000)
+
+
+def test_a_decision_of_all_particles_that_is_wrong_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What absorbs weighs twice in the new state."""
+    total = column_moves._total
+    calls: list[None] = []
+
+    def broken(*given: Any) -> np.ndarray:
+        calls.append(None)
+        return total(*given) * (1.0 if len(calls) % 2 else 2.0)
+
+    monkeypatch.setattr(column_moves, "_total", broken)
+    assert is_noticed("normal")
+
+
 def test_moves_under_another_power_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Particles that are moved within the posterior while the likelihood counts for less."""
     power = Tempering.set
 
-    def broken(self: Tempering, wanted: float) -> None:
+    wanted = [1.0]
+
+    def broken(self: Tempering, value: float) -> None:
         power(self, 1.0)
-        self.wanted = wanted  # type: ignore[attr-defined]
+        wanted.append(value)
 
-    likelihood = Tempering.log_likelihood
+    weigh = PlainParticles.weigh
 
-    def undivided(self: Tempering) -> object:
-        weight = likelihood(self)
-        weight.total *= getattr(self, "wanted", 1.0)
-        return weight
+    def undivided(self: PlainParticles, nodes: list[int]) -> np.ndarray | None:
+        found = weigh(self, nodes)
+        return None if found is None else found * wanted[-1]
 
     monkeypatch.setattr(Tempering, "set", broken)
-    monkeypatch.setattr(Tempering, "log_likelihood", undivided)
+    monkeypatch.setattr(PlainParticles, "weigh", undivided)
     assert is_noticed("normal", "'tempered")

@@ -8,8 +8,9 @@ trace holds.
 from __future__ import annotations
 
 import math
+import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -17,12 +18,14 @@ import numpy as np
 
 from venture_lite.errors import KernelError
 from venture_lite.inference.data import Data
+from venture_lite.inference.tree import Do, KernelPart, Part, Repeat
 from venture_lite.interpreter.impossible import REJECTING
-from venture_lite.interpreter.kernel import Resimulation
+from venture_lite.interpreter.kernel import BlockKernel, Move, Resimulation
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.scaffold import Builder
 from venture_lite.interpreter.schedule import BlockNodes, Bundle, Schedule, StrandRows
 from venture_lite.interpreter.weights import density_of
+from venture_lite.kernels.column_moves import ColumnMove, ColumnWeights, NoColumns
 from venture_lite.kernels.population import FAILED, Failures, Population, Writer, column_of, value_at
 from venture_lite.procedures.record import Random
 from venture_lite.trace.copies import Copies
@@ -59,6 +62,15 @@ class Particles(ABC):
     @abstractmethod
     def stand_at(self, particle: int) -> None:
         """Bring the trace to a particle's state."""
+
+    def moved(self, part: Part) -> bool:
+        """Whether a part of a program was run for all particles at once."""
+        return False
+
+    def weigh(self, nodes: Sequence[int]) -> np.ndarray | None:
+        """The sum of the log densities of some choices (count,), all particles at once; None where that is not to be
+        had."""
+        return None
 
     @abstractmethod
     def feed(self, data: Data, datum: int, alive: np.ndarray) -> np.ndarray:
@@ -130,6 +142,10 @@ class PlainParticles(Particles):
         self._population: Population = {}
         # the nodes of the population that the trace stores
         self._stored: list[int] = []
+        # transitions of blocks, by kernel and block; None where columns have none
+        self._printed: dict[tuple[int, ...], ColumnMove | None] = {}
+        self._weights: ColumnWeights | None = None
+        self._printed_at = -1
 
     @staticmethod
     def fit(model: Model) -> bool:
@@ -186,6 +202,91 @@ class PlainParticles(Particles):
             for node, column in values.items():
                 column.append(trace.value(node) if is_alive else value_at(self._population[node], particle))
         self._population = {node: column_of(column) for node, column in values.items()}
+
+    def moved(self, part: Part) -> bool:
+        try:
+            steps = list(self._steps_of(part))
+        except NoColumns:
+            return False
+        for kernel in steps:
+            self._run(kernel)
+        return True
+
+    def _steps_of(self, part: Part) -> Iterator[KernelPart]:
+        """The kernels that a part runs, in order. Raises NoColumns where one cannot move all particles at once."""
+        match part:
+            case KernelPart(kernel=kernel):
+                if getattr(kernel, "move", None) is None or self.model.kernels != "compiled":
+                    raise NoColumns
+                for nodes in part.selection.samples(by_block=True):
+                    self._move_of(nodes, part)
+                yield part
+            case Repeat(times=times, parts=parts):
+                steps = [step for each in parts for step in self._steps_of(each)]
+                yield from steps * times
+            case Do(parts=parts):
+                for each in parts:
+                    yield from self._steps_of(each)
+            case _:
+                raise NoColumns
+
+    def _run(self, part: KernelPart) -> None:
+        """Make the transitions of a kernel for every particle: what the columns cannot, one after the other."""
+        start, everyone = time.perf_counter(), np.ones(self.count, bool)
+        kernel, tally = part.kernel, part.tally
+        if isinstance(kernel, BlockKernel):
+            kernel.look(part.selection)
+        for nodes in part.selection.blocks(part.times, tally):
+            try:
+                accepted = int(self._move_of(nodes, part).step(self._population, self.count).sum())
+            except NoColumns:
+                accepted = self._one_by_one(part, nodes, everyone)
+            tally.transitions += self.count
+            tally.accepted += accepted
+        tally.seconds += time.perf_counter() - start
+
+    def _one_by_one(self, part: KernelPart, nodes: list[int], alive: np.ndarray) -> int:
+        accepted = 0
+
+        def visit(particle: int) -> None:
+            nonlocal accepted
+            assert isinstance(part.kernel, BlockKernel)
+            accepted += part.kernel.step(nodes, part.selection)
+
+        self.each(visit, alive)
+        return accepted
+
+    def _move_of(self, nodes: Sequence[int], part: KernelPart) -> ColumnMove:
+        """A block's transitions, printed once for a structure. Raises NoColumns."""
+        self._look()
+        move: Move = getattr(part.kernel, "move")  # noqa: B009
+        key = (id(part), *nodes)
+        if key not in self._printed:
+            try:
+                self._printed[key] = ColumnMove(self.model.trace, nodes, list(self._population), move)
+            except NoColumns:
+                self._printed[key] = None
+        found = self._printed[key]
+        if found is None:
+            raise NoColumns
+        return found
+
+    def _look(self) -> None:
+        """Forget what was printed for another structure; the power of a likelihood is none."""
+        _, structure = self.model.trace.structure_stamp()
+        if structure != self._printed_at:
+            self._printed.clear()
+            self._weights = None
+            self._printed_at = structure
+
+    def weigh(self, nodes: Sequence[int]) -> np.ndarray | None:
+        self._look()
+        try:
+            if self._weights is None:
+                self._weights = ColumnWeights(self.model.trace, nodes, list(self._population))
+        except NoColumns:
+            return None
+        return self._weights(self._population, self.count)
 
     def take(self, places: np.ndarray) -> None:
         self._population = {node: taken(column, places) for node, column in self._population.items()}

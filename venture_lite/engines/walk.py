@@ -127,6 +127,8 @@ class Walk(BlockKernel):
     def __init__(self, model: Model, proposal: Drift, moves: BlockKernel) -> None:
         super().__init__(model)
         self._moves = moves
+        # all that it is, where nothing is done before a transition
+        self.move = getattr(moves, "move", None) if proposal.preconditioner is None else None
         self._preconditioner = proposal.preconditioner
         self.refuses_blocks = self._preconditioner is not None or moves.refuses_blocks
 

@@ -77,6 +77,10 @@ class Tempering:
             total.plus(self.model.weights.all_rows(site))
         return total
 
+    def observed(self) -> list[int]:
+        """Every observed choice."""
+        return [node for site in self._observed() for node in self.model.trace.nodes_of(site)]
+
     def _observed(self) -> Iterator[int]:
         """The places of observations. Raises KernelError where another choice is made at one of them."""
         for code, slot in self._records:

@@ -58,7 +58,7 @@ class Compiled(BlockKernel):
     def __init__(self, interpreted: Interpreted) -> None:
         super().__init__(interpreted.model)
         self._interpreted = interpreted
-        self._move = move = interpreted.move
+        self.move = self._move = move = interpreted.move
         # for blocks of one choice whose move changes structure, where its proposal is its own distribution
         self._single = SingleMH(self.model, move.decide) if isinstance(move.proposal, Resimulation) else None
         self._forms = forms_of(self.model, move)

@@ -74,7 +74,7 @@ def _each(lifted: tuple[bool, ...], arguments: tuple[Any, ...], particles: int) 
     return zip(*columns, strict=True) if columns else [()] * particles
 
 
-def _together(form: Columns | None, lifted: tuple[bool, ...], arguments: tuple[Any, ...]) -> Any:
+def together(form: Columns | None, lifted: tuple[bool, ...], arguments: tuple[Any, ...]) -> Any:
     """What the columns form gives; None where it cannot."""
     if form is None or any(up and x.dtype == object for x, up in zip(arguments, lifted, strict=True)):
         return None
@@ -160,7 +160,7 @@ class _Apply(_Operation):
     def __call__(self, particles: int, *arguments: Any) -> Any:
         if not any(self.lifted):
             return self._scalar(self.nodes[0], arguments)
-        found = _together(self.record.columns, self.lifted, arguments)
+        found = together(self.record.columns, self.lifted, arguments)
         if found is not None:
             return found
         values = self._row_by_row(
@@ -172,7 +172,7 @@ class _Apply(_Operation):
         return applied(self.trace, self.record, arguments, *self.trace.decode(node))
 
 
-class _Choice(_Operation):
+class ColumnChoice(_Operation):
     """A random choice."""
 
     @cached_property
@@ -187,7 +187,7 @@ class _Choice(_Operation):
         )
 
 
-class _Draw(_Choice):
+class _Draw(ColumnChoice):
     """The choice is drawn for each particle; one that is retained keeps the value that the trace has."""
 
     def __call__(self, particles: int, *arguments: Any) -> np.ndarray:
@@ -212,7 +212,7 @@ class _Draw(_Choice):
         return column_of(self._row_by_row(particles, arguments, draw, FAILED))
 
 
-class _Weigh(_Choice):
+class _Weigh(ColumnChoice):
     """The log density of the choice, at the value that the trace has, under each particle's arguments."""
 
     def __call__(self, particles: int, *arguments: Any) -> np.ndarray:
@@ -220,10 +220,10 @@ class _Weigh(_Choice):
             form = self.record.log_density_columns
             terms = None
             if len(self.nodes) == 1:
-                terms = _together(form, (False, *self.lifted), (self.trace.value(self.nodes[0]), *arguments))
+                terms = together(form, (False, *self.lifted), (self.trace.value(self.nodes[0]), *arguments))
             if terms is None:
                 values = self._values(particles)
-                terms = _together(form, (True, *self.lifted), (values, *arguments))
+                terms = together(form, (True, *self.lifted), (values, *arguments))
             # NaN and infinity are errors that name their call, found below
             if terms is not None and not (np.isnan(terms) | (terms == np.inf)).any():
                 return np.broadcast_to(terms, (particles,))

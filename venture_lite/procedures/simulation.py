@@ -17,7 +17,7 @@ from venture_lite.procedures.record import DrawColumn
 from venture_lite.procedures.straight_line import Node, Recording
 
 
-class _ColumnGenerator:
+class ColumnGenerator:
     """Draws `count` numbers where a generator draws one."""
 
     __slots__ = ("_count", "_rng")
@@ -38,7 +38,7 @@ def column_draws(simulate: Callable[..., Any]) -> DrawColumn:
     def draws(rng: np.random.Generator, count: int, *arguments: Any) -> np.ndarray:
         # overflow is clipped, not warned of
         with np.errstate(all="ignore"):
-            return np.asarray(bound(_ColumnGenerator(rng, count), *arguments))
+            return np.asarray(bound(ColumnGenerator(rng, count), *arguments))
 
     return draws
 

@@ -49,11 +49,11 @@ HALVINGS = 60
 class ParticleRuns:
     """One `smc` of a program: particles of several runs, moved side by side."""
 
-    def __init__(self, model: Model, runs: int, particles: int, move: Callable[[], None]) -> None:
+    def __init__(self, model: Model, runs: int, particles: int, moves: Sequence[Part]) -> None:
         self.model = model
         self.populations = Populations(runs, particles)
         self.count = runs * particles
-        self._move = move
+        self._moves = moves
         # distributions between the prior and the posterior in which particles were moved
         self.stages = 0
         self.particles: Particles
@@ -64,16 +64,16 @@ class ParticleRuns:
         self.particles = kind
         return kind.draw()
 
-    def refresh(self, visit: Callable[[int], None] = lambda particle: None) -> None:
-        """Resample runs whose weights are uneven, then move every particle; each is visited after that."""
+    def refresh(self) -> None:
+        """Resample runs whose weights are uneven, then move every particle: kernel by kernel, all particles at once
+        where that can be, else one after the other."""
         self.particles.take(self.populations.resample(self.model.trace.rng))
         self.stages += 1
-
-        def moved(particle: int) -> None:
-            self._move()
-            visit(particle)
-
-        self.particles.each(moved, self.populations.alive())
+        alive = self.populations.alive()
+        for part in self._moves:
+            # a particle without weight may have no values that columns could hold
+            if not (alive.all() and self.particles.moved(part)):
+                self.particles.each(lambda particle, part=part: part.run(), alive)  # type: ignore[misc]
 
     def weigh_standing(self) -> None:
         """Weigh the particles by what is observed in the trace as it stands, if anything is."""
@@ -102,19 +102,29 @@ class ParticleRuns:
 def temper(sampler: ParticleRuns, drawn: np.ndarray, tempering: Tempering, told: Callable[[int], None]) -> None:
     """From the prior to the posterior by powers of the likelihood (Zhou, Johansen and Aston 2016, algorithm 4)."""
     populations, power = sampler.populations, 0.0
-    likelihoods = np.full(sampler.count, -math.inf)
-
-    def look(particle: int) -> None:
-        likelihoods[particle] = tempering.log_likelihood().value() / (power or 1.0)
-
-    sampler.particles.each(look, drawn)
+    likelihoods = log_likelihoods(sampler, drawn, tempering)
     while power < 1.0:
         following = next_power(populations, likelihoods, power)
         sampler.weigh((following - power) * likelihoods, "under the data")
         power = following
         tempering.set(power)
-        sampler.refresh(look)
+        sampler.refresh()
+        likelihoods = log_likelihoods(sampler, populations.alive(), tempering) / power
         told(sampler.stages)
+
+
+def log_likelihoods(sampler: ParticleRuns, alive: np.ndarray, tempering: Tempering) -> np.ndarray:
+    """The log density (R P,) of the observations to the present power, -inf for particles that are not alive."""
+    found = sampler.particles.weigh(tempering.observed()) if alive.all() else None
+    if found is None:
+        terms = np.full(sampler.count, -math.inf)
+
+        def look(particle: int) -> None:
+            terms[particle] = tempering.log_likelihood().value()
+
+        sampler.particles.each(look, alive)
+        found = terms
+    return found
 
 
 def next_power(populations: Populations, likelihoods: np.ndarray, power: float) -> float:
@@ -169,7 +179,7 @@ class SequentialMonteCarlo(Part):
 
     def run(self) -> None:
         start = time.perf_counter()
-        sampler = ParticleRuns(self.program.model, self.runs, self.particles, self.run_parts)
+        sampler = ParticleRuns(self.program.model, self.runs, self.particles, self.parts)
         try:
             with self._told(), _restored(self.program.model) as copies:
                 self._sample(sampler, copies)

@@ -165,6 +165,8 @@ class Move:
     decide: Decide
     # whether the decision looks at the new state, which then has to stand
     looks: bool = False
+    # whether a state of probability zero is refused without a question; the present state is possible
+    refuses_impossible: bool = False
 
 
 class Metropolis:

@@ -136,6 +136,9 @@ class CheckedKernel(Drawing):
         return None
 
     def _agree(self, one: Weight, other: Weight, nodes: list[int]) -> bool:
+        if min(one.impossible, other.impossible) > 0:
+            # further from possible than the present state: neither is taken, whatever else it weighs
+            return True
         if one.impossible != other.impossible:
             return False
         if one.total == other.total or (math.isnan(one.total) and math.isnan(other.total)):

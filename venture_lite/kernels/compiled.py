@@ -13,6 +13,7 @@ from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.selection import Selection
 from venture_lite.interpreter.shape import NoShape, shape_of
 from venture_lite.interpreter.tally import Tally
+from venture_lite.kernels.candidates import FormedGibbs
 from venture_lite.kernels.checked import CheckedKernel, Witness
 from venture_lite.kernels.formed import UNBEGUN, BlockForm, Looked, Resumed, forms_of
 from venture_lite.kernels.lower import NoForm, lower
@@ -168,16 +169,17 @@ class Compiled(BlockKernel):
 
 
 class CompiledDrawing(Drawing):
-    """Draws from conditional distributions: single choices by their plans."""
+    """Draws from conditional distributions: single choices by their forms, or by their plans."""
 
     def __init__(self, interpreted: Drawing) -> None:
         super().__init__(interpreted.model)
         self._interpreted = interpreted
         self._single = SingleGibbs(self.model)
+        self._formed = FormedGibbs(self.model)
 
     @property
     def rows(self) -> int:
-        return self._interpreted.rows + self._single.rows
+        return self._interpreted.rows + self._single.rows + self._formed.rows
 
     def refuse(self, nodes: list[int]) -> None:
         self._interpreted.refuse(nodes)
@@ -187,6 +189,8 @@ class CompiledDrawing(Drawing):
         single = self._single
         if len(nodes) > 1:
             return Course(INTERPRETED, "the choices of a block are enumerated together")
+        if self._formed.has_form(nodes[0]):
+            return Course(FORMED)
         if single.choices.could_plan(nodes[0], single.draws(at)):
             return Course(PLANNED_ALONE)
         found = shape_of(self.model.trace, nodes)
@@ -195,6 +199,10 @@ class CompiledDrawing(Drawing):
         return Course(INTERPRETED, "no plan follows what is computed from the choice")
 
     def step(self, nodes: list[int], at: Selection) -> bool:
+        moved = self._formed.step(nodes[0]) if len(nodes) == 1 else None
+        if moved is not None:
+            self.restructured, self.weights = False, self._formed.weights
+            return moved
         moved = self._single.step(nodes[0], at) if len(nodes) == 1 else None
         if moved is not None:
             self.restructured = moved and not self._single.quiet

@@ -15,7 +15,7 @@ from typing import Any
 from venture_lite.interpreter.kernel import Metropolis, Move
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.regenerate import Formulated, Proposal
-from venture_lite.interpreter.shape import Binding, NoShape, Shape
+from venture_lite.interpreter.shape import Binding, NoShape, Shape, shape_of
 from venture_lite.interpreter.weights import Weight
 from venture_lite.kernels.form import TransitionForm
 from venture_lite.kernels.lower import NoForm, lower, rows_of
@@ -256,6 +256,17 @@ class Forms:
             # of users a walk over what reads the block, and this transition, take less time than the interpreter
             self._walked.append((looked, form))
         return form
+
+    def can_lower(self, nodes: Sequence[int]) -> bool:
+        """Whether a block has a shape with a form."""
+        found = shape_of(self._model.trace, nodes)
+        if isinstance(found, NoShape):
+            return False
+        try:
+            lower(self._model.trace, self._move.proposal, *found)
+        except NoForm:
+            return False
+        return True
 
     def passed_over(self, site: int) -> Looked | None:
         """What looks at the blocks of a site came to, where no hops lead to a form before the next look."""

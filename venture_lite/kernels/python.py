@@ -231,6 +231,8 @@ def _ending(
         if isinstance(move.decide, Metropolis):
             # the present state is possible: one that is not is rejected, whatever else it weighs
             test[:0] = ["    if total == -inf:", "        random()", "        return None"]
+        elif move.refuses_impossible:
+            test[:0] = ["    if total == -inf: return None"]
         return [
             *(f"    total = {total}", *test, *_decided(move), *_indented(put, 2)),
             *(f"        return {_minus(sums)}", "    return None"),

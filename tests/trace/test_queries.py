@@ -199,6 +199,19 @@ def test_queries_call_one_another_before_they_are_bound() -> None:
     check(v.traces[0])
 
 
+def test_a_query_that_awaits_a_name_reads_what_the_name_reads_once_it_is_bound() -> None:
+    """Memoized, so that the text is not analysed again. Seen to fail where names are not looked up again."""
+    v = Venture(seed=1)
+    v.execute(
+        """[assume f (mem (lambda (k) (enumerate (lambda () (g k)))))] [assume p (uniform_draw (list 0.5 0.75))]
+        [assume g (lambda (k) (flip (* k p)))] [assume d (f 1)]"""
+    )
+    for p in (0.5, 0.75):
+        v.force("p", p)
+        assert v.sample("(probability d true)") == pytest.approx(p)
+    check(v.traces[0])
+
+
 def test_a_name_that_a_query_awaits_may_be_taken_back_and_bound_once_more() -> None:
     v = Venture(seed=1)
     with pytest.raises(VentureError, match="lookup"):

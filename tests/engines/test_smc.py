@@ -7,6 +7,7 @@ probability 1e-6. `test_smc_power.py` shows which broken samplers these tests no
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable
 
@@ -17,6 +18,7 @@ from scipy import special, stats
 from tests.engines.particle_models import MODELS, OTHER, PLAIN, log_evidence
 from venture_lite import Draws, Venture
 from venture_lite.errors import VentureError
+from venture_lite.shell.report import RunReport, as_json, as_text
 
 RUNS = 40
 FURTHEST = 5.8
@@ -179,6 +181,10 @@ def test_without_data_the_evidence_is_one() -> None:
     evidence = v.infer("(smc 10 (collect mu))").evidence
     assert evidence is not None
     assert abs(evidence.log) < 1e-12
+    assert "log evidence 0.000, error 0" in str(evidence)
+    report = RunReport("infer", None, "(smc 10)", v.infer("(smc 10)"), None)
+    assert "log evidence 0.000" in (as_text(report) or "")
+    assert json.loads(as_json(report, None) or "")["evidence"]["log"] == pytest.approx(0.0, abs=1e-12)
 
 
 def test_what_something_else_has_made_is_weighed_with_the_prior() -> None:

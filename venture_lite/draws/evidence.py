@@ -40,4 +40,4 @@ class Evidence:
 
     def __str__(self) -> str:
         error = "its error unknown from one run" if math.isnan(self.error) else f"error {number(self.error, 2)}"
-        return f"log evidence {self.log:.3f}, {error}"
+        return f"log evidence {round(self.log, 3) + 0.0:.3f}, {error}"

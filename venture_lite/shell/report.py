@@ -131,7 +131,7 @@ def _told(draws: Draws, width: int, encoding: str | None, at_prompt: bool) -> st
         from venture_lite.draws import plots
 
         parts.append(plots.text(draws.plotted, min(width, plots.WIDTH), plots.needs_plain(encoding)))
-    if at_prompt or any(parts):
+    if at_prompt or any(parts) or draws.evidence is not None:
         parts.extend(kernel_lines(summary.kernels, with_seconds=at_prompt))
     return "\n".join(part for part in parts if part)
 
@@ -179,6 +179,9 @@ def as_json(report: RunReport, file: Path | None, picture: Path | None = None, r
     if isinstance(report.value, Draws):
         summary = report.value.summary()
         body: dict[str, Any] = {"summary": summary.as_dict(), "warnings": list(summary.warnings)}
+        if (evidence := report.value.evidence) is not None:
+            numbers = {"log": evidence.log, "error": evidence.error}
+            body["evidence"] = {name: value if math.isfinite(value) else None for name, value in numbers.items()}
         body["file"] = str(file) if file else None
         if report.partial is not None:
             body |= {"partial": report.partial, "chains": list(report.value.numbers)}

@@ -88,7 +88,7 @@ def forget_the_jacobian(patch: Patch) -> None:
 def read_the_block_where_it_stands(patch: Patch) -> None:
     """What is read, and the start of the steps to the mode, are where the block is: on the way back they are elsewhere.
     Steps that reached the mode would forget their start."""
-    read, at_modes = BlockReader.read, reading.at_modes
+    read, at_modes, mode_of_single = BlockReader.read, reading.at_modes, reading.mode_of_single
 
     def at_present(self: BlockReader, worlds: Any = None, keys: Any = None, inputs: bool = True) -> Any:
         trace, its = self.blanket.model.trace, self.frame
@@ -108,8 +108,13 @@ def read_the_block_where_it_stands(patch: Patch) -> None:
         normal, there = at_modes(derivatives, start, scale)
         return replace(normal, centre=0.5 * (normal.centre + start)) if len(start) == 1 else normal, there
 
+    def half_way_alone(given: Any, start: float, scale: float) -> Any:
+        normal, there = mode_of_single(given, start, scale)
+        return replace(normal, centre=0.5 * (normal.centre + start)), there
+
     patch.setattr(BlockReader, "read", at_present)
     patch.setattr(reading, "at_modes", half_way)
+    patch.setattr(reading, "mode_of_single", half_way_alone)
     # nothing is kept
     stamps = itertools.count()
     patch.setattr(Blanket, "stamps", lambda self: (next(stamps),))

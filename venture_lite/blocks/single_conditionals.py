@@ -18,7 +18,7 @@ from venture_lite.blocks.affine_conditionals import BESIDE
 from venture_lite.blocks.tape import TapeLeaf
 from venture_lite.blocks.world_passes import WorldKind
 from venture_lite.procedures.columns import RowByRow, numeric
-from venture_lite.procedures.derivatives import with_derivatives
+from venture_lite.procedures.derivatives import two_derivatives
 from venture_lite.procedures.pullbacks import ElementwisePullback
 from venture_lite.procedures.record import Deterministic
 from venture_lite.procedures.straight_line import Node, Recording, recordable, recorded
@@ -125,12 +125,12 @@ def _called(record: Deterministic, given: Sequence[Any]) -> Any:
 
 
 Compiled = Callable[..., tuple[Any, ...]]
-"""Of the number and what is read beside it: a value, or what is summed over rows, and its first two derivatives."""
+"""Of the number and what is read beside it: the first two derivatives of a value, or of each row's."""
 
 
-def _derived(line: Line, result: Any, rows: int) -> Compiled:
+def _derived(line: Line, result: Any, rows: int, with_value: bool = False) -> Compiled:
     """Raises RowByRow where a function of the number has no second derivative."""
-    found = with_derivatives(result, 1 + len(line.reads), rows > 1)
+    found = two_derivatives(result, 1 + len(line.reads), rows > 1, with_value)
     if found is None:
         raise RowByRow
     return found
@@ -167,7 +167,7 @@ class SingleConditional:
             free = Line(*self._at)
             arguments = free.outputs(choice) if transform.reads_arguments else []
             number = recordable(transform.value_of)(free.number + BESIDE, *arguments)
-            self._number = Term(_derived(free, number, 1), free.reads, 1)
+            self._number = Term(_derived(free, number, 1, with_value=True), free.reads, 1)
 
     def _term(self, plan: WorldKind) -> Term:
         line = Line(*self._at)
@@ -206,9 +206,9 @@ class GivenSingle:
                 compiled, read, _ = self._number
                 number, way, turn = compiled(free, *read)
             compiled, read, _ = self._own
-            _, slope, curve = compiled(number, *read)
+            slope, curve = compiled(number, *read)
             for compiled, read, rows in self._terms if terms is None else [self._terms[at] for at in terms]:
-                _, by_number, curved = compiled(number, *read)
+                by_number, curved = compiled(number, *read)
                 if rows > 1:
                     by_number, curved = _summed(by_number, rows), _summed(curved, rows)
                 slope += by_number

@@ -209,13 +209,17 @@ def curvatures_of(density: Callable[..., Any], asked: Flags) -> Callable[..., tu
     return compiled([*slopes, *curves], len(asked), True)
 
 
-def with_derivatives(result: Any, count: int, columns: bool) -> Callable[..., tuple[Any, ...]] | None:
-    """Of a recorded result of `count` inputs: `(*inputs) -> (result, its first and its second derivative by the first
-    input)`, over columns or of single numbers; None where a function on the way has no second derivative."""
+def two_derivatives(
+    result: Any, count: int, columns: bool, with_value: bool = False
+) -> Callable[..., tuple[Any, ...]] | None:
+    """Of a recorded result of `count` inputs: `(*inputs) -> (its first and its second derivative by the first input)`,
+    before these the result where it is wanted; over columns or of single numbers. None where a function on the way has
+    no second derivative."""
     asked = (True, *(False,) * (count - 1))
     try:
         slope = partials_of(result, asked).get(0, 0.0)
-        return compiled([result, slope, partials_of(slope, asked).get(0, 0.0)], count, columns)
+        first = [result] if with_value else []
+        return compiled([*first, slope, partials_of(slope, asked).get(0, 0.0)], count, columns)
     except KeyError:
         return None
 

@@ -96,7 +96,10 @@ class BlockReader:
             return BlockReading(Features(np.zeros((count, 0)), {}), np.zeros((count, 0)), normal)
         put = self.frame.put(blanket.block, count, self._of_body(normal.centre))
         if not self.heads:
-            features = blanket.read(put, worlds, None, keys).joined(*self._derivatives(given, normal, total))
+            derivatives = (
+                self._derivatives(given, normal, total) if single is None else self._of_number(single, normal, total)
+            )
+            features = blanket.read(put, worlds, None, keys).joined(*derivatives)
             return BlockReading(features, np.zeros((count, 0)), normal)
         residuals = normal.centre.copy()
         where = dict(zip(self.body, np.cumsum([0, *self.frame.body_widths]).tolist(), strict=False))
@@ -161,6 +164,27 @@ class BlockReader:
             read = np.concatenate((along, curved), axis=1)
             slopes[key] = read if np.isfinite(read).all() else np.nan_to_num(read)
         return where, slopes
+
+    def _of_number(
+        self, given: GivenSingle, normal: Normal, total: tuple[np.ndarray, np.ndarray]
+    ) -> tuple[np.ndarray, dict[PortKey, np.ndarray]]:
+        """The same of one number in the state at hand, by arithmetic on numbers."""
+        centre, sd, is_of_mode = float(normal.centre[0, 0]), float(normal.root[0, 0, 0]), bool(normal.is_of_mode[0])
+        slopes: dict[PortKey, np.ndarray] = {}
+        keys = list(dict.fromkeys(self._keys))
+        with np.errstate(all="ignore"):
+            own = given.along(centre, ())
+            slope, curve = (float(total[0][0, 0]), float(total[1][0, 0, 0])) if is_of_mode else given.along(centre)
+            left = slope - own[0], curve - own[1]
+            for key in keys:
+                found = left
+                if key != keys[-1]:
+                    with_own = given.along(centre, [at for at, other in enumerate(self._keys) if other == key])
+                    found = with_own[0] - own[0], with_own[1] - own[1]
+                    left = left[0] - found[0], left[1] - found[1]
+                read = np.array([[sd * found[0], sd * found[1] * sd]])
+                slopes[key] = read if np.isfinite(read).all() else np.nan_to_num(read)
+        return np.array([[centre, np.log(sd), float(is_of_mode)]]), slopes
 
     def body_at(self, reading: BlockReading, coordinates: np.ndarray, worlds: Worlds | None = None) -> Normal:
         """The body's frame with the heads at some coordinates (W, H)."""

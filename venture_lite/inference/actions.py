@@ -31,6 +31,7 @@ _HOMES = {
     "nuts": "engines.nuts.nuts",
     "vi": "engines.vi",
     "rejection": "engines.rejection",
+    "split_merge": "engines.split_merge",
     "subsampled_mh": "engines.subsampled.subsampled",
     "subsampled_mh_report": "engines.subsampled.subsampled",
     "pgibbs": "engines.pgibbs.pgibbs",

@@ -109,16 +109,17 @@ class ActionForm(Matched):
         return next((word for word in words if is_symbol(self[role], word)), None)
 
     def kernel(
-        self, move: str, kernel: Kernel, selector: Selector | None = None, times: int | None = None
-    ) -> KernelPart:
+        self, move: str, kernel: Kernel, selector: Selector | None = None, times: int | None = None,
+        moves: Callable[[Selection], list[int]] | None = None,
+    ) -> KernelPart:  # fmt: skip
         """What runs a kernel on blocks of SCOPE, those that BLOCK means, T times, where nothing else is said; `move`
-        says how it moves a block."""
+        says how it moves a block, and `moves` which choices, where these are not those of the blocks."""
         program, place, scope = self.program, self.span.place(), self.scope
         selector = self.selector if selector is None else selector
         times = self.count("T") if times is None else times
         tally = Tally(kernel, self.span.text, program.progress, lambda text: program.warn(f"{place}: {text}"))
         program.tallies.append(tally)
-        selection, use = Selection(program.model, scope, selector), program.watch.use(scope, selector)
+        selection, use = Selection(program.model, scope, selector), program.watch.use(scope, selector, moves)
         return KernelPart(self.action, scope, selector, times, move, self.span, kernel, selection, tally, use)
 
     def kernels(self) -> tuple[Part, ...]:

@@ -54,6 +54,8 @@ class Use:
     watch: Watch
     scope: Any
     selector: Selector
+    # what it moves of what it selects, and besides; None for all of that and nothing more
+    moves: Callable[[Selection], list[int]] | None = None
     first: int = -1
     last: int = -1
 
@@ -108,14 +110,15 @@ class Watch:
 
     # ----------------------------------------------------------------------------------------- while it runs
 
-    def use(self, scope: Any, selector: Selector) -> Use:
-        """The entry of a kernel, which notes there when it runs."""
+    def use(self, scope: Any, selector: Selector, moves: Callable[[Selection], list[int]] | None = None) -> Use:
+        """The entry of a kernel, which notes there when it runs; `moves` says which choices, where these are others
+        than those that are selected."""
         try:
-            key: Any = (scope, selector)
+            key: Any = (scope, selector, moves)
             hash(key)
         except TypeError:
             key = len(self._uses)
-        return self._uses.setdefault(key, Use(self, scope, selector))
+        return self._uses.setdefault(key, Use(self, scope, selector, moves))
 
     def variable(self, name: str, reading: Callable[[], Sources], key: Any) -> WatchedVariable:
         """The entry of a name that a collect adds draws to; `key` tells its expressions and passes apart."""
@@ -207,7 +210,9 @@ def _not_selected(model: Model, uses: list[Use]) -> list[int]:
     scopes = model.trace.scopes
     chosen = [np.zeros(0, np.int64)]
     for use in uses:
-        if use.selector.kind not in ("key", "range"):
+        if use.moves is not None:
+            chosen.append(np.array(use.moves(Selection(model, use.scope, use.selector)), np.int64))
+        elif use.selector.kind not in ("key", "range"):
             if use.scope == "default":
                 return []
             if use.scope in scopes:

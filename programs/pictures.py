@@ -228,22 +228,22 @@ def change_point() -> Any:
 
 
 def cars() -> Any:
-    """The tutorial's regression, with the text and the data that stand there."""
+    """The tutorial's better model, with the text and the data that stand there."""
     page = (PROGRAMS.parent / "docs" / "tutorial.md").read_text("utf-8")
-    blocks = dict(re.findall(r'^```\w+ title="([\w.]+)"\n(.*?)^```', page, flags=re.MULTILINE | re.DOTALL))
-    table = list(csv.DictReader(blocks["cars.csv"].splitlines()))
+    (model,) = re.findall(r'^BETTER = """\n(.*?)^"""', page, flags=re.MULTILINE | re.DOTALL)
+    table = list(csv.DictReader((PROGRAMS.parent / "docs" / "cars.csv").read_text("utf-8").splitlines()))
     speed, distance = (np.array([float(row[name]) for row in table]) for name in ("speed", "dist"))
-    drawn = Venture(seed=1, chains=4).execute(blocks["cars_walk.vnt"], speed=speed, dist=distance)[-1]
-    assert isinstance(drawn, Draws)
-    middle, slope, noise = (drawn[name].reshape(-1, 1) for name in ("middle", "slope", "noise"))
+    v = Venture(seed=1)
+    v.execute(model, speed=speed, dist=distance)
+    drawn = v.auto()
+    reaction, braking, noise = (drawn[name].reshape(-1, 1) for name in ("reaction", "braking", "noise"))
     points = np.linspace(3, 25, 100)
-    mean = middle + slope * (points - 14)
-    new = mean + noise * np.random.default_rng(1).standard_normal(mean.shape)
+    mean = points * (reaction + braking * points)
+    new = mean + noise * points * np.random.default_rng(1).standard_normal(mean.shape)
     figure, axes = panels()
     axes.plot(points, interval(new).T, "--", color=POSTERIOR, linewidth=0.8)
     axes.plot([], [], "--", color=POSTERIOR, linewidth=0.8, label="a new car, central 90%")
-    band(axes, points, mean, "line")
-    axes.plot(points, np.polyval(np.polyfit(speed, distance, 1), points), ":", color=EXACT, label="least squares")
+    band(axes, points, mean, "curve")
     axes.plot(speed, distance, "o", color=DATA, markersize=3, label="cars")
     axes.set(xlabel="speed, miles an hour", ylabel="stopping distance, feet", xlim=(3, 25))
     axes.legend(loc="upper left")

@@ -45,8 +45,10 @@ RUN = ("python", "venture", "cell", "console", "prompt")
 # blocks that hold what they print
 SESSIONS = ("console", "prompt")
 ENTRY = re.compile(r"^\d+> [^\n]*\n(?: *\.\. [^\n]*\n)*", re.MULTILINE)
-# how long a kernel took, which no document shows
-SECONDS = re.compile(r"(accepted|divergences?), [\d.]+ s$", re.MULTILINE)
+# how long a kernel took, or the parts of `auto`, which no document shows
+SECONDS = re.compile(
+    r"(accepted|divergences?|then [\d,]+)(?:, [\d.]+ s|: \S+ s for the warm-up, \S+ s for the draws)$", re.MULTILINE
+)
 # how wide the terminal is taken to be
 WIDTH = "100"
 
@@ -99,7 +101,11 @@ class Runner:
         (self.folder / "programs").symlink_to(ROOT / "programs")
 
     def run(self, block: Block) -> str | None:
-        """What the block prints (of a session, all of it), or None for a file that is not run."""
+        """What the block prints (of a session, all of it) but for seconds, or None for a file that is not run."""
+        printed = self._printed(block)
+        return None if printed is None else SECONDS.sub(r"\1", printed)
+
+    def _printed(self, block: Block) -> str | None:
         if block.title is not None:
             (self.folder / block.title).write_text(block.text, encoding="utf-8")
             if block.output is None:
@@ -135,7 +141,7 @@ class Runner:
     def _entry(self, shown: str) -> str:
         with _printed() as printed:
             self.conversation.enter(re.sub(r"^(?:\d+>| *\.\.) ", "", shown, flags=re.MULTILINE).rstrip("\n"))
-        return SECONDS.sub(r"\1", printed.getvalue())
+        return printed.getvalue()
 
     def _python(self, text: str) -> str:
         with _printed() as printed:

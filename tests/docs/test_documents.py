@@ -85,3 +85,9 @@ def test_the_readme_shows_what_the_main_job_prints(tmp_path: Path, capsys: pytes
 
 def without_numbers(text: str) -> list[str]:
     return [re.sub(r"\s+", " ", re.sub(r"-?\d[\d.,]*", "#", line)) for line in text.splitlines()]
+
+
+def test_the_table_of_the_tutorial_is_the_file() -> None:
+    page = ROOT / "docs" / "tutorial.md"
+    (shown,) = (block.text for block in blocks(page.read_text("utf-8")) if block.title == "cars.csv")
+    assert (page.parent / "cars.csv").read_text("utf-8") == shown

@@ -181,3 +181,14 @@ def test_it_is_said_where_the_sd_is_rougher_than_the_mean() -> None:
     row = summary.rows[0]
     assert row.ess_sd < 0.2 * row.ess_mean
     assert "effective size of the sd" in str(summary)
+
+
+def test_particles_are_no_chain() -> None:
+    """Halves of a population need not agree, and energies of particles in turn are no path's."""
+    v = Venture(seed=1)
+    v.execute(
+        "[assume mu (normal 0 10)] [assume s (gamma 2 1)] for i in 1...3: [observe (normal mu s) {y[i]}]", y=[1, 2, 4]
+    )
+    told = v.infer("(smc 20 'tempered (nuts default all 'step 0.3 1) (collect mu s))").summary().warnings
+    assert not any("R-hat" in line or "energy fraction" in line or "run longer" in line for line in told)
+    assert any("more particles" in line for line in told)

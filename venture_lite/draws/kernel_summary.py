@@ -43,6 +43,7 @@ COUNTED = "transitions that count"
 """Among the details of a kernel that adapts: how many did not, of which the other details are."""
 DEEPEST = "transitions at the greatest depth"
 STEEP = "divergences lie away from the states, in sds of "
+FUNNEL = "divergences lie towards 0, in sds of the logarithm of "
 """Among the details of a kernel that diverges, followed by the choice in which they do most."""
 
 SHAPE = "Pareto k"
@@ -151,14 +152,24 @@ def kernel_lines(rows: tuple[KernelRow, ...], with_seconds: bool = False) -> lis
 # ------------------------------------------------------------------------------------------------ what to beware of
 
 
+def has_particles(rows: tuple[KernelRow, ...]) -> bool:
+    """Whether draws are particles, which kernels have moved one after the other, not a chain's states."""
+    return any(row.action == "smc" for row in rows)
+
+
+OF_CHAINS = ("energy", "refused")
+"""What is wrong with transitions that follow one another."""
+
+
 def kernel_warnings(rows: tuple[KernelRow, ...], chain_count: int) -> Iterator[str]:
     """A line for each thing that is wrong with a kernel, with the chains where it is."""
+    left_out = OF_CHAINS if has_particles(rows) else ()
     for row in rows:
         if any(one.is_approximate for one in row.chains):
             yield f"{row.kernel} leaves what is not quite the posterior: its draws are approximate"
         told: dict[str, list[KernelStatistics]] = {}
         for one in row.chains:
-            for wrong in _wrong_with(row, one):
+            for wrong in (each for each in _wrong_with(row, one) if each not in left_out):
                 told.setdefault(wrong, []).append(one)
         for wrong, where in told.items():
             chains = "" if chain_count == 1 else f" in chain {', '.join(str(one.chain) for one in where)}"
@@ -247,11 +258,12 @@ def _told(wrong: str, where: list[KernelStatistics]) -> str:
 
 def _steep(where: list[KernelStatistics]) -> str:
     """Where most divergences are, as far as one choice tells."""
-    found = {name.removeprefix(STEEP): off for one in where for name, off in one.details.items() if STEEP in name}
-    if not found:
-        return ""
-    name = max(found, key=lambda name: abs(found[name]))
-    return f", most of them where {name} is {'large' if found[name] > 0.0 else 'small: a funnel'}"
+    for prefix, words in ((FUNNEL, "small: a funnel"), (STEEP, "")):
+        found = {name.removeprefix(prefix): off for one in where for name, off in one.details.items() if prefix in name}
+        if found:
+            name = max(found, key=lambda name: abs(found[name]))
+            return f", most of them where {name} is {words or ('large' if found[name] > 0.0 else 'small')}"
+    return ""
 
 
 def _advice(row: KernelRow, wrong: str) -> str:

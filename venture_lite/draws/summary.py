@@ -13,7 +13,7 @@ import numpy as np
 
 from venture_lite.draws import diagnostics
 from venture_lite.draws.groups import measured
-from venture_lite.draws.kernel_summary import KernelRow, kernel_lines, kernel_rows, kernel_warnings
+from venture_lite.draws.kernel_summary import KernelRow, has_particles, kernel_lines, kernel_rows, kernel_warnings
 from venture_lite.draws.presentation import cut, listed, table
 
 if TYPE_CHECKING:
@@ -177,7 +177,7 @@ def summarize(draws: Draws) -> Summary:
         warnings=(
             *kernel_warnings(kernels, draws.chain_count),
             *_still(draws, rows),
-            *_mixing(rows, draws.chain_count),
+            *_mixing(rows, draws.chain_count, has_particles(kernels)),
         ),
         adapting=adapting,
         held=draws.held,
@@ -255,10 +255,11 @@ def _depend(draws: Draws, row: SummaryRow, chains: set[int]) -> bool:
     return all(row.variable in draws.could_move[chain] for chain in chains)
 
 
-def _mixing(rows: tuple[SummaryRow, ...], chain_count: int) -> Iterator[str]:
+def _mixing(rows: tuple[SummaryRow, ...], chain_count: int, are_particles: bool) -> Iterator[str]:
+    """Particles of one population are no chain: halves of it need not agree, and no longer run helps."""
     rows = tuple(row for row in rows if len(row.still) < chain_count)
     unmixed = [row for row in rows if row.r_hat > _r_hat_limit(row)]
-    if unmixed:
+    if unmixed and not (are_particles and chain_count == 1):
         worst = max(row.r_hat for row in unmixed)
         largest = f"largest {worst:.3g}" if math.isfinite(worst) else "no half of a chain moves"
         yield (
@@ -270,7 +271,7 @@ def _mixing(rows: tuple[SummaryRow, ...], chain_count: int) -> Iterator[str]:
         least = min(min(row.ess_bulk, row.ess_tail) for row in short)
         yield (
             f"the effective sample size is below {ESS_LIMIT} for {_named(short)} (smallest {least:.0f}): "
-            "means and intervals are rough; run longer"
+            f"means and intervals are rough; {'more particles' if are_particles else 'run longer'}"
         )
 
 

@@ -11,8 +11,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from venture_lite.blocks.distributions import transform_of
 from venture_lite.blocks.gradients import Densities
-from venture_lite.draws.kernel_summary import STEEP
+from venture_lite.draws.kernel_summary import FUNNEL, STEEP
 from venture_lite.engines.adaptation import LEAST_BURN, FirstScales, Metric, Tuner, geometric_mean, tuned
 from venture_lite.engines.hmc import NO_PATH, TARGET, PathPoint, path_told
 from venture_lite.engines.nuts.trajectory import MOST_DEPTH, Follow, Trajectory
@@ -22,6 +23,7 @@ from venture_lite.inference.tree import Part
 from venture_lite.interpreter.ancestry import name_of_choice
 from venture_lite.interpreter.kernel import BlockKernel, Course
 from venture_lite.interpreter.selection import Selection
+from venture_lite.procedures.transforms import POSITIVE
 from venture_lite.values import show
 
 FEWEST_STEEP, FAR = 3, 1.0
@@ -106,7 +108,10 @@ class NoUTurn(BlockKernel):
         node = next(
             node for node in block if density.coordinates_of(node).start <= at < density.coordinates_of(node).stop
         )
-        return {STEEP + name_of_choice(self.model.trace, node): float(off[at])} if abs(off[at]) > FAR else {}
+        if abs(off[at]) <= FAR:
+            return {}
+        is_scale = transform_of(self.model.trace.application(node)[0]) is POSITIVE and off[at] < 0.0
+        return {(FUNNEL if is_scale else STEEP) + name_of_choice(self.model.trace, node): float(off[at])}
 
     def refuse(self, nodes: list[int]) -> None:
         self.densities.refuse(nodes)

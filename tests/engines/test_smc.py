@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -84,8 +85,13 @@ def beyond(draws: Draws, exact: float, most: float = 0.15) -> float:
     return abs(evidence.log - exact) / evidence.error
 
 
+def often(name: str, those: tuple[str, ...]) -> Any:
+    """A case that always runs, if it is one of those."""
+    return name if name in those else pytest.param(name, marks=pytest.mark.slow)
+
+
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("name", CONJUGATE)
+@pytest.mark.parametrize("name", [often(name, ("coin", "groups", "two modes")) for name in CONJUGATE])
 def test_evidence_is_that_of_a_closed_form(name: str, way: str) -> None:
     model, kernel = CONJUGATE[name]
     v = Venture(seed=4)
@@ -107,7 +113,7 @@ def check_states(name: str, way: str, kernel: str, runs: int, particles: int, se
 
 
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("name", PLAIN)
+@pytest.mark.parametrize("name", [often(name, ("chain", "panel")) for name in PLAIN])
 def test_states_of_plain_models_have_their_probabilities(name: str, way: str) -> None:
     check_states(name, way, "(mh default one 1)" if name == "chain" else "", RUNS, 60)
 
@@ -138,13 +144,14 @@ def test_draws_of_two_modes_are_shared_out_by_weight() -> None:
     assert abs(share - weights[points > 0].sum() / weights.sum()) < 6 * math.sqrt(4 * 0.1 / 4000)
 
 
-@pytest.mark.parametrize("kernel", ["(hmc default all 0.3 3 1)", "(nuts default all 'step 0.5 1)"])
+@pytest.mark.parametrize("kernel", [often("(hmc default all 0.3 3 1)", ()), "(nuts default all 'step 0.5 1)"])
 def test_gradients_follow_the_power_of_the_likelihood(kernel: str) -> None:
     v = Venture(seed=4)
     exact = regression(v)
     assert beyond(v.infer(f"(smc 10 'tempered 'runs {RUNS} {kernel})"), exact, most=0.25) < FURTHEST
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kernel", ["(mh default one 2)", "(do (mh default each 'drift 0.7 1) (mh default all 1))"])
 def test_one_by_one_particles_go_as_they_do_together(kernel: str) -> None:
     """The estimate of a session whose kernels are interpreted, where nothing moves in columns."""

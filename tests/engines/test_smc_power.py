@@ -55,6 +55,7 @@ def test_resampling_that_leaves_weights_as_they_were_is_noticed(monkeypatch: pyt
     assert is_noticed("normal")
 
 
+@pytest.mark.slow
 def test_weights_that_are_never_resampled_for_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Equal weights for particles that were not drawn by their weights."""
 
@@ -66,6 +67,7 @@ def test_weights_that_are_never_resampled_for_are_noticed(monkeypatch: pytest.Mo
     assert is_noticed("normal", kernel="")
 
 
+@pytest.mark.slow
 def test_a_walk_of_all_particles_without_its_jacobian_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     formula = Drift.formula
     monkeypatch.setattr(Drift, "formula", lambda self, *given: (formula(self, *given)[0], 0.0))

@@ -310,3 +310,25 @@ def test_ctrl_c_stops_all_chains_and_keeps_their_draws(in_processes: None) -> No
     check(v)
     last = [values[-1] for values in draws.by_chain("(z 1)")]
     assert v.sample("(z 1)") == last
+
+
+def test_chains_leave_while_the_first_is_at_its_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A start may take long, too. The draws are those of one after the other."""
+    draws, notes = [], []
+    fork = chain_runs.ChainRuns._fork
+
+    def noting(self: chain_runs.ChainRuns) -> None:
+        notes.append(len(self._runs[0].program.notes))
+        fork(self)
+
+    monkeypatch.setattr(chain_runs.ChainRuns, "_fork", noting)
+    for patience in (0.0, 1e6):
+        monkeypatch.setattr(chain_runs, "PATIENCE", patience)
+        v = Venture(seed=1, chains=3)
+        v.execute("[assume mu (normal 0 10)] [observe (normal mu 1) 2.9]")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            draws.append(v.auto(draws=20, warmup=20, target_ess=1.0, collect=["mu"])["mu"])
+    # nothing that begins a chain had ended
+    assert notes[0] == 0
+    np.testing.assert_array_equal(*draws)

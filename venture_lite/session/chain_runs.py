@@ -69,7 +69,8 @@ class ChainProgram:
         self._chains, self._expression, self._start = chains, expression, start
         # what the chain is called, where there are several
         self._number = number
-        # what runs; None before it first does, and for an expression that is no action
+        # what begins it, and what runs; none before it first does, and for an expression that is no action
+        self._begin: Part | None = None
         self._part: Part | None = None
 
     def more(self, times: int) -> ChainOutcome:
@@ -96,9 +97,11 @@ class ChainProgram:
         if not self.program.is_action(self._expression):
             return self.program.value(self._expression)
         if self._part is None:
-            if self._start is not None:
-                self.program.compile(self._start).run()
+            # all is known before the first thing runs, as of a program in one text: a start may take long, too
+            self._begin = None if self._start is None else self.program.compile(self._start)
             self._part = self.program.compile(self._expression)
+            if self._begin is not None:
+                self._begin.run()
         if times == 1:
             self._part.run()
         else:
@@ -107,7 +110,8 @@ class ChainProgram:
 
     def is_alone(self) -> bool:
         """Whether a program that runs makes nothing that is for all chains."""
-        return self._part is not None and not any(ACTIONS[part.action].for_all_chains for _, part in self._part.walk())
+        parts = [part for part in (self._begin, self._part) if part is not None]
+        return bool(parts) and not any(ACTIONS[each.action].for_all_chains for part in parts for _, each in part.walk())
 
 
 class ChainRuns:

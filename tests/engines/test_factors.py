@@ -136,7 +136,7 @@ def test_data_of_a_loop_are_reported_and_forgotten() -> None:
         ("[condition (+ x 10)]", "EXPR must be a boolean, 0 or 1", "(+ x 10)"),
         ("[condition (< 2 1)]", "the condition does not hold, whatever the random choices are", "(< 2 1)"),
         ("[factor]", "factor takes one expression", "[factor]"),
-        ("[observe (factor 1) 0]", "unknown name factor", "factor"),
+        ("[observe (factor 1) 0]", "factor is an expression inside of queries only", "(factor 1)"),
     ],
 )
 def test_bad_weights_are_refused_with_their_place(text: str, told: str, place: str) -> None:

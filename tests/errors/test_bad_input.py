@@ -63,7 +63,7 @@ CASES = [
     Bad("an unknown name in a body", "[assume g (lambda (a) (foldd a))]", NameUnknown, (":1:24", "fold")),
     Bad("an unknown action", "[infer (mhh default one 1)]", NameUnknown, ("mhh", "did you mean mh?"), MODEL),
     Bad("another system's name", "[assume a (uniform 0 1)]", NameUnknown, (":1:12", "(uniform_continuous LO HI)")),
-    Bad("a directive in the model", "[predict (condition z)]", NameUnknown, (":1:11", "did you mean [condition ")),
+    Bad("a directive in the model", "[predict (condition z)]", ArgumentError, (":1:10", "[condition EXPR] as a directive")),
     Bad("another system's kernel", "[infer (metropolis w)]", NameUnknown, (":1:9", "(mh SCOPE BLOCK T)")),
     Bad("an action in the model", "[predict (repeat 3 flip)]", NameUnknown, (":1:11", "(map (lambda (i) (flip))")),
     Bad("a name of the model for a value", "[observe (normal 0 1) (+ x 1)]", ArgumentError, (":1:26", "name of the model"),

@@ -26,6 +26,7 @@ WITHOUT = {
     **dict.fromkeys(("range", "ones", "zeros", "eye"), WHOLE),
     "unique": "entries come and go where two are equal",
     "to_number": "its argument is text",
+    **dict.fromkeys(("probability", "log_density", "probabilities"), "gradients through queries are refused"),
 }
 """Records whose value has numbers in it and that have no pullback, and why."""
 

@@ -181,7 +181,7 @@ def test_columns_and_single_rows_agree(name: str, monkeypatch: pytest.MonkeyPatc
     together.evaluate()
     monkeypatch.setattr("venture_lite.blocks.density.NARROW", 10**9)
     apart.evaluate()
-    assert len(together._backward) < len(apart._backward)
+    assert len(together._weighing + together._backward) < len(apart._weighing + apart._backward)
     here, rng, journal = together.present(), np.random.default_rng(0), model.trace.journal
     for away in (0.0, 0.1, 1.0, 30.0):
         found = []

@@ -39,6 +39,7 @@ OF_STATISTICS = {
     "crp_with_random_concentration",
     "gamma_poisson_maker",
     "gp_regression",
+    "hmm_of_normals",
     "hmm_persistence",
     "normal_inv_chi_sq",
     "sym_dir_mult",

@@ -299,7 +299,8 @@ class LazyHmmState:
 
     def slopes(self) -> tuple[Any, ...]:
         """The derivatives of `log_joint` by the arguments."""
-        return self._messages.slopes() or (None,) * len(self.arguments)
+        nothing = (0.0 if isinstance(each, (int, float)) else None for each in self.arguments)
+        return self._messages.slopes() or tuple(nothing)
 
     def support(self, t: Any) -> Sequence[Any] | None:
         return self._messages.chain.emission.support()

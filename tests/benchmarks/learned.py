@@ -25,6 +25,8 @@ for k in 1...120: [observe (bernoulli_logit (+ (w 0) (* (w 1) {Y[k]}) (* (w 2) {
 """
 CONJUGATE = "[assume m (tag 'x 0 (normal 0 2))] [observe (normal m 0.1) 1.3]"
 SWEEPS, PASSES = 100, 5
+FEWEST = 1000
+"""Transitions of one inference, of which its start is a small part."""
 
 
 def rows() -> list[Row]:
@@ -43,11 +45,12 @@ def _row(what: str, program: str, choices: int) -> Row:
     for each in (learned, walk):
         each.execute(program, **data)
     learned.compile("p", "x", "one", worlds=1000)
+    sweeps = max(SWEEPS, FEWEST // choices)
     found = compare(
-        lambda: learned.infer("(repeat {N} (compiled_mh p x each 1))", N=SWEEPS),
-        lambda: walk.infer("(repeat {N} (mh x each 'drift 1 1))", N=SWEEPS),
+        lambda: learned.infer("(repeat {N} (compiled_mh p x each 1))", N=sweeps),
+        lambda: walk.infer("(repeat {N} (mh x each 'drift 1 1))", N=sweeps),
     )
-    count = SWEEPS * choices
+    count = sweeps * choices
     bar = found.theirs / count + PASSES * _pass(learned) / choices
     ratio = bar * count / found.ours
     return Row(

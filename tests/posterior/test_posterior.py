@@ -50,6 +50,7 @@ LONG = (
     "geometric",
     "gp_kinds",
     "hierarchical_states",
+    "hmm_of_normals",
     "hmm_persistence_uncollapsed",
     "keys_alike",
     "lazy_or",

@@ -242,7 +242,7 @@ def seen(name: str) -> tuple[np.ndarray, np.ndarray]:
 
 @pytest.mark.slow
 def test_gp_regression() -> None:
-    """The two scales on a grid; given them the prediction is normal. Ten seconds; the cases of processes run every day."""
+    """The two scales on a grid; given them the prediction is normal. Cases of processes run every day."""
     x, y = seen("gp_regression")
     assert len(x) == 10
     points = np.append(x, [3.4, 9.0])

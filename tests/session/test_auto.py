@@ -12,12 +12,13 @@ import numpy as np
 import pytest
 
 from venture_lite import Venture
-from venture_lite.draws.draws import Draws
+from venture_lite.draws.draws import Draws, Origin
 from venture_lite.errors import VentureError
 from venture_lite.session.auto.composing import composed
 from venture_lite.session.auto.judging import judged, looks
 from venture_lite.session.auto.places import elsewhere, places_line
 from venture_lite.session.auto.running import AutoRun
+from venture_lite.session.runner import _keep
 
 DATA = {"y": [2.9, 1.0, 0.3, 1.8, 2.2, 0.9]}
 LEVEL = "[assume mu (normal 0 10)] for n in 1...6: [observe (normal mu 1) {y[n]}]"
@@ -156,6 +157,17 @@ def test_an_interruption_of_a_second_try_keeps_the_draws_of_the_first(monkeypatc
     draws = caught.value.draws  # type: ignore[attr-defined]
     assert draws["mu"].shape == (2, 20)
     assert "'target" not in draws.program
+
+
+@pytest.mark.parametrize(("count", "kept"), [(0, True), (3, True), (6, False)])
+def test_draws_of_a_warm_up_do_not_replace_those_of_the_try_before(count: int, kept: bool) -> None:
+    """Of a second try that was broken off after so many draws, the first five of which are its warm-up."""
+    before = draws_of(mu=np.zeros((4, 20)))
+    made = Draws([{"mu": np.ones(count)}] * 4, adapting=[{"mu": min(count, 5)}] * 4)
+    error = KeyboardInterrupt()
+    error.draws = made  # type: ignore[attr-defined]
+    _keep(error, before, Origin(1, "", "(auto)", {}))
+    assert error.draws is (before if kept else made)  # type: ignore[attr-defined]
 
 
 def test_its_seconds_count_from_its_first_try(monkeypatch: pytest.MonkeyPatch) -> None:

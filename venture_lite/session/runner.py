@@ -421,5 +421,6 @@ def _keep(error: BaseException, before: Draws | None, origin: Origin) -> None:
     if not isinstance(made, Draws):
         return
     made.origin = origin
-    if before is not None and not made.without_adaptation():
+    counted = made.without_adaptation()
+    if before is not None and not any(len(values) for name in counted.names for values in counted.by_chain(name)):
         error.draws = before  # type: ignore[attr-defined]

@@ -434,12 +434,11 @@ def _xlog1py_of_columns(x: Any, y: Any) -> Any:
 
 
 def _log1p_square_of_columns(z: Any) -> Any:
-    # squares beyond the floats are rare: rows are told apart only where there is one
-    found = np.log1p(np.multiply(z, z))
-    if np.max(found, initial=0.0) < inf:
-        return found
     size = np.abs(z)
-    return np.where(size < 1e100, found, 2.0 * np.log(size))
+    is_small = np.less(size, 1e100)
+    found = np.log1p(np.multiply(z, z))
+    # squares beyond the floats are rare: branches are chosen from only where there is one
+    return found if np.all(is_small) else np.where(is_small, found, 2.0 * np.log(size))
 
 
 def _log_ratio_of_columns(x: Any, y: Any) -> Any:

@@ -8,10 +8,12 @@ what keeps a text from doing more on a terminal than to be read (`escaped`): eve
 from __future__ import annotations
 
 import bisect
+import contextlib
 import difflib
 import functools
 import re
 import sys
+import threading
 import unicodedata
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -294,8 +296,28 @@ class VentureWarning(UserWarning):
     """Something that a person should know, after which the program goes on."""
 
 
+_HEARD: dict[int, list[tuple[str, type[Warning]]]] = {}
+"""By thread, what was warned of there, where somebody keeps it."""
+
+
+@contextlib.contextmanager
+def heard_here() -> Iterator[list[tuple[str, type[Warning]]]]:
+    """What this thread warns of in the block is kept in a list, each with its kind, and not shown. Python's own way to
+    keep warnings is one for all threads."""
+    thread = threading.get_ident()
+    heard: list[tuple[str, type[Warning]]] = []
+    _HEARD[thread] = heard
+    try:
+        yield heard
+    finally:
+        del _HEARD[thread]
+
+
 def warn(text: str) -> None:
     """Raise a VentureWarning that points at the line which called the package, however deep it is met."""
+    if (heard := _HEARD.get(threading.get_ident())) is not None:
+        heard.append((text, VentureWarning))
+        return
     level, frame = 1, sys._getframe()
     while frame.f_back is not None and _is_inside(frame):
         level, frame = level + 1, frame.f_back

@@ -15,7 +15,7 @@ BY_HAND_WITH_A_REASON = {
     "engines/pgibbs/particle_steps.py": "the marks of particles form a tree, not blocks inside blocks",
     "engines/pgibbs/particle_future.py": "looks ahead from one of these marks",
     "session/chains.py": "a directive that is held back is taken back later, by another directive",
-    "session/chain_runs.py": "an inference that fails ends what its directive began",
+    "session/chain_program.py": "an inference that fails ends what its directive began",
     "session/standard.py": "a definition of the library stays whatever becomes of the directive that named it",
 }
 

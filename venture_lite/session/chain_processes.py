@@ -18,11 +18,11 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from multiprocessing.connection import Connection
+from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
-from typing import Any
+from typing import Any, Protocol
 
 from venture_lite.draws.draws import Draws
 from venture_lite.errors import Span, VentureError
@@ -155,6 +155,87 @@ class Worker:
         self.connection.close()
 
 
+class Elsewhere(Protocol):
+    """Chains that run in other processes, by index."""
+
+    def __contains__(self, index: object) -> bool: ...
+
+    def __iter__(self) -> Iterator[int]: ...
+
+    def ask(self, index: int, request: int | Finish) -> None:
+        """Let a chain run the program so many times more, or leave."""
+
+    def answer(self, index: int) -> ChainOutcome | ChainState | Unsent | None:
+        """What a chain gave last; None while it is at work."""
+
+    def hear(self, seconds: float) -> list[tuple[int, ChainProgress]]:
+        """Take what messages there are, or come within this time: how far chains are; a chain that is lost has no
+        more to show."""
+
+    def interrupt(self) -> None:
+        """Let every chain stop as after Ctrl-C; one that does not answer in time is given up. To be said again and
+        again until all have answered."""
+
+    def take_back(self, index: int) -> None:
+        """A chain is no longer elsewhere."""
+
+    def unpack(self, index: int, trace: bytes) -> None:
+        """Bring the trace of a chain here to the state that it has elsewhere."""
+
+    def end(self) -> None:
+        """All is over, whatever the chains do."""
+
+
+class ForkedChains:
+    """Chains each of which has a process that was forked for it. Mutable."""
+
+    def __init__(self) -> None:
+        self._workers: dict[int, Worker] = {}
+
+    def fork(self, index: int, handover: Handover, serve: Callable[[Pipe], None]) -> None:
+        self._workers[index] = Worker(index, handover, serve)
+
+    def __contains__(self, index: object) -> bool:
+        return index in self._workers
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(sorted(self._workers))
+
+    def ask(self, index: int, request: int | Finish) -> None:
+        self._workers[index].ask(request)
+
+    def answer(self, index: int) -> ChainOutcome | ChainState | Unsent | None:
+        return self._workers[index].answer
+
+    def hear(self, seconds: float) -> list[tuple[int, ChainProgress]]:
+        shown = []
+        while working := {each.connection: each for each in self._workers.values() if each.answer is None}:
+            ready = wait(list(working), timeout=seconds)
+            for end in ready:
+                worker = working[end]  # type: ignore[index]
+                if (progress := worker.hear()) is not None:
+                    shown.append((worker.index, progress))
+                elif isinstance(worker.answer, ChainOutcome) and isinstance(worker.answer.error, ChainLost):
+                    shown.append((worker.index, ChainProgress(None)))
+            if not ready or seconds:
+                break
+        return shown
+
+    def interrupt(self) -> None:
+        for worker in self._workers.values():
+            worker.interrupt()
+
+    def take_back(self, index: int) -> None:
+        self._workers.pop(index).end()
+
+    def unpack(self, index: int, trace: bytes) -> None:
+        self._workers[index].handover.unpack(trace)
+
+    def end(self) -> None:
+        for worker in self._workers.values():
+            worker.end()
+
+
 @dataclass(frozen=True, slots=True)
 class Pipe:
     """The end of a chain's process."""
@@ -201,10 +282,10 @@ def heard(run: Callable[[], ChainOutcome]) -> ChainOutcome:
         warnings.simplefilter("always")
         outcome = run()
     warned = tuple((str(warning.message), warning.category) for warning in caught)
-    return replace(outcome, error=_portable(outcome.error), warned=warned, printed=printed.getvalue())
+    return replace(outcome, error=portable_error(outcome.error), warned=warned, printed=printed.getvalue())
 
 
-def _portable(error: BaseException | None) -> BaseException | None:
+def portable_error(error: BaseException | None) -> BaseException | None:
     """The error without its frames, and what refers to a trace."""
     if not isinstance(error, VentureError):
         return error

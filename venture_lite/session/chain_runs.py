@@ -4,6 +4,8 @@ The first chain runs here. Where that takes more than PATIENCE seconds, the chai
 forked from this one, which know all that it knows: registered procedures go along, and a short program pays nothing.
 The clock decides where a chain runs and never what it draws, for each has its trace and its generator. A process keeps
 its chain until the program is over, and then hands back its state (`trace/handover.py`).
+
+A session that was given an executor has all its chains run there, from their first transition on (`executors/`).
 """
 
 from __future__ import annotations
@@ -12,106 +14,42 @@ import contextlib
 import math
 import multiprocessing
 import os
-import sys
 import threading
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from multiprocessing.connection import wait
 from typing import Any
 
 import numpy as np
 
 from venture_lite.draws.draws import Draws
 from venture_lite.errors import Span, VentureError, VentureWarning, warn
-from venture_lite.inference.actions import ACTIONS
 from venture_lite.inference.program import InferenceProgram
-from venture_lite.inference.tree import Part, Repeat
 from venture_lite.inference.watch import Verdict, Watch, unmoved_line
-from venture_lite.interpreter.impossible import impossible_choices, told
-from venture_lite.interpreter.model import Model
 from venture_lite.language.syntax import Expression
 from venture_lite.procedures import registry
+from venture_lite.session.blas import BLAS_THREADS
 from venture_lite.session.chain_processes import (
     HAS_FORK,
     ChainLost,
     ChainOutcome,
     ChainState,
+    Elsewhere,
     Finish,
+    ForkedChains,
     Pipe,
     Unsent,
-    Worker,
     heard,
 )
+from venture_lite.session.chain_program import ChainProgram
 from venture_lite.session.chains import Chains, Told
 from venture_lite.trace.handover import Handover
-from venture_lite.values import to_python
 
 PATIENCE = 0.25
 """Seconds that a program runs before chains go to other processes, whose start takes a tenth of that."""
 LOOK_SECONDS = 0.1
 """How often the processes are heard while a chain runs here."""
-
-
-class ChainProgram:
-    """The program in one chain. Mutates the chain's trace."""
-
-    def __init__(
-        self,
-        chains: Chains,
-        program: InferenceProgram,
-        expression: Expression,
-        start: Expression | None,
-        number: int | None,
-    ) -> None:
-        self.program, self.model = program, program.model
-        self._chains, self._expression, self._start = chains, expression, start
-        # what the chain is called, where there are several
-        self._number = number
-        # what begins it, and what runs; none before it first does, and for an expression that is no action
-        self._begin: Part | None = None
-        self._part: Part | None = None
-
-    def more(self, times: int) -> ChainOutcome:
-        """Run the program so many times more; all that it gave so far. After an error or Ctrl-C, which the outcome has,
-        the trace is as the last whole transition left it."""
-        program, model = self.program, self.model
-        self._chains.collecting = program.draws
-        error: BaseException | None = None
-        value = None
-        try:
-            value = to_python(self._run(times))
-            model.commit()
-        except BaseException as met:
-            error = met
-            model.rollback()
-        finally:
-            self._chains.collecting = None
-        draws = program.finished(looked_at=error is None)
-        if error is None:
-            _warn_impossible(model, self._number)
-        return ChainOutcome(draws, value, error)
-
-    def _run(self, times: int) -> Any:
-        if not self.program.is_action(self._expression):
-            return self.program.value(self._expression)
-        if self._part is None:
-            # all is known before the first thing runs, as of a program in one text: a start may take long, too
-            self._begin = None if self._start is None else self.program.compile(self._start)
-            self._part = self.program.compile(self._expression)
-            if self._begin is not None:
-                self._begin.run()
-        if times == 1:
-            self._part.run()
-        else:
-            Repeat("repeat", times, self.program, parts=(self._part,)).run()
-        return None
-
-    def is_alone(self) -> bool:
-        """Whether a program that runs makes nothing that is for all chains."""
-        parts = [part for part in (self._begin, self._part) if part is not None]
-        return bool(parts) and not any(ACTIONS[each.action].for_all_chains for part in parts for _, each in part.walk())
 
 
 class ChainRuns:
@@ -132,17 +70,20 @@ class ChainRuns:
         expression: Expression,
         start: Expression | None = None,
         in_loop: bool = False,
+        crew: Callable[[], Elsewhere] | None = None,
     ) -> None:
         """One program for each chain; `start` is run once, before the expression first is. In a loop that runs pass by
-        pass all runs here, and the loop's end tells what no kernel moved."""
+        pass all runs here, and the loop's end tells what no kernel moved. `crew` makes what runs all chains where the
+        session's executor has them run."""
         self._chains, self._span, self._in_loop = chains, expression.span, in_loop
         several = len(programs) > 1
         self._runs = [
             ChainProgram(chains, program, expression, start, chains.first + index if several else None)
             for index, program in enumerate(programs)
         ]
-        # by index, the chains that are in processes of their own
-        self._workers: dict[int, Worker] = {}
+        self._make_crew = crew
+        # the chains that are in other processes
+        self._others: Elsewhere = ForkedChains()
         # the chains that this run of the program has not reached yet
         self._waiting: list[int] = []
         # by index, what each chain gave last
@@ -161,7 +102,7 @@ class ChainRuns:
     def __enter__(self) -> ChainRuns:
         # a proposal may overflow: what that means is for the engines to say
         self._around.enter_context(np.errstate(all="ignore"))
-        self._around.enter_context(_BLAS_THREADS.one())
+        self._around.enter_context(BLAS_THREADS.one())
         for index, run in enumerate(self._runs):
             run.program.show(self._chains.progress.of_chain(self._chains.first + index))
         return self
@@ -175,8 +116,7 @@ class ChainRuns:
             interrupt.draws = self.draws  # type: ignore[attr-defined]
             raise
         finally:
-            for worker in self._workers.values():
-                worker.end()
+            self._others.end()
 
     # ------------------------------------------------------------------------------------------------- running
 
@@ -187,15 +127,17 @@ class ChainRuns:
         transition left it. Where a chain's process is lost the others come to their end.
         """
         self._times, self._total, self._due = times, self._total + times, time.monotonic() + PATIENCE
-        for worker in self._workers.values():
-            worker.ask(times)
-        self._waiting = [index for index in range(len(self._runs)) if index not in self._workers]
+        if self._make_crew is not None:
+            self._send_away(self._make_crew)
+        for index in self._others:
+            self._others.ask(index, times)
+        self._waiting = [index for index in range(len(self._runs)) if index not in self._others]
         outcomes: dict[int, ChainOutcome] = {}
         while self._waiting and not self._stopped:
             index = self._waiting.pop(0)
             outcomes[index] = self._here(index, times)
             self._stopped |= outcomes[index].error is not None
-        for index in sorted(self._workers):
+        for index in list(self._others):
             outcomes[index] = self._elsewhere(index)
         for index in self._waiting:
             # another chain ended this run before; what the chain made in earlier ones stays
@@ -221,7 +163,7 @@ class ChainRuns:
         """Run a chain in this process, which meanwhile looks after the others."""
         run = self._runs[index]
         before = run.model.interrupted
-        if self._waiting or self._workers:
+        if self._waiting or list(self._others):
             run.model.interrupted = partial(self._look, run)
         try:
             return run.more(times)
@@ -254,9 +196,27 @@ class ChainRuns:
         """Let the chains that have not begun run in processes of their own."""
         procedures = [*registry.PROCEDURES.values(), *self._chains.registered.values()]
         waiting, self._waiting = self._waiting, []
+        self._others = forked = ForkedChains()
         for index in waiting:
             handover = Handover(self._runs[index].model.trace, procedures)
-            self._workers[index] = Worker(index, handover, partial(self._serve, index))
+            forked.fork(index, handover, partial(self._serve, index))
+
+    def _send_away(self, make_crew: Callable[[], Elsewhere]) -> None:
+        """Let all chains run where the session's executor has them run, or say why they do not."""
+        self._make_crew = None
+        first = self._runs[0]
+        if self._in_loop:
+            first.program.warn("the chains run here: an inference inside of a loop goes to no executor")
+            return
+        try:
+            first.prepare()
+        except VentureError:
+            # told where it is run
+            return
+        if first.is_alone():
+            self._others = make_crew()
+        elif first.is_prepared:
+            first.program.warn("the chains run here: what the program makes for all of them goes to no executor")
 
     def _serve(self, index: int, pipe: Pipe) -> None:
         """Run a chain in this process, which exists for it, as long as more is asked for."""
@@ -274,22 +234,10 @@ class ChainRuns:
 
     def _hear(self, seconds: float) -> None:
         """Take what messages there are."""
-        while working := {each.connection: each for each in self._workers.values() if each.answer is None}:
-            ready = wait(list(working), timeout=seconds)
-            for end in ready:
-                self._hear_one(working[end])  # type: ignore[index]
-            if not ready or seconds:
-                return
-
-    def _hear_one(self, worker: Worker) -> None:
-        shown = worker.hear()
-        answer, progress = worker.answer, self._chains.progress.of_chain(self._chains.first + worker.index)
-        if shown is not None:
-            progress.show(shown.snapshot)
-        elif isinstance(answer, ChainOutcome) and isinstance(answer.error, ChainLost):
-            progress.show(None)
-        elif isinstance(answer, ChainOutcome):
-            self._stopped |= answer.error is not None
+        for index, shown in self._others.hear(seconds):
+            self._chains.progress.of_chain(self._chains.first + index).show(shown.snapshot)
+        answers = map(self._others.answer, self._others)
+        self._stopped |= any(_ends_all(answer) for answer in answers)
 
     def _elsewhere(self, index: int) -> ChainOutcome:
         """What a chain gives in its process; where that cannot be sent, what it gives here, from its start."""
@@ -301,16 +249,14 @@ class ChainRuns:
         return answer
 
     def _answer(self, index: int) -> ChainOutcome | ChainState | Unsent:
-        worker = self._workers[index]
-        while worker.answer is None:
+        while (answer := self._others.answer(index)) is None:
             if self._stopped or self._chains.interruption.noted:
-                for other in self._workers.values():
-                    other.interrupt()
+                self._others.interrupt()
             self._hear(LOOK_SECONDS)
-        return worker.answer
+        return answer
 
     def _take_back(self, index: int, unsent: Unsent) -> None:
-        self._workers.pop(index).end()
+        self._others.take_back(index)
         number = self._chains.first + index
         warn(f"chain {number} runs again here, for what its process has cannot be sent: {unsent.reason}")
 
@@ -322,11 +268,11 @@ class ChainRuns:
             return
         told = self._chains.told_unmoved.get(self._span.text)
         is_judged = tells and (told is None or told.looks_again(self._chains.models))
-        for worker in self._workers.values():
-            worker.ask(Finish(is_judged))
+        for index in self._others:
+            self._others.ask(index, Finish(is_judged))
         verdicts = []
         for index, run in enumerate(self._runs):
-            left = self._left(index, run) if index in self._workers else None
+            left = self._left(index, run) if index in self._others else None
             run.program.watch.close()
             if is_judged:
                 verdicts.append(run.program.watch.finish() if left is None or left.verdict is None else left.verdict)
@@ -339,16 +285,20 @@ class ChainRuns:
     def _left(self, index: int, run: ChainProgram) -> ChainState | None:
         """Bring a chain to the state that its process leaves; None where it came there by itself, or the process is
         lost."""
-        worker = self._workers[index]
         answer = self._answer(index)
         if isinstance(answer, Unsent):
             self._take_back(index, answer)
             run.more(self._total)
         if not isinstance(answer, ChainState):
             return None
-        worker.handover.unpack(answer.trace)
+        self._others.unpack(index, answer.trace)
         run.model.maybe_impossible, run.model.impossible_since = answer.impossible
         return answer
+
+
+def _ends_all(answer: ChainOutcome | ChainState | Unsent | None) -> bool:
+    """Whether what a chain gave ends the run of the others: one that is lost does not."""
+    return isinstance(answer, ChainOutcome) and answer.error is not None and not isinstance(answer.error, ChainLost)
 
 
 def _say(outcome: ChainOutcome) -> None:
@@ -383,57 +333,3 @@ def tell(chains: Chains, verdicts: Sequence[Verdict], span: Span, draws: Draws |
                 warn(f"{span.place()}: {unmoved_line(name, count)}")
     if draws is not None:
         draws.held = tuple(held)
-
-
-def _warn_impossible(model: Model, chain: int | None) -> None:
-    """Say so where inference ended at probability zero, and name the observation."""
-    if not model.maybe_impossible:
-        return
-    impossible = impossible_choices(model.trace)
-    if not impossible:
-        model.maybe_impossible = False
-        return
-    more = f" (and {len(impossible) - 1} more)" if len(impossible) > 1 else ""
-    of_chain = f"chain {chain}: " if chain is not None else ""
-    warn(f"{of_chain}the state has probability zero: {told(model.trace, impossible[0])}{more}")
-
-
-class _BlasThreads:
-    """The BLAS library's number of threads, which the whole process shares: one while any thread infers.
-
-    Each thread that limited it for itself would put back, at its end, what another had set.
-    """
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._users = 0
-        self._limit: Any = None
-        # the libraries that were loaded when so many modules were
-        self._libraries: Any = None
-        self._modules = 0
-
-    @contextlib.contextmanager
-    def one(self) -> Iterator[None]:
-        """Transitions are many and small: BLAS threads would cost more than they bring."""
-        with self._lock:
-            if not self._users:
-                self._limit = self._found().limit(limits=1, user_api="blas")
-            self._users += 1
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._users -= 1
-                if not self._users:
-                    self._limit.restore_original_limits()
-
-    def _found(self) -> Any:
-        """The process's libraries. To look for them takes 5 ms, and only a module that is imported brings another."""
-        from threadpoolctl import ThreadpoolController
-
-        if self._modules != len(sys.modules):
-            self._libraries, self._modules = ThreadpoolController(), len(sys.modules)
-        return self._libraries
-
-
-_BLAS_THREADS = _BlasThreads()

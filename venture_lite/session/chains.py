@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -22,6 +22,11 @@ from venture_lite.procedures.record import Procedure
 from venture_lite.session.interruption import Interruption
 from venture_lite.session.standard import StandardLibrary
 from venture_lite.trace.kept import InCommon
+
+if TYPE_CHECKING:
+    from venture_lite.language.syntax import Expression
+    from venture_lite.session.chain_processes import Elsewhere
+    from venture_lite.session.live import Directory
 
 LONGEST_JOURNAL = 100_000
 """Entries of a journal that are kept for one directive while the next runs, which may fail and change nothing."""
@@ -64,6 +69,15 @@ class Told:
         return not self.runs & (self.runs - 1) or any(model.trace.default.forced for model in models)
 
 
+class ChainExecutor(Protocol):
+    """Where the chains of a session run, if not here."""
+
+    def crew(
+        self, chains: Chains, directory: Directory, expression: Expression, start: Expression | None, given: Given
+    ) -> Elsewhere:
+        """What runs an inference program in all chains."""
+
+
 def nested_too_deeply() -> LimitError:
     return LimitError("the expression is nested too deeply", hint="give parts of it names by assume or define")
 
@@ -79,7 +93,9 @@ class Chains:
         limits: Limits,
         progress: Progress,
         kernels: str,
+        executor: ChainExecutor | None = None,
     ) -> None:
+        self.executor = executor
         self.seeds = seeds
         # of all chains of the program, here and in other processes
         self.count = count
@@ -125,7 +141,7 @@ class Chains:
 
     def anew(self, seeds: list[np.random.SeedSequence]) -> Chains:
         """Empty traces of other seeds, with the same procedures and definitions."""
-        other = Chains(seeds, len(seeds), 0, self.limits, self.progress, self.kernels)
+        other = Chains(seeds, len(seeds), 0, self.limits, self.progress, self.kernels, self.executor)
         other.registered, other.interruption = self.registered, self.interruption
         other.clear()
         other.defined.update(self.defined)

@@ -222,16 +222,25 @@ def chain_runs(
     chains: Chains, expression: Expression, given: Given, directory: Directory, start: Expression | None = None
 ) -> ChainRuns:
     """An inference program on every chain, which can go on; see `ChainRuns`."""
-    warned: set[str] = set()
-    joint: dict[Any, Any] = {}
+    heard: tuple[Any, ...] = (set(), {})
     watches = given.watches or [Watch(model) for model in chains.models]
-    programs = []
-    for index, (model, watch) in enumerate(zip(chains.models, watches, strict=True)):
-        data, reader = partial(LoopData, directory, index), partial(_read_by, model, given)
-        program = _program(chains, given, model, watch, chains.progress, warned, joint, data, reader)
-        program.sampler = partial(_measured, model, given, directory, index)
-        programs.append(program)
-    return ChainRuns(chains, programs, expression, start, in_loop=bool(given.watches))
+    programs = [
+        inference_program(chains, given, directory, index, watch, *heard) for index, watch in enumerate(watches)
+    ]
+    executor = chains.executor if len(chains.models) > 1 else None
+    crew = None if executor is None else partial(executor.crew, chains, directory, expression, start, given)
+    return ChainRuns(chains, programs, expression, start, bool(given.watches), crew)
+
+
+def inference_program(
+    chains: Chains, given: Given, directory: Directory, index: int, watch: Watch, *heard: Any
+) -> InferenceProgram:
+    """What runs inference expressions in one chain; `heard` is what its chains say together."""
+    model = chains.models[index]
+    data, reader = partial(LoopData, directory, index), partial(_read_by, model, given)
+    program = _program(chains, given, model, watch, chains.progress, *(heard or (set(), {})), data, reader)
+    program.sampler = partial(_measured, model, given, directory, index)
+    return program
 
 
 def predictive(

@@ -25,7 +25,7 @@ from venture_lite.procedures.registered.registration import user_procedure
 from venture_lite.procedures.registered.signatures import Arguments
 from venture_lite.procedures.registered.value_domains import ValueDomainLike
 from venture_lite.program.supplied import Parameters
-from venture_lite.session.chains import Chains, Given
+from venture_lite.session.chains import ChainExecutor, Chains, Given
 from venture_lite.session.door import door
 from venture_lite.session.programs import (
     DirectiveResult,
@@ -41,6 +41,8 @@ from venture_lite.session.undo import Undo
 from venture_lite.values import written as value_as_text
 
 if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
     from venture_lite.engines.compiled.report import ProposerReport
 
 
@@ -62,6 +64,9 @@ class Venture:
     InternalError where weights, decisions or values differ. The draws are the same, but for those of `pgibbs`, whose
     fast way takes its random numbers in another order.
 
+    `executor` is any executor of `concurrent.futures`, in which the chains of inferences then run: in other processes,
+    on other machines; the draws are the same.
+
     A mistake raises VentureError, which tells its place in the text, what is wrong and what to try; the traces are then
     as they were before the directive. Sessions are independent of each other, also in threads; one session runs one
     directive at a time. A session cannot be pickled or copied.
@@ -77,6 +82,7 @@ class Venture:
         nested_calls: int = 400_000,
         memory_mb: float | None = None,
         kernels: str = "compiled",
+        executor: Executor | None = None,
     ) -> None:
         if not isinstance(chains, (int, np.integer)) or chains < 1:
             raise ArgumentError(f"chains must be a whole number, 1 or more, got {chains!r}")
@@ -89,7 +95,8 @@ class Venture:
         seeds = root.spawn(chains)
         seeds = seeds if only_chain is None else [seeds[only_chain]]
         limits = Limits(nested_calls, memory_mb)
-        made = Chains(seeds, chains, only_chain or 0, limits, progress or for_person(), kernels)
+        elsewhere = None if executor is None else _in_executor(executor)
+        made = Chains(seeds, chains, only_chain or 0, limits, progress or for_person(), kernels, elsewhere)
         self._runner = Runner(made, self.seed, may_copy=only_chain is None)
 
     @property
@@ -474,6 +481,17 @@ class Venture:
         name = name_of(name)
         self.traces[0].trace.analyzer.refuse_registration(name)
         self._runner.chains.registered[name] = user_procedure(name, fields)
+
+
+def _in_executor(executor: Executor) -> ChainExecutor:
+    """Raises ArgumentError for what is no executor."""
+    if not callable(getattr(executor, "submit", None)):
+        hint = "as concurrent.futures.ProcessPoolExecutor(4) is, or client.get_executor() of dask"
+        raise ArgumentError(f"executor must have a method submit, got {executor!r}", hint=hint)
+    # imported here: most sessions run where they are
+    from venture_lite.session.executors.crew import InExecutor
+
+    return InExecutor(executor)
 
 
 def _nowhere() -> Span:

@@ -294,6 +294,13 @@ class BlockDensity:
         self._look()
         return second.hessian(self._state, self.size, self._moved, self._terms)
 
+    @property
+    def is_put_over(self) -> bool:
+        """Whether putting it leaves nothing of where it was put before: all that moves are numbers."""
+        return not any(kind.is_maker for kind in self._terms) and all(
+            kind.column.kind is float for kind, _, _ in self._moved
+        )
+
     def rows_of_terms(self) -> list[RowKind]:
         """The rows that weigh the change, by kind."""
         return self._terms

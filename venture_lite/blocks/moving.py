@@ -26,6 +26,7 @@ from venture_lite.interpreter.sources import ValueSource, source_value
 from venture_lite.interpreter.weights import AtLimit, Group, Weight, log_density
 from venture_lite.procedures.checks import check_arguments
 from venture_lite.procedures.columns import RowByRow
+from venture_lite.procedures.derivatives import slopes_of_floats
 from venture_lite.procedures.pullbacks import accumulated
 from venture_lite.procedures.record import Maker, Random
 from venture_lite.procedures.straight_line import Node
@@ -51,6 +52,7 @@ class BlockState:
         self.nowhere = self.places.nowhere
         self.cotangents = np.zeros(self.nowhere + 1)
         self.others: list[Any] = [None] * (self.nowhere + 1)
+        self._kept = [(site, rows, (-1, -1, -1)) for site, rows in self.places.rows()]
 
     def weigh(self, weight: float) -> None:
         """What was weighed so far stands for more than it is."""
@@ -80,10 +82,11 @@ class BlockState:
 
     def keep(self) -> None:
         """Enter what moves in the journal, where columns of numbers are written without it."""
-        for site, rows in self.places.rows():
-            column = self.model.trace.column(site)
+        trace = self.model.trace
+        for number, (site, rows, kept) in enumerate(self._kept):
+            column = trace.column(site)
             if column.kind is float:
-                self.model.trace.journal.keep_rows(column, rows)
+                self._kept[number] = site, rows, trace.journal.keep_again(column, rows, kept)
 
 
 class RowKind:
@@ -273,7 +276,7 @@ class RowKind:
         self.trace.journal.put(self.column, row, value)
 
     def store_rows(self, rows: Any, values: Any) -> None:
-        if np.asarray(values).dtype != np.float64 or np.ndim(values) > 1:
+        if np.asarray(values).dtype != np.float64 or np.ndim(values) > 1 or np.isnan(values).any():
             raise RowByRow
         self.column.array[rows] = values
 
@@ -310,6 +313,19 @@ class RowKind:
             raise RowByRow
         self.state.impossible += weight.impossible
         return [weight.total, *parts]
+
+    def slopes_of_floats(self) -> Callable[..., Any] | None:
+        """As `slopes_of_columns`, of columns of floats; None where the density is no function of single numbers."""
+        record = self.operator
+        if record.definition is None or record.log_density_total is not None or record.transform is None:
+            return None
+        slopes = slopes_of_floats(record.definition, self.flags, self.lifted)
+
+        def called(rows: Any, value: Any, *arguments: Any) -> Any:
+            found = slopes(value, *arguments)
+            return self.slopes_of_columns(rows, value, *arguments) if found is None else [found[0], *found[1]]
+
+        return called
 
     def slopes(self) -> Callable[..., tuple[Any, ...]]:
         """(value, *arguments) -> the log density of one row and the derivatives asked for; a maker has arguments."""

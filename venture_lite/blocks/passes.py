@@ -3,8 +3,8 @@ what they read.
 
 Each is printed for one row, over the columns' memory, and for many rows, over arrays. A function takes the row (`r`),
 the place of its cotangent (`k`), its free coordinates (`i`), and for each leaf of the tape the row that is read (`r0`,
-`r1`, ...) and its place (`k0`, ...). Where all is numbers, transforms, and in single rows elementwise procedures, are
-part of the text; whatever else there is, is called.
+`r1`, ...) and its place (`k0`, ...). Where all is numbers, transforms and elementwise procedures with their derivatives
+are part of the text, over columns those of floats; whatever else there is, is called.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from venture_lite.procedures.columns import RowByRow
+from venture_lite.procedures.columns import Flags, RowByRow
+from venture_lite.procedures.functions.arithmetic import DIVIDE
 from venture_lite.procedures.pullbacks import ElementwisePullback, accumulated, gathered
 from venture_lite.procedures.record import Deterministic, Random
 from venture_lite.procedures.straight_line import (
@@ -84,6 +85,21 @@ def or_zero(part: Any) -> Any:
     return 0.0 if part is None else part
 
 
+def refuse_nan(values: Any) -> None:
+    if np.isnan(values).any():
+        raise RowByRow
+
+
+def _total(part: Any) -> float:
+    return float(np.add.reduce(part))
+
+
+def _divides_by_constants(record: Deterministic, arguments: Sequence[Any]) -> bool:
+    """Whether a call is a quotient of which no divisor is 0."""
+    divisors = arguments[1:]
+    return record is DIVIDE and bool(divisors) and all(each.__class__ in (float, int) and each for each in divisors)
+
+
 def pull(pullback: Any, lifted: tuple[bool, ...], wanted: tuple[bool, ...], cotangent: Any, *given: Any) -> Any:
     return (None,) * len(wanted) if cotangent is None else pullback(lifted, wanted, cotangent, *given)
 
@@ -114,6 +130,13 @@ class _Pass:
                 self._are_numbers.add(node.place)
         self._is_number = kind.column.kind is float
         self._reads_numbers = all(map(self._is_a_number, tape.outputs))
+        # places that hold floats, one or a column of them; of calls what the text has for them instead
+        self._floats = {place for place, leaf in self._leaves.items() if leaf.column.kind is float}
+        self._written: dict[int, Any] = {}
+        if columns:
+            self._write()
+        # places of cotangents that are never None
+        self._certain: set[int] = set()
 
     # --------------------------------------------------------------------------------------------------- values
 
@@ -124,9 +147,33 @@ class _Pass:
     def _is_a_number(self, value: Any) -> bool:
         return value.__class__ is not Node or value.place in self._are_numbers
 
+    def _is_a_float(self, value: Any) -> bool:
+        """A constant is one among floats."""
+        return value.place in self._floats if value.__class__ is Node else value.__class__ in (float, int)
+
+    def _write(self) -> None:
+        """Find the calls that are arithmetic on floats, whose errors are all NaN."""
+        for node, record, arguments, _ in self._tape.steps:
+            found = self._written_out(record, arguments)
+            if found is not None:
+                self._floats.add(node.place)
+                self._written[node.place] = found
+
+    def _written_out(self, record: Deterministic, arguments: Sequence[Any]) -> Any:
+        """A call that is arithmetic on floats, as operations; None where it is not."""
+        pullback = record.pullback
+        if not isinstance(pullback, ElementwisePullback) or pullback.value is None:
+            return None
+        if not any(each.__class__ is Node for each in arguments) or not all(map(self._is_a_float, arguments)):
+            return None
+        return pullback.value(*arguments) if record.total or _divides_by_constants(record, arguments) else None
+
     def _load(self, column: Any, row: str) -> Node:
         if self._columns:
-            return self._call(column.gather, row)
+            found = self._call(column.gather, row)
+            if column.kind is float:
+                self._floats.add(found.place)
+            return found
         return self._recording.record("name", f"{self._object(column.view)}[{row}]")
 
     def _entry(self, array: np.ndarray, at: str) -> str:
@@ -153,14 +200,37 @@ class _Pass:
         self, record: Deterministic, lifted: tuple[bool, ...], wanted: tuple[bool, ...], are_numbers: bool, *given: Any
     ) -> list[Any]:
         """The cotangents of a call's arguments, from (cotangent, value, *arguments); None for those not wanted."""
-        if are_numbers and not self._columns and isinstance(record.pullback, ElementwisePullback):
-            return list(record.pullback.of_numbers(wanted, *given))
+        if isinstance(record.pullback, ElementwisePullback):
+            if are_numbers and not self._columns:
+                return list(record.pullback.of_numbers(wanted, *given))
+            if self._columns and self._is_certain(given[0]) and all(map(self._is_a_float, given[1:])):
+                return self._shares(record.pullback, lifted, wanted, given)
         flags = lifted if self._columns else (False,) * len(wanted)
         of = (self._object(record.pullback), self._object(flags), self._object(wanted))
         return self._items(self._call(pull, *of, *given), wanted)
 
+    def _is_certain(self, cotangent: Any) -> bool:
+        return cotangent.__class__ is not Node or cotangent.place in self._certain
+
+    def _known(self, cotangent: Any) -> Any:
+        """A cotangent that is never None."""
+        if cotangent.__class__ is Node:
+            self._certain.add(cotangent.place)
+        return cotangent
+
+    def _shares(self, pullback: ElementwisePullback, lifted: Flags, wanted: Flags, given: tuple[Any, ...]) -> list[Any]:
+        """The same of floats, written out; what rows share is summed over them."""
+        parts: list[Any] = []
+        for part, up in zip(pullback.of_numbers(wanted, *given), lifted, strict=True):
+            if part is not None and True in lifted and not up:
+                part = self._call(_total, part)
+            parts.append(self._known(part))
+        return parts
+
     def _sum(self, left: Any, right: Any, is_number: bool) -> Any:
         """Of two cotangents of one value; those of single numbers are numbers from here on."""
+        if self._columns and left is not None and self._is_certain(left) and self._is_certain(right):
+            return self._known(left + right)
         if is_number and not self._columns:
             right = self._call(or_zero, right) if right.operation == "item" else right
             return right if left is None else left + right
@@ -186,18 +256,18 @@ class _Pass:
                     add(value, part)
         # nothing is added before all is known
         self._lines += [
-            self._added(number, leaf, self._text(found[leaf.node.place]))
+            self._added(number, leaf, self._text(found[leaf.node.place]), self._is_certain(found[leaf.node.place]))
             for number, leaf in enumerate(tape.leaves)
             if leaf.node.place in found
         ]
 
-    def _added(self, number: int, leaf: Any, part: str) -> str:
+    def _added(self, number: int, leaf: Any, part: str, is_certain: bool) -> str:
         """The line that adds up the cotangent of a leaf."""
         state, is_number = self._kind.state, leaf.column.kind is float
         if self._columns and leaf.is_lifted:
             return f"{self._object(state.scatter if is_number else state.scatter_others)}(k{number}, {part})"
         if is_number:
-            part = f"{self._object(or_zero)}({part})" if self._columns else part
+            part = f"{self._object(or_zero)}({part})" if self._columns and not is_certain else part
             return f"{self._entry(state.cotangents, f'k{number}')} += {part}"
         others = f"{self._object(state.others)}[k{number}]"
         return f"{others} = {self._object(accumulated)}({others}, {part})"
@@ -205,7 +275,7 @@ class _Pass:
     def _own(self) -> Any:
         """The cotangent of the value itself."""
         if self._is_number:
-            return self._recording.record("name", self._entry(self._kind.state.cotangents, "k"))
+            return self._known(self._recording.record("name", self._entry(self._kind.state.cotangents, "k")))
         if self._columns:
             raise RowByRow
         return self._call(self._kind.state.others.__getitem__, "k")
@@ -214,7 +284,13 @@ class _Pass:
 
     def renew(self) -> None:
         """Lines that compute values."""
-        operator, outputs = self._kind.operator, [self._text(value) for value in self._tape.outputs]
+        operator, values = self._kind.operator, self._tape.outputs
+        if self._columns and operator is not None and (whole := self._written_out(operator, values)) is not None:
+            self._store(self._text(whole))
+            return
+        outputs = [self._text(value) for value in values]
+        if operator is not None:
+            self._refuse_nan(values)
         self._store(outputs[0] if operator is None else self._applied(operator, self._tape.lifted, outputs))
 
     def _store(self, value: str) -> None:
@@ -306,12 +382,12 @@ class _Pass:
         kind = self._kind
         arguments = self._tape.outputs if kind.is_maker else self._checked("return nan")
         if self._columns:
-            value = self._call(kind.group().values_of, "r")
-            whole = self._call(kind.slopes_of_columns, "r", value, *arguments)
+            value = self._values()
+            whole = self._call(self._slopes(arguments), "r", value, *arguments)
         else:
             value = self._load(kind.column, "r")
             whole = self._call(kind.slopes(), value, *arguments)
-        following = iter([self._recording.record("entry", whole, n) for n in range(1 + sum(kind.flags))])
+        following = iter([self._known(self._recording.record("entry", whole, n)) for n in range(1 + sum(kind.flags))])
         term = self._text(next(following))
         if not self._columns:
             self._lines.append(f"if {term} - {term} != 0.0: return {term}")
@@ -324,6 +400,18 @@ class _Pass:
             add = add or f"{self._entry(kind.state.cotangents, 'k')} += {{}}"
             self._lines.append(add.format(self._text(own)))
         self._lines.append(f"return {term}")
+
+    def _values(self) -> Node:
+        """Of the choices."""
+        value = self._call(self._kind.group().values_of, "r")
+        if self._is_number:
+            self._floats.add(value.place)
+        return value
+
+    def _slopes(self, arguments: Sequence[Any]) -> Callable[..., Any]:
+        """What gives the sum of log densities and the derivatives over columns."""
+        found = self._kind.slopes_of_floats() if self._is_number and all(map(self._is_a_float, arguments)) else None
+        return found or self._kind.slopes_of_columns
 
     def _moved(self, arguments: Sequence[Any], value: Any, own: Any, parts: list[Any]) -> Any:
         """The log Jacobian of a transform; what it adds to the derivatives is added to the parts."""
@@ -374,7 +462,10 @@ class _Pass:
             case "closure", (number, _):
                 body = self._object(self._tape.operations.objects[number])
                 return f"{self._object(Closure)}({body}, {self._rows[node.place]})"
+            case "call", _ if node.place in self._written:
+                return self._text(self._written[node.place])
             case "call", (_, *arguments):
+                self._refuse_nan(arguments)
                 lifted = tuple(map(self._tape.is_lifted, arguments))
                 return self._applied(
                     self._tape.operations.calls[node.place][0], lifted, list(map(self._name, arguments))
@@ -384,6 +475,12 @@ class _Pass:
             case "item" | "entry", (whole, position):
                 return f"{self._name(whole)}[{position}]"
         return text_of(node, self._name, self._columns)
+
+    def _refuse_nan(self, arguments: Sequence[Any]) -> None:
+        """Lines that tell rows apart where what is written out has no value that a call could take."""
+        for value in arguments:
+            if value.__class__ is Node and value.place in self._written:
+                self._lines.append(f"{self._object(refuse_nan)}({self._name(value)})")
 
     def function(self) -> Callable[..., Any]:
         """The function with the lines printed so far."""

@@ -185,7 +185,8 @@ class Hamiltonian(BlockKernel):
         with np.errstate(over="ignore", invalid="ignore"):
             for done in range(1, leapfrogs + 1):
                 free += step * (momentum if metric is None else metric.free(momentum))
-                change.back()
+                if not density.is_put_over:
+                    change.back()
                 found = self.densities.at(density, free)
                 if found is None or found[0].impossible > start.weight.impossible:
                     return None

@@ -90,7 +90,7 @@ class Transaction:
 
     def __init__(self, model: Model) -> None:
         self._model = model
-        self._mark = len(model.trace.journal.entries)
+        self._mark = model.trace.journal.mark()
         model.transactions += 1
 
     def __enter__(self) -> Transaction:
@@ -101,7 +101,7 @@ class Transaction:
         model = self._model
         if model.transactions == 1:
             model.commit_transition()
-        self._mark = len(model.trace.journal.entries)
+        self._mark = model.trace.journal.mark()
 
     def back(self) -> None:
         """Take back what was changed since the block began or last kept, and whatever evaluation was in the middle

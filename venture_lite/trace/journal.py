@@ -15,13 +15,19 @@ import numpy as np
 from venture_lite.trace.table import STAMPS, Column, Table
 
 
+Kept = tuple[int, int, int]
+"""When rows were entered: the commits and marks of the journal by then, and the stamp that the column got."""
+
+
 class Journal:
-    __slots__ = ("entries", "freed", "restructured", "structure", "version")
+    __slots__ = ("entries", "freed", "marks", "restructured", "structure", "version")
 
     def __init__(self) -> None:
         # number of commits that changed anything, and of those that changed rows or edges
         self.version = 0
         self.structure = 0
+        # number of places so far to which changes may be taken back
+        self.marks = 0
         # whether rows or edges changed since the last commit
         self.restructured = False
         # for each change: a function, its arguments, and their number; calling it undoes the change. One flat list,
@@ -31,6 +37,7 @@ class Journal:
         self.freed: list[tuple[Table, int]] = []
 
     def mark(self) -> int:
+        self.marks += 1
         return len(self.entries)
 
     def note(self, *entry: Any) -> None:
@@ -68,6 +75,15 @@ class Journal:
         column.own()
         self.entries.extend((_restore_rows, column, rows, column.array[rows], column.stamp, 5))
         column.stamp = next(STAMPS)
+
+    def keep_again(self, column: Column, rows: np.ndarray, kept: Kept) -> Kept:
+        """As `keep_rows`, where the same rows may have been kept before, `kept` says when: what is entered already since
+        the latest mark is not entered again."""
+        if kept == (self.version, self.marks, column.stamp):
+            column.stamp = next(STAMPS)
+        else:
+            self.keep_rows(column, rows)
+        return self.version, self.marks, column.stamp
 
     def rollback(self, mark: int = 0) -> None:
         entries = self.entries

@@ -128,7 +128,8 @@ class NoUTurn(BlockKernel):
         with model.transaction() as change:
 
             def follow(free: np.ndarray) -> PathPoint | None:
-                change.back()
+                if not density.is_put_over:
+                    change.back()
                 found = self.densities.at(density, free)
                 return None if found is None else PathPoint(free, *found)
 

@@ -147,6 +147,17 @@ WIDE = {
         "[assume w (mem (lambda (k) (normal 0 1)))] [assume u (mem (lambda (k) (normal 0 1)))]",
         "[observe (bernoulli (logistic (+ (w 0) (* (w 1) {Y[n]}) (u (mod {n} 3))))) {B[n]}]",
     ),
+    "what a list and a function of the row say": (
+        """[assume sizes (list 0.5 1 -2)] [assume a (normal 0 1)] [assume c (normal 0 1)] [assume d (gamma 2 2)]
+           [assume f (lambda (k x)
+             (+ (* a (lookup sizes k)) (* c (/ x 2)) (/ x (+ d k)) (- (exp (* 0.1 d)))))]""",
+        "[observe (normal (f {K[n]} {Y[n]}) (sqrt (+ 1 (* d {K[n]})))) {Y[n]}]",
+    ),
+    "what is computed from scales and constants": (
+        """[assume s (gamma 2 2)] [assume m (normal 0 1)] [assume x (mem (lambda (i) (normal m (/ 1 s))))]
+           [assume v (mem (lambda (k) (multivariate_normal (zeros 2) (* (+ 1 s) (eye 2)))))]""",
+        "[observe (normal (+ (x {n}) (dot (v 1) {X[n]}) (dot (ones 2) {X[n]})) (+ s 1)) {Y[n]}]",
+    ),
     "parts of a point of the simplex": (
         "[assume p (dirichlet (vector 2 2 2))]",
         "[observe (normal (lookup p {K[n]}) (+ 0.2 (lookup p 0))) {Y[n]}]",
@@ -195,6 +206,43 @@ def test_columns_and_single_rows_agree(name: str, monkeypatch: pytest.MonkeyPatc
         assert weight.impossible == expected.impossible
         assert weight.total == pytest.approx(expected.total, rel=1e-9)
         assert np.allclose(gradient, by_rows, 1e-9, 1e-9 * np.abs(by_rows).max(initial=1.0), equal_nan=True)
+
+
+@pytest.mark.parametrize("name", WIDE)
+def test_what_does_not_depend_on_the_block_is_looked_at_again(name: str) -> None:
+    """Each half of the choices stands still for the other half. Fails (9 programs) where nothing is forgotten."""
+    model = many_rows(name)
+    nodes, rng = model.trace.default.everything(), np.random.default_rng(4)
+    halves = [BlockDensity(model, half) for half in (nodes[::2], nodes[1::2]) if half]
+    for _ in range(3):
+        for density in halves:
+            density.put(density.present() + 0.1 * rng.normal(size=density.size))
+            for kept in halves:
+                weight, gradient = kept.evaluate()
+                fresh = BlockDensity(model, nodes[halves.index(kept) :: 2])
+                expected, by_fresh = fresh.evaluate()
+                assert (weight.impossible, weight.total) == (expected.impossible, expected.total)
+                np.testing.assert_array_equal(gradient, by_fresh)
+
+
+def test_what_is_put_over_is_taken_back_to_each_mark() -> None:
+    model = many_rows("latent values in the same block as what they share")
+    density, journal = BlockDensity(model, model.trace.default.everything()), model.trace.journal
+    before, here = snapshot(model), density.present()
+    marks, places = [], []
+    for step in (0.1, 0.2, 0.3):
+        marks.append(journal.mark())
+        density.put(here + step)
+        density.put(here - step)
+        places.append(density.present())
+    entered = len(journal.entries)
+    density.put(here + 1.0)
+    # the rows since the last mark are entered already
+    assert len(journal.entries) == entered
+    for mark, there in zip(reversed(marks), (*reversed(places[:-1]), here), strict=True):
+        journal.rollback(mark)
+        np.testing.assert_array_equal(density.present(), there)
+    assert snapshot(model) == before
 
 
 def test_a_site_is_one_term() -> None:

@@ -77,6 +77,10 @@ class BlockDensity:
         self._backward: list[PassStep] = []
         # the memory that the functions were printed for; none before they are asked for
         self._views: list[tuple[Column, Any]] = []
+        # the state of `Column.reshaped` up to which it is known to be theirs
+        self._seen = -1
+        # those that keep what does not depend on the block
+        self._keeping: list[RowKind] = []
 
     def is_valid(self) -> bool:
         return self._stamp == self.model.trace.structure_stamp()
@@ -246,6 +250,7 @@ class BlockDensity:
             size = CHUNK if kind.count > 2 * CHUNK else kind.count
             for start in range(0, kind.count, size):
                 self._weighing += kind.steps(start, min(start + size, kind.count), kind.count > NARROW)[1]
+        self._keeping = [kind for kind in kinds if kind.keeps]
 
     # ------------------------------------------------------------------------------------------------- moving
 
@@ -318,5 +323,9 @@ class BlockDensity:
         return self._state.nowhere, self._moved, self._terms
 
     def _look(self) -> None:
-        if not self._views or any(column.view is not view for column, view in self._views):
-            self._bind()
+        if self._seen != Column.reshaped:
+            if not self._views or any(column.view is not view for column, view in self._views):
+                self._bind()
+            self._seen = Column.reshaped
+        for kind in self._keeping:
+            kind.look()

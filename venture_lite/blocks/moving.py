@@ -33,7 +33,7 @@ from venture_lite.procedures.straight_line import Node
 from venture_lite.program.code import Kind
 from venture_lite.trace.nodes import node_at
 from venture_lite.trace.runtime import Exchangeable
-from venture_lite.trace.table import Column, length, one_of, part_of, picked
+from venture_lite.trace.table import Column, length, listed, one_of, part_of, picked
 from venture_lite.trace.trace import Trace
 
 
@@ -52,6 +52,7 @@ class BlockState:
         self.nowhere = self.places.nowhere
         self.cotangents = np.zeros(self.nowhere + 1)
         self.others: list[Any] = [None] * (self.nowhere + 1)
+        self._none = tuple(self.others)
         self._kept = [(site, rows, (-1, -1, -1)) for site, rows in self.places.rows()]
 
     def weigh(self, weight: float) -> None:
@@ -64,16 +65,21 @@ class BlockState:
         self.impossible = 0
         self.gradient.fill(0.0)
         self.cotangents.fill(0.0)
-        self.others[:] = [None] * len(self.others)
+        self.others[:] = self._none
 
     def scatter(self, places: Any, parts: Any) -> None:
-        """Add one number for each row, where rows may share a place."""
-        if parts is not None:
+        """Add one number for each row, where rows may share a place unless they follow one another."""
+        if parts is None:
+            return
+        if isinstance(places, slice):
+            self.cotangents[places] += parts
+        else:
             np.add.at(self.cotangents, places, parts)
 
     def scatter_others(self, places: np.ndarray, parts: Any) -> None:
         """The same of vectors."""
         if parts is not None:
+            places = listed(places)
             shared, which = np.unique(places, return_inverse=True)
             sums = np.zeros((len(shared), *np.shape(parts)[1:]))
             np.add.at(sums, which, parts)
@@ -131,6 +137,17 @@ class RowKind:
         leaves = [each for pair in zip(read, places, strict=True) for each in pair]
         self.given: list[Any] = [rows, state.places.of(self.site, rows), 0, *leaves]
         self.given += [tape.given(row, at) for _, row in tape.closures]
+        # places of what does not depend on the block, and of these such as are numbers, one or a column
+        self.still = tape.still(self.wanted)
+        self.still_numbers: frozenset[int] = frozenset()
+        # whether single rows keep them, too: what is only read is read again
+        self.keeps_rows = any(node.place in self.still for node, *_ in tape.steps)
+        # what the functions keep of them, as of the stamps of the columns that they read
+        self._keeping: list[list[Any]] = []
+        self._still_columns = [leaf.column for leaf in tape.leaves if leaf.node.place in self.still]
+        if isinstance(self.operator, Random) and not self.flags[0]:
+            self._still_columns.append(self.column)
+        self._stamps: list[int] = []
         # forward and backward, of single rows and of many
         self._single = self._together = (_unprinted, _unprinted)
 
@@ -170,7 +187,9 @@ class RowKind:
             first = np.array([taken.start for taken, _ in self.coordinates])
             self.given[2] = first if self.column.kind is float else self.coordinates
         self._single, self._together = printed(self, False), (_unprinted, _unprinted)
+        self._keeping = []
         if together:
+            self.still_numbers = self.tape.numbers_among(self.still, self._rows_of_leaves())
             try:
                 self._together = printed(self, True)
             except RowByRow:
@@ -187,18 +206,51 @@ class RowKind:
         """Both passes over some rows, to be called in order."""
         if together and self._together[0] is not _unprinted:
             parts = (part_of(each, start, stop) for each in self.given)
-            many = (start, stop, *(_as_slice(part) if n < 3 or n % 2 else part for n, part in enumerate(parts)))
-            return [(self._forward_together, many, self, start)], [(self._backward_together, many, self, start)]
-        rows = [(index, tuple([one_of(each, index) for each in self.given])) for index in range(start, stop)]
-        forward, backward = self._single
-        return [(forward, given, self, n) for n, given in rows], [(backward, given, self, n) for n, given in rows]
+            many = (start, stop, *map(_as_slice, parts))
+            forward, backward = self._keeper(), self._keeper()
+            return (
+                [(self._forward_together, (*many, forward), self, start)],
+                [(self._backward_together, (*many, backward), self, start)],
+            )
+        keeper = self._keeper if self.keeps_rows else None
+        return self._singly(0, range(start, stop), keeper), self._singly(1, range(start, stop), keeper)
+
+    def _singly(
+        self, which: int, places: Iterable[int], keeper: Callable[[], list[Any]] | None = None
+    ) -> list[PassStep]:
+        """One of both passes over the rows at some places, one by one; without a keeper nothing is kept."""
+        function, keeper = self._single[which], keeper or list
+        if self.keeps_rows:
+            rows = ((n, (*[one_of(each, n) for each in self.given], keeper())) for n in places)
+        else:
+            rows = ((n, tuple([one_of(each, n) for each in self.given])) for n in places)
+        return [(function, given, self, n) for n, given in rows]
 
     def weighing(self, at: np.ndarray, together: bool) -> list[PassStep]:
         """The backward pass over the rows at some places (n,), to be called in order."""
         if together and self._together[0] is not _unprinted:
-            return [(self._backward_at, (at, *(picked(each, at) for each in self.given)), self, -1)]
-        backward = self._single[1]
-        return [(backward, tuple([one_of(each, n) for each in self.given]), self, n) for n in at.tolist()]
+            return [(self._backward_at, (at, *(picked(each, at) for each in self.given), []), self, -1)]
+        return self._singly(1, at.tolist())
+
+    def _rows_of_leaves(self) -> list[Any]:
+        return self.given[3 : 3 + 2 * len(self.tape.leaves) : 2]
+
+    def _keeper(self) -> list[Any]:
+        self._keeping.append([])
+        return self._keeping[-1]
+
+    @property
+    def keeps(self) -> bool:
+        """Whether anything is kept that does not depend on the block."""
+        return bool(self._keeping)
+
+    def look(self) -> None:
+        """Forget what does not depend on the block where something that it reads has changed."""
+        stamps = [column.stamp for column in self._still_columns]
+        if stamps != self._stamps:
+            self._stamps = stamps
+            for kept in self._keeping:
+                kept.clear()
 
     def observed(self) -> np.ndarray:
         """Whether each row is an observation (n,)."""
@@ -209,11 +261,11 @@ class RowKind:
         try:
             self._together[0](*given)
         except Exception:
-            advance(self.steps(start, stop, False)[0])
+            advance(self._singly(0, range(start, stop)))
 
     def _backward_together(self, start: int, stop: int, *given: Any) -> float:
         rows = part_of(self.rows, start, stop)
-        return self._backward_or_singly(rows, lambda: self.steps(start, stop, False)[1], given)
+        return self._backward_or_singly(rows, lambda: self._singly(1, range(start, stop)), given)
 
     def _backward_at(self, at: np.ndarray, *given: Any) -> float:
         return self._backward_or_singly(picked(self.rows, at), lambda: self.weighing(at, False), given)

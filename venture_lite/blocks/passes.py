@@ -4,13 +4,15 @@ what they read.
 Each is printed for one row, over the columns' memory, and for many rows, over arrays. A function takes the row (`r`),
 the place of its cotangent (`k`), its free coordinates (`i`), and for each leaf of the tape the row that is read (`r0`,
 `r1`, ...) and its place (`k0`, ...). Where all is numbers, transforms and elementwise procedures with their derivatives
-are part of the text, over columns those of floats; whatever else there is, is called.
+are part of the text, over columns those of floats; whatever else there is, is called. What does not depend on the block
+is computed once and kept in a list (`s`), until the density finds that something it reads has changed.
 """
 
 from __future__ import annotations
 
 import functools
 import math
+import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -85,6 +87,15 @@ def or_zero(part: Any) -> Any:
     return 0.0 if part is None else part
 
 
+def as_floats(values: Any) -> Any:
+    """Numbers as floats, where none loses a digit; one number may stay as it is."""
+    if not isinstance(values, np.ndarray) or values.dtype.kind == "f":
+        return values
+    if values.dtype.kind not in "bi" or (values.size and np.abs(values.astype(np.float64)).max() > 2.0**53):
+        raise RowByRow
+    return values.astype(np.float64)
+
+
 def refuse_nan(values: Any) -> None:
     if np.isnan(values).any():
         raise RowByRow
@@ -133,6 +144,11 @@ class _Pass:
         # places that hold floats, one or a column of them; of calls what the text has for them instead
         self._floats = {place for place, leaf in self._leaves.items() if leaf.column.kind is float}
         self._written: dict[int, Any] = {}
+        # what does not depend on the block, by place, and the lines that compute it
+        self._stands: dict[int, bool] = {}
+        self._still_lines: list[str] = []
+        if columns or kind.keeps_rows:
+            self._stands = dict.fromkeys(kind.still, True)
         if columns:
             self._write()
         # places of cotangents that are never None
@@ -151,10 +167,32 @@ class _Pass:
         """A constant is one among floats."""
         return value.place in self._floats if value.__class__ is Node else value.__class__ in (float, int)
 
+    def _is_still(self, value: Any) -> bool:
+        """Whether a value does not depend on the block, and is worth keeping."""
+        if not (self._columns or self._kind.keeps_rows):
+            return False
+        found = self._stands.get(value.place)
+        if found is None:
+            operands = [each for each in value.operands if each.__class__ is Node]
+            found = bool(operands) and all(map(self._is_still, operands)) if operands else value.operation == "object"
+            self._stands[value.place] = found
+        return found
+
+    def _line(self, text: str, is_still: bool) -> None:
+        (self._still_lines if is_still else self._lines).append(text)
+
+    def _as_float(self, value: Any) -> Any:
+        """A value as floats, where it does not depend on the block and is numbers."""
+        if value.__class__ is not Node or value.place in self._floats or value.place not in self._kind.still_numbers:
+            return value
+        found = self._call(as_floats, value)
+        self._floats.add(found.place)
+        return found
+
     def _write(self) -> None:
         """Find the calls that are arithmetic on floats, whose errors are all NaN."""
         for node, record, arguments, _ in self._tape.steps:
-            found = self._written_out(record, arguments)
+            found = None if node.place in self._kind.still else self._written_out(record, arguments)
             if found is not None:
                 self._floats.add(node.place)
                 self._written[node.place] = found
@@ -164,6 +202,7 @@ class _Pass:
         pullback = record.pullback
         if not isinstance(pullback, ElementwisePullback) or pullback.value is None:
             return None
+        arguments = list(map(self._as_float, arguments))
         if not any(each.__class__ is Node for each in arguments) or not all(map(self._is_a_float, arguments)):
             return None
         return pullback.value(*arguments) if record.total or _divides_by_constants(record, arguments) else None
@@ -203,8 +242,10 @@ class _Pass:
         if isinstance(record.pullback, ElementwisePullback):
             if are_numbers and not self._columns:
                 return list(record.pullback.of_numbers(wanted, *given))
-            if self._columns and self._is_certain(given[0]) and all(map(self._is_a_float, given[1:])):
-                return self._shares(record.pullback, lifted, wanted, given)
+            if self._columns and self._is_certain(given[0]):
+                floats = list(map(self._as_float, given))
+                if all(map(self._is_a_float, floats[1:])):
+                    return self._shares(record.pullback, lifted, wanted, floats)
         flags = lifted if self._columns else (False,) * len(wanted)
         of = (self._object(record.pullback), self._object(flags), self._object(wanted))
         return self._items(self._call(pull, *of, *given), wanted)
@@ -218,7 +259,7 @@ class _Pass:
             self._certain.add(cotangent.place)
         return cotangent
 
-    def _shares(self, pullback: ElementwisePullback, lifted: Flags, wanted: Flags, given: tuple[Any, ...]) -> list[Any]:
+    def _shares(self, pullback: ElementwisePullback, lifted: Flags, wanted: Flags, given: Sequence[Any]) -> list[Any]:
         """The same of floats, written out; what rows share is summed over them."""
         parts: list[Any] = []
         for part, up in zip(pullback.of_numbers(wanted, *given), lifted, strict=True):
@@ -383,6 +424,7 @@ class _Pass:
         arguments = self._tape.outputs if kind.is_maker else self._checked("return nan")
         if self._columns:
             value = self._values()
+            arguments = list(map(self._as_float, arguments))
             whole = self._call(self._slopes(arguments), "r", value, *arguments)
         else:
             value = self._load(kind.column, "r")
@@ -406,6 +448,7 @@ class _Pass:
         value = self._call(self._kind.group().values_of, "r")
         if self._is_number:
             self._floats.add(value.place)
+        self._stands[value.place] = not self._kind.flags[0]
         return value
 
     def _slopes(self, arguments: Sequence[Any]) -> Callable[..., Any]:
@@ -442,7 +485,7 @@ class _Pass:
         for node in needed([value]):
             if node.operation not in ("row", "name", "object") and node.place not in self._told:
                 self._told.add(node.place)
-                self._lines.append(f"t{node.place} = {self._operation(node)}")
+                self._line(f"t{node.place} = {self._operation(node)}", self._is_still(node))
         return self._name(value)
 
     def _name(self, value: Any) -> str:
@@ -480,15 +523,25 @@ class _Pass:
         """Lines that tell rows apart where what is written out has no value that a call could take."""
         for value in arguments:
             if value.__class__ is Node and value.place in self._written:
-                self._lines.append(f"{self._object(refuse_nan)}({self._name(value)})")
+                self._line(f"{self._object(refuse_nan)}({self._name(value)})", self._is_still(value))
+
+    def _kept(self) -> list[str]:
+        """The lines that compute what does not depend on the block, once, and read it."""
+        known = {line.split(" = ")[0] for line in self._still_lines if line.startswith("t")}
+        read = [name for name in dict.fromkeys(re.findall(r"\bt\d+\b", "\n".join(self._lines))) if name in known]
+        if not read:
+            return []
+        whole = "".join(f"{name}, " for name in read)
+        return ["if not s:", *(f"    {line}" for line in self._still_lines), f"    s[:] = {whole}", f"{whole}= s"]
 
     def function(self) -> Callable[..., Any]:
         """The function with the lines printed so far."""
         leaves = [f", r{number}, k{number}" for number in range(len(self._tape.leaves))]
         rows = [f", e{number}" for number in range(len(self._tape.closures))]
         names = ", ".join(name for name, _ in self._objects.values())
-        head = f"def make({names}):\n    def run(r, k, i{''.join(leaves)}{''.join(rows)}):\n"
-        body = "".join(f"        {line}\n" for line in self._lines or ["pass"])
+        still = ", s" if self._columns or self._kind.keeps_rows else ""
+        head = f"def make({names}):\n    def run(r, k, i{''.join(leaves)}{''.join(rows)}{still}):\n"
+        body = "".join(f"        {line}\n" for line in (*self._kept(), *self._lines) or ["pass"])
         objects = (value for _, value in self._objects.values())
         return _maker(f"{head}{body}    return run\n", self._columns)(*objects)
 

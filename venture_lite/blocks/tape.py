@@ -8,10 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from venture_lite.errors import KernelError, NameUnknown, Span
 from venture_lite.interpreter.references import Operations, References, Value, row_given
+from venture_lite.procedures.columns import RowByRow
 from venture_lite.procedures.pullbacks import LOCALLY_CONSTANT
 from venture_lite.procedures.record import Deterministic
 from venture_lite.procedures.straight_line import Node, needed
@@ -136,6 +140,39 @@ class Tape:
         """The rows that an operation gives."""
         return row_given(self.operations, row, {self._row.place: rows})
 
+    def still(self, wanted: frozenset[int]) -> frozenset[int]:
+        """Places of what is read or computed from what is not wanted; matrices, which are read where they are, left
+        out."""
+        matrices = {leaf.node.place for leaf in self.leaves if leaf.column.kind is np.ndarray}
+        found = {leaf.node.place for leaf in self.leaves} - wanted - matrices
+        for node, _, arguments, _ in self.steps:
+            given = [each for each in arguments if each.__class__ is Node and each.operation != "object"]
+            if all(each.place in found for each in given):
+                found.add(node.place)
+        return frozenset(found)
+
+    def numbers_among(self, still: frozenset[int], rows: Sequence[Any]) -> frozenset[int]:
+        """Of places of what is still those that are numbers, one or a column of them; `rows` are those of the
+        leaves."""
+        at = {leaf.node.place: found for leaf, found in zip(self.leaves, rows, strict=True)}
+        values: dict[int, Any] = {}
+        for node in self._order:
+            if (leaf := self._leaves.get(node.place)) is not None:
+                load = leaf.column.gather if leaf.is_lifted else leaf.column.view.__getitem__
+                found = _tried(load, at[node.place])
+            elif node.operation == "object":
+                found = self.operations.objects[node.operands[0]]
+            elif node.operation == "call" and node.place in still:
+                record, given = self.operations.calls[node.place][0], node.operands[1:]
+                lifted = tuple(map(self.is_lifted, given))
+                arguments = [values.get(each.place) if each.__class__ is Node else each for each in given]
+                function = partial(record.columns or _unknown, lifted) if True in lifted else record.scalar
+                found = _tried(function, *arguments)
+            else:
+                continue
+            values[node.place] = found
+        return frozenset(place for place in still if _are_numbers(values.get(place), place in self._lifted))
+
     def wanted(self, active: Sequence[bool], trace: Trace) -> frozenset[int]:
         """Places of what depends on the leaves that are active (one flag for each leaf).
 
@@ -149,6 +186,24 @@ class Tape:
                 if carries_derivatives(record, span):
                     found.add(node.place)
         return frozenset(found)
+
+
+def _unknown(*given: Any) -> Any:
+    raise RowByRow
+
+
+def _tried(function: Callable[..., Any], *given: Any) -> Any:
+    """What a function gives; None where it fails, which whoever needs the value finds out."""
+    try:
+        return function(*given)
+    except Exception:
+        return None
+
+
+def _are_numbers(value: Any, is_lifted: bool) -> bool:
+    if is_lifted:
+        return isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.kind in "fib"
+    return value.__class__ in (float, int)
 
 
 def carries_derivatives(record: Deterministic, span: Span | None) -> bool:

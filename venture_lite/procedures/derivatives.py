@@ -258,8 +258,8 @@ def _of_numbers(function: Callable[..., Any], inputs: tuple[Any, ...], count: in
 def slopes_of_floats(
     density: Callable[..., Any], asked: Flags, lifted: Flags
 ) -> Callable[..., tuple[float, list[Any]] | None]:
-    """`(*inputs) -> (the sum of the log densities of some rows, one derivative for each input asked for)`, of floats and
-    columns of floats; None where a row is impossible, or has no density. Called where NumPy ignores floating-point
+    """`(*inputs) -> (the sum of the log densities of some rows, one derivative for each input asked for)`, of floats
+    and columns of floats; None where a row is impossible, or has no density. Called where NumPy ignores floating-point
     errors."""
     function, first = slopes_of(density, asked, True), lifted.index(True)
     ups = [up for up, ask in zip(lifted, asked, strict=True) if ask]

@@ -14,7 +14,6 @@ import numpy as np
 
 from venture_lite.trace.table import STAMPS, Column, Table
 
-
 Kept = tuple[int, int, int]
 """When rows were entered: the commits and marks of the journal by then, and the stamp that the column got."""
 
@@ -77,8 +76,8 @@ class Journal:
         column.stamp = next(STAMPS)
 
     def keep_again(self, column: Column, rows: np.ndarray, kept: Kept) -> Kept:
-        """As `keep_rows`, where the same rows may have been kept before, `kept` says when: what is entered already since
-        the latest mark is not entered again."""
+        """As `keep_rows`, where the same rows may have been kept before, `kept` says when: what is entered since the
+        latest mark is not entered again."""
         if kept == (self.version, self.marks, column.stamp):
             column.stamp = next(STAMPS)
         else:

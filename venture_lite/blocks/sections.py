@@ -78,11 +78,11 @@ class SectionKind:
 
     def terms(self, positions: np.ndarray) -> np.ndarray:
         """Log densities (len(positions),) in the present state, -inf where impossible."""
-        self.group.family[0] = self._family
+        self.group.families[0] = self._family
         return self.group.terms(self.rows(positions))
 
     def weigh_all(self) -> Weight:
-        self.group.family[0] = self._family
+        self.group.families[0] = self._family
         return self.group.weigh(self.all_rows())
 
 

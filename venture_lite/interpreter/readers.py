@@ -166,12 +166,12 @@ def reader(trace: Trace, code: Code, refs: tuple[Ref, ...]) -> Reader:
 
 
 def columns_reader(
-    trace: Trace, code: Code, refs: tuple[Ref, ...], call: int = -1, family: list[int] | None = None
+    trace: Trace, code: Code, refs: tuple[Ref, ...], calls: tuple[int, ...] = (), families: list[int] | None = None
 ) -> tuple[ColumnsReader, tuple[bool, ...], list[Column]]:
     """`rows -> values of refs`, which of them differ between rows, and every column that is read.
 
-    With `call`, the slot of a call of a memoized procedure, all rows are read as if it led to one family, whose row
-    stands in `family[0]` when the function runs.
+    With `calls`, slots of calls of memoized procedures, all rows are read as if each led to one family, whose row
+    stands at the call's place in `families` when the function runs.
 
     The function raises NotColumnar or RowByRow where the values of some slot do not form an array.
     """
@@ -180,14 +180,15 @@ def columns_reader(
 
     def known(site: int, at: Value) -> Value:
         """The result that all rows borrow from one family."""
-        if at is not row or site != code.first_site + call:
+        slot = site - code.first_site
+        if at is not row or slot not in calls:
             return None
         column = trace.column(site)
         if not isinstance(column, BorrowedColumn):
             raise InternalError("a call that keeps copies is read as if it borrowed")
-        return operations.load(column.lender, operations.record("name", "family[0]"))
+        return operations.load(column.lender, operations.record("name", f"families[{calls.index(slot)}]"))
 
     references, text = References(trace, operations, known), ColumnsText(operations)
-    text.namespace["family"] = family
+    text.namespace["families"] = families
     values = [references.read(code, row, ref) for ref in refs]
     return text.reader(values), tuple(map(text.is_lifted, values)), operations.columns

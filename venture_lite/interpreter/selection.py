@@ -174,8 +174,7 @@ class Selection:
         A block that vanished is passed over; one that appeared further on is visited.
         """
         model, name, scope = self.model, self.scope, self.found()
-        waiting = [(order_of_key(model, name, key), position, key) for position, key in enumerate(scope.all_keys())]
-        heapq.heapify(waiting)
+        waiting = ordered_keys(model, name, scope)
         before, scope.added = scope.added, []
         done: tuple[Any, ...] = ()
         # the blocks visited at this place of the order: one, and more where the order does not tell blocks apart
@@ -221,6 +220,18 @@ def in_order(model: Model, nodes: list[int]) -> list[int]:
 def order_of_key(model: Model, name: Any, key: Any) -> tuple[Any, ...]:
     """Sorts the blocks of a scope by their keys; in `default`, where a key is a choice, by address."""
     return order_of(model, key) if name == "default" else block_order(model.trace, key)
+
+
+def ordered_keys(model: Model, name: Any, scope: DefaultScope | Scope) -> list[tuple[tuple[Any, ...], int, Any]]:
+    """(order, position, key) of the blocks of a scope, in order. Keys keep their order for life, and the list of a tagged
+    scope stays good while its blocks are the same."""
+    kept = scope.ordered if isinstance(scope, Scope) else None
+    if kept is None:
+        kept = [(order_of_key(model, name, key), position, key) for position, key in enumerate(scope.all_keys())]
+        kept.sort(key=lambda entry: entry[:2])
+        if isinstance(scope, Scope):
+            scope.ordered = kept
+    return list(kept)
 
 
 def in_range(model: Model, selector: Selector, key: Any) -> bool:

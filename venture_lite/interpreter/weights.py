@@ -144,11 +144,11 @@ class AtLimit(Exception):
 class Group:
     """The absorbing choices of one site: their summed log density over any group of rows."""
 
-    def __init__(self, trace: Trace, site: int, call: int = -1) -> None:
+    def __init__(self, trace: Trace, site: int, calls: tuple[int, ...] = ()) -> None:
         self.trace = trace
         self.site = site
-        # with `call`, the row of the family to which that call leads from all rows weighed; set before they are
-        self.family = [-1]
+        # of each of the `calls`, the row of the family to which it leads from all rows weighed; set before they are
+        self.families = [-1] * len(calls)
         self.code: Code = trace.program.site_code[site]
         self.slot = trace.program.site_slot[site]
         item = self.code.slots[self.slot]
@@ -156,7 +156,7 @@ class Group:
             raise InternalError("a group of choices whose distribution the text does not name")
         assert isinstance(item.record, Random)
         self.record = item.record
-        self._read, self.lifted, self._columns = columns_reader(trace, self.code, item.arguments, call, self.family)
+        self._read, self.lifted, self._columns = columns_reader(trace, self.code, item.arguments, calls, self.families)
         self.values = trace.column(site)
         # positions of the arguments whose domain a density does not check by itself
         domains = [argument.domain.name for argument in self.record.arguments]
@@ -197,7 +197,7 @@ class Group:
     def terms(self, rows: np.ndarray) -> np.ndarray:
         """The log density of each of some rows, -inf where one is impossible."""
         try:
-            return np.broadcast_to(self._columns_of_terms(rows), (len(rows),))
+            return np.broadcast_to(self.terms_by_columns(rows), (len(rows),))
         except AtLimit:
             return np.full(len(rows), -math.inf)
         except (NotColumnar, RowByRow, TypeError):
@@ -212,7 +212,9 @@ class Group:
             weight.plus(self._weigh_chunk(part_of(rows, start, min(start + CHUNK, count))))
         return weight
 
-    def _columns_of_terms(self, rows: Any) -> np.ndarray:
+    def terms_by_columns(self, rows: Any) -> np.ndarray:
+        """The log densities of some rows, or one for all. Raises RowByRow, NotColumnar, TypeError, or AtLimit where no
+        row is possible."""
         columns = self.record.log_density_columns
         if columns is None:
             raise RowByRow
@@ -342,7 +344,7 @@ class KeptWeights:
         self.trace = trace
         self.groups: Derived[int, Group] = Derived(lambda site: Group(trace, site))
         # (site, slot of a call) -> its choices as users of one family
-        self._by_call: Derived[tuple[int, int], Group] = Derived(lambda place: Group(trace, *place))
+        self._by_call: Derived[tuple[int, int], Group] = Derived(lambda place: Group(trace, place[0], place[1:]))
         # site -> (stamp, weight) of the last two states weighed, the latest used first: the current state and the
         # proposed one
         self._kept: dict[int, list[tuple[tuple[int, ...], Weight]]] = {}
@@ -351,7 +353,7 @@ class KeptWeights:
     def users(self, users: UserGroup) -> Group:
         """The group of a site for the users of one family, until it is asked for those of another."""
         found = self._by_call[users.site, users.call]
-        found.family[0] = users.family
+        found.families[0] = users.family
         return found
 
     def all_users(self, users: UserGroup) -> Weight:

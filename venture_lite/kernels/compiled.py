@@ -16,6 +16,7 @@ from venture_lite.interpreter.tally import Tally
 from venture_lite.kernels.candidates import FormedGibbs
 from venture_lite.kernels.checked import CheckedKernel, Witness
 from venture_lite.kernels.formed import UNBEGUN, BlockForm, Looked, Resumed, forms_of
+from venture_lite.kernels.label_columns import LabelColumns
 from venture_lite.kernels.lower import NoForm, lower
 from venture_lite.kernels.python import Left
 from venture_lite.kernels.single_choices import MOST_MISSES, SingleGibbs, SingleMH
@@ -176,10 +177,12 @@ class CompiledDrawing(Drawing):
         self._interpreted = interpreted
         self._single = SingleGibbs(self.model)
         self._formed = FormedGibbs(self.model)
+        self._labels = LabelColumns(self.model)
+        self._notes_weights = self.model.kernels == "checked"
 
     @property
     def rows(self) -> int:
-        return self._interpreted.rows + self._single.rows + self._formed.rows
+        return self._interpreted.rows + self._single.rows + self._formed.rows + self._labels.rows
 
     def refuse(self, nodes: list[int]) -> None:
         self._interpreted.refuse(nodes)
@@ -199,6 +202,17 @@ class CompiledDrawing(Drawing):
         return Course(INTERPRETED, "no plan follows what is computed from the choice")
 
     def step(self, nodes: list[int], at: Selection) -> bool:
+        moved = self._labels.step(nodes[0], self._single.draws(at)) if len(nodes) == 1 else None
+        if moved is not None:
+            self.restructured = self._labels.restructured
+            self.weights = self._labels.weights() if self._notes_weights else []
+            return moved
+        moved = self._without_columns(nodes, at)
+        if moved and len(nodes) == 1:
+            self._labels.moved(nodes[0])
+        return moved
+
+    def _without_columns(self, nodes: list[int], at: Selection) -> bool:
         moved = self._formed.step(nodes[0]) if len(nodes) == 1 else None
         if moved is not None:
             self.restructured, self.weights = False, self._formed.weights

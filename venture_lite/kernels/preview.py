@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 PreviewFamily = tuple[Memo, Hashable]
 """Which memoized family: whose, and its key."""
 
+Drawn = dict[tuple[PreviewFamily, int], Any]
+"""What choices of families that do not exist were drawn as, by family and slot."""
+
 Added = list[tuple[Exchangeable, Any]]
 """Procedures whose statistics were changed, each with how that is taken back."""
 
@@ -196,6 +199,11 @@ class Preview:
     def make(self, record: Maker, *values: Any) -> Any:
         self._made += 1
         return self._previews.maker(record, self._made, values)
+
+
+def drawn_for(preview: Preview | None) -> Drawn | None:
+    """What was drawn for families that do not exist, where there are any."""
+    return None if preview is None else preview.drawn
 
 
 def recalled(trace: Trace, values: Mapping[tuple[PreviewFamily, int], Any]) -> KnownChoices:

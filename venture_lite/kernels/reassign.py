@@ -20,7 +20,7 @@ from venture_lite.interpreter.scaffold import WIDE, Builder
 from venture_lite.interpreter.weights import Weight, density_of
 from venture_lite.kernels.follow import MEMO_EDGE, Dependents, RowShape, Start, reach_of, written_shape
 from venture_lite.kernels.followers import Finder, JointWeigher, Mover, Weigher, restore
-from venture_lite.kernels.preview import Added, Drawable, Planned, Preview, Previews, Unplanned, recalled
+from venture_lite.kernels.preview import Added, Drawable, Planned, Preview, Previews, Unplanned, drawn_for, recalled
 from venture_lite.program.code import Code, Global, GlobalRef, Kind
 from venture_lite.trace.runtime import Exchangeable
 from venture_lite.trace.table import RANDOM_EDGE, ROW_MASK
@@ -110,6 +110,10 @@ class Reassignments:
         index, start, kinds = key
         trace, reach = self.model.trace, self._reaches.found((index, start))
         return written_shape(trace, trace.program.codes[index], start, reach, dict(kinds))
+
+    def reach(self, code: Code, start: Start) -> Dependents:
+        """What depends on some slots of a row. Raises Unplanned."""
+        return self._reaches.found((code.index, start))
 
     def covers(self, part: FollowedRow) -> bool:
         """Whether all that is computed in a row is followed, so that its arguments are all that its cells are read
@@ -290,14 +294,14 @@ class Reassignment:
         weight, _ = self.weigh(self.old, counts=False)
         return weight
 
-    def preview(self, value: Any) -> Preview | None:
-        """The families that a candidate would bring about, if any. Raises Unplanned."""
+    def preview(self, value: Any) -> Mapping[Any, Any] | None:
+        """What is drawn for the families that a candidate would bring about, if any. Raises Unplanned."""
         self._finder.begin()
         try:
             self._follow(self._finder, value, moving=False)
         finally:
             restore(self._finder.added)
-        return self._finder.preview
+        return drawn_for(self._finder.preview)
 
     def _follow(self, follower: Any, value: Any, moving: bool) -> None:
         results: list[Any] = []
@@ -341,12 +345,12 @@ class Reassignment:
             for item in codes[tables[part.code.index].edges[call].view[part.row] >> 32].slots
         )
 
-    def apply(self, value: Any, preview: Preview | None) -> None:
-        """Give the choice its new value for good; what must be made is made as previewed. An error leaves all as it
-        was."""
+    def apply(self, value: Any, drawn: Mapping[Any, Any] | None) -> None:
+        """Give the choice its new value for good; what must be made takes what was drawn, by family and slot. An error
+        leaves all as it was."""
         with self._plans.model.transaction() as change:
-            if preview is not None or self.dying:
-                self._regenerate(value, {} if preview is None else preview.drawn)
+            if drawn is not None or self.dying:
+                self._regenerate(value, drawn or {})
             else:
                 self._redirect(value)
             change.keep()

@@ -14,7 +14,7 @@ from venture_lite.interpreter.candidates import MOST_CANDIDATES, draw_candidate,
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.selection import Selection
 from venture_lite.interpreter.weights import Weight
-from venture_lite.kernels.preview import Drawable, Preview, Unplanned
+from venture_lite.kernels.preview import Drawable, Preview, Unplanned, drawn_for
 from venture_lite.kernels.reassign import Reassignment, plans_of
 from venture_lite.values import equal
 
@@ -89,7 +89,7 @@ class SingleMH:
         self.rows += 2 * plan.terms
         accepted = self.decide(weight)
         if accepted and value is not plan.old:
-            plan.apply(value, preview)
+            plan.apply(value, drawn_for(preview))
         return accepted
 
     def _proposed(self, plan: Reassignment) -> Proposed:
@@ -135,7 +135,7 @@ class SingleGibbs:
         if value is plan.old:
             return False
         self.quiet = plan.is_quiet()
-        plan.apply(value, preview)
+        plan.apply(value, drawn_for(preview))
         return True
 
     def _drawn(self, plan: Reassignment) -> tuple[Reassignment, Any, Preview | None]:

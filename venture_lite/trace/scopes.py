@@ -93,7 +93,7 @@ class DefaultScope:
 class Scope:
     """A tagged scope: blocks by key, each with its choices in order of arrival."""
 
-    __slots__ = ("_everything", "added", "blocks", "crowds", "index", "names")
+    __slots__ = ("_everything", "added", "blocks", "crowds", "index", "names", "ordered")
 
     def __init__(self) -> None:
         # normalised key -> position in `blocks` and `names`
@@ -105,6 +105,8 @@ class Scope:
         self.names = Column()
         # every choice in order; None where the scope has changed since it was made
         self._everything: list[int] | None = None
+        # the blocks as a sweep visits them (`interpreter/selection.py`); None where one has come or gone since
+        self.ordered: list[Any] | None = None
         self.added: list[Any] | None = None
 
     @classmethod
@@ -120,6 +122,7 @@ class Scope:
         normal = key_of(key)
         position = self.index.get(normal)
         if position is None:
+            self.ordered = None
             self.blocks.append(node)
             self._name(key)
             self.index.add(normal, len(self.blocks) - 1)
@@ -142,7 +145,7 @@ class Scope:
         self.names.put(position, key)
 
     def _drop_last(self, normal: Any) -> None:
-        self._everything = None
+        self._everything = self.ordered = None
         self.index.remove(normal)
         self.blocks.pop()
 
@@ -169,6 +172,7 @@ class Scope:
             self._thin_out(position)
             journal.note(Scope._put_back_member, self, position, at, node)
             return
+        self.ordered = None
         name = self.names.view[position]
         self.index.remove(normal)
         last = len(self.blocks) - 1
@@ -197,7 +201,7 @@ class Scope:
             members[at] = node
 
     def _put_back_block(self, position: int, name: Any, normal: Any, node: int) -> None:
-        self._everything = None
+        self._everything = self.ordered = None
         self.blocks.append(node)
         self._name(name)
         last = len(self.blocks) - 1

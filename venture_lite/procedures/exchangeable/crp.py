@@ -90,6 +90,15 @@ class CrpState(Counted):
     def support(self) -> Sequence[int]:
         return [*self.tables, self.fresh()]
 
+    def masses_without(self, own: int) -> list[float]:
+        """What each table has of the next draw, and at the end a fresh one, in proportion; one draw less of the several
+        at the table `own`, by its place among `tables`."""
+        counts, discount = self.counts, self._discount
+        masses = [counts[table] - discount for table in self.tables]
+        masses[own] -= 1.0
+        masses.append(self._alpha + discount * len(self.tables))
+        return masses
+
     def _move(self, value: int, change: int) -> tuple[int, int]:
         before = self.counts.get(value, 0)
         after = before + change

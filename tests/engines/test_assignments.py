@@ -149,6 +149,12 @@ def test_plans_draw_what_the_interpreter_draws(name: str, kernel: str) -> None:
     assert left == right
 
 
+@pytest.fixture(autouse=True)
+def no_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plans move the labels that columns would draw (`test_label_columns.py`)."""
+    monkeypatch.setattr("venture_lite.kernels.label_columns.WAIT", 10**9)
+
+
 def noted(monkeypatch: pytest.MonkeyPatch) -> list[bool | None]:
     """What each step says: whether the choice changed, None without a plan."""
     step, answers = SingleGibbs.step, []

@@ -33,8 +33,31 @@ MODELS = {
     "labels": (
         "[assume crp (make_crp 1)] [assume mu (mem (lambda (k) (normal 0 5)))] [assume s (half_normal 1)]"
         "[assume z (mem (lambda (i) (crp)))] for i in 1...6: [observe (normal (mu (z i)) s) {y[i]}]",
-        ("(nuts (choices 'smooth) all 'dense 'adapt 100 1)", "(gibbs (choices 'finite) each 1)"),
+        (
+            "(nuts (choices s 'smooth) all 'dense 'adapt 100 1)",
+            "(slice (choices mu 'smooth) each 1 50 'adapt 100 1)",
+            "(gibbs (choices 'finite) each 1)",
+            "(split_merge (choices 'finite) 1)",
+        ),
         ["(classes crp)", "s"],
+        {"mu": "its calls come and go", "z": "labels"},
+    ),
+    "collapsed": (
+        "[assume alpha (gamma 1 1)] [assume crp (make_crp alpha)]"
+        "[assume c (mem (lambda (k) (make_beta_bernoulli 1 1)))] [assume z (mem (lambda (i) (crp)))] for i in 1...6: [observe ((c (z i))) (= 1 {y[i]})]",
+        (
+            "(nuts (choices 'smooth) all 'dense 'adapt 100 1)",
+            "(gibbs (choices 'finite) each 1)",
+            "(split_merge (choices 'finite) 1)",
+        ),
+        ["alpha", "(classes crp)"],
+        {"z": "labels"},
+    ),
+    "labels_of_which_a_member_has_a_choice": (
+        "[assume crp (make_crp 1)] [assume mu (mem (lambda (k i) (normal 0 5)))] [assume z (mem (lambda (i) (crp)))]"
+        "for i in 1...6: [observe (normal (mu (z i) i) 1) {y[i]}]",
+        ("(slice (choices 'smooth) each 1 50 'adapt 100 1)", "(gibbs (choices 'finite) each 1)"),
+        ["(classes crp)"],
         {"mu": "its calls come and go", "z": "labels"},
     ),
     "states": (

@@ -110,6 +110,24 @@ class SplitMerge(BlockKernel):
         for node in labels:
             refuse_other_readers(self.model, node)
 
+    def refuse_single_members(self, nodes: list[int]) -> None:
+        """Raises KernelError where, in this state, a label that goes over to another class makes or removes choices;
+        one label of each maker is looked at. Nothing changes but the generator, which is put back."""
+        model, generator = self.model, self.model.trace.rng.bit_generator
+        every, before = labels_by_maker(model), generator.state
+        for maker, free in _free(every, nodes).items():
+            classes = by_label(model.trace, every[maker])
+            first = next((node for node in free if len(classes[key_of(model.trace.value(node))]) > 1), None)
+            if first is None:
+                continue
+            for other in classes:
+                if other != key_of(model.trace.value(first)):
+                    pair = LabelPair(maker, first, classes[other][0], 0.0)
+                    with model.aside():
+                        RestrictedMove(model, self._draws, pair, every[maker], nodes).go_over()
+                    break
+        generator.state = before
+
     def inspect(self, selection: Selection) -> bool:
         found = selection.everything()
         if found:
@@ -197,6 +215,10 @@ class RestrictedMove:
     def has_others(self, node: int) -> bool:
         """Whether the class of a label has members that do not move."""
         return any(member not in self._movable for member in self._by_label[key_of(self.trace.value(node))])
+
+    def go_over(self) -> None:
+        """The first label takes the second's. Raises KernelError where that makes or removes choices."""
+        self._move(self.pair.first, self.trace.value(self.pair.second))
 
     # --------------------------------------------------------------------------------------------- proposals
 

@@ -16,6 +16,9 @@ from venture_lite.program.code import Kind
 from venture_lite.trace.scopes import SEVERAL, DefaultScope, Scope
 from venture_lite.values import key_of, show
 
+OrderedKey = tuple[tuple[Any, ...], int, Any]
+"""A block's place in the order of a sweep, a number that tells apart those at one place, and its key."""
+
 
 @dataclass(frozen=True, slots=True)
 class Selector:
@@ -173,38 +176,56 @@ class Selection:
 
         A block that vanished is passed over; one that appeared further on is visited.
         """
-        model, name, scope = self.model, self.scope, self.found()
-        waiting = ordered_keys(model, name, scope)
+        scope = self.found()
         before, scope.added = scope.added, []
-        done: tuple[Any, ...] = ()
-        # the blocks visited at this place of the order: one, and more where the order does not tell blocks apart
-        visited: set[Hashable] = set()
-        arrivals = len(waiting)
         try:
-            while True:
-                for key in scope.added:
-                    if scope.has(key):
-                        heapq.heappush(waiting, (order_of_key(model, name, key), arrivals, key))
-                        arrivals += 1
-                scope.added.clear()
-                if not waiting:
-                    return
-                place, _, key = heapq.heappop(waiting)
-                if not scope.has(key) or place < done or (place == done and key_of(key) in visited):
-                    continue
-                # the row of a choice that went may hold another one now, which waits for its own turn
-                if name == "default" and order_of(model, key) != place:
-                    continue
-                if place != done:
-                    visited.clear()
-                done = place
-                visited.add(key_of(key))
-                if self.selector.kind == "range" and not in_range(model, self.selector, key):
-                    continue
-                self.key = key
-                yield scope.members(key)
+            waiting, visited = ordered_keys(self.model, self.scope, scope), list[Any]()
+            if isinstance(scope, Scope):
+                for at, (place, position, key) in enumerate(waiting):
+                    if scope.ordered is not waiting:
+                        # blocks have come or gone
+                        done = waiting[at - 1][0] if at else ()
+                        yield from self._rest(waiting[at:], done, visited)
+                        return
+                    if at and place != waiting[at - 1][0]:
+                        visited.clear()
+                    visited.append(key)
+                    if self.selector.kind != "range" or in_range(self.model, self.selector, key):
+                        self.key = key
+                        yield scope.at(position)
+            yield from self._rest([] if isinstance(scope, Scope) else list(waiting), (), visited)
         finally:
             scope.added = before
+
+    def _rest(self, waiting: list[OrderedKey], done: tuple[Any, ...], seen: list[Any]) -> Iterator[list[int]]:
+        """Blocks from those that wait, in order, and those that come, beyond the place in the order up to which all is
+        done; `seen` are the keys that were visited there."""
+        model, name, scope = self.model, self.scope, self.found()
+        # the blocks visited at this place of the order: one, and more where the order does not tell blocks apart
+        visited: set[Hashable] = set(map(key_of, seen))
+        arrivals = len(waiting) and max(position for _, position, _ in waiting) + 1
+        while True:
+            for key in scope.added or ():
+                if scope.has(key):
+                    heapq.heappush(waiting, (order_of_key(model, name, key), arrivals, key))
+                    arrivals += 1
+            scope.added = []
+            if not waiting:
+                return
+            place, _, key = heapq.heappop(waiting)
+            if not scope.has(key) or place < done or (place == done and key_of(key) in visited):
+                continue
+            # the row of a choice that went may hold another one now, which waits for its own turn
+            if name == "default" and order_of(model, key) != place:
+                continue
+            if place != done:
+                visited.clear()
+            done = place
+            visited.add(key_of(key))
+            if self.selector.kind == "range" and not in_range(model, self.selector, key):
+                continue
+            self.key = key
+            yield scope.members(key)
 
 
 def order_of(model: Model, node: int) -> tuple[Any, ...]:
@@ -222,16 +243,16 @@ def order_of_key(model: Model, name: Any, key: Any) -> tuple[Any, ...]:
     return order_of(model, key) if name == "default" else block_order(model.trace, key)
 
 
-def ordered_keys(model: Model, name: Any, scope: DefaultScope | Scope) -> list[tuple[tuple[Any, ...], int, Any]]:
-    """(order, position, key) of the blocks of a scope, in order. Keys keep their order for life, and the list of a tagged
-    scope stays good while its blocks are the same."""
+def ordered_keys(model: Model, name: Any, scope: DefaultScope | Scope) -> list[OrderedKey]:
+    """The blocks of a scope, in order. Keys keep their order for life, and the list of a tagged scope stays good while
+    its blocks are the same."""
     kept = scope.ordered if isinstance(scope, Scope) else None
     if kept is None:
         kept = [(order_of_key(model, name, key), position, key) for position, key in enumerate(scope.all_keys())]
         kept.sort(key=lambda entry: entry[:2])
         if isinstance(scope, Scope):
             scope.ordered = kept
-    return list(kept)
+    return kept
 
 
 def in_range(model: Model, selector: Selector, key: Any) -> bool:

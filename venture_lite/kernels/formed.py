@@ -15,6 +15,7 @@ from typing import Any
 from venture_lite.interpreter.kernel import Metropolis, Move
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.regenerate import Formulated, Proposal
+from venture_lite.interpreter.scaffold import WIDE
 from venture_lite.interpreter.shape import Binding, NoShape, Shape, shape_of
 from venture_lite.interpreter.weights import Weight
 from venture_lite.kernels.form import TransitionForm
@@ -239,7 +240,7 @@ class Forms:
             if form is not None:
                 return form
         looked = self._looked.get(site) or self._looked.setdefault(site, Looked())
-        if looked.skip:
+        if looked.skip and not (len(nodes) == 1 and self._has_many_users(nodes[0])):
             looked.skip -= 1
             return looked.waits
         self.ready()
@@ -256,6 +257,12 @@ class Forms:
             # of users a walk over what reads the block, and this transition, take less time than the interpreter
             self._walked.append((looked, form))
         return form
+
+    def _has_many_users(self, node: int) -> bool:
+        """Whether a choice is the value of a family that many rows use: a look at these costs a small part of the
+        interpreter's transition."""
+        code, slot, row = self._model.trace.decode(node)
+        return code.result_slot == slot and any(bag.count > WIDE for _, bag in self._model.trace.users.bags(code, row))
 
     def can_lower(self, nodes: Sequence[int]) -> bool:
         """Whether a block has a shape with a form."""

@@ -51,7 +51,7 @@ LABEL: Final = Symbol("label")
 """Stands for the label in a key."""
 
 
-class NoColumns(Exception):
+class NotByColumns(Exception):
     """The draw is left to the plans of single choices."""
 
 
@@ -170,7 +170,7 @@ class FreshClass:
         return True
 
     def weighed(self, label: ReadLabel, fresh: int) -> tuple[float, Drawn]:
-        """Draw the choices; the log density of what reads a label, and what was drawn. Raises NoColumns."""
+        """Draw the choices; the log density of what reads a label, and what was drawn. Raises NotByColumns."""
         drawn: Drawn = {}
         for memo, key, slot, record, arguments in self._choices:
             value = self._results[memo] = record.simulate(self._rng, *arguments)
@@ -187,7 +187,7 @@ class FreshClass:
                     reader.shape.weigh(self, row, fresh)
             self._total += predicted(applied)
         except VentureError:
-            raise NoColumns from None
+            raise NotByColumns from None
         return self._total, drawn
 
     # what a reader's function calls
@@ -231,13 +231,13 @@ class SiteColumns:
     """The labels of one site: draws of one maker, each the value of a memoized family. Mutable."""
 
     def __init__(self, model: Model, code: Code, slot: int) -> None:
-        """Raises NoColumns where the labels of the site have none."""
+        """Raises NotByColumns where the labels of the site have none."""
         self._model, self._trace, self._plans = model, model.trace, plans_of(model)
         item = code.slots[slot]
         if code.kind != "lambda" or code.result_slot != slot or item.kind is not Kind.CALL or item.arguments:
-            raise NoColumns
+            raise NotByColumns
         if not isinstance(item.operator, GlobalRef):
-            raise NoColumns
+            raise NotByColumns
         self._code, self._slot = code, slot
         self._values = model.trace.column(code.first_site + slot)
         # by row of the label's family; None for one that is read otherwise
@@ -267,8 +267,8 @@ class SiteColumns:
     # -------------------------------------------------------------------------------------------- one draw
 
     def draw(self, node: int, draws: Drawable) -> LabelDraw:
-        """A label from its conditional distribution; nothing moves yet. Raises NoColumns; the generator may have moved
-        then."""
+        """A label from its conditional distribution; nothing moves yet. Raises NotByColumns, with a generator that
+        may have moved."""
         journal, row = self._trace.journal, node & ROW_MASK
         if journal.version != self._version:
             self._begin()
@@ -276,16 +276,16 @@ class SiteColumns:
         label = self._label(row, draws)
         if label is None or self._wait:
             self._wait = max(0, self._wait - 1)
-            raise NoColumns
+            raise NotByColumns
         state, old = self._found_maker(node).state, self._values.view[row]
         assert isinstance(state, CrpState)
         if state.counts[old] == 1 or len(state.tables) > MOST_CLASSES:
-            raise NoColumns
+            raise NotByColumns
         own, fresh = state.tables.index(old), state.fresh()
         terms = self._terms(label, row, state.tables, draws)
         if not all(term < math.inf for term in terms) or terms[own] == -math.inf:
             # the interpreter finds the call that an error belongs to, and knows what to do in an impossible state
-            raise NoColumns
+            raise NotByColumns
         new, drawn = self._fresh(label, fresh, draws)
         terms.append(new)
         best = max(terms)
@@ -335,11 +335,11 @@ class SiteColumns:
             change.keep()
 
     def _found_maker(self, node: int) -> Exchangeable:
-        """Raises NoColumns where it is none of labels."""
+        """Raises NotByColumns where it is none of labels."""
         if self._maker is None:
             operator, _ = self._trace.application(node)
             if not isinstance(operator, Exchangeable) or not isinstance(operator.state, CrpState):
-                raise NoColumns
+                raise NotByColumns
             self._maker = operator
         return self._maker
 
@@ -391,12 +391,12 @@ class SiteColumns:
                 reader.shape.weigh(weigher, row, fresh)
             weigher.end()
         except (Unplanned, VentureError):
-            raise NoColumns from None
+            raise NotByColumns from None
         finally:
             weigher.take_back()
         if finder.preview is None:
             # its families exist
-            raise NoColumns
+            raise NotByColumns
         return (-math.inf if weight.impossible else weight.total), finder.preview.drawn
 
     # ----------------------------------------------------------------------------------------- who reads a label
@@ -436,18 +436,18 @@ class SiteColumns:
         self._own_shape = own.shape
         try:
             readers = tuple([(self._reader(part), part.row) for part in others])
-        except NoColumns:
+        except NotByColumns:
             return None
         return ReadLabel(self._trace.users.nodes(self._code, row), readers)
 
     def _reader(self, part: FollowedRow) -> LabelReader:
-        """Raises NoColumns where a row is read otherwise than by calls with the label and what absorbs."""
+        """Raises NotByColumns where a row is read otherwise than by calls with the label and what absorbs."""
         start = tuple(slot for slot in part.start if isinstance(slot, int))
         key = id(part.shape), start
         found = self._readers.get(key)
         if found is None:
             if start != part.start:
-                raise NoColumns
+                raise NotByColumns
             found = self._readers[key] = self._made_reader(part.code, part.shape, start)
         return found
 
@@ -459,29 +459,29 @@ class SiteColumns:
             if slot in shape.calls:
                 known = {*start, *(call for call, *_ in calls)}
                 if any(not isinstance(arg, Constant) and _slot_of(arg) not in known for arg in item.arguments):
-                    raise NoColumns
+                    raise NotByColumns
                 calls.append((slot, _memo(trace, item.operator), item.arguments))
             elif sources & set(start):
-                raise NoColumns
+                raise NotByColumns
             elif slot in shape.made:
                 call = _slot_of(item.operator)
                 if item.arguments or call not in shape.calls:
-                    raise NoColumns
+                    raise NotByColumns
                 made.append((trace.column(code.first_site + slot), call))
             elif item.kind is Kind.RANDOM:
                 absorbing.append(slot)
             else:
-                raise NoColumns
+                raise NotByColumns
         borrowed = [slot for slot, *_ in calls if isinstance(trace.column(code.first_site + slot), BorrowedColumn)]
         if absorbing and len(borrowed) < len(calls):
-            raise NoColumns
+            raise NotByColumns
         groups = [Group(trace, code.first_site + slot, tuple(borrowed)) for slot in absorbing]
         return LabelReader(code, shape, start, tuple(calls), tuple(groups), tuple(made))
 
     # --------------------------------------------------------------------------------------------- columns
 
     def _column(self, chunk: int, table: Any) -> list[float]:
-        """Raises NoColumns."""
+        """Raises NotByColumns."""
         found = self._columns.get((chunk, table))
         if found is None:
             found = self._columns[chunk, table] = self._made_column(chunk, table)
@@ -508,10 +508,10 @@ class SiteColumns:
         except AtLimit:
             return -math.inf
         except (NotColumnar, RowByRow, TypeError, VentureError):
-            raise NoColumns from None
+            raise NotByColumns from None
 
     def _class(self, table: Any) -> dict[LabelReader, tuple[list[int], dict[int, Any]]]:
-        """What the calls of each reader lead to in a class. Raises NoColumns where its families do not exist."""
+        """What the calls of each reader lead to in a class. Raises NotByColumns where its families do not exist."""
         known = self._classes.setdefault(table, {})
         for reader in self._readers.values():
             if reader not in known:
@@ -525,11 +525,11 @@ class SiteColumns:
             key = [arg.value if isinstance(arg, Constant) else results[_slot_of(arg)] for arg in arguments]
             row = memo.entries.get(memo_key(tuple(key)))
             if row is None:
-                raise NoColumns
+                raise NotByColumns
             families.append(row)
             results[slot] = trace.result(memo.procedure.code, row)
         if any(not isinstance(results[call], Exchangeable) for _, call in reader.made):
-            raise NoColumns
+            raise NotByColumns
         return families, results
 
 
@@ -554,21 +554,21 @@ def _with(key: tuple[Any, ...], label: int) -> tuple[Any, ...]:
 
 
 def _slot_of(ref: Ref | None) -> int:
-    """The slot of the same row that a reference reads. Raises NoColumns."""
+    """The slot of the same row that a reference reads. Raises NotByColumns."""
     match ref:
         case SlotRef(depth=0, slot=slot):
             return slot
-    raise NoColumns
+    raise NotByColumns
 
 
 def _memo(trace: Trace, ref: Ref | None) -> Memo:
-    """The memoized procedure that a name stands for. Raises NoColumns."""
+    """The memoized procedure that a name stands for. Raises NotByColumns."""
     if isinstance(ref, GlobalRef):
         target = named(ref.target)
         value = None if target.code is None else trace.result(target.code, target.row)
         if isinstance(value, Memo):
             return value
-    raise NoColumns
+    raise NotByColumns
 
 
 def _drawn(shares: list[float], own: int, u: float) -> int:
@@ -609,7 +609,7 @@ class LabelColumns:
         before = self._generator.state
         try:
             drawn = columns.draw(node, draws)
-        except NoColumns:
+        except NotByColumns:
             self._generator.state = before
             return None
         self._drawn = drawn
@@ -623,7 +623,7 @@ class LabelColumns:
         code, slot, _ = self._model.trace.decode(node)
         try:
             return SiteColumns(self._model, code, slot)
-        except NoColumns:
+        except NotByColumns:
             return None
 
     def moved(self, node: int) -> None:

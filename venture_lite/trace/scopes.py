@@ -106,7 +106,7 @@ class Scope:
         # every choice in order; None where the scope has changed since it was made
         self._everything: list[int] | None = None
         # the blocks as a sweep visits them (`interpreter/selection.py`); None where one has come or gone since
-        self.ordered: list[Any] | None = None
+        self.ordered: list[tuple[tuple[Any, ...], int, Any]] | None = None
         self.added: list[Any] | None = None
 
     @classmethod
@@ -241,8 +241,10 @@ class Scope:
 
     def members(self, key: Any) -> list[int]:
         position = self.index.get(key_of(key))
-        if position is None:
-            return []
+        return [] if position is None else self.at(position)
+
+    def at(self, position: int) -> list[int]:
+        """The choices of the block that stands there."""
         return list(self.crowds[position]) if self.blocks[position] == SEVERAL else [self.blocks[position]]
 
     def has(self, key: Any) -> bool:

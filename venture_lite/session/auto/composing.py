@@ -8,7 +8,7 @@ as given.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from venture_lite.blocks.density import BlockDensity
 from venture_lite.blocks.kinds import kinds
@@ -18,6 +18,8 @@ from venture_lite.interpreter.addresses import address
 from venture_lite.interpreter.choices import Choices
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.scaffold import Builder
+from venture_lite.session.auto.groups import KindGroup
+from venture_lite.session.auto.labels import keyed_by_labels, splitting
 from venture_lite.session.auto.quantities import LeftOut, Quantities, Quantity
 from venture_lite.trace.nodes import site_of
 
@@ -111,17 +113,6 @@ def _indented(head: str, text: str) -> str:
     return head + text.replace("\n", "\n" + " " * len(head))
 
 
-@dataclass(slots=True)
-class KindGroup:
-    """The choices of one kind and one name, or of none."""
-
-    kind: str
-    name: str | None
-    nodes: list[int] = field(default_factory=list)
-    # whether some decide which others exist
-    structural: bool = False
-
-
 class Composer:
     """Composes the program of one model."""
 
@@ -145,15 +136,19 @@ class Composer:
     def kernels(self) -> tuple[str, ...]:
         """Raises KernelError for choices that no kernel can be written for."""
         found = []
-        if smooth := self._of("smooth"):
+        keyed = keyed_by_labels(self.model, self.groups)
+        if smooth := [group for group in self._of("smooth") if group not in keyed]:
             nodes = [node for group in smooth for node in group.nodes]
             dense = " 'dense" if BlockDensity(self.model, nodes).size <= MOST_DENSE else ""
             target = f" 'target {self.target}" if self.target != TARGET else ""
             found.append(f"(nuts {self._scope(smooth)} all{dense} 'adapt {self.burn}{target} 1)")
+        if keyed:
+            found.append(f"(slice {self._scope(keyed)} each {WIDTH} {STEPS} 'adapt {self.burn} 1)")
         if rough := self._of("rough", structural=False):
             found.append(f"(slice {self._scope(rough)} each {WIDTH} {STEPS} 'adapt {self.burn} 1)")
         if finite := self._of("finite"):
             found.append(f"(gibbs {self._scope(finite)} each 1)")
+            found.extend(splitting(self.model, self._scope(finite), [node for group in finite for node in group.nodes]))
         if counts := self._of("counts", structural=False):
             found.append(f"(mh {self._scope(counts)} each 'drift {WIDTH} 'adapt {self.burn} 1)")
         if deciding := [group for group in self.groups if group.structural and group.kind in ("rough", "counts")]:

@@ -1,0 +1,65 @@
+"""Labels of exchangeable procedures in the program of `auto`: `split_merge` beside `gibbs`, and what to do with the
+parameters of classes.
+
+A class that has just been opened has parameters of the prior's size, and those of a class of a thousand are known to a
+hundredth of that. Scales that are learned for choices, or for their site, are wrong for classes that come and go, and
+one path through all parameters takes the shortest of steps. So such parameters are moved class by class, by slices,
+which find their width anew.
+
+A proposal goes over the members of two classes several times and costs as much as some sweeps of `gibbs`, which takes
+one look at each. So with many labels it is made in a share of the sweeps, at random: as a rule a hundred labels are
+looked at by proposals for each sweep.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from venture_lite.engines.split_merge import SplitMerge, is_label
+from venture_lite.errors import KernelError
+from venture_lite.interpreter.ancestry import Families
+from venture_lite.interpreter.model import Model
+from venture_lite.session.auto.groups import KindGroup
+
+LABELS_A_SWEEP = 100
+"""Up to so many labels there is a proposal in every sweep."""
+
+
+def keyed_by_labels(model: Model, groups: Sequence[KindGroup]) -> list[KindGroup]:
+    """The groups of choices with gradients that come and go with the classes of labels, where these are all that
+    decides which choices there are, and the choices have names."""
+    deciding = [node for group in groups if group.structural for node in group.nodes]
+    if not deciding or not all(is_label(model.trace, node) for node in deciding):
+        return []
+    families = Families(model.trace)
+
+    def stays(node: int) -> bool:
+        code, _, row = model.trace.decode(node)
+        return families.stays(code, row)
+
+    smooth = [group for group in groups if group.kind == "smooth"]
+    if any(group.name is None for group in smooth):
+        return []
+    return [group for group in smooth if not all(stays(node) for node in group.nodes)]
+
+
+def splitting(model: Model, scope: str, nodes: list[int]) -> Iterator[str]:
+    """The kernel that splits and merges the classes of the labels among some choices, the scope of which is given, if
+    there is one."""
+    labels = sum(is_label(model.trace, node) for node in nodes)
+    if not labels or not _are_accepted(model, nodes):
+        return
+    kernel = f"(split_merge {scope} 1)"
+    share = LABELS_A_SWEEP / labels
+    yield kernel if share >= 1.0 else f"(mixture ({share:.2g} {kernel} {1.0 - float(f'{share:.2g}'):.2g} (do)) 1)"
+
+
+def _are_accepted(model: Model, nodes: list[int]) -> bool:
+    """Whether `split_merge` would move the labels."""
+    engine = SplitMerge(model)
+    try:
+        engine.refuse(nodes)
+        engine.refuse_single_members(nodes)
+    except KernelError:
+        return False
+    return True

@@ -44,7 +44,8 @@ MODELS = {
     ),
     "collapsed": (
         "[assume alpha (gamma 1 1)] [assume crp (make_crp alpha)]"
-        "[assume c (mem (lambda (k) (make_beta_bernoulli 1 1)))] [assume z (mem (lambda (i) (crp)))] for i in 1...6: [observe ((c (z i))) (= 1 {y[i]})]",
+        "[assume c (mem (lambda (k) (make_beta_bernoulli 1 1)))] [assume z (mem (lambda (i) (crp)))]"
+        "for i in 1...6: [observe ((c (z i))) (= 1 {y[i]})]",
         (
             "(nuts (choices 'smooth) all 'dense 'adapt 100 1)",
             "(gibbs (choices 'finite) each 1)",

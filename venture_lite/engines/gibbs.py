@@ -6,8 +6,11 @@ import math
 from typing import Any
 
 from venture_lite.engines.enumeration import Enumeration, refuse_support, too_many_candidates
-from venture_lite.errors import VentureError
-from venture_lite.inference.program import Action
+from venture_lite.engines.forward import ForwardGibbs
+from venture_lite.errors import ArgumentError, VentureError
+from venture_lite.inference.given import ActionForm
+from venture_lite.inference.program import Action, InferenceProgram
+from venture_lite.inference.tree import Part
 from venture_lite.interpreter.addresses import address
 from venture_lite.interpreter.candidates import MOST_CANDIDATES, draw_candidate, support_of
 from venture_lite.interpreter.impossible import rejects
@@ -127,8 +130,19 @@ class Gibbs(Drawing):
         return {address(trace, node): trace.value(node) for node in nodes}
 
 
+def _compile_gibbs(program: InferenceProgram, given: ActionForm) -> Part:
+    if "forward" not in given:
+        return given.kernel("exact draws, by enumeration", drawing(program.model, Gibbs))
+    if given.selector.kind == "one":
+        what = "'forward draws chains of states as a whole, and families that states find may come and go with them"
+        raise ArgumentError(what, given["BLOCK"].span, "all, each, or a block's key")
+    return given.kernel("exact draws, forward filtering", ForwardGibbs(program.model))
+
+
 GIBBS = Action(
-    "gibbs", ("(gibbs SCOPE BLOCK T)",),
-    "T exact draws of a block from its conditional distribution, by enumerating the block's joint support.",
-    lambda program, given: given.kernel("exact draws, by enumeration", drawing(program.model, Gibbs)),
+    "gibbs", ("(gibbs SCOPE BLOCK ['forward] T)",),
+    "T exact draws of a block from its conditional distribution, by enumerating the block's joint support. With "
+    "'forward the block is a chain of states of finite support, or several: it is drawn as a whole by forward "
+    "filtering and backward sampling, in a time that grows with its length.",
+    _compile_gibbs,
 )  # fmt: skip

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from venture_lite.errors import InternalError
 from venture_lite.procedures.record import Deterministic
+from venture_lite.procedures.registry import PROCEDURES
 from venture_lite.procedures.straight_line import Node, Recording
 from venture_lite.program.code import Code, Constant, GlobalRef, Kind, Ref, SlotRef, named
 from venture_lite.trace.runtime import Closure
@@ -70,9 +71,21 @@ class Operations(Recording):
         return found
 
     def call(self, record: Deterministic, site: int, row: Value, arguments: Sequence[Value]) -> Value:
+        """Of constants the value, which is one object from then on; where there is none, whoever reads says why."""
+        if PROCEDURES.get(record.name) is record and all(map(self._is_known, arguments)):
+            try:
+                return self.constant(record.scalar(*map(self._known, arguments)))
+            except Exception:
+                pass
         found = self.record("call", self.object(record.scalar), *arguments)
         self.calls.setdefault(found.place, (record, site, row))
         return found
+
+    def _is_known(self, value: Value) -> bool:
+        return value.__class__ is not Node or value.operation == "object"
+
+    def _known(self, value: Value) -> Any:
+        return self.objects[value.operands[0]] if value.__class__ is Node else value
 
 
 class References:

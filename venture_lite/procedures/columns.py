@@ -18,6 +18,11 @@ if TYPE_CHECKING:
 Flags = tuple[bool, ...]
 """A truth value for each argument: whether it is lifted, whether its derivative exists or is wanted."""
 
+np.empty(31 << 17)
+# glibc learns from the first large array that is freed, here one of 31 MB that nothing is written to: from then on it
+# keeps up to twice its size, and does not hand the pages of temporaries back after each evaluation. Getting them again
+# cost five times the arithmetic (10,000 rows of student_t with derivatives: 0.55 ms, 0.11 ms without).
+
 SAFE_INTEGER = 2**31
 """Sums and products of two integers below this stay within 64 bits."""
 

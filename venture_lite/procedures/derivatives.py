@@ -70,6 +70,7 @@ SLOPES: dict[str, tuple[Callable[..., Any], ...]] = {
     "expm1": (lambda y, x: y + 1.0,),
     "log": (lambda y, x: divide(1.0, x),),
     "log1p": (lambda y, x: divide(1.0, 1.0 + x),),
+    "log1p_square": (lambda y, z: 2.0 * z / (1.0 + z * z),),
     "sqrt": (lambda y, x: divide(0.5, y),),
     "lgamma": (lambda y, x: digamma(x),),
     "sin": (lambda y, x: cos(x),),

@@ -433,6 +433,14 @@ def _xlog1py_of_columns(x: Any, y: Any) -> Any:
     return np.where(x == 0, 0.0, x * np.log1p(y))
 
 
+def _log1p_square_of_columns(z: Any) -> Any:
+    size = np.abs(z)
+    is_small = np.less(size, 1e100)
+    found = np.log1p(np.multiply(z, z))
+    # squares beyond the floats are rare: branches are chosen from only where there is one
+    return found if np.all(is_small) else np.where(is_small, found, 2.0 * np.log(size))
+
+
 def _log_ratio_of_columns(x: Any, y: Any) -> Any:
     quotient = np.divide(x, y)
     near = (quotient > 0.5) & (quotient < 2.0)
@@ -499,6 +507,7 @@ COLUMNS: dict[str, Any] = {
     "times": _times_of_columns,
     "xlogy": _xlogy_of_columns,
     "xlog1py": _xlog1py_of_columns,
+    "log1p_square": _log1p_square_of_columns,
     "log_ratio": _log_ratio_of_columns,
     "log_split": _log_split_of_columns,
     "log_beta_density": _log_beta_density_of_columns,

@@ -77,6 +77,23 @@ class Bag:
         self.count += 1
         self.stamp = next(STAMPS)
 
+    def replace(self, items: np.ndarray, column: Column, journal: Journal) -> None:
+        """Hold other items, each a row whose position stands in its row of a column; those that go are in no bag that
+        keeps positions there."""
+        journal.note(Bag._undo_replace, self, self.array().copy(), column)
+        self._hold(items, column)
+
+    def _undo_replace(self, items: np.ndarray, column: Column) -> None:
+        self._hold(items, column)
+
+    def _hold(self, items: np.ndarray, column: Column) -> None:
+        if len(items) > len(self.items.array):
+            self.items.reserve(len(items))
+        self.items.array[: len(items)] = items
+        column.array[items] = np.arange(len(items))
+        self.count = len(items)
+        self.stamp = next(STAMPS)
+
     def array(self) -> np.ndarray:
         """The items, as a view that the next change invalidates."""
         return self.items.array[: self.count]  # type: ignore[no-any-return]
@@ -112,6 +129,24 @@ class Users:
         self.by_site[site].remove(row, journal)
         self._change(-1)
         journal.note(Users._change, self, 1)
+
+    def add_all(self, site: int, rows: np.ndarray, journal: Journal) -> None:
+        """Many rows of one site, none of which is there."""
+        if site not in self.by_site:
+            journal.set_item(self.by_site, site, Bag(self.locate(site)))
+        bag = self.by_site[site]
+        bag.replace(np.append(bag.array(), rows), self.locate(site)(0)[0], journal)
+        self._change(len(rows))
+        journal.note(Users._change, self, -len(rows))
+
+    def remove_all(self, site: int, rows: np.ndarray, journal: Journal) -> None:
+        """Many rows of one site, which all are there. The others keep their order."""
+        bag, column = self.by_site[site], self.locate(site)(0)[0]
+        stays = np.ones(bag.count, bool)
+        stays[column.array[rows]] = False
+        bag.replace(bag.array()[stays], column, journal)
+        self._change(-len(rows))
+        journal.note(Users._change, self, len(rows))
 
     def _change(self, by: int) -> None:
         self.count += by

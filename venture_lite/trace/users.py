@@ -9,6 +9,8 @@ from collections.abc import Container
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from venture_lite.program.code import Code, Program
 from venture_lite.trace.bags import Bag, Users, in_column
 from venture_lite.trace.journal import Journal
@@ -67,6 +69,44 @@ class UserLists:
         if not left:
             self._journal.del_item(table.users, row)
             self._journal.put(table.user, row, NONE)
+
+    def lead(self, site: int, rows: np.ndarray, families: np.ndarray) -> list[int]:
+        """Let the calls of a site in some rows (n,) lead to other families, packed (n,); those that lost a user."""
+        program, journal = self._program, self._journal
+        edges = self._tables[program.site_code[site].index].edges[program.site_slot[site]]
+        before = edges.array[rows]
+        differs = before != families
+        rows, before, families = rows[differs], before[differs], families[differs]
+        left: list[int] = np.unique(before).tolist()
+        for packed in left:
+            self._leave(packed, site, rows[before == packed])
+        for packed in np.unique(families).tolist():
+            self._join(packed, site, rows[families == packed])
+        journal.put_rows(edges, rows, families)
+        return left
+
+    def _leave(self, packed: int, site: int, rows: np.ndarray) -> None:
+        """Calls of a site no longer use a family."""
+        code, row = self._program.codes[packed >> 32], packed & ROW_MASK
+        users = self._tables[code.index].users.get(row)
+        # as many as that are gone through one by one in the time of an array
+        if isinstance(users, Users) and FEW < len(rows) < len(users):
+            self._journal.restructured = True
+            users.remove_all(site, rows, self._journal)
+            return
+        for user_row in rows.tolist():
+            self.remove(code, row, site, user_row)
+
+    def _join(self, packed: int, site: int, rows: np.ndarray) -> None:
+        """Calls of a site use a family."""
+        code, row = self._program.codes[packed >> 32], packed & ROW_MASK
+        users = self._tables[code.index].users.get(row)
+        if isinstance(users, Users) and len(rows) > FEW:
+            self._journal.restructured = True
+            users.add_all(site, rows, self._journal)
+            return
+        for user_row in rows.tolist():
+            self.add(code, row, site, user_row)
 
     def _locate(self, site: int) -> Any:
         positions = self._tables[self._program.site_code[site].index].positions[self._program.site_slot[site]]

@@ -78,15 +78,17 @@ class ChainProgram:
             Repeat("repeat", times, self.program, parts=(self._part,)).run()
         return None
 
-    @property
-    def is_prepared(self) -> bool:
-        """Whether it is a program of actions, and compiled."""
-        return self._part is not None
-
     def is_alone(self) -> bool:
         """Whether a program of actions makes nothing that is for all chains."""
-        parts = [part for part in (self._begin, self._part) if part is not None]
-        return bool(parts) and not any(ACTIONS[each.action].for_all_chains for part in parts for _, each in part.walk())
+        return bool(self._parts()) and not any(ACTIONS[each.action].for_all_chains for each in self._parts())
+
+    def does_more(self) -> bool:
+        """Whether it does anything that each chain does for itself."""
+        return any(not each.parts and not ACTIONS[each.action].for_all_chains for each in self._parts())
+
+    def _parts(self) -> list[Part]:
+        """All parts of a program of actions, once it is compiled."""
+        return [each for part in (self._begin, self._part) if part is not None for _, each in part.walk()]
 
 
 def _warn_impossible(model: Model, chain: int | None) -> None:

@@ -215,7 +215,7 @@ class ChainRuns:
             return
         if first.is_alone():
             self._others = make_crew()
-        elif first.is_prepared:
+        elif first.does_more():
             first.program.warn("the chains run here: what the program makes for all of them goes to no executor")
 
     def _serve(self, index: int, pipe: Pipe) -> None:

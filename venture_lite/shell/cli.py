@@ -9,11 +9,13 @@ that is broken off may say something else (NumPy, that it is installed badly).
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -48,6 +50,7 @@ examples:
   venture run model.vnt --seed 1
   venture run model.vnt -p sigma=0.5 -d data.csv --chains 4 --out draws.npz
   venture run model.vnt -d data.csv --auto
+  venture run model.vnt -d data.csv --chains 16 --scheduler 10.0.0.5:8786
   venture compile model.vnt -d data.csv -o proposers.npz
   venture run model.vnt -d other.csv --proposers proposers.npz
   echo '[sample (normal 0 1)]' | venture run -
@@ -97,6 +100,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_limits(run)
     _add_plots(run)
     run.add_argument("--chains", type=_positive, metavar="K", help="independent runs, in K processes (1; 4 for auto)")
+    run.add_argument("--scheduler", metavar="ADDRESS", help="run the chains on a cluster of dask, HOST:PORT")
     run.add_argument("--auto", action="store_true", help="compose an inference for a program that has none, and run it")
     run.add_argument("--draws", type=_positive, metavar="N", help="draws a chain that --auto makes at least (1000)")
     run.add_argument("--out", type=Path, metavar="FILE", help="write draws to a .npz, .csv, .parquet or .nc file")
@@ -204,9 +208,13 @@ def _run(options: argparse.Namespace, stop: Stop) -> int:
     source = _composed(options)
     together = _is_automatic(source)
     options.chains = options.chains or (AUTO_CHAINS if together else 1)
+    if options.scheduler is not None and options.chains == 1:
+        raise UsageError("--scheduler runs the chains of a program: say how many, --chains K with K from 2 on")
     printer = Printer(options.json, options.out, options.plots, options.chains)
     try:
-        run(_job(source, together, options, printer.is_watched, stop), printer, stop)
+        job = _job(source, together, options, printer.is_watched, stop)
+        with _elsewhere(job, options.scheduler, stop) as job:
+            run(job, printer, stop)
         printer.tell_of_earlier_files()
     except ProgramFailed as error:
         printer.finish()
@@ -215,6 +223,18 @@ def _run(options: argparse.Namespace, stop: Stop) -> int:
     finally:
         printer.finish()
     return 0
+
+
+@contextlib.contextmanager
+def _elsewhere(job: Job, scheduler: str | None, stop: Stop) -> Iterator[Job]:
+    """The job, whose chains a cluster runs if one is named."""
+    if scheduler is None:
+        yield job
+        return
+    with stop.held():
+        from venture_lite.shell.cluster import cluster
+    with cluster(scheduler) as executor:
+        yield replace(job, together=True, executor=executor)
 
 
 def _composed(options: argparse.Namespace) -> Source:

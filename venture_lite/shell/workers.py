@@ -41,6 +41,8 @@ from venture_lite.shell.data import Options
 from venture_lite.shell.report import RunReport, warnings_to
 
 if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
     from venture_lite.session import Venture
 
 # how long a worker may take to undo its transition and hand over its draws
@@ -70,6 +72,8 @@ class Job:
     exchange: Path | None = None
     # whether one session has all chains, which `auto` looks at together
     together: bool = False
+    # where the chains of that session run, if not here
+    executor: Executor | None = None
 
 
 class ProgramFailed(Exception):
@@ -97,8 +101,16 @@ def run(job: Job, listener: Listener, stop: Stop) -> None:
         if report is not None:
             why = INTERRUPTED if isinstance(error, KeyboardInterrupt) else "ended with an error"
             with stop.instead(lambda: None), _warning_of_failure(listener):
-                listener.report(replace(report, partial=why))
+                listener.report(_evened(report, why))
         raise
+
+
+def _evened(report: RunReport, why: str) -> RunReport:
+    """Partial draws: those of which the chains have equally many, and the rest."""
+    if not isinstance(report.value, Draws):
+        return replace(report, partial=why)
+    even, rest = report.value.evened()
+    return replace(report, value=even, rest=rest if rest else None, partial=why)
 
 
 def run_chain(
@@ -136,13 +148,20 @@ def session(job: Job, chain: int, listener: Listener) -> Iterator[tuple[Venture,
             seed=job.seed,
             chains=job.chains,
             only_chain=None if job.together and job.chains > 1 else chain,
-            progress=Tracker(partial(listener.progressed, chain)) if job.watched else Silent(),
+            progress=_progress(job, chain, listener),
             nested_calls=job.nested_calls,
             memory_mb=job.memory_mb,
             kernels=job.kernels,
+            executor=job.executor,
         )
         _supply(job, chain, model)
         yield model, Parameters(job.options.parameters, left_out=job.options.left_out)
+
+
+def _progress(job: Job, chain: int, listener: Listener) -> Tracker | Silent:
+    if not job.watched:
+        return Silent()
+    return Tracker(partial(listener.progressed, chain), show_chain=listener.progressed if job.together else None)
 
 
 def _supply(job: Job, chain: int, model: Venture) -> None:
@@ -420,8 +439,7 @@ class _Workers:
             return
         merged = RunReport.merge(reports)
         if not is_whole and isinstance(merged.value, Draws):
-            even, rest = merged.value.evened()
-            merged = replace(merged, value=even, rest=rest if rest else None, partial=self._why_partial())
+            merged = _evened(merged, self._why_partial())
         self._listener.report(merged)
 
     def _why_partial(self) -> str:

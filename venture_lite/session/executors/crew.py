@@ -107,6 +107,8 @@ class _Posted:
     # outcomes of a run that is done again
     repeats: int = 0
     lost: int = 0
+    # what became of its member, where it is gone and nobody was told yet
+    fate: str | None = None
     # whether it is given up
     is_out: bool = False
     # draws that its members have told of, and how many of them were made while a kernel adapted
@@ -188,7 +190,8 @@ class Crew:
         """Give the executor so many tasks more."""
         try:
             for _ in range(count):
-                self._tasks.append(self._executor.submit(serve, self._listening.contact))
+                # the number tells tasks apart: an executor may take equal calls for one
+                self._tasks.append(self._executor.submit(serve, self._listening.contact, len(self._tasks)))
         except Exception as error:
             # each kind of executor has errors of its own for this
             self._closed = f"{type(error).__name__}: {error}"
@@ -220,8 +223,15 @@ class Crew:
         if posted.member is not None:
             self._say(posted.member, Ask(index, request))
         else:
-            self._waiting.append(posted)
+            self._wait(posted)
             self._assign()
+
+    def _wait(self, posted: _Posted) -> None:
+        """A chain is for the next member that has nothing to do."""
+        if posted.fate is not None:
+            warn(f"chain {self._chains.first + posted.index}: {posted.fate}; the chain begins anew elsewhere")
+            posted.fate = None
+        self._waiting.append(posted)
 
     def hear(self, seconds: float) -> list[tuple[int, ChainProgress]]:
         for ready in wait([self._listening.bell, *self._members], timeout=seconds):
@@ -355,7 +365,7 @@ class Crew:
         """A member is gone; its chains begin anew elsewhere."""
         self._forget(member)
         for posted in member.chains.values():
-            posted.member, posted.repeats = None, 0
+            posted.member, posted.repeats, posted.fate = None, 0, f"{member.where} {fate}"
             if posted.answer is not None:
                 continue
             posted.lost += 1
@@ -363,9 +373,8 @@ class Crew:
                 times = f", as were {posted.lost - 1} before it" if posted.lost > 1 else ""
                 self._give_up(posted, ChainLost(f"{member.where} {fate}{times}", hint=KEPT))
                 continue
-            warn(f"chain {self._chains.first + posted.index}: {member.where} {fate}; the chain begins anew elsewhere")
             self._shown.append((posted.index, ChainProgress(None)))
-            self._waiting.append(posted)
+            self._wait(posted)
 
     def _give_up(self, posted: _Posted, error: VentureError) -> None:
         """A chain that is at work will come to no end."""

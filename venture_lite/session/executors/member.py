@@ -68,8 +68,8 @@ class NotReached:
     reason: str
 
 
-def serve(contact: Contact) -> NotReached | None:
-    """Run chains for the session, until it hangs up."""
+def serve(contact: Contact, number: int) -> NotReached | None:
+    """Run chains for the session, until it hangs up; the number of the task is for the executor."""
     try:
         connection = reach(contact)
     except Unreachable as error:

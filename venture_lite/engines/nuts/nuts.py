@@ -55,14 +55,14 @@ class NoUTurn(BlockKernel):
         self._start = step or 1.0
         first = FirstScales.of(program.shared) if burn else None
         self._tuner = Tuner(step or 0.0, target, burn, is_dense, finds=True, first=first)
-        # the kinetic energy that a block's last transition left
-        self._kinetic: dict[int, float] = {}
+        # the kinetic and the potential energy that a block's last transition left
+        self._left: dict[int, tuple[float, float]] = {}
         # of transitions that did not adapt
         self._transitions = self._divergences = self._deepest = self._steps = self._depths = 0
         self._acceptance = 0.0
         # of energies once momenta were drawn their mean and the sum of squares about it, of the changes by these draws
-        # how many were seen and the sum of squares
-        self._energy = self._spread = self._changed = 0.0
+        # and of those that other kernels made since the transition before, how many were seen and the sums of squares
+        self._energy = self._spread = self._changed = self._moved = 0.0
         self._changes = 0
         # free coordinates from which steps diverged, with the choices whose they are
         self.diverged: list[tuple[tuple[int, ...], np.ndarray]] = []
@@ -88,8 +88,16 @@ class NoUTurn(BlockKernel):
             "step": geometric_mean(self._tuner.steps()),
         }
         if self._changes and self._spread > 0.0:
-            found["energy fraction"] = (self._changed / self._changes) / (self._spread / count)
+            found["energy fraction"] = self._energy_fraction()
         return found | self._steep()
+
+    def _energy_fraction(self) -> float:
+        """The mean square of the changes by draws of the momentum over the variance of energies, as far as that is not
+        the other kernels': a change from one independent state to another has twice the variance of states. That of the
+        states of paths is at least half the mean square of what draws of the momentum change."""
+        changed = self._changed / self._changes
+        own = self._spread / self._transitions - 0.5 * self._moved / self._changes
+        return changed / max(own, 0.5 * changed)
 
     def _steep(self) -> dict[str, float]:
         """The choice in which divergences lie furthest from where the states are, and how far in its sds."""
@@ -151,13 +159,16 @@ class NoUTurn(BlockKernel):
         }
         tuner.learn(tuning, acceptance, where, end.point.free)
         if not tuner.is_adapting:
-            self._count(tuple(nodes), self._kinetic.get(id(tuning)), trajectory, acceptance)
-        self._kinetic[id(tuning)] = kinetic
+            self._count(tuple(nodes), self._left.get(id(tuning)), trajectory, acceptance)
+        self._left[id(tuning)] = kinetic, -end.point.weight.total
         if tuner.burn:
             self.program.draws.mark(self, tuner.is_adapting)
         return moved
 
-    def _count(self, block: tuple[int, ...], kinetic: float | None, trajectory: Trajectory, acceptance: float) -> None:
+    def _count(
+        self, block: tuple[int, ...], left: tuple[float, float] | None, trajectory: Trajectory, acceptance: float
+    ) -> None:
+        """`left`: the kinetic and the potential energy at the end of the block's last transition."""
         self._transitions += 1
         self._acceptance += acceptance
         self._steps += trajectory.steps
@@ -166,10 +177,12 @@ class NoUTurn(BlockKernel):
         off = trajectory.energy - self._energy
         self._energy += off / self._transitions
         self._spread += off * (trajectory.energy - self._energy)
-        if kinetic is not None:
+        if left is not None:
             momentum = trajectory.start.momentum
+            kinetic = 0.5 * float(momentum @ momentum)
             self._changes += 1
-            self._changed += (0.5 * float(momentum @ momentum) - kinetic) ** 2
+            self._changed += (kinetic - left[0]) ** 2
+            self._moved += (trajectory.energy - kinetic - left[1]) ** 2
         if trajectory.diverged is not None:
             self._divergences += 1
             self.diverged.append((block, trajectory.diverged.point.free))

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.special import gammaln
+from scipy.special import gammaln, logsumexp
 from scipy.stats import chi2, multivariate_normal
 
 from tests.statistics import Table, assert_chain_agrees
@@ -20,7 +20,7 @@ from venture_lite import Venture
 from venture_lite.audit.invariants import check
 from venture_lite.audit.snapshot import snapshot
 from venture_lite.blocks.chains import StateChains
-from venture_lite.blocks.filtering import ChainTerms, drawn_paths
+from venture_lite.blocks.filtering import ChainTerms, _forward, drawn_paths
 from venture_lite.blocks.kinds import kinds
 from venture_lite.engines.forward import ForwardGibbs
 from venture_lite.errors import ImpossibleState, VentureError, VentureWarning
@@ -113,7 +113,7 @@ def loaded(name: str, seed: int = 4) -> tuple[Model, list[int]]:
 
 
 def model_of(v: Venture) -> Model:
-    return v._runner.chains.models[0]
+    return v.traces[0]
 
 
 def states_of(model: Model) -> list[int]:
@@ -221,6 +221,19 @@ def test_paths_are_drawn_in_proportion_to_their_weights() -> None:
         expected = copies * np.array(list(shares.values())) / sum(shares.values())
         observed = np.array([counted.get(path, 0) for path in shares])
         assert chi2.sf(((observed - expected) ** 2 / expected).sum(), len(shares) - 1) > 1e-8
+
+
+@pytest.mark.parametrize("length", [2, 9, 10, 37, 64])
+def test_sums_over_long_chains_are_those_of_single_steps(length: int) -> None:
+    """Products of matrices, two steps at a time, against steps one by one."""
+    rng = np.random.default_rng(length)
+    single, double = rng.normal(size=(1, length, 3)), rng.normal(size=(1, length - 1, 3, 3))
+    double[0, :, 0, 1] = -np.inf
+    found = _forward(single, double)
+    now = single[0, 0]
+    for at in range(length - 1):
+        now = logsumexp(now[:, None] + double[0, at], axis=0) + single[0, at + 1]
+        np.testing.assert_allclose(found[0, at + 1], now, rtol=1e-12)
 
 
 @pytest.mark.slow

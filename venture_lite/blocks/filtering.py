@@ -74,15 +74,37 @@ def drawn_paths(terms: ChainTerms, uniforms: np.ndarray) -> np.ndarray:
 
 def _forward(single: np.ndarray, double: np.ndarray) -> np.ndarray:
     """Log sums over all paths to each candidate (C, P, K)."""
-    reached = np.empty_like(single)
-    reached[:, 0] = now = single[:, 0]
-    # a matrix of one row for each candidate that is reached: sums run along what is contiguous
+    # a matrix for each step, of one row for each candidate that is reached: sums run along what is contiguous
     onward = np.ascontiguousarray((double + single[:, 1:, None, :]).transpose(1, 0, 3, 2))
-    add = np.logaddexp.reduce
     with np.errstate(all="ignore"):
+        return _followed(single[:, 0], onward).transpose(1, 0, 2)
+
+
+def _followed(first: np.ndarray, onward: np.ndarray) -> np.ndarray:
+    """Log sums to each candidate (P, C, K) of all states, from those of the first (C, K) and the log weights of each
+    step (P - 1, C, K, K), the candidate that is reached first.
+
+    Two steps are one whose matrix is the product of theirs. Where products are cheap, every second state is reached by
+    these, in half as many steps, and the others from them, all at once.
+    """
+    add = np.logaddexp.reduce
+    reached = np.empty((len(onward) + 1, *first.shape))
+    if len(onward) < SHORT or first.size * first.shape[-1] ** 2 > CHEAP:
+        reached[0] = now = first
         for at, step in enumerate(onward, 1):
-            reached[:, at] = now = add(step + now[:, None, :], axis=-1)
+            reached[at] = now = add(step + now[:, None, :], axis=-1)
+        return reached
+    before, after = onward[0:-1:2], onward[1::2]
+    both = add(after[..., :, None, :] + before.swapaxes(-1, -2)[..., None, :, :], axis=-1)
+    reached[0::2] = _followed(first, both)
+    reached[1::2] = add(onward[0::2] + reached[0 : 2 * len(onward[0::2]) : 2, :, None, :], axis=-1)
     return reached
+
+
+SHORT = 8
+"""Steps that are gone one by one."""
+CHEAP = 128
+"""Terms of a product of matrices that take less time than a step by itself."""
 
 
 def _backward(reached: np.ndarray, joint: np.ndarray, uniforms: np.ndarray) -> np.ndarray:

@@ -19,7 +19,7 @@ from venture_lite.errors import InternalError, KernelError, VentureError
 from venture_lite.interpreter.ancestry import depends_on_choice
 from venture_lite.interpreter.application import admitted, is_extreme
 from venture_lite.interpreter.readers import columns_reader
-from venture_lite.interpreter.scaffold import UserGroup, is_distribution
+from venture_lite.interpreter.scaffold import UserGroup
 from venture_lite.procedures.checks import accepts
 from venture_lite.procedures.columns import RowByRow
 from venture_lite.procedures.domains import ANY, REAL, VECTOR
@@ -387,9 +387,8 @@ class KeptWeights:
                 if table.code.slots[slot].kind is Kind.RANDOM:
                     weight.plus(self.all_rows(site))
                     continue
-                for node in trace.nodes_of(site):
-                    if is_distribution(trace, node):
-                        weight.add_choice(trace, node, log_density(trace, node))
+                for row in table.rows_that_draw(slot):
+                    weight.add_choice(trace, site << 32 | row, log_density(trace, site << 32 | row))
         # in the order of their nodes: rejection does not restore that of a dictionary, and a sum depends on it
         for _, maker in sorted(trace.statistics.makers.items()):
             weight.add(maker.state.log_joint())

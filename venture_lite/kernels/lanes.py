@@ -91,10 +91,14 @@ class _LookUp(ColumnChoice):
     """A call of a memoized procedure whose key differs between lanes: its values, and the packed rows that it finds."""
 
     families: FoundFamilies | None = None
+    # keys that were looked for last, each once, and which of them belongs to each lane
+    last: list[Any] = field(default_factory=list)
 
     def __call__(self, lanes: int, memo: Any, *keys: Any) -> tuple[np.ndarray, np.ndarray]:
         if len(keys) == 1 and not self.lifted[0] and keys[0].ndim == 1 and keys[0].dtype.kind in "ib":
-            distinct, of = np.unique(keys[0], return_inverse=True)
+            if not self.last or self.last[0] is not keys[0]:
+                self.last[:] = keys[0], *np.unique(keys[0], return_inverse=True)
+            distinct, of = self.last[1:]
             each = [(memo, value) for value in distinct.tolist()]
         else:
             each, of = self._distinct(lanes, (memo, *keys))

@@ -489,6 +489,12 @@ class Table:
             return range(self.count)
         return np.flatnonzero(np.frombuffer(self.live, np.uint8, self.count)).tolist()
 
+    def rows_that_draw(self, slot: int) -> list[int]:
+        """The live rows in which the call at a slot applies a distribution."""
+        rows = listed(self.rows())
+        found: list[int] = rows[self.edges[slot].array[rows] == RANDOM_EDGE].tolist()
+        return found
+
     def memo_of(self, row: int) -> Any:
         """The memo that a row belongs to, None where it is no family of a memoized procedure."""
         return None if self.memos is None else self.memos[row]

@@ -64,8 +64,47 @@ MODELS = {
     "states": (
         "[assume z (mem (lambda (t) (if (= t 1) (flip) (flip (if (z (- t 1)) 0.9 0.1)))))]"
         "for i in 1...6: [observe (normal (if (z i) 3 0) 1) {y[i]}]",
-        ("(gibbs (choices z 'finite) each 1)",),
+        ("(gibbs (choices z 'finite) all 'forward 1)",),
         [f"(z {i})" for i in range(1, 7)],
+        {},
+    ),
+    "states that are labels": (
+        "[assume row (mem (lambda (k) (dirichlet (list 1 1))))] [assume mu (mem (lambda (k) (normal 0 5)))]"
+        "[assume z (mem (lambda (t) (if (= t 0) 0 (categorical (row (z (- t 1)))))))]"
+        "for i in 1...6: [observe (normal (mu (z i)) 1) {y[i]}]\n"
+        "[assume first (z 1)] [assume same (= (z 1) (z 2))] [assume level (mu (z 1))]",
+        ("(nuts (choices 'smooth) all 'dense 'adapt 100 1)", "(gibbs (choices 'finite) all 'forward 1)"),
+        ["same", "level"],
+        {"row": "keyed by labels", "mu": "keyed by labels", "z": "labels", "first": "labels"},
+    ),
+    "states that mean what they are": (
+        "[assume mu (mem (lambda (k) (normal k 5)))]"
+        "[assume rows (list (list 0.6 0.4) (list 0.3 0.7))]"
+        "[assume z (mem (lambda (t) (if (= t 0) 0 (categorical (lookup rows (z (- t 1)))))))]"
+        "for i in 1...3: [observe (normal (mu (z i)) 1) {y[i]}]",
+        ("(nuts (choices 'smooth) all 'dense 'adapt 100 1)", "(gibbs (choices 'finite) all 'forward 1)"),
+        ["(z 1)", "(z 2)", "(z 3)"],
+        {"mu": "its calls come and go"},
+    ),
+    "a chain beside a switch": (
+        "[assume z (mem (lambda (t) (if (= t 0) 0 (flip (if (z (- t 1)) 0.9 0.1)))))] [assume on (flip)]"
+        "for i in 1...3: [observe (normal (+ (if (z i) 3 0) (if on 1 0)) 1) {y[i]}]",
+        ("(gibbs (choices z 'finite) all 'forward 1)", "(gibbs (choices on 'finite) each 1)"),
+        ["(z 1)", "(z 2)", "(z 3)", "on"],
+        {},
+    ),
+    "counts in a row": (
+        "[assume x (mem (lambda (t) (if (= t 0) 3 (poisson (+ 1 (x (- t 1)))))))]"
+        "for i in 1...3: [observe (normal (x i) 1) {y[i]}]",
+        ("(pgibbs (choices x 'counts) ordered 20 'ancestor 1)",),
+        ["(x 1)", "(x 2)", "(x 3)"],
+        {},
+    ),
+    "numbers in a row that are cut": (
+        "[assume x (mem (lambda (t) (if (= t 0) 0 (normal (x (- t 1)) 1))))]"
+        "for i in 1...3: [observe (flip (if (> (x i) 0) 0.8 0.2)) true]",
+        ("(pgibbs (choices x 'rough) ordered 20 'ancestor 1)",),
+        ["(x 1)", "(x 2)", "(x 3)"],
         {},
     ),
 }
@@ -129,7 +168,7 @@ def test_a_program_without_tuned_kernels_warms_up_without_drawing() -> None:
     draws = session(MODELS["states"][0]).auto(draws=50, warmup=30, target_ess=1)
     assert draws["(z 1)"].shape == (4, 50)
     assert draws.program is not None
-    assert "(repeat 30 (do (gibbs (choices z 'finite) each 1)))" in draws.program
+    assert "(repeat 30 (do (gibbs (choices z 'finite) all 'forward 1)))" in draws.program
     again = session(MODELS["states"][0], chains=4).infer(draws.program)
     np.testing.assert_array_equal(draws["(z 3)"], again["(z 3)"])
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -68,6 +69,48 @@ _Failed = tuple[_Placed, dict[int, VentureError]]
 """Cones, and the first error of each lane that met one."""
 
 
+def chain_paths(model: Model, nodes: Sequence[int]) -> list[list[int]]:
+    """The chains that choices of any support are, each from one end to the other.
+
+    Raises KernelError where the block is none, with the place where that shows.
+    """
+    return _paths(model, Cones(model.trace, nodes, partial(refused, model)), nodes)
+
+
+def refused(model: Model, node: int, reason: str, hint: str | None = None) -> KernelError:
+    found = KernelError(f"'forward draws chains of finite states, and {reason}", hint=hint or HINT)
+    return found.at(*model.trace.place(*model.trace.decode(node)))
+
+
+def _refuse_distributions(model: Model, nodes: Sequence[int]) -> None:
+    for node in nodes:
+        operator, _ = model.trace.application(node)
+        if isinstance(operator, Exchangeable):
+            raise refused(model, node, f"draws of {name_of(operator)} depend on one another")
+        if operator.support is None:
+            raise refused(model, node, f"{name_of(operator)} has no finite support", "mh, or nuts")
+
+
+def _paths(model: Model, cones: Cones, nodes: Sequence[int]) -> list[list[int]]:
+    """The chains, each from one end to the other, in the order of the choices."""
+    neighbours: dict[int, dict[int, None]] = {node: {} for node in nodes}
+    for cone in cones.weighed:
+        for one in cone.choices:
+            neighbours[one].update((other, None) for other in cone.choices if other != one)
+            if len(neighbours[one]) > 2:
+                raise refused(model, cone.node, "this makes a state the neighbour of more than two others")
+    found, seen = [], set[int]()
+    for end in (node for node in nodes if len(neighbours[node]) < 2):
+        path = [] if end in seen else [end]
+        while path and (onward := [node for node in neighbours[path[-1]] if path[-2:-1] != [node]]):
+            path += onward
+        seen.update(path)
+        found += [path] if path else []
+    if len(seen) < len(neighbours):
+        raise refused(model, next(node for node in nodes if node not in seen), "these go round in a circle")
+    return found
+
+
 class StateChains:
     """The chains that a block is made of, as of a state of the trace's structure.
 
@@ -77,9 +120,9 @@ class StateChains:
     def __init__(self, model: Model, nodes: Sequence[int]) -> None:
         self.model = model
         self._nodes = list(nodes)
-        self._refuse_distributions(nodes)
+        _refuse_distributions(model, nodes)
         self._cones = cones = Cones(model.trace, nodes, self._refused)
-        self.paths = self._paths(nodes)
+        self.paths = _paths(model, cones, nodes)
         self._families = FoundFamilies(model, cones.moving, self._refused)
         # what is computed from the choices, one lane for each cone, and which of the choices each reads (N, n)
         self._writes: list[tuple[LaneGroup, np.ndarray]] = []
@@ -89,38 +132,8 @@ class StateChains:
         # densities weighed in one draw
         self.rows = 0
 
-    # ---------------------------------------------------------------------------------------------- structure
-
     def _refused(self, node: int, reason: str, hint: str | None = None) -> KernelError:
-        found = KernelError(f"'forward draws chains of finite states, and {reason}", hint=hint or HINT)
-        return found.at(*self.model.trace.place(*self.model.trace.decode(node)))
-
-    def _refuse_distributions(self, nodes: Sequence[int]) -> None:
-        for node in nodes:
-            operator, _ = self.model.trace.application(node)
-            if isinstance(operator, Exchangeable):
-                raise self._refused(node, f"draws of {name_of(operator)} depend on one another")
-            if operator.support is None:
-                raise self._refused(node, f"{name_of(operator)} has no finite support", "mh, or nuts")
-
-    def _paths(self, nodes: Sequence[int]) -> list[list[int]]:
-        """The chains, each from one end to the other, in the order of the choices."""
-        neighbours: dict[int, dict[int, None]] = {node: {} for node in nodes}
-        for cone in self._cones.weighed:
-            for one in cone.choices:
-                neighbours[one].update((other, None) for other in cone.choices if other != one)
-                if len(neighbours[one]) > 2:
-                    raise self._refused(cone.node, "this makes a state the neighbour of more than two others")
-        found, seen = [], set[int]()
-        for end in (node for node in nodes if len(neighbours[node]) < 2):
-            path = [] if end in seen else [end]
-            while path and (onward := [node for node in neighbours[path[-1]] if path[-2:-1] != [node]]):
-                path += onward
-            seen.update(path)
-            found += [path] if path else []
-        if len(seen) < len(neighbours):
-            raise self._refused(next(node for node in nodes if node not in seen), "these go round in a circle")
-        return found
+        return refused(self.model, node, reason, hint)
 
     # --------------------------------------------------------------------------------------------- candidates
 

@@ -260,6 +260,15 @@ def name_of_choice(trace: Trace, node: int) -> str:
     return cut(" ".join(span.text.split()), NAME_WIDTH) if span is not None else code.name
 
 
+def key_choices(trace: Trace, code: Code, row: int) -> Iterator[tuple[int, int]]:
+    """Choices on which the arguments of calls that lead to a family depend, with the argument's position; of many calls
+    a few are looked at."""
+    for user in trace.users.nodes(code, row)[:CALLS]:
+        around, slot, at = trace.decode(user)
+        for position, ref in enumerate(around.slots[slot].arguments):
+            yield from ((choice, position) for choice in ancestors(trace, around, at, [ref]))
+
+
 class Families:
     """Which families are there whatever the choices of a trace are, as of its present state."""
 

@@ -21,6 +21,7 @@ from venture_lite.interpreter.scaffold import Builder
 from venture_lite.session.auto.groups import KindGroup
 from venture_lite.session.auto.labels import keyed_by_labels, splitting
 from venture_lite.session.auto.quantities import LeftOut, Quantities, Quantity
+from venture_lite.session.auto.state_chains import is_finite_chain, is_ordered_chain
 from venture_lite.trace.nodes import site_of
 
 MOST_DENSE = 200
@@ -31,6 +32,9 @@ WIDE = 80
 """Characters of a line of what is collected."""
 WIDTH, STEPS = 1, 50
 """Of slices, to begin with, and the most of them."""
+
+PARTICLES = 20
+"""Of a chain of states."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,16 +148,26 @@ class Composer:
             found.append(f"(nuts {self._scope(smooth)} all{dense} 'adapt {self.burn}{target} 1)")
         if keyed:
             found.append(f"(slice {self._scope(keyed)} each {WIDTH} {STEPS} 'adapt {self.burn} 1)")
-        if rough := self._of("rough", structural=False):
+        rows = [group for kind in ("rough", "counts") for group in self._of(kind, structural=False)]
+        rows = [group for group in rows if group.name is not None and is_ordered_chain(self.model, group.nodes)]
+        found.extend(f"(pgibbs {self._scope([group])} ordered {PARTICLES} 'ancestor 1)" for group in rows)
+        if rough := [group for group in self._of("rough", structural=False) if group not in rows]:
             found.append(f"(slice {self._scope(rough)} each {WIDTH} {STEPS} 'adapt {self.burn} 1)")
-        if finite := self._of("finite"):
-            found.append(f"(gibbs {self._scope(finite)} each 1)")
-            found.extend(splitting(self.model, self._scope(finite), [node for group in finite for node in group.nodes]))
-        if counts := self._of("counts", structural=False):
+        finite = self._of("finite")
+        chains = [group for group in finite if self._is_alone(group) and is_finite_chain(self.model, group.nodes)]
+        found.extend(f"(gibbs {self._scope([group])} all 'forward 1)" for group in chains)
+        if others := [group for group in finite if group not in chains]:
+            found.append(f"(gibbs {self._scope(others)} each 1)")
+            found.extend(splitting(self.model, self._scope(others), [node for group in others for node in group.nodes]))
+        if counts := [group for group in self._of("counts", structural=False) if group not in rows]:
             found.append(f"(mh {self._scope(counts)} each 'drift {WIDTH} 'adapt {self.burn} 1)")
         if deciding := [group for group in self.groups if group.structural and group.kind in ("rough", "counts")]:
             found.extend(f"(mh {self._scope([group])} each 1)" for group in deciding)
         return tuple(found)
+
+    def _is_alone(self, group: KindGroup) -> bool:
+        """Whether a scope can be written for the choices of a group."""
+        return group.name is not None or len(self._of(group.kind)) == 1
 
     def _of(self, kind: str, structural: bool | None = None) -> list[KindGroup]:
         found = [group for group in self.groups if group.kind == kind]

@@ -16,6 +16,7 @@ from venture_lite.interpreter.addresses import sort_key
 from venture_lite.interpreter.ancestry import Families, depends_on_choice
 from venture_lite.interpreter.model import Model
 from venture_lite.program.code import Code, Global
+from venture_lite.session.auto.state_labels import StateLabels
 from venture_lite.session.measured import class_count
 from venture_lite.trace.runtime import Exchangeable, Memo
 from venture_lite.trace.trace import Trace
@@ -50,6 +51,10 @@ class Quantities:
         """`names` are those that assumes bind, in the order of the program."""
         self._trace: Trace = model.trace
         self._families = Families(model.trace)
+        bound = model.trace.analyzer.globals
+        names = list(names)
+        values = [self._trace.result(code, bound[name].row) for name in names if (code := bound[name].code) is not None]
+        self._labels = StateLabels(model, [value for value in values if isinstance(value, Memo)])
         self.found: list[Quantity] = []
         self.left_out: list[LeftOut] = []
         room = MOST
@@ -69,11 +74,16 @@ class Quantities:
             yield from self._calls(name, value)
         elif class_count(value) is not None:
             yield Quantity(f"(classes {name})")
+        elif self._is_label(code, bound.row):
+            self.left_out.append(LeftOut(name, "labels"))
         elif size_of(value) and depends_on_choice(self._trace, code, bound.row, [code.result]):
             yield Quantity(name, size_of(value))
 
     def _calls(self, name: str, memo: Memo) -> Iterator[Quantity]:
         code = memo.procedure.code
+        if memo in self._labels.keyed:
+            self.left_out.append(LeftOut(name, "keyed by labels"))
+            return
         coming_and_going = False
         for key, row in sorted(memo.entries.items(), key=lambda entry: sort_key(entry[0])):
             value = self._trace.result(code, row)
@@ -95,6 +105,8 @@ class Quantities:
     def _is_label(self, code: Code, row: int) -> bool:
         """Whether a family's value is a draw of an exchangeable procedure of labels."""
         node = self._trace.result_node(code, row)
+        if node >= 0 and self._labels.holds(node):
+            return True
         if node < 0 or not self._trace.is_choice(*self._trace.decode(node)):
             return False
         operator = self._trace.application(node)[0]

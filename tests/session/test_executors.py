@@ -303,8 +303,8 @@ def test_no_two_calls_are_equal(threads: Executor, monkeypatch: pytest.MonkeyPat
 # ------------------------------------------------------------------------------------------------------------ losses
 
 
-def dying(executor: Executor | None, folder: Path, times: int) -> Venture:
-    """A session of which the fortieth draw of chain 1 ends its process, so many times."""
+def dying(executor: Executor | None, folder: Path, times: int, number: int = signal.SIGKILL) -> Venture:
+    """A session of which the fortieth draw of chain 1 ends its process, so many times; or sends it another signal."""
 
     def through(x: float) -> float:
         if folder.exists() and multiprocessing.parent_process() is not None and x == marked:
@@ -312,7 +312,7 @@ def dying(executor: Executor | None, folder: Path, times: int) -> Venture:
             if ended < times:
                 (folder / str(ended)).touch()
                 time.sleep(0.1)
-                os.kill(os.getpid(), signal.SIGKILL)
+                os.kill(os.getpid(), number)
         return x
 
     v = Venture(seed=1, chains=3)
@@ -343,6 +343,20 @@ def test_a_chain_whose_worker_is_killed_begins_anew_elsewhere(tmp_path: Path, fo
         draws = v.infer(DRAWS)
     assert draws["(through x)"].tolist() == expected["(through x)"].tolist()
     assert [snapshot(model) for model in v.traces] == [snapshot(model) for model in here.traces]
+
+
+@forks
+def test_a_chain_whose_worker_falls_silent_begins_anew_elsewhere(
+    tmp_path: Path, forking: Forking, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(member, "SECONDS_BETWEEN_WORDS", 0.05)
+    monkeypatch.setattr(crew, "SILENT_SECONDS", 1.0)
+    monkeypatch.setattr(crew, "LOOK_SECONDS", 0.1)
+    expected = dying(None, tmp_path / "none", 0).infer(DRAWS)
+    v = dying(forking, tmp_path, 1, signal.SIGSTOP)
+    with pytest.warns(VentureWarning, match=r"chain 1: .* has said nothing for 1 s; the chain begins anew elsewhere"):
+        draws = v.infer(DRAWS)
+    assert draws["(through x)"].tolist() == expected["(through x)"].tolist()
 
 
 @forks
@@ -428,7 +442,8 @@ def test_an_error_in_one_chain_ends_the_others_with_their_draws(threads: Executo
         v.infer("(repeat 20000 (do (mh default all 1) (collect (through x))))")
     assert caught.value.span is not None
     assert caught.value.span.text == "(through x)"
-    assert len(caught.value.draws.by_chain("(through x)")[0]) == 9  # type: ignore[attr-defined]
+    # whichever chain came to it first
+    assert max(map(len, caught.value.draws.by_chain("(through x)"))) == 9  # type: ignore[attr-defined]
     check(v)
     assert v.infer("(repeat 5 (do (mh default all 1) (collect x)))")["x"].shape == (2, 5)
 
@@ -524,7 +539,7 @@ def test_a_caller_without_the_secret_is_not_heard() -> None:
     listening = contact.Listening((contact.LOCAL,))
     try:
         there = listening.contact
-        with pytest.raises(Exception, match=r"digest|AuthenticationError|rejected"):
+        with pytest.raises(contact.Unreachable, match="digest"):
             contact.reach(contact.Contact(there.hosts, there.port, b"another"))
         assert not listening.bell.poll(0.05)
     finally:

@@ -28,7 +28,8 @@ def cluster(address: str) -> Iterator[Executor]:
     if not address.rpartition(":")[2].isdigit():
         raise UsageError(f"--scheduler {address}: the address is HOST:PORT, as `dask scheduler` shows it")
     # what becomes of connections is told by what becomes of chains
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)
+    for name in ("distributed", "distributed.client", "distributed.core"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     try:
         client = Client(address if "://" in address else f"tcp://{address}", timeout=SECONDS, set_as_default=False)
     except (OSError, ValueError) as error:

@@ -10,6 +10,7 @@ import contextlib
 import os
 import queue
 import socket
+import struct
 import threading
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
@@ -19,6 +20,9 @@ from urllib.parse import urlsplit
 
 CONNECT_SECONDS = 5.0
 """How long an address may take to answer."""
+SENDING_SECONDS = 60.0
+"""How long a message may wait for who stopped listening."""
+LOOK_SECONDS = 0.5
 LOCAL = "127.0.0.1"
 
 
@@ -46,10 +50,13 @@ def reach(contact: Contact) -> Connection:
         try:
             end = socket.create_connection((host, contact.port), CONNECT_SECONDS)
             connection = _connection(end)
+            if not connection.poll(CONNECT_SECONDS):
+                raise TimeoutError("nothing is said there")
             answer_challenge(connection, contact.key)
             deliver_challenge(connection, contact.key)
             return connection
-        except (OSError, EOFError) as error:
+        except Exception as error:
+            # whoever answers there may be anybody
             reasons.append(f"{host}:{contact.port}: {error or type(error).__name__}")
     raise Unreachable("; ".join(reasons))
 
@@ -64,8 +71,12 @@ def _connection(end: socket.socket) -> Connection:
 
 def hang_up(connection: Connection) -> None:
     """End a connection on which another thread may wait: both sides find it at its end."""
-    with contextlib.suppress(OSError), socket.socket(fileno=os.dup(connection.fileno())) as end:
-        end.shutdown(socket.SHUT_RDWR)
+    with contextlib.suppress(OSError):
+        end = socket.socket(fileno=connection.fileno())
+        try:
+            end.shutdown(socket.SHUT_RDWR)
+        finally:
+            end.detach()
 
 
 class Listening:
@@ -75,15 +86,20 @@ class Listening:
         is_local = all(host == LOCAL for host in hosts)
         self._socket = socket.create_server((LOCAL if is_local else "", 0))
         self.contact = Contact(hosts, self._socket.getsockname()[1], os.urandom(32))
-        self._callers: queue.SimpleQueue[Connection] = queue.SimpleQueue()
+        self._callers: queue.SimpleQueue[tuple[Connection, Any]] = queue.SimpleQueue()
+        self._is_closed = False
+        # so that the end is noticed on every system
+        self._socket.settimeout(LOOK_SECONDS)
         # `bell` can be read once for each caller
         self.bell, self._rope = Pipe(duplex=False)
         threading.Thread(target=self._take_all, daemon=True).start()
 
     def _take_all(self) -> None:
-        while True:
+        while not self._is_closed:
             try:
                 end, _ = self._socket.accept()
+            except TimeoutError:
+                continue
             except OSError:
                 return
             # one that calls and says nothing holds up nobody
@@ -91,23 +107,31 @@ class Listening:
 
     def _take(self, end: socket.socket) -> None:
         with contextlib.suppress(Exception):
+            _limit_sending(end)
             connection = _connection(end)
             deliver_challenge(connection, self.contact.key)
             answer_challenge(connection, self.contact.key)
-            self._callers.put(connection)
+            self._callers.put((connection, connection.recv()))
             self._rope.send_bytes(b"!")
 
-    def caller(self) -> Connection:
-        """Who has called; the bell says whether there is one."""
+    def caller(self) -> tuple[Connection, Any]:
+        """Who has called, and what was said first; the bell says whether there is one."""
         self.bell.recv_bytes()
         return self._callers.get()
 
     def close(self) -> None:
+        self._is_closed = True
         # a thread that waits for callers wakes
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
         self.bell.close()
+
+
+def _limit_sending(end: socket.socket) -> None:
+    """Let a message that nobody takes fail in the end; where the system knows of such a limit."""
+    with contextlib.suppress(OSError, AttributeError, struct.error):
+        end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", int(SENDING_SECONDS), 0))
 
 
 def hosts_for(executor: Executor) -> tuple[str, ...]:

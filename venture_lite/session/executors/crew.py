@@ -9,7 +9,6 @@ the longer one counts.
 
 from __future__ import annotations
 
-import contextlib
 import math
 import time
 from collections.abc import Iterator
@@ -36,7 +35,7 @@ from venture_lite.session.chain_processes import (
     Unsent,
 )
 from venture_lite.session.chains import Chains, Given
-from venture_lite.session.executors.contact import Listening, hosts_for
+from venture_lite.session.executors.contact import Listening, hang_up, hosts_for
 from venture_lite.session.executors.member import NotReached, serve
 from venture_lite.session.executors.messages import (
     Ask,
@@ -84,7 +83,7 @@ class InExecutor:
     ) -> Elsewhere:
         try:
             packer = Packer(chains, directory, Work.of(expression, start, given))
-            packer.pack(0)
+            packer.pack_ahead(0)
         except Exception as error:
             warn(f"the chains run here, for what they are made of cannot be sent: {error}")
             return ForkedChains()
@@ -194,7 +193,7 @@ class Crew:
                 self._tasks.append(self._executor.submit(serve, self._listening.contact, len(self._tasks)))
         except Exception as error:
             # each kind of executor has errors of its own for this
-            self._closed = f"{type(error).__name__}: {error}"
+            self._closed = _told(error)
 
     # --------------------------------------------------------------------------------------------- as `Elsewhere`
 
@@ -236,7 +235,7 @@ class Crew:
     def hear(self, seconds: float) -> list[tuple[int, ChainProgress]]:
         for ready in wait([self._listening.bell, *self._members], timeout=seconds):
             if ready is self._listening.bell:
-                self._welcome(self._listening.caller())
+                self._welcome(*self._listening.caller())
             elif ready in self._members:
                 self._hear(self._members[ready])
         self._assign()
@@ -277,14 +276,8 @@ class Crew:
 
     # --------------------------------------------------------------------------------------------------- members
 
-    def _welcome(self, connection: Connection) -> None:
-        """Who has called has said who it is."""
-        try:
-            hello = connection.recv()
-        except (OSError, EOFError):
-            connection.close()
-            return
-        assert isinstance(hello, Hello)
+    def _welcome(self, connection: Connection, hello: Hello) -> None:
+        """Take a member, unless it would draw something else."""
         different = [name for name, here in versions().items() if hello.versions.get(name) != here]
         if different:
             name = different[0]
@@ -319,9 +312,11 @@ class Crew:
                 self._say(member, Ask(posted.index, posted.finish))
 
     def _say(self, member: _Member, message: Any) -> None:
-        # one that is gone is met when it is heard
-        with contextlib.suppress(OSError):
+        try:
             member.connection.send(message)
+        except OSError:
+            # it is gone, or takes nothing any more: either is met when it is heard
+            hang_up(member.connection)
 
     def _hear(self, member: _Member) -> None:
         try:
@@ -339,7 +334,10 @@ class Crew:
             case DrawsSoFar(chain) if chain in member.chains:
                 member.chains[chain].add(message)
             case CannotMake(chain, reason) if chain in member.chains:
-                hint = "what a registered procedure imports is to be installed there too"
+                hint = (
+                    "a module that a registered procedure imports is to be installed there too, or sent along by "
+                    "cloudpickle.register_pickle_by_value(module)"
+                )
                 error = VentureError(f"{member.where} cannot make the chain: {reason}", hint=hint)
                 self._give_up(member.chains[chain], error)
 
@@ -420,7 +418,12 @@ class Crew:
             if not task.done():
                 continue
             if (error := task.exception()) is not None:
-                return f"{type(error).__name__}: {error}"
+                return _told(error)
             if isinstance(ended := task.result(), NotReached):
                 return f"{ended.where} cannot call this session ({ended.reason})"
         return None
+
+
+def _told(error: BaseException) -> str:
+    """An executor's error in a line."""
+    return f"{type(error).__name__}: {str(error).partition(chr(10))[0]}".rstrip(": ")

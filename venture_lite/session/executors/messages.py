@@ -3,10 +3,12 @@ trace's parts are numbers (`trace/handover.py`)."""
 
 from __future__ import annotations
 
+import contextlib
 import platform
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.metadata import version
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
 
 import numpy as np
 
@@ -17,10 +19,15 @@ from venture_lite.session.executors.parcel import Parcel, Shareable
 PACKAGES = ("venture-lite", "numpy", "scipy")
 
 
-def versions() -> dict[str, str]:
+@cache
+def versions() -> Mapping[str, str]:
     """Of all that the draws of a seed depend on."""
-    python = ".".join(platform.python_version_tuple()[:2])
-    return {"Python": python, **{name: version(name) for name in PACKAGES}}
+    found = {"Python": ".".join(platform.python_version_tuple()[:2])}
+    for name in PACKAGES:
+        # a checkout may stand on Python's path without being installed
+        with contextlib.suppress(PackageNotFoundError):
+            found[name] = version(name)
+    return found
 
 
 # ------------------------------------------------------------------------------------------------- to the session

@@ -104,9 +104,16 @@ class Packer:
         # id of an array -> its digest; the array is kept, so that no other one has its id
         self._digests: dict[int, tuple[np.ndarray, bytes]] = {}
         self._of_modules = _of_modules()
+        self._ahead: dict[int, Parcel] = {}
+
+    def pack_ahead(self, index: int) -> None:
+        """Keep a chain's parcel for when it is asked for. Raises as `pack` does."""
+        self._ahead[index] = self.pack(index)
 
     def pack(self, index: int) -> Parcel:
         """Raises an exception of any kind where something cannot be sent."""
+        if index in self._ahead:
+            return self._ahead.pop(index)
         chains, model = self._chains, self._chains.models[index]
         tables = layout(model.trace)
         written = io.BytesIO()

@@ -143,6 +143,31 @@ def test_a_run_goes_on_and_is_as_one_long_run(apart: bool) -> None:
     assert [snapshot(model) for model in v.traces] == [snapshot(model) for model in whole.traces]
 
 
+def test_chains_may_leave_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the first run the last chain does, in the second all that are here: none is forgotten."""
+    run_apart(monkeypatch, False)
+    here, due = chain_runs.ChainRuns._here, [2, 0]
+
+    def leaving(self: chain_runs.ChainRuns, index: int, times: int) -> Any:
+        if due and index == due[0]:
+            del due[0]
+            self._due = 0.0
+        return here(self, index, times)
+
+    found = []
+    for step in (leaving, here):
+        monkeypatch.setattr(chain_runs.ChainRuns, "_here", step)
+        v = mixture(chains=4)
+        program, given = parse_expression(Source("", MOVES)), Given(Parameters({}))
+        with queries.chain_runs(v._runner.chains, program, given, v._runner.directory) as runs:
+            for _ in range(3):
+                draws = runs.more()
+        assert draws.chain_count == 4
+        found.append({name: values.tolist() for name, values in draws.items()})
+    assert not due
+    assert found[0] == found[1]
+
+
 # ---------------------------------------------------------------------------------------- registered procedures
 
 

@@ -83,7 +83,8 @@ class ChainRuns:
         ]
         self._make_crew = crew
         # the chains that are in other processes
-        self._others: Elsewhere = ForkedChains()
+        self._forked = ForkedChains()
+        self._others: Elsewhere = self._forked
         # the chains that this run of the program has not reached yet
         self._waiting: list[int] = []
         # by index, what each chain gave last
@@ -175,7 +176,7 @@ class ChainRuns:
         now = time.monotonic()
         if self._waiting and now >= self._due:
             self._due = math.inf
-            if not self._in_loop and run.is_alone() and self._can_fork():
+            if self._others is self._forked and not self._in_loop and run.is_alone() and self._can_fork():
                 self._fork()
         if now >= self._next_look:
             self._next_look = now + LOOK_SECONDS
@@ -196,10 +197,9 @@ class ChainRuns:
         """Let the chains that have not begun run in processes of their own."""
         procedures = [*registry.PROCEDURES.values(), *self._chains.registered.values()]
         waiting, self._waiting = self._waiting, []
-        self._others = forked = ForkedChains()
         for index in waiting:
             handover = Handover(self._runs[index].model.trace, procedures)
-            forked.fork(index, handover, partial(self._serve, index))
+            self._forked.fork(index, handover, partial(self._serve, index))
 
     def _send_away(self, make_crew: Callable[[], Elsewhere]) -> None:
         """Let all chains run where the session's executor has them run, or say why they do not."""

@@ -21,8 +21,9 @@ from venture_lite.session.auto.judging import LOG_SCORE
 
 PATHS = 16
 """In all."""
-SWEEPS, BURN = 150, 100
-"""Of a path that ends elsewhere, and how many of them tune."""
+SWEEPS, BURN, STRIDE = 150, 100, 10
+"""Of paths of which one ends elsewhere: how many there are at most, how many of them tune, and after how many it is
+looked whether all have come to the chains."""
 DEEPER = 10.0
 """Nats below all that the chains met: where a density is lower by more, next to nothing of the posterior is."""
 

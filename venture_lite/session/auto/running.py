@@ -23,7 +23,7 @@ from venture_lite.language.parse import parse_expression
 from venture_lite.language.syntax import Expression
 from venture_lite.session.auto.composing import composed
 from venture_lite.session.auto.judging import Judgement, judged, looks
-from venture_lite.session.auto.places import BURN, PATHS, SWEEPS, Place, elsewhere, places_line
+from venture_lite.session.auto.places import BURN, PATHS, STRIDE, SWEEPS, Place, elsewhere, places_line
 from venture_lite.session.programs import expression_of
 
 MOST_DRAWS = 10_000
@@ -172,9 +172,12 @@ class AutoRun:
             with run(parse_expression(Source("<auto>", self.composed.look)), start=start) as runs:
                 places = elsewhere(draws, runs.more())
             if places and self._left > 0.0:
-                moved = composed(self._model, BURN, None, self.target)[0].moved(SWEEPS)
+                moved = composed(self._model, BURN, None, self.target)[0].moved(STRIDE)
                 with run(parse_expression(Source("<auto>", moved)), start=None) as runs:
-                    places = elsewhere(draws, runs.more())
+                    for _ in range(SWEEPS // STRIDE):
+                        places = elsewhere(draws, runs.more())
+                        if not places:
+                            break
         return places
 
     def _running(self, text: str, start: str | None) -> AbstractContextManager[Runs]:

@@ -176,6 +176,42 @@ def test_a_path_to_where_there_is_no_density_takes_the_next_best() -> None:
     assert pathfinder(lambda x: None, np.zeros(2), rng) is None
 
 
+def test_a_path_comes_up_to_a_wall_and_stops_where_slopes_lead_nowhere() -> None:
+    """A mode a tenth before an edge; and slopes that do not fit the density, from where no way is looked for. Noticed:
+    1e100 in place of OUTSIDE, by which a search step that overshoots the edge is followed by none; no MOST_OUTSIDE."""
+
+    def steep(x: np.ndarray) -> tuple[float, np.ndarray] | None:
+        return None if x[0] > 1.0 else (-1e3 * float((x[0] - 0.9) ** 2), -2e3 * (x - 0.9))
+
+    for start in (-20.0, -3.0, 0.0):
+        assert climb(steep, np.array([start])).end == pytest.approx([0.9], abs=1e-4)
+    asked: list[float] = []
+
+    def walled(x: np.ndarray) -> tuple[float, np.ndarray] | None:
+        asked.append(float(x[0]))
+        return None if x[0] > 0.0 else (float(x[0]), np.array([1e8]))
+
+    path = climb(walled, np.array([0.0]))
+    assert path.is_stuck
+    assert path.end == pytest.approx([0.0])
+    assert len(asked) < 20
+    assert not climb(steep, np.array([0.0])).is_stuck
+
+
+@pytest.mark.parametrize(("depth", "ends"), [(50.0, -1.5), (3.0, 1.5)])
+def test_of_several_paths_the_first_is_taken_that_is_not_hopeless(depth: float, ends: float) -> None:
+    """From a given start at 1.4, by a mode so many nats below the one at -1.5. All of 20 random starts lead to the
+    former with probability 2^-20. Noticed: the first path whatever its depth, and the best path whatever its order."""
+    v = Venture(seed=1)
+    v.execute("[assume x (flat)] [factor (logsumexp (* -50 (pow (+ x 1.5) 2)) (- (* -50 (pow (- x 1.5) 2)) {depth}))]",
+              depth=depth)  # fmt: skip
+    one = v.infer("(do (initialize x 1.4) (pathfinder default all) (collect x))")
+    several = v.infer("(do (initialize x 1.4) (pathfinder default all 'paths 21) (collect x))")
+    assert one["x"].ravel() == pytest.approx([1.5], abs=0.6)
+    assert several["x"].ravel() == pytest.approx([ends], abs=0.6)
+    assert ("of 21 paths ended far below" in str(several.summary())) == (depth == 50.0)
+
+
 @pytest.mark.thorough
 def test_paths_from_random_starts_end_at_draws_of_a_normal_posterior() -> None:
     """Of mean 8/9 and variance 5/9, from 60 starts: the mean within 5 standard errors, the sd within two fifths."""
@@ -264,6 +300,7 @@ def test_a_start_that_nothing_moves_is_told_to_be_taken_as_given() -> None:
         ("(initialize x)", "initialize is written (initialize [EXPR VALUE] ...)"),
         ("(initialize x y)", "VALUE is a constant; y is a name of the model"),
         ("(optimize default all 5)", "optimize is written (optimize SCOPE BLOCK)"),
+        ("(pathfinder default all 'path 3)", "pathfinder knows no such option"),
     ],
 )
 def test_what_is_written_wrong_is_refused_by_a_check_and_a_run_alike(action: str, message: str) -> None:
@@ -275,6 +312,13 @@ def test_what_is_written_wrong_is_refused_by_a_check_and_a_run_alike(action: str
     assert message in str(caught.value)
     found = [each for each in check(f"{program}\n[infer {action}]").diagnostics if each.severity == "error"]
     assert [each.message for each in found] == [caught.value.message]
+
+
+def test_there_is_one_path_or_more() -> None:
+    v = Venture(seed=1)
+    v.execute("[assume x (normal 0 1)]")
+    with pytest.raises(VentureError, match=r"<input>:1:32: K must be a whole number, 1 or more, got 0"):
+        v.infer("(pathfinder default all 'paths 0)")
 
 
 @pytest.mark.parametrize(

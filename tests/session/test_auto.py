@@ -270,13 +270,17 @@ def test_paths_that_come_to_where_the_chains_are_are_not_told(monkeypatch: pytes
 
 
 def test_what_lies_elsewhere() -> None:
-    """Further out than a standard deviation beyond all draws, and not far below all of them in density."""
+    """Further out than a standard deviation beyond all draws, in each draw of its own, and not far below all of them in
+    density."""
     rng = np.random.default_rng(1)
     draws = draws_of(**{"a": rng.normal(size=(4, 500)), "(log_score)": rng.normal(size=(4, 500))})
-    ends = {"a": np.array([[0.0], [9.0], [-30.0], [50.0]]), "(log_score)": np.array([[0.0], [1.0], [-2.0], [-40.0]])}
+    ends = {
+        "a": np.array([[0.0, 9.0], [8.0, 9.0], [30.0, -30.0], [50.0, 50.0]]),
+        "(log_score)": np.array([[0.0, 0.0], [0.0, 1.0], [0.0, -2.0], [0.0, -40.0]]),
+    }
     found = elsewhere(draws, draws_of(**ends))
-    assert [(place.value, place.log_density) for place in found] == [(9.0, 1.0), (-30.0, -2.0)]
-    assert places_line(found, 16).startswith("2 of 16 paths lead to where no chain was: a is 9 there,")
+    assert [(path, found[path].value, found[path].log_density) for path in found] == [(1, 9.0, 1.0), (2, -30.0, -2.0)]
+    assert places_line(found.values(), 16).startswith("2 of 16 paths lead to where no chain was: a is 9 there,")
 
 
 def test_expressions_of_the_user_are_drawn() -> None:

@@ -13,8 +13,11 @@ import numpy as np
 
 from venture_lite.blocks.curvature import hessian_by_differences, inverse_root, scaled
 
-OUTSIDE = 1e100
-"""Stands for minus the log density where it is not finite, so that a line search turns back."""
+OUTSIDE = 1.0
+"""Nats by which the log density counts as lower than at the start where it is not finite, so that a line search turns
+back, but not by more: it makes its next step from the difference, and an immense one would leave it where it is."""
+MOST_OUTSIDE = 8
+"""Evaluations of one step where the log density is not finite, after which a path stops."""
 
 ROUNDS = 3
 """Searches, each in the coordinates in which the end of the one before is about standard normal."""
@@ -54,12 +57,19 @@ class Climb:
     steps: list[tuple[np.ndarray, float, np.ndarray]]
     # in the words of the method
     why: str
+    # whether it found nothing higher, though the density has a slope there
+    is_stuck: bool
+
+
+class _Walled(Exception):
+    """Nothing but walls is met."""
 
 
 def climb(evaluate: Evaluate, start: np.ndarray, root: np.ndarray | None = None) -> Climb:
     """From `start` uphill, in coordinates z with free coordinates start + root z."""
     from scipy.optimize import minimize
 
+    outside = 0
     steps: list[tuple[np.ndarray, float, np.ndarray]] = []
     # since the last step: what was found at z
     seen: dict[bytes, tuple[np.ndarray, float, np.ndarray]] = {}
@@ -68,10 +78,15 @@ def climb(evaluate: Evaluate, start: np.ndarray, root: np.ndarray | None = None)
         return np.asarray(start + (away if root is None else root @ away))
 
     def negative(away: np.ndarray) -> tuple[float, np.ndarray]:
+        nonlocal outside
         free = free_of(away)
         found = evaluate(free)
         if found is None:
-            return OUTSIDE, np.zeros(len(start))
+            outside += 1
+            if outside == MOST_OUTSIDE:
+                raise _Walled
+            # the start is the lowest of a path's steps
+            return OUTSIDE - (steps[0][1] if steps else 0.0), np.zeros(len(start))
         seen[away.tobytes()] = free, *found
         if not steps:
             # the first is the start
@@ -79,13 +94,19 @@ def climb(evaluate: Evaluate, start: np.ndarray, root: np.ndarray | None = None)
         return -found[0], -(found[1] if root is None else root.T @ found[1])
 
     def note(away: np.ndarray) -> None:
+        nonlocal outside
+        outside = 0
         if (step := seen.get(away.tobytes())) is not None:
             steps.append(step)
             seen.clear()
 
     options = {"maxiter": ITERATIONS, "maxfun": 2 * ITERATIONS, "ftol": 1e-12, "gtol": 1e-5}
-    found = minimize(negative, np.zeros(len(start)), method="L-BFGS-B", jac=True, options=options, callback=note)
-    return Climb(free_of(found.x), steps, str(found.message).lower())
+    try:
+        found = minimize(negative, np.zeros(len(start)), method="L-BFGS-B", jac=True, options=options, callback=note)
+    except _Walled:
+        return Climb(steps[-1][0], steps, "the density is not finite around it", True)
+    why = str(found.message).strip().lower()
+    return Climb(free_of(found.x), steps, why, why.startswith("abnormal"))
 
 
 def search(evaluate: Evaluate, start: np.ndarray, hessian: Hessian = lambda at: None) -> Peak:

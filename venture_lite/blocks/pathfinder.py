@@ -112,7 +112,9 @@ def pathfinder(
         path = climb(evaluate, start + rng.uniform(-REACH, REACH, len(start)))
     judged = [(_elbo(evaluate, normal, rng), step, normal) for step, normal in normals(path)]
     growing = _growing(path, judged[-1][2]) if judged else None
-    if hessian is not None and (normal := _of_mode(evaluate, path.end, hessian)) is not None:
+    # from where nothing higher is found, on a slope, there is no way to a mode
+    leads_on = not path.is_stuck or (growing is None and judged)
+    if hessian is not None and leads_on and (normal := _of_mode(evaluate, path.end, hessian)) is not None:
         judged.append((_elbo(evaluate, normal, rng), len(path.steps), normal))
     for elbo, step, normal in sorted(judged, key=lambda each: -each[0]):
         for _ in range(DRAWS if elbo > -math.inf else 0):

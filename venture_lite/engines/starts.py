@@ -20,7 +20,7 @@ from venture_lite.blocks.density import BlockDensity
 from venture_lite.blocks.distributions import name_of, transform_of
 from venture_lite.blocks.gradients import Densities
 from venture_lite.blocks.mode_search import climb, search
-from venture_lite.blocks.pathfinder import REACH, PathNormal, pathfinder
+from venture_lite.blocks.pathfinder import REACH, PathEnd, PathNormal, pathfinder
 from venture_lite.draws.draws import KernelStatistics
 from venture_lite.draws.presentation import listed
 from venture_lite.engines.adaptation import FirstScales
@@ -46,6 +46,9 @@ TRIES = 100
 """Random starts that are made until one has a positive density."""
 STARTS = 5
 """Of a search for the mode: where the block stands, and random ones."""
+HOPELESS = 30.0
+"""Nats, or as many as there are coordinates where these are more, by which the evidence of a path's normal is below
+that of another where next to nothing of the posterior is. Ends of one mode differ by less."""
 MOST_CURVED_PATH = 100
 """Coordinates up to which a path is followed to the mode by its curvature."""
 MOST_CURVED = 500
@@ -266,19 +269,30 @@ def _level(curvature: np.ndarray) -> np.ndarray | None:
     return vectors[:, 0] if values[0] <= ROUNDING * max(values[-1], 1.0) else None
 
 
-def path_draw(densities: Densities, density: BlockDensity, rng: np.random.Generator) -> Target:
-    """A draw of the best normal along a path uphill from where the block stands. Ends of several paths can be compared
-    by their details: `elbo`, `log density`, `log density of the normal`."""
+def path_draw(paths: int, densities: Densities, density: BlockDensity, rng: np.random.Generator) -> Target:
+    """A draw of the best normal along a path uphill: from where the block stands, then from random starts. The first
+    is taken that does not end where it is hopeless, so that of two modes the wider is not preferred.
+
+    Ends of several blocks can be compared by their details: `elbo`, `log density`, `log density of the normal`.
+    """
     hessian = partial(densities.hessian, density) if density.size <= MOST_CURVED_PATH else None
-    found = pathfinder(partial(densities.evaluate, density), density.present(), rng, hessian)
-    if found is None:
+    starts = [density.present(), *rng.uniform(-REACH, REACH, (paths - 1, density.size))]
+    found = [pathfinder(partial(densities.evaluate, density), start, rng, hessian) for start in starts]
+    ends = [end for end in found if end is not None]
+    if not ends:
         return NOWHERE
-    where = "the mode" if found.step > found.steps else f"step {found.step} of {found.steps}"
-    densities_there = f"log density {found.log_density:.4g}, ELBO {found.elbo:.4g}"
-    note = f"stands at a draw of the normal at {where}, {densities_there}"
-    details = {"log density": found.log_density, "log density of the normal": found.log_normal, "elbo": found.elbo}
-    details["still growing"] = float(found.growing is not None)
-    return Target(found.free, note, growing=found.growing, details=details, normal=found.normal)
+    least = max(end.elbo for end in ends) - max(HOPELESS, density.size)
+    return _at_end_of(next(end for end in ends if end.elbo >= least), paths, sum(end.elbo >= least for end in ends))
+
+
+def _at_end_of(end: PathEnd, paths: int, near: int) -> Target:
+    where = "the mode" if end.step > end.steps else f"step {end.step} of {end.steps}"
+    note = f"stands at a draw of the normal at {where}, log density {end.log_density:.4g}, ELBO {end.elbo:.4g}"
+    if near < paths:
+        note += f"; {paths - near} of {paths} paths ended far below"
+    details = {"log density": end.log_density, "log density of the normal": end.log_normal, "elbo": end.elbo}
+    details |= {"still growing": float(end.growing is not None), "hopeless paths": float(paths - near)}
+    return Target(end.free, note, growing=end.growing, details=details, normal=end.normal)
 
 
 def _begun(densities: Densities, nodes: list[int], look: Look, scales: FirstScales) -> Begun:
@@ -333,6 +347,13 @@ def _compile_path(program: InferenceProgram, given: ActionForm, words: str, look
     return Start(given.action, f"{selection.selector.words(given.scope)}: {words}", given.span, program, begin)
 
 
+def _compile_pathfinder(program: InferenceProgram, given: ActionForm) -> Part:
+    paths = given.count("K", 1) if "paths" in given else 1
+    words = "a draw of the best normal on a path uphill"
+    words += f", the first of {paths:,} that is not hopeless" if paths > 1 else ""
+    return _compile_path(program, given, words, partial(path_draw, paths))
+
+
 def _together(begun: list[Begun]) -> Begun:
     """What is said of several blocks."""
     if len(begun) == 1:
@@ -349,9 +370,9 @@ OPTIMIZE = Action(
     lambda program, given: _compile_path(program, given, "the highest of a few paths uphill", optimum), is_start=True,
 )  # fmt: skip
 PATHFINDER = Action(
-    "pathfinder", ("(pathfinder SCOPE BLOCK)",),
+    "pathfinder", ("(pathfinder SCOPE BLOCK ['paths K])",),
     "Moves continuous choices to a draw of the best normal along a path uphill, in unconstrained coordinates, from "
-    "where they stand: near to where most of the posterior is, for a chain to begin there.",
-    lambda program, given: _compile_path(program, given, "a draw of the best normal on a path uphill", path_draw),
-    is_start=True,
+    "where they stand: near to where most of the posterior is, for a chain to begin there. Of K paths, all but the "
+    "first from random starts, it is the first that does not end where the posterior has next to nothing.",
+    _compile_pathfinder, is_start=True,
 )  # fmt: skip

@@ -147,10 +147,12 @@ class Chains:
         other.defined.update(self.defined)
         return other
 
-    def keep_first(self) -> None:
-        """Only the first chain is left."""
-        del self.models[1:], self.seeds[1:], self._marks[1:]
-        self.count = 1
+    def keep(self, positions: list[int]) -> None:
+        """Only the chains at these positions are left."""
+        self.models[:] = [self.models[position] for position in positions]
+        self.seeds[:] = [self.seeds[position] for position in positions]
+        self._marks[:] = [self._marks[position] for position in positions]
+        self.count = len(positions)
 
     def joined(self, values: list[Any]) -> Any:
         """One value where there is one chain, else the list."""

@@ -170,11 +170,11 @@ class Directory:
         parts = ((mine, theirs) for one, two in pairs for mine, theirs in zip(one.parts, two.parts, strict=True))
         return all(_alike(mine.evidence, theirs.evidence) for mine, theirs in parts)
 
-    def keep_first(self) -> None:
-        """Only the rows of the first chain are left."""
+    def keep(self, positions: list[int]) -> None:
+        """Only the rows of the chains at these positions are left."""
         for live in self:
             for part in live.parts:
-                del part.rows[1:]
+                part.rows[:] = [part.rows[position] for position in positions]
 
     def listed(self) -> list[dict[str, Any]]:
         """For a person: id, label, kind and text of each."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,7 +28,7 @@ from venture_lite.program.label_uses import LabelUses
 from venture_lite.program.lift import Lifter
 from venture_lite.program.supplied import Parameters
 from venture_lite.session import queries, rows
-from venture_lite.session.chain_runs import judge
+from venture_lite.session.chain_runs import ChainRuns, judge
 from venture_lite.session.chains import Chains, Given
 from venture_lite.session.live import Directory, Live, LoopPart
 from venture_lite.session.origin import Origins
@@ -37,7 +37,7 @@ from venture_lite.trace.runtime import Exchangeable
 from venture_lite.values import to_python
 
 if TYPE_CHECKING:
-    from venture_lite.session.auto.running import AutoOptions, RunProgram
+    from venture_lite.session.auto.running import AutoOptions
 
 
 class Runner:
@@ -250,8 +250,8 @@ class Runner:
         assert draws is not None
         draws.preface = automatic.preface()
         if runner is not self:
-            runner.chains.keep_first()
-            runner.directory.keep_first()
+            runner.chains.keep([0])
+            runner.directory.keep([0])
             self.chains, self.directory = runner.chains, runner.directory
         return draws
 
@@ -261,11 +261,11 @@ class Runner:
         asked = queries.evaluator(self.chains, given).given(expression)
         return AutoOptions(draws=asked.count("DRAWS", LEAST_DRAWS))
 
-    def _others(self, chains: int, given: Given, paths: int) -> RunProgram:
-        """Runs programs on so many traces of the same program, whose generators are none of the first `chains`."""
+    def _others(self, chains: int, given: Given, paths: int) -> _Others:
+        """So many traces of the same program, whose generators are none of the first `chains`."""
         other = self.anew(paths, beyond=chains)
         other.chains.progress = Silent()
-        return partial(queries.chain_runs, other.chains, given=given, directory=other.directory)
+        return _Others(other.chains, given, other.directory)
 
     def anew(self, chains: int, beyond: int = 0) -> Runner:
         """The same program on so many chains of its seed, those `beyond` the first ones, as if nothing had been
@@ -392,6 +392,23 @@ class Runner:
                 raise
             self.chains.commit()
         return values
+
+
+@dataclass(frozen=True, slots=True)
+class _Others:
+    """Traces that are moved aside. Mutable: fewer are left."""
+
+    chains: Chains
+    given: Given
+    directory: Directory
+
+    def run(self, expression: syntax.Expression, start: syntax.Expression | None) -> ChainRuns:
+        return queries.chain_runs(self.chains, expression, self.given, self.directory, start)
+
+    def keep(self, positions: Iterable[int]) -> None:
+        kept = list(positions)
+        self.chains.keep(kept)
+        self.directory.keep(kept)
 
 
 def _last_draws(values: list[Any]) -> Draws | None:

@@ -26,6 +26,9 @@ from venture_lite.trace.nodes import site_of
 
 MOST_DENSE = 200
 """Coordinates up to which their scales are learned together."""
+PATHS, MOST_OF_PATHS = 4, 100
+"""Uphill, of which a chain begins at the first that is not hopeless, and the coordinates up to which there are so many:
+beyond that a path takes as long as many draws."""
 MOST_NAMES = 6
 """Names that a scope is written with; of more it is written without."""
 WIDE = 80
@@ -46,6 +49,8 @@ class Composed:
     # one after the other, then a draw
     kernels: tuple[str, ...]
     quantities: tuple[Quantity, ...]
+    # as `starts`, on traces whose paths are compared
+    starts_aside: tuple[str, ...]
 
     @property
     def adapts(self) -> bool:
@@ -55,6 +60,10 @@ class Composed:
     @property
     def start(self) -> str:
         return _do(self.starts)
+
+    @property
+    def start_aside(self) -> str:
+        return _do(self.starts_aside)
 
     @property
     def sweep(self) -> str:
@@ -133,17 +142,20 @@ class Composer:
         self.groups = self._grouped()
         self._is_structural = any(group.structural for group in self.groups)
 
-    def starts(self) -> tuple[str, ...]:
+    def starts(self, paths: int = 1) -> tuple[str, ...]:
+        """With so many paths uphill, where they are short."""
         smooth = self._of("smooth")
-        return ("(initialize)", f"(pathfinder {self._scope(smooth)} all)") if smooth else ("(initialize)",)
+        if not smooth:
+            return ("(initialize)",)
+        several = f" 'paths {paths}" if paths > 1 and self._size(smooth) <= MOST_OF_PATHS else ""
+        return "(initialize)", f"(pathfinder {self._scope(smooth)} all{several})"
 
     def kernels(self) -> tuple[str, ...]:
         """Raises KernelError for choices that no kernel can be written for."""
         found = []
         keyed = keyed_by_labels(self.model, self.groups)
         if smooth := [group for group in self._of("smooth") if group not in keyed]:
-            nodes = [node for group in smooth for node in group.nodes]
-            dense = " 'dense" if BlockDensity(self.model, nodes).size <= MOST_DENSE else ""
+            dense = " 'dense" if self._size(smooth) <= MOST_DENSE else ""
             target = f" 'target {self.target}" if self.target != TARGET else ""
             found.append(f"(nuts {self._scope(smooth)} all{dense} 'adapt {self.burn}{target} 1)")
         if keyed:
@@ -168,6 +180,10 @@ class Composer:
     def _is_alone(self, group: KindGroup) -> bool:
         """Whether a scope can be written for the choices of a group."""
         return group.name is not None or len(self._of(group.kind)) == 1
+
+    def _size(self, groups: list[KindGroup]) -> int:
+        """How many coordinates they have together."""
+        return BlockDensity(self.model, [node for group in groups for node in group.nodes]).size
 
     def _of(self, kind: str, structural: bool | None = None) -> list[KindGroup]:
         found = [group for group in self.groups if group.kind == kind]
@@ -212,9 +228,9 @@ def composed(
 ) -> tuple[Composed, tuple[LeftOut, ...]]:
     """The program of a model, which draws what is judged, or expressions of the user's; and what it leaves out."""
     composer = Composer(model, burn, target)
-    starts, kernels = composer.starts(), composer.kernels()
+    starts, kernels, aside = composer.starts(PATHS), composer.kernels(), composer.starts()
     if collect is not None:
-        return Composed(starts, kernels, tuple(map(Quantity, collect))), ()
+        return Composed(starts, kernels, tuple(map(Quantity, collect)), aside), ()
     bound = sorted(model.trace.analyzer.globals.values(), key=lambda target: target.order)
     found = Quantities(model, (target.name for target in bound))
-    return Composed(starts, kernels, (*found.found, Quantity("(log_score)"))), tuple(found.left_out)
+    return Composed(starts, kernels, (*found.found, Quantity("(log_score)")), aside), tuple(found.left_out)

@@ -2,13 +2,13 @@
 
 Chains that all stand in one of two modes agree with one another. So PATHS paths, those of the chains among them, begin
 at random starts of their own (never resampled against each other, which would leave the wrong mode alone). Where one
-ends outside of what the chains drew, it is moved as they were for a while; a place from which it does not come to them,
+ends outside of what the chains drew, it is moved as they were for a while; a place from which it never comes to them,
 though its density is not much lower than theirs, is one that they missed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,24 +48,27 @@ class Place:
         )
 
 
-def elsewhere(draws: Draws, others: Draws) -> list[Place]:
-    """For each chain of `others` whose last draw lies outside of all `draws`, and not far below them in density, where
-    that is; by the number that is furthest out. Both hold the same variables, the log density among them."""
+def elsewhere(draws: Draws, others: Draws) -> dict[int, Place]:
+    """For each chain of `others`, by its position, of which every draw lies outside of all `draws`, and the last not
+    far below them in density, where that is; by the number that is furthest out. Both hold the same variables, the log
+    density among them."""
     usual, there = draws[LOG_SCORE], others[LOG_SCORE][:, -1]
-    found: dict[int, tuple[float, Place]] = {}
+    furthest = np.ones(others[LOG_SCORE].shape)
+    found: dict[int, Place] = {}
     for name, drawn, ends in _numbers(draws, others):
         least, greatest, sd = float(drawn.min()), float(drawn.max()), float(drawn.std())
-        for path, value in enumerate(ends.tolist()):
-            # how far beyond the draws, in their sds
-            out = max(least - value, value - greatest) / max(sd, 1e-300)
-            if out > max(1.0, found[path][0] if path in found else 0.0):
-                place = Place(name, value, least, greatest, float(there[path]), float(usual.mean()))
-                found[path] = out, place
-    return [place for _, place in found.values() if place.log_density > float(usual.min()) - DEEPER]
+        # how far beyond the draws, in their sds
+        out = np.maximum(least - ends, ends - greatest) / max(sd, 1e-300)
+        for path in np.flatnonzero(out[:, -1] > furthest[:, -1]).tolist():
+            place = Place(name, float(ends[path, -1]), least, greatest, float(there[path]), float(usual.mean()))
+            found[path] = place
+        furthest = np.maximum(furthest, out)
+    nearest, lowest = furthest.min(axis=1), float(usual.min()) - DEEPER
+    return {path: found[path] for path in sorted(found) if nearest[path] > 1.0 and found[path].log_density > lowest}
 
 
 def _numbers(draws: Draws, others: Draws) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
-    """Each number but the log density: its name, its draws (C, N), and the last ones of the others (P,)."""
+    """Each number but the log density: its name, its draws (C, N), and those of the others (P, M)."""
     for name in draws.names:
         if name == LOG_SCORE or not draws.is_numeric(name) or not others.is_numeric(name):
             continue
@@ -74,10 +77,10 @@ def _numbers(draws: Draws, others: Draws) -> Iterator[tuple[str, np.ndarray, np.
             continue
         for label, index in coordinates(name, values.shape[2:]):
             at: Any = (slice(None), slice(None), *index)
-            yield label, values[at].astype(np.float64), ends[at][:, -1].astype(np.float64)
+            yield label, values[at].astype(np.float64), ends[at].astype(np.float64)
 
 
-def places_line(places: list[Place], paths: int) -> str:
+def places_line(places: Collection[Place], paths: int) -> str:
     """What is said of them, and what to do."""
     best = max(places, key=lambda place: place.log_density)
     count = f"{len(places)} of {paths} paths lead" if len(places) > 1 else f"one of {paths} paths leads"

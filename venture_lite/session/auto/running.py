@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
@@ -81,16 +81,20 @@ class Runs(Protocol):
         """Run it so many times more: all draws so far."""
 
 
-class Others(Protocol):
-    """Brings programs to so many other traces of the same model, which stand where they are then left."""
-
-    def __call__(self, paths: int) -> RunProgram: ...
-
-
 class RunProgram(Protocol):
     """Brings a program to all chains of a session, with what begins it."""
 
     def __call__(self, expression: Expression, *, start: Expression | None) -> AbstractContextManager[Runs]: ...
+
+
+class Others(Protocol):
+    """Other traces of the same model, which stand where they are left."""
+
+    def run(self, expression: Expression, start: Expression | None) -> AbstractContextManager[Runs]:
+        """As of `RunProgram`."""
+
+    def keep(self, positions: Iterable[int]) -> None:
+        """Go on with these alone."""
 
 
 class AutoRun:
@@ -100,13 +104,13 @@ class AutoRun:
         self,
         model: Model,
         run: RunProgram,
-        others: Others,
+        others: Callable[[int], Others],
         options: AutoOptions,
         began: float,
         target: float = TARGETS[0],
     ) -> None:
-        """`model` is the first chain's, `others` makes traces for what is no draw, `target` is the acceptance to which
-        the steps of paths are tuned; the seconds of the options count from `began`, a monotonic time.
+        """`model` is the first chain's, `others` makes so many traces for what is no draw, `target` is the acceptance
+        to which the steps of paths are tuned; the seconds of the options count from `began`, a monotonic time.
 
         Raises KernelError for a model that no program can be composed for.
         """
@@ -161,19 +165,20 @@ class AutoRun:
             raise
         self.compared = f"{PATHS} paths from random starts were compared"
         if places:
-            warn(f"auto: {places_line(places, PATHS)}")
+            warn(f"auto: {places_line(places.values(), PATHS)}")
 
-    def _places(self, draws: Draws, paths: int) -> list[Place]:
+    def _places(self, draws: Draws, paths: int) -> dict[int, Place]:
         """Where so many other paths stand in the end that no chain came to."""
-        run, start = self._others(paths), parse_expression(Source("<auto>", self.composed.start))
+        others, start = self._others(paths), parse_expression(Source("<auto>", self.composed.start_aside))
         with warnings.catch_warnings():
             # nothing that is said of them is of draws
             warnings.simplefilter("ignore", VentureWarning)
-            with run(parse_expression(Source("<auto>", self.composed.look)), start=start) as runs:
+            with others.run(parse_expression(Source("<auto>", self.composed.look)), start) as runs:
                 places = elsewhere(draws, runs.more())
             if places and self._left > 0.0:
                 moved = composed(self._model, BURN, None, self.target)[0].moved(STRIDE)
-                with run(parse_expression(Source("<auto>", moved)), start=None) as runs:
+                others.keep(places)
+                with others.run(parse_expression(Source("<auto>", moved)), None) as runs:
                     for _ in range(SWEEPS // STRIDE):
                         places = elsewhere(draws, runs.more())
                         if not places:

@@ -105,6 +105,12 @@ def test_random_programs_come_back_as_they_were_left(monkeypatch: pytest.MonkeyP
     assert_comes_back(monkeypatch, seed)
 
 
+@pytest.mark.thorough
+def test_rows_for_which_a_rejected_proposal_made_room_can_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seen to fail where columns come back with less room than their tables."""
+    assert_comes_back(monkeypatch, 3066, "[assume more (normal 0 1)]")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(1000, 2000, 100))
 def test_a_thousand_random_programs_come_back_as_they_were_left(monkeypatch: pytest.MonkeyPatch, first: int) -> None:
@@ -112,12 +118,13 @@ def test_a_thousand_random_programs_come_back_as_they_were_left(monkeypatch: pyt
         assert_comes_back(monkeypatch, seed)
 
 
-def assert_comes_back(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+def assert_comes_back(monkeypatch: pytest.MonkeyPatch, seed: int, more: str = "") -> None:
     text = f"(repeat 3 (do {' '.join(np.random.default_rng(seed).choice(TRANSITIONS, size=4))}))"
     states = []
     for apart in (False, True):
         run_apart(monkeypatch, apart)
         venture = load(random_program(seed), seed, chains=2)
+        venture.execute(more)
         for _ in range(2):
             infer(venture, text)
             check(venture)

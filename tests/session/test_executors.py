@@ -269,6 +269,28 @@ def test_every_form_goes_as_it_stands(threads: Executor, form: str) -> None:
     assert drawn(threads) == drawn(None)
 
 
+def assert_comes_back(seed: int, executor: Executor) -> None:
+    text = f"(repeat 3 (do {' '.join(np.random.default_rng(seed).choice(TRANSITIONS, size=4))}))"
+    states = []
+    for runs_here in (True, False):
+        v = load(random_program(seed), seed, chains=2)
+        v._runner.chains.executor = None if runs_here else crew.InExecutor(executor)
+        for _ in range(2):
+            infer(v, text)
+            check(v)
+            states.append([(snapshot(model), model.trace.rng.bit_generator.state) for model in v.traces])
+            # what comes later is numbered alike
+            v.execute("[predict (normal 0 1)]")
+    assert states[:2] == states[2:], f"program {seed}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(3000, 3100, 50))
+def test_a_hundred_random_programs_come_back_as_they_were_left(first: int, threads: Executor) -> None:
+    for seed in range(first, first + 50):
+        assert_comes_back(seed, threads)
+
+
 def test_program_and_data_go_once_to_a_process(monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[int] = []
     plain = crew.Crew._say

@@ -119,6 +119,10 @@ class Handover:
             table.shape_stamp = next(STAMPS)
         for column, held in links:
             column.hold(*held)
+        for table, _ in tables:
+            # room that was made for a proposal which was rejected is there, though no value is another
+            for column in table._all_columns():
+                column.reserve(table.capacity)
         trace.default.bag, trace.default._everything = bag, (-1, [])
         trace.scopes = {"default": trace.default, **{name: Scope.of(*parts) for name, *parts in scopes}}
         for memo, entries, unused in memos:

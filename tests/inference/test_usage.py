@@ -73,6 +73,12 @@ def test_a_form_is_matched(usage: str, written: str, wanted: list[str] | None) -
     assert roles(usage, written) == wanted
 
 
+def test_a_form_may_be_as_long_as_a_table_of_data() -> None:
+    """Each item once, however deep Python lets calls be nested."""
+    items = [f"x{n}" for n in range(3000)]
+    assert roles("(collect EXPR ...)", f"(collect {' '.join(items)})") == [f"EXPR {item}" for item in items]
+
+
 @pytest.mark.parametrize("name", ACTIONS)
 def test_every_action_can_be_read(name: str) -> None:
     """Scopes, blocks, kernels and expressions of every action are looked through."""

@@ -190,6 +190,10 @@ def _matches(pattern: Pattern, items: tuple[Expression, ...]) -> Iterator[Matche
         case Optional(parts):
             yield from _matches((*parts, *after), items)
             yield from _matches(after, items)
+        case Repeated((Role(name),), least) if not after:
+            # one way, however many there are
+            if len(items) >= least and all(_may_be(name, item) for item in items):
+                yield Matched(tuple((name, item) for item in items))
         case Repeated(parts, least):
             if least == 0:
                 yield from _matches(after, items)
@@ -197,13 +201,17 @@ def _matches(pattern: Pattern, items: tuple[Expression, ...]) -> Iterator[Matche
                 yield from _matches((*parts, Repeated(parts, max(least - 1, 0)), *after), items)
         case Clauses(clauses):
             yield from _in_any_order(clauses, after, items, ())
-        case Role(name) if items and not (name in NO_WORDS and isinstance(items[0], Quote)):
+        case Role(name) if items and _may_be(name, items[0]):
             for others in _matches(after, items[1:]):
                 yield others._with((name, items[0]))
         case Bracketed(parts) if items and isinstance(items[0], Form):
             for inside in _matches(parts, items[0].items):
                 for others in _matches(after, items[1:]):
                     yield others._with(*inside.arguments, words=tuple(inside.words))
+
+
+def _may_be(name: str, item: Expression) -> bool:
+    return not (name in NO_WORDS and isinstance(item, Quote))
 
 
 def _in_any_order(

@@ -18,6 +18,7 @@ from venture_lite.kernels.checked import CheckedKernel, Witness
 from venture_lite.kernels.formed import UNBEGUN, BlockForm, Looked, Resumed, forms_of
 from venture_lite.kernels.label_columns import LabelColumns
 from venture_lite.kernels.lower import NoForm, lower
+from venture_lite.kernels.preview import Drawable
 from venture_lite.kernels.python import Left
 from venture_lite.kernels.single_choices import MOST_MISSES, SingleGibbs, SingleMH
 from venture_lite.trace.scopes import SEVERAL
@@ -178,6 +179,8 @@ class CompiledDrawing(Drawing):
         self._single = SingleGibbs(self.model)
         self._formed = FormedGibbs(self.model)
         self._labels = LabelColumns(self.model)
+        # the selection that is swept over, and what its moves may draw
+        self._swept: tuple[Selection | None, Drawable] = (None, Drawable(True, None, {}))
         self._notes_weights = self.model.kernels == "checked"
 
     @property
@@ -202,7 +205,7 @@ class CompiledDrawing(Drawing):
         return Course(INTERPRETED, "no plan follows what is computed from the choice")
 
     def step(self, nodes: list[int], at: Selection) -> bool:
-        moved = self._labels.step(nodes[0], self._single.draws(at)) if len(nodes) == 1 else None
+        moved = self._labels.step(nodes[0], self._draws(at)) if len(nodes) == 1 else None
         if moved is not None:
             self.restructured = self._labels.restructured
             self.weights = self._labels.weights() if self._notes_weights else []
@@ -211,6 +214,15 @@ class CompiledDrawing(Drawing):
         if moved and len(nodes) == 1:
             self._labels.moved(nodes[0])
         return moved
+
+    def _draws(self, at: Selection) -> Drawable:
+        """Which new choices a move may draw: the same ones in all of a sweep."""
+        if at is not self._swept[0]:
+            draws = self._single.draws(at)
+            if not at.selector.sweeps:
+                return draws
+            self._swept = at, draws
+        return self._swept[1]
 
     def _without_columns(self, nodes: list[int], at: Selection) -> bool:
         moved = self._formed.step(nodes[0]) if len(nodes) == 1 else None

@@ -39,12 +39,12 @@ from venture_lite.trace.table import ROW_MASK, Column, NotColumnar
 from venture_lite.trace.trace import Trace
 from venture_lite.values import Symbol
 
-CHUNK = 512
+CHUNK = 1024
 """Rows of labels whose columns are made together."""
 WAIT = 4
 """Draws in a row before columns are made: where other kernels move between them, columns would serve one draw each."""
 MOST_CLASSES = 2000
-"""Of one maker; the columns of a chunk take 16 kB a class and a thousand classes."""
+"""Of one maker; the columns of a chunk take 32 kB a class."""
 
 
 LABEL: Final = Symbol("label")
@@ -84,9 +84,13 @@ class ReadLabel:
     # who calls its family, as of when these were found
     users: list[int]
     readers: tuple[tuple[LabelReader, int], ...]
+    # how many choices absorb, and whether some are applications of what calls give
+    terms: int
+    is_applied: bool
 
 
-NOTHING: Final = ReadLabel([], ())
+Layout = list[tuple[LabelReader, np.ndarray, np.ndarray]]
+"""For each way to read labels which of a chunk are read so (n,), and in which rows (n,)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +180,7 @@ class FreshClass:
             value = self._results[memo] = record.simulate(self._rng, *arguments)
             drawn[(memo, memo_key(_with(key, fresh))), slot] = value
         self._total = 0.0
-        applied = [
+        applied = label.is_applied and [
             (self._results[reader.memos[call]], values.view[row])
             for reader, row in label.readers
             for values, call in reader.made
@@ -185,7 +189,8 @@ class FreshClass:
             for reader, row in label.readers:
                 if reader.groups:
                     reader.shape.weigh(self, row, fresh)
-            self._total += predicted(applied)
+            if applied:
+                self._total += predicted(applied)
         except VentureError:
             raise NotByColumns from None
         return self._total, drawn
@@ -196,7 +201,14 @@ class FreshClass:
         return self._results[operator]
 
     def absorb(self, node: int, operator: Any, value: Any, observed: bool, *arguments: Any) -> None:
-        self._total += density_of(self._trace, node, operator, completed(operator, arguments), value)
+        arguments = completed(operator, arguments)
+        if self._trace.valid[operator](*arguments):
+            term = operator.log_density(value, *arguments)
+            if term < math.inf:
+                self._total += term
+                return
+        # what is impossible, and what is an error
+        self._total += density_of(self._trace, node, operator, arguments, value)
 
     def made(self, *_: Any) -> None:
         """Applications are weighed together."""
@@ -243,6 +255,8 @@ class SiteColumns:
         # by row of the label's family; None for one that is read otherwise
         self._labels: dict[int, ReadLabel | None] = {}
         self._readers: dict[tuple[int, tuple[int, ...]], LabelReader] = {}
+        self._layouts: dict[int, Layout] = {}
+        self._mover = Mover(model)
         self._own_shape: RowShape | None = None
         # (Code, row) -> the row of a label that is read there; and those of labels that are read in one row
         self._owner: dict[tuple[Code, int], int] = {}
@@ -321,12 +335,12 @@ class SiteColumns:
 
     def _redirect(self, row: int, drawn: LabelDraw) -> None:
         """Lead the rows of a label to another class that exists."""
-        statistics, maker, mover = self._trace.statistics, self._maker, Mover(self._model)
+        statistics, maker, mover = self._trace.statistics, self._maker, self._mover
         assert maker is not None
         assert self._own_shape is not None
         with self._model.transaction() as change:
             statistics.unincorporate(maker, drawn.old, ())
-            for operator, value in self._applied(drawn.label, drawn.old):
+            for operator, value in self._applied(drawn.label, drawn.old) if drawn.label.is_applied else ():
                 statistics.unincorporate(operator, value, ())
             statistics.incorporate(maker, drawn.value, ())
             self._own_shape.move(mover, row, drawn.value)
@@ -347,14 +361,15 @@ class SiteColumns:
         """The log density of what reads a label under each class."""
         chunk = row // CHUNK
         if self._at_hand is None or self._at_hand[0] != chunk:
-            if any((chunk, table) not in self._columns for table in tables):
-                for other in self._rows(chunk * CHUNK):
-                    self._label(other, draws)
+            layout = self._layouts.get(chunk)
+            if layout is None:
+                layout = self._laid_out(chunk, draws)
                 self._label(row, draws)
-            self._at_hand = chunk, [self._column(chunk, table) for table in tables]
+                self._layouts[chunk] = layout
+            self._at_hand = chunk, [self._column(chunk, table, layout) for table in tables]
         at = row % CHUNK
         terms = [column[at] for column in self._at_hand[1]]
-        if any(reader.made for reader, _ in label.readers):
+        if label.is_applied:
             for place, term in enumerate(self._applications(label, self._values.view[row], tables)):
                 terms[place] += term
         return terms
@@ -401,11 +416,6 @@ class SiteColumns:
 
     # ----------------------------------------------------------------------------------------- who reads a label
 
-    def _rows(self, first: int) -> list[int]:
-        """The families of a chunk that are alive."""
-        table = self._trace.tables[self._code.index]
-        return [row for row in range(first, min(first + CHUNK, table.count)) if table.live[row]]
-
     def _label(self, row: int, draws: Drawable) -> ReadLabel | None:
         """Who reads a label; None where it is read otherwise than columns can tell, or nobody knows."""
         known = self._labels.get(row)
@@ -414,6 +424,12 @@ class SiteColumns:
             return known
         self._is_private = False
         found = self._labels[row] = self._read(row, draws)
+        if found is not None or known is not None:
+            # the columns of its chunk were made without it
+            chunk = row // CHUNK
+            self._layouts.pop(chunk, None)
+            self._columns = {key: column for key, column in self._columns.items() if key[0] != chunk}
+            self._at_hand = None
         return found
 
     def _read(self, row: int, draws: Drawable) -> ReadLabel | None:
@@ -438,7 +454,9 @@ class SiteColumns:
             readers = tuple([(self._reader(part), part.row) for part in others])
         except NotByColumns:
             return None
-        return ReadLabel(self._trace.users.nodes(self._code, row), readers)
+        terms = sum(reader.shape.terms for reader, _ in readers)
+        is_applied = any(reader.made for reader, _ in readers)
+        return ReadLabel(self._trace.users.nodes(self._code, row), readers, terms, is_applied)
 
     def _reader(self, part: FollowedRow) -> LabelReader:
         """Raises NotByColumns where a row is read otherwise than by calls with the label and what absorbs."""
@@ -480,27 +498,30 @@ class SiteColumns:
 
     # --------------------------------------------------------------------------------------------- columns
 
-    def _column(self, chunk: int, table: Any) -> list[float]:
-        """Raises NotByColumns."""
-        found = self._columns.get((chunk, table))
-        if found is None:
-            found = self._columns[chunk, table] = self._made_column(chunk, table)
-        return found
-
-    def _made_column(self, chunk: int, table: Any) -> list[float]:
-        first, total = chunk * CHUNK, np.zeros(CHUNK)
-        places: dict[LabelReader, tuple[list[int], list[int]]] = {}
-        for row in self._rows(first):
-            for reader, its_row in (self._labels.get(row) or NOTHING).readers:
+    def _laid_out(self, chunk: int, draws: Drawable) -> Layout:
+        """Who reads the labels of a chunk."""
+        first, places = chunk * CHUNK, dict[LabelReader, tuple[list[int], list[int]]]()
+        live, count = self._trace.tables[self._code.index].live, self._trace.tables[self._code.index].count
+        for row in range(first, min(first + CHUNK, count)):
+            label = self._label(row, draws) if live[row] else None
+            for reader, its_row in () if label is None else label.readers:
                 at, rows = places.setdefault(reader, ([], []))
                 at.append(row - first)
                 rows.append(its_row)
-        for reader, (at, rows) in places.items():
-            families = self._class(table)[reader][0]
-            for group in reader.groups:
-                group.families[:] = families
-                total[at] += self._group_terms(group, np.array(rows))
-        return total.tolist()
+        return [(reader, np.array(at), np.array(rows)) for reader, (at, rows) in places.items()]
+
+    def _column(self, chunk: int, table: Any, layout: Layout) -> list[float]:
+        """Raises NotByColumns."""
+        found = self._columns.get((chunk, table))
+        if found is None:
+            total = np.zeros(CHUNK)
+            for reader, at, rows in layout:
+                families = self._class(table)[reader][0]
+                for group in reader.groups:
+                    group.families[:] = families
+                    total[at] += self._group_terms(group, rows)
+            found = self._columns[chunk, table] = total.tolist()
+        return found
 
     def _group_terms(self, group: Group, rows: np.ndarray) -> Any:
         try:
@@ -613,7 +634,7 @@ class LabelColumns:
             self._generator.state = before
             return None
         self._drawn = drawn
-        self.rows += len(drawn.terms) * sum(reader.shape.terms for reader, _ in drawn.label.readers)
+        self.rows += len(drawn.terms) * drawn.label.terms
         if drawn.value == drawn.old:
             return False
         columns.move(node, drawn, draws)

@@ -133,6 +133,10 @@ class Walk(BlockKernel):
         self.refuses_blocks = self._preconditioner is not None or moves.refuses_blocks
 
     @property
+    def is_approximate(self) -> bool:  # type: ignore[override]
+        return self._moves.is_approximate
+
+    @property
     def rows(self) -> int:
         spent = 0 if self._preconditioner is None else self._preconditioner.densities.rows
         return self._moves.rows + spent

@@ -230,7 +230,7 @@ class Runner:
         given = replace(given, run=None, watches=())
         states = [model.trace.rng.bit_generator.state for model in self.chains.models]
         is_one = len(self.chains.models) == self.chains.count == 1 and options.chains > 1 and self._may_copy
-        draws = None
+        draws, tried = None, ""
         for target in TARGETS:
             # what begins anew draws as if nothing had been before
             for model, state in zip(self.chains.models, states, strict=True):
@@ -238,7 +238,7 @@ class Runner:
             runner = self.anew(options.chains) if is_one else self
             run = partial(queries.chain_runs, runner.chains, given=given, directory=runner.directory)
             others = partial(self._others, runner.chains.count, given)
-            automatic = AutoRun(runner.chains.models[0], run, others, options, began, target)
+            automatic = AutoRun(runner.chains.models[0], run, others, options, began, target, tried)
             try:
                 draws = automatic.draws()
             except BaseException as error:
@@ -247,6 +247,7 @@ class Runner:
             draws.origin = self._origins.of(self.directory, automatic.program)
             if not automatic.should_be_finer:
                 break
+            tried = automatic.tried
         assert draws is not None
         draws.preface = automatic.preface()
         if runner is not self:
@@ -259,7 +260,7 @@ class Runner:
         from venture_lite.session.auto.running import LEAST_DRAWS, AutoOptions
 
         asked = queries.evaluator(self.chains, given).given(expression)
-        return AutoOptions(draws=asked.count("DRAWS", LEAST_DRAWS))
+        return AutoOptions(draws=asked.count("DRAWS", LEAST_DRAWS), approximate="approximate" in asked)
 
     def _others(self, chains: int, given: Given, paths: int) -> _Others:
         """So many traces of the same program, whose generators are none of the first `chains`."""

@@ -250,6 +250,7 @@ class Venture:
         seconds: float | None = None,
         collect: Iterable[str] | None = None,
         warmup: int = 1000,
+        approximate: bool = False,
     ) -> Draws:
         """Compose an inference program for the model, run it until its draws can be trusted, and return them.
 
@@ -258,7 +259,8 @@ class Venture:
         sd ESS below `target_ess` or an R-hat above 1.01 (1 + 16 / ESS where that is more), for at most `seconds`. What
         is drawn are the assumes that are numbers or arrays, and the calls of memoized procedures that are; or
         `collect`, a list of expressions. `draws.program` is the program that was run, which `infer` takes; what there
-        is to beware of is warned of.
+        is to beware of is warned of. Kernels that leave what is not quite the posterior are tried where `approximate`
+        asks for them, and their draws marked.
 
         A session of one chain is run anew on `chains` of its seed, and is left as the first of these. Each chain is
         left at its last draw.
@@ -267,7 +269,7 @@ class Venture:
         """
         from venture_lite.session.auto.running import options_of
 
-        options = options_of(draws, chains, target_ess, seconds, collect, warmup)
+        options = options_of(draws, chains, target_ess, seconds, collect, warmup, approximate)
         return self._runner.auto(options, Given(Parameters({})))
 
     @door

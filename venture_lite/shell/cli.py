@@ -102,6 +102,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--chains", type=_positive, metavar="K", help="independent runs, in K processes (1; 4 for auto)")
     run.add_argument("--scheduler", metavar="ADDRESS", help="run the chains on a cluster of dask, HOST:PORT")
     run.add_argument("--auto", action="store_true", help="compose an inference for a program that has none, and run it")
+    run.add_argument("--approximate", action="store_true", help="--auto may take kernels that are not quite exact")
     run.add_argument("--draws", type=_positive, metavar="N", help="draws a chain that --auto makes at least (1000)")
     run.add_argument("--out", type=Path, metavar="FILE", help="write draws to a .npz, .csv, .parquet or .nc file")
     run.add_argument("--json", action="store_true", help="print one JSON object a line")
@@ -243,12 +244,15 @@ def _composed(options: argparse.Namespace) -> Source:
     if not options.auto:
         if options.draws is not None:
             raise UsageError("--draws says how many draws --auto makes")
+        if options.approximate:
+            raise UsageError("--approximate says which kernels --auto may take")
         return source
     inference = next((item for item in _directives(source) if isinstance(item, syntax.Infer)), None)
     if inference is not None:
         raise VentureError("the program has an inference of its own", inference.span, "leave --auto out")
     draws = AUTO_DRAWS if options.draws is None else options.draws
-    return Source(source.name, f"{source.text.rstrip()}\n[infer (auto {draws})]\n")
+    approximate = " 'approximate" if options.approximate else ""
+    return Source(source.name, f"{source.text.rstrip()}\n[infer (auto {draws}{approximate})]\n")
 
 
 def _is_automatic(source: Source) -> bool:

@@ -106,6 +106,11 @@ class Subsampled(BlockKernel):
         self._counts: Counter[str] = Counter()
 
     @property
+    def is_approximate(self) -> bool:  # type: ignore[override]
+        """Whether its decisions may be wrong."""
+        return self.settings.tolerance > 0.0
+
+    @property
     def rows(self) -> int:
         """Evaluations of rows, those of the exact decisions that an audit makes aside."""
         return self._decided + self._expanded + self._exact.rows

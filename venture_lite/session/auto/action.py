@@ -16,6 +16,8 @@ class Automatic(Part):
     """Stands for the program that is to be composed."""
 
     draws: int
+    # whether kernels may be taken that leave what is not quite the posterior
+    approximate: bool = False
 
     @property
     def heading(self) -> str:
@@ -26,12 +28,13 @@ class Automatic(Part):
 
 
 def _compile(program: InferenceProgram, given: ActionForm) -> Part:
-    return Automatic(given.action, given.count("DRAWS", LEAST_DRAWS))
+    return Automatic(given.action, given.count("DRAWS", LEAST_DRAWS), "approximate" in given)
 
 
 AUTO = Action(
-    "auto", ("(auto DRAWS)",),
+    "auto", ("(auto DRAWS ['approximate])",),
     "Composes a program of kernels that moves every choice, tunes it, and runs it on four chains (or those that the "
-    "session has) for DRAWS draws each, and more until these can be trusted. The summary begins with the program.",
+    "session has) for DRAWS draws each, and more until these can be trusted. With 'approximate kernels may be taken "
+    "that leave what is not quite the posterior. The summary begins with the program.",
     _compile, is_whole=True,
 )  # fmt: skip

@@ -22,6 +22,7 @@ from venture_lite.session.auto.groups import KindGroup
 from venture_lite.session.auto.labels import keyed_by_labels, splitting
 from venture_lite.session.auto.quantities import LeftOut, Quantities, Quantity
 from venture_lite.session.auto.state_chains import is_finite_chain, is_ordered_chain
+from venture_lite.session.auto.trials import MANY_ROWS, rows_of_predictor, written_row_kernel
 from venture_lite.trace.nodes import site_of
 
 MOST_DENSE = 200
@@ -58,8 +59,18 @@ class Composed:
         return any("'adapt" in kernel for kernel in self.kernels)
 
     @property
+    def has_set_ups(self) -> bool:
+        """Whether a kernel that does not adapt learns of the rows where it first runs: its warm-up and its draws are
+        one run, so that it learns from the same state as in the text."""
+        return not self.adapts and any("'precondition" in kernel for kernel in self.kernels)
+
+    @property
     def start(self) -> str:
         return _do(self.starts)
+
+    def warmed_up(self, sweeps: int) -> str:
+        """The start, and so many sweeps."""
+        return _do([*self.starts, _indented(f"(repeat {sweeps} ", self.sweep) + ")"])
 
     @property
     def start_aside(self) -> str:
@@ -129,12 +140,13 @@ def _indented(head: str, text: str) -> str:
 class Composer:
     """Composes the program of one model."""
 
-    def __init__(self, model: Model, burn: int, target: float = TARGET) -> None:
-        """`burn` is how many draws kernels adapt for, `target` the acceptance to which the step of paths is tuned.
+    def __init__(self, model: Model, burn: int, target: float = TARGET, row_kernel: str | None = None) -> None:
+        """`burn` is how many draws kernels adapt for, `target` the acceptance to which the step of paths is tuned;
+        `row_kernel` the name of the kernel that a trial chose in the place of paths.
 
         Raises KernelError for a model in which nothing can be inferred.
         """
-        self.model, self.burn, self.target = model, burn, target
+        self.model, self.burn, self.target, self.row_kernel = model, burn, target, row_kernel
         self.nodes = model.trace.default.everything()
         if not self.nodes:
             hint = "a model has choices that are not observed: [assume mu (normal 0 10)]"
@@ -155,9 +167,7 @@ class Composer:
         found = []
         keyed = keyed_by_labels(self.model, self.groups)
         if smooth := [group for group in self._of("smooth") if group not in keyed]:
-            dense = " 'dense" if self._size(smooth) <= MOST_DENSE else ""
-            target = f" 'target {self.target}" if self.target != TARGET else ""
-            found.append(f"(nuts {self._scope(smooth)} all{dense} 'adapt {self.burn}{target} 1)")
+            found.append(self._along_gradients(smooth))
         if keyed:
             found.append(f"(slice {self._scope(keyed)} each {WIDTH} {STEPS} 'adapt {self.burn} 1)")
         rows = [group for kind in ("rough", "counts") for group in self._of(kind, structural=False)]
@@ -176,6 +186,22 @@ class Composer:
         if deciding := [group for group in self.groups if group.structural and group.kind in ("rough", "counts")]:
             found.extend(f"(mh {self._scope([group])} each 1)" for group in deciding)
         return tuple(found)
+
+    def _along_gradients(self, groups: list[KindGroup]) -> str:
+        """What moves all choices of some groups together."""
+        scope, size = self._scope(groups), self._size(groups)
+        if self.row_kernel is not None:
+            return written_row_kernel(self.row_kernel, scope, self.burn, size)
+        dense = " 'dense" if size <= MOST_DENSE else ""
+        target = f" 'target {self.target}" if self.target != TARGET else ""
+        return f"(nuts {scope} all{dense} 'adapt {self.burn}{target} 1)"
+
+    def has_row_kernels(self) -> bool:
+        """Whether all that has a gradient is read by very many rows, through one linear predictor."""
+        nodes = [node for group in self._of("smooth") for node in group.nodes]
+        if max(table.count for table in self.model.trace.tables) <= MANY_ROWS:
+            return False
+        return rows_of_predictor(self.model, nodes) > MANY_ROWS
 
     def _is_alone(self, group: KindGroup) -> bool:
         """Whether a scope can be written for the choices of a group."""
@@ -224,10 +250,14 @@ class Composer:
 
 
 def composed(
-    model: Model, burn: int, collect: tuple[str, ...] | None, target: float = TARGET
+    model: Model,
+    burn: int,
+    collect: tuple[str, ...] | None,
+    target: float = TARGET,
+    row_kernel: str | None = None,
 ) -> tuple[Composed, tuple[LeftOut, ...]]:
     """The program of a model, which draws what is judged, or expressions of the user's; and what it leaves out."""
-    composer = Composer(model, burn, target)
+    composer = Composer(model, burn, target, row_kernel)
     starts, kernels, aside = composer.starts(PATHS), composer.kernels(), composer.starts()
     if collect is not None:
         return Composed(starts, kernels, tuple(map(Quantity, collect)), aside), ()

@@ -21,9 +21,10 @@ from venture_lite.errors import ArgumentError, Source, VentureError, VentureWarn
 from venture_lite.interpreter.model import Model
 from venture_lite.language.parse import parse_expression
 from venture_lite.language.syntax import Expression
-from venture_lite.session.auto.composing import composed
+from venture_lite.session.auto.composing import Composer, composed
 from venture_lite.session.auto.judging import Judgement, judged, looks
 from venture_lite.session.auto.places import BURN, PATHS, STRIDE, SWEEPS, Place, elsewhere, places_line
+from venture_lite.session.auto.trials import APPROXIMATE, ROW_KERNELS, tried
 from venture_lite.session.programs import expression_of
 
 MOST_DRAWS = 10_000
@@ -54,10 +55,18 @@ class AutoOptions:
     # expressions that are drawn in place of what is judged
     collect: tuple[str, ...] | None = None
     warmup: int = 1000
+    # whether kernels may be taken that leave what is not quite the posterior
+    approximate: bool = False
 
 
 def options_of(
-    draws: int, chains: int, target_ess: float, seconds: float | None, collect: Iterable[str] | None, warmup: int
+    draws: int,
+    chains: int,
+    target_ess: float,
+    seconds: float | None,
+    collect: Iterable[str] | None,
+    warmup: int,
+    approximate: bool = False,
 ) -> AutoOptions:
     """Raises ArgumentError for what cannot be asked."""
     for name, value, least in (("draws", draws, LEAST_DRAWS), ("chains", chains, 1), ("warmup", warmup, LEAST_BURN)):
@@ -71,7 +80,9 @@ def options_of(
     expressions = None if collect is None else tuple(collect)
     for text in expressions or ():
         expression_of(text)
-    return AutoOptions(int(draws), int(chains), float(target_ess), seconds, expressions, int(warmup))
+    if not isinstance(approximate, (bool, np.bool_)):
+        raise ArgumentError(f"approximate is True or False, got {approximate!r}")
+    return AutoOptions(int(draws), int(chains), float(target_ess), seconds, expressions, int(warmup), bool(approximate))
 
 
 class Runs(Protocol):
@@ -108,9 +119,11 @@ class AutoRun:
         options: AutoOptions,
         began: float,
         target: float = TARGETS[0],
+        tried: str = "",
     ) -> None:
         """`model` is the first chain's, `others` makes so many traces for what is no draw, `target` is the acceptance
-        to which the steps of paths are tuned; the seconds of the options count from `began`, a monotonic time.
+        to which the steps of paths are tuned, after what was `tried` before; the seconds of the options count from
+        `began`, a monotonic time.
 
         Raises KernelError for a model that no program can be composed for.
         """
@@ -126,16 +139,22 @@ class AutoRun:
         self.divergent = 0.0
         # whether the chains are in one place
         self._is_joined = True
-        # what is said of other paths
-        self.compared = ""
+        # what is said of other paths, and of other kernels
+        self.compared, self.tried = "", tried
 
     def draws(self) -> Draws:
         """Those after the warm-up."""
+        if self.target == TARGETS[0]:
+            self._try_row_kernels()
         here = time.monotonic()
-        if not self.composed.adapts:
-            with self._running(self.composed.sweep, self.composed.start) as runs:
+        start: str | None = self.composed.start
+        if self.composed.has_set_ups:
+            start, self.warmed = self.composed.warmed_up(self._options.warmup), self._options.warmup
+        elif not self.composed.adapts:
+            with self._running(self.composed.sweep, start) as runs:
                 early = self._warm_up(runs)
-        with self._running(self.composed.draw, self.composed.start if self.composed.adapts else None) as runs:
+            start = None
+        with self._running(self.composed.draw, start) as runs:
             if self.composed.adapts:
                 early = self._warm_up(runs)
             if self.warmed < self._options.warmup:
@@ -148,6 +167,25 @@ class AutoRun:
         if not self.should_be_finer and self._is_joined:
             self._compare(draws)
         return draws
+
+    def _try_row_kernels(self) -> None:
+        """Compose with a kernel that looks at some of very many rows, where a trial on a copy shows that it gains."""
+        options, model = self._options, self._model
+        composer = Composer(model, options.warmup)
+        if self._left <= 0.0 or not composer.has_row_kernels():
+            self.tried = "no kernel is approximate: none is known for this model" if options.approximate else ""
+            return
+        names = [name for name in ROW_KERNELS if options.approximate or name != APPROXIMATE]
+        programs = {name: composed(model, BURN, None, self.target, name)[0].draw for name in names}
+        paths = composed(model, BURN, None, self.target)[0]
+        try:
+            trial = tried(self._others(1).run, paths.start_aside, paths.draw, programs)
+        except VentureError as error:
+            # what was frozen or changed since cannot be had again
+            self.tried = f"other kernels were not tried: {error.message}"
+            return
+        self.tried = trial.told
+        self.composed, self.left_out = composed(model, options.warmup, options.collect, self.target, trial.chosen)
 
     def _compare(self, draws: Draws) -> None:
         """Tell of places that other paths lead to and no chain came to."""
@@ -280,8 +318,7 @@ class AutoRun:
         if self.target != TARGETS[0]:
             lines.append(f"begun anew with smaller steps, tuned to an acceptance of {self.target}, as paths diverged")
         lines.append(f"{self.warmed:,} draws a chain to warm up, then {self.made:,}: {seconds}")
-        if self.compared:
-            lines.append(self.compared)
+        lines.extend(line for line in (self.tried, self.compared) if line)
         for why in dict.fromkeys(left.why for left in self.left_out):
             texts = [left.text for left in self.left_out if left.why == why]
             lines.append(f"not drawn ({why}): {listed(texts, SHOWN)}")

@@ -37,17 +37,20 @@ FEWEST = 20
 """Draws of which an effective size says something."""
 
 ROW_KERNELS = {
-    "flymc": "(flymc {scope} all auto 'map 0.001 'mala 1 'precondition 'adapt {burn} 10)",
-    "subsampled_mh": "(subsampled_mh {scope} all 500 0.01 'drift {step} 'precondition 'proxy 10)",
+    "flymc": "(flymc {scope} all auto 'map 0.001 'mala 1 'precondition 'adapt {burn} {times})",
+    "subsampled_mh": "(subsampled_mh {scope} all 500 0.01 'drift {step} 'precondition 'proxy {times})",
 }
-"""What looks at some rows. A transition costs little, so that there are ten a draw."""
+"""What looks at some rows."""
+TIMES = 10
+"""Transitions a draw, since one costs little."""
 APPROXIMATE = "subsampled_mh"
 
 
-def row_kernel(name: str, scope: str, burn: int, size: int) -> str:
+def written_row_kernel(name: str, scope: str, burn: int, size: int) -> str:
     """The text of a kernel for a block of so many coordinates; a walk's best step is 2.4 / sqrt(size) of its scale
     (Roberts, Gelman and Gilks 1997)."""
-    return ROW_KERNELS[name].format(scope=scope, burn=burn, step=f"{2.4 / size**0.5:.2g}")
+    # what tunes counts transitions
+    return ROW_KERNELS[name].format(scope=scope, burn=TIMES * burn, times=TIMES, step=f"{2.4 / size**0.5:.2g}")
 
 
 def rows_of_predictor(model: Model, nodes: Sequence[int]) -> int:

@@ -148,7 +148,7 @@ class Group:
         self.trace = trace
         self.site = site
         # of each of the `calls`, the row of the family to which it leads from all rows weighed; set before they are
-        self.families = [-1] * len(calls)
+        self.families = [-1] * max(1, len(calls))
         self.code: Code = trace.program.site_code[site]
         self.slot = trace.program.site_slot[site]
         item = self.code.slots[self.slot]

@@ -135,6 +135,13 @@ def test_each_thread_keeps_its_own_output(threads: Executor, capsys: pytest.Capt
     assert sys.stdout is before
 
 
+def test_what_every_chain_warns_of_is_said_once(threads: Executor) -> None:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        mixture(threads).infer("(mh nothing one 1)")
+    assert len([warning for warning in caught if "nothing is empty" in str(warning.message)]) == 1
+
+
 def test_progress_is_told_of_every_chain(threads: Executor, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(progress, "PATIENCE_SECONDS", 0.01)
     monkeypatch.setattr(progress, "REFRESH_SECONDS", 0.01)

@@ -70,7 +70,7 @@ class ChainRuns:
         expression: Expression,
         start: Expression | None = None,
         in_loop: bool = False,
-        crew: Callable[[], Elsewhere] | None = None,
+        crew: Callable[[], Elsewhere | None] | None = None,
     ) -> None:
         """One program for each chain; `start` is run once, before the expression first is. In a loop that runs pass by
         pass all runs here, and the loop's end tells what no kernel moved. `crew` makes what runs all chains where the
@@ -95,6 +95,8 @@ class ChainRuns:
         self._due = self._next_look = 0.0
         # whether chains are to stop because another did
         self._stopped = False
+        # what chains elsewhere have warned of
+        self._said: set[str] = set()
         # so far; and by chain, of an expression that is no action
         self.draws = Draws([{}] * len(programs))
         self.values: list[Any] = []
@@ -151,7 +153,7 @@ class ChainRuns:
         self.draws = Draws.merge([outcome.draws for outcome in outcomes])
         self.values = [outcome.value for outcome in outcomes]
         for outcome in outcomes:
-            _say(outcome)
+            self._say(outcome)
         met = [outcome.error for outcome in outcomes if outcome.error is not None]
         if met:
             # where one chain had an error the others were interrupted
@@ -159,6 +161,18 @@ class ChainRuns:
             error.draws = self.draws  # type: ignore[attr-defined]
             raise error
         return self.draws
+
+    def _say(self, outcome: ChainOutcome) -> None:
+        """Say what a chain said in its process, but for warnings that another one said."""
+        if outcome.printed:
+            print(outcome.printed, end="")
+        for text, kind in outcome.warned:
+            if issubclass(kind, VentureWarning):
+                if text not in self._said:
+                    warn(text)
+                self._said.add(text)
+            else:
+                warnings.warn(text, kind, stacklevel=2)
 
     def _here(self, index: int, times: int) -> ChainOutcome:
         """Run a chain in this process, which meanwhile looks after the others."""
@@ -201,7 +215,7 @@ class ChainRuns:
             handover = Handover(self._runs[index].model.trace, procedures)
             self._forked.fork(index, handover, partial(self._serve, index))
 
-    def _send_away(self, make_crew: Callable[[], Elsewhere]) -> None:
+    def _send_away(self, make_crew: Callable[[], Elsewhere | None]) -> None:
         """Let all chains run where the session's executor has them run, or say why they do not."""
         self._make_crew = None
         first = self._runs[0]
@@ -214,7 +228,7 @@ class ChainRuns:
             # told where it is run
             return
         if first.is_alone():
-            self._others = make_crew()
+            self._others = make_crew() or self._forked
         elif first.does_more():
             first.program.warn("the chains run here: what the program makes for all of them goes to no executor")
 
@@ -299,17 +313,6 @@ class ChainRuns:
 def _ends_all(answer: ChainOutcome | ChainState | Unsent | None) -> bool:
     """Whether what a chain gave ends the run of the others: one that is lost does not."""
     return isinstance(answer, ChainOutcome) and answer.error is not None and not isinstance(answer.error, ChainLost)
-
-
-def _say(outcome: ChainOutcome) -> None:
-    """Say what a chain said in its process."""
-    if outcome.printed:
-        print(outcome.printed, end="")
-    for text, kind in outcome.warned:
-        if issubclass(kind, VentureWarning):
-            warn(text)
-        else:
-            warnings.warn(text, kind, stacklevel=2)
 
 
 def judge(chains: Chains, watches: Sequence[Watch], span: Span, draws: Draws | None) -> None:

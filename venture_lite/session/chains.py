@@ -74,8 +74,8 @@ class ChainExecutor(Protocol):
 
     def crew(
         self, chains: Chains, directory: Directory, expression: Expression, start: Expression | None, given: Given
-    ) -> Elsewhere:
-        """What runs an inference program in all chains."""
+    ) -> Elsewhere | None:
+        """What runs an inference program in all chains; None where they cannot go there."""
 
 
 def nested_too_deeply() -> LimitError:

@@ -29,9 +29,7 @@ from venture_lite.session.chain_processes import (
     ChainOutcome,
     ChainProgress,
     ChainState,
-    Elsewhere,
     Finish,
-    ForkedChains,
     Unsent,
 )
 from venture_lite.session.chains import Chains, Given
@@ -80,13 +78,14 @@ class InExecutor:
 
     def crew(
         self, chains: Chains, directory: Directory, expression: Expression, start: Expression | None, given: Given
-    ) -> Elsewhere:
+    ) -> Crew | None:
+        """None where the chains cannot be sent, which is said."""
         try:
             packer = Packer(chains, directory, Work.of(expression, start, given))
             packer.pack_ahead(0)
         except Exception as error:
             warn(f"the chains run here, for what they are made of cannot be sent: {error}")
-            return ForkedChains()
+            return None
         return Crew(self.executor, chains, packer)
 
 

@@ -193,3 +193,31 @@ def test_arviz_plots_the_tree_as_it_is(plot: str) -> None:
     except (ImportError, AttributeError) as error:
         pytest.skip(f"arviz_plots does not go with the matplotlib that is installed: {error}")
     getattr(arviz_plots, plot)(drawn().to_datatree())
+
+
+def test_calls_are_found_by_their_keys() -> None:
+    v = Venture(seed=1)
+    v.execute(
+        "[assume a (mem (lambda (i) (normal 0 1)))]"
+        "[assume b (mem (lambda (i j) (multivariate_normal (zeros 2) (eye 2))))]"
+    )
+    draws = v.infer("(repeat 4 (do (mh default one 1) (collect (a 2) (a 1) (b 1 2) (labelled (a 1) a0))))")
+    np.testing.assert_array_equal(draws["a(2)"], draws["(a 2)"])
+    np.testing.assert_array_equal(draws["b(1, 2)"], draws["(b 1 2)"])
+    assert draws["a"].shape == (1, 4, 2)
+    np.testing.assert_array_equal(draws["a"][..., 0], draws["(a 1)"])
+    assert draws.names == ("(a 2)", "(a 1)", "(b 1 2)", "a0")
+    assert "a" in draws
+    assert "a(1)" in draws
+    assert "b" not in draws
+    for missing in ("a(3)", "b", "theta"):
+        with pytest.raises(KeyError, match="no variable"):
+            draws[missing]
+
+
+def test_calls_of_keys_with_a_gap_are_no_variable() -> None:
+    v = Venture(seed=1)
+    v.execute("[assume a (mem (lambda (i) (normal 0 1)))]")
+    draws = v.infer("(repeat 4 (do (mh default one 1) (collect (a 1) (a 3))))")
+    assert "a" not in draws
+    assert draws["a(3)"].shape == (1, 4)

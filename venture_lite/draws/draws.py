@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from venture_lite.draws.calls import as_collected, calls_of
 from venture_lite.errors import nearest
 from venture_lite.values import object_array
 
@@ -163,6 +164,9 @@ class Draws(Mapping[str, np.ndarray]):
     `draws["mu"]` has shape (chains, draws, ...): booleans, integers, floats, or vectors and matrices of them. Values
     of any other kind, or whose shape varies, give an object array (chains, draws); chains of different length give
     an object array (chains,) of arrays.
+
+    A call is found as it was collected, `draws["(theta 3)"]`, and as `draws["theta(3)"]`; `draws["theta"]` has shape
+    (chains, draws, n, ...) where the calls of `theta` are those of 1 to n and have draws of one shape.
     """
 
     def __init__(
@@ -353,7 +357,9 @@ class Draws(Mapping[str, np.ndarray]):
 
     def by_chain(self, name: str) -> list[np.ndarray]:
         """One array (draws, ...) for each chain."""
-        if name not in self.names:
+        if as_collected(name) in self.names:
+            name = as_collected(name)
+        else:
             hint = nearest(name, self.names) or (f"collected were: {', '.join(self.names)}" if self.names else None)
             raise KeyError(f"no variable {name!r} was collected" + (f"; {hint}" if hint else ""))
         return [chain.get(name, np.empty(0)) for chain in self._chains]
@@ -394,8 +400,17 @@ class Draws(Mapping[str, np.ndarray]):
 
     def __getitem__(self, name: str) -> np.ndarray:
         if name not in self._stacked:
-            self._stacked[name] = _stack(self.by_chain(name))
+            found = self._calls(name)
+            self._stacked[name] = _stack(self.by_chain(as_collected(name))) if found is None else found
         return self._stacked[name]
+
+    def _calls(self, name: str) -> np.ndarray | None:
+        """The calls of a name by their keys 1 to n, (chains, draws, n, ...), where it is no variable itself."""
+        if name in self.names:
+            return None
+        calls = [self[call] for call in calls_of(name, self.names)]
+        alike = len({(call.shape, call.dtype == object) for call in calls}) == 1 and calls[0].dtype != object
+        return np.stack(calls, axis=2) if alike else None
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.names)
@@ -404,7 +419,10 @@ class Draws(Mapping[str, np.ndarray]):
         return len(self.names)
 
     def __contains__(self, name: object) -> bool:
-        return name in self.names
+        known = self.names
+        return name in known or (
+            isinstance(name, str) and (as_collected(name) in known or self._calls(name) is not None)
+        )
 
     def __eq__(self, other: object) -> bool:
         return self is other

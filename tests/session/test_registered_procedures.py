@@ -86,6 +86,36 @@ def test_a_support_is_enumerated() -> None:
     assert stats.binomtest(int((draws == "blue").sum()), 2000, 0.5 / 2.0).pvalue > 1e-6
 
 
+@pytest.mark.parametrize(
+    ("domain", "values", "outside"),
+    [
+        ("count", [0, 3, 1, 7], -1),
+        ("integer", [-2, 0, 5, 1], 0.5),
+        ("positive integer", [1, 2, 9, 3], 0),
+        ("boolean", [True, False, True, True], 2),
+        ("positive", [0.5, 2.0, 1.0, 7.0], -1.0),
+    ],
+)
+def test_columns_know_the_domain_of_the_values(domain: str, values: list[Any], outside: Any) -> None:
+    """Rows of NumPy's numbers are in it as the language's own are."""
+    v = Venture(seed=1)
+    v.register(
+        "odd",
+        simulate=lambda rng, rate: values[0],
+        log_density=lambda value, rate: -rate * (1.0 + value),
+        log_density_columns=lambda value, rate: -rate * (1.0 + value),
+        arguments={"rate": "positive"},
+        domain=domain,
+    )
+    rows = 10 * values
+    v.execute("[assume r (gamma 2 2)] for n in 1...40: [observe (odd r) {y[n]}]", y=rows)
+    rate = v.report("r")
+    expected = 2.0 * math.log(2.0) + math.log(rate) - 2.0 * rate - rate * sum(1.0 + value for value in rows)
+    assert v.log_score() == pytest.approx(expected, rel=1e-12)
+    with pytest.raises(VentureError, match="impossible for odd, whatever its parameters are"):
+        v.execute("for n in 1...40: [observe (odd r) {y[n]}]", y=[*rows[:-1], outside])
+
+
 def test_a_domain_says_how_drift_moves_and_where_the_density_is_zero() -> None:
     venture = Venture(seed=1)
     venture.register(

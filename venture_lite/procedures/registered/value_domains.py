@@ -68,7 +68,13 @@ def _structured(domain: Domain, transform: Transform | None, more: Callable[[Any
     def contains(value: Any) -> bool:
         return domain.contains(value) and (more is None or more(value))
 
-    return ValueDomain(domain.phrase, contains, lambda rows: np.array([contains(row) for row in rows], bool), transform)
+    def contains_rows(rows: np.ndarray) -> np.ndarray:
+        if more is None and domain.contains_all(rows):
+            return np.ones(len(rows), bool)
+        # numbers as the language has them, arrays as they are
+        return np.array([contains(row) for row in (rows.tolist() if rows.ndim == 1 else rows)], bool)
+
+    return ValueDomain(domain.phrase, contains, contains_rows, transform)
 
 
 def _between(low: float, high: float) -> ValueDomain:

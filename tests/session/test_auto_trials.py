@@ -1,7 +1,6 @@
 """Kernels that look at some of the rows, in the program of `auto`: tried on a copy, and taken where they gain.
 
-Seen to fail with a trial that draws from the session's generator (its copy made `beyond=0` and the draws of the first
-chain continued), with one that passes over a kernel that gains, and with `subsampled_mh` unmarked.
+Seen to fail with a trial that passes over a kernel that gains, and with `subsampled_mh` unmarked.
 """
 
 from __future__ import annotations

@@ -6,9 +6,9 @@ hundredth of that. Scales that are learned for choices, or for their site, are w
 one path through all parameters takes the shortest of steps. So such parameters are moved class by class, by slices,
 which find their width anew.
 
-A proposal goes over the members of two classes several times and costs as much as some sweeps of `gibbs`, which takes
-one look at each. So with many labels it is made in a share of the sweeps, at random: as a rule a hundred labels are
-looked at by proposals for each sweep.
+A proposal goes over the members of two classes several times, each move by the interpreter, and costs as much as some
+twenty sweeps of `gibbs`, which draws labels by columns. So with more than a few labels it is made in a share of the
+sweeps, at random.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from venture_lite.interpreter.ancestry import Families
 from venture_lite.interpreter.model import Model
 from venture_lite.session.auto.groups import KindGroup
 
-LABELS_A_SWEEP = 100
-"""Up to so many labels there is a proposal in every sweep."""
+FEW_LABELS, SHARE = 20, 0.05
+"""With more labels than that there is a proposal in this share of the sweeps."""
 
 
 def keyed_by_labels(model: Model, groups: Sequence[KindGroup]) -> list[KindGroup]:
@@ -50,8 +50,7 @@ def splitting(model: Model, scope: str, nodes: list[int]) -> Iterator[str]:
     if not labels or not _are_accepted(model, nodes):
         return
     kernel = f"(split_merge {scope} 1)"
-    share = LABELS_A_SWEEP / labels
-    yield kernel if share >= 1.0 else f"(mixture ({share:.2g} {kernel} {1.0 - float(f'{share:.2g}'):.2g} (do)) 1)"
+    yield kernel if labels <= FEW_LABELS else f"(mixture ({SHARE} {kernel} {1.0 - SHARE} (do)) 1)"
 
 
 def _are_accepted(model: Model, nodes: list[int]) -> bool:

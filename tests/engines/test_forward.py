@@ -25,6 +25,7 @@ from venture_lite.blocks.kinds import kinds
 from venture_lite.engines.forward import ForwardGibbs
 from venture_lite.errors import ImpossibleState, VentureError, VentureWarning
 from venture_lite.interpreter.model import Model
+from venture_lite.interpreter.weights import Weight
 from venture_lite.trace.nodes import site_of
 from venture_lite.values import Symbol
 
@@ -77,7 +78,11 @@ MODELS = {
     "booleans": """
         [assume z (mem (lambda (t) (if (= t 0) true (bernoulli (if (z (- t 1)) 0.8 0.3)))))]
         for t in 1...5: [observe (normal (if (z t) 0 2) 1) {y[t]}]""",
-    "emissions of two states": CHAIN + "for t in 1...5: [observe (normal (- (z t) (z (- t 1))) 1.2) {y[t]}]",
+    "emissions of two states": CHAIN + "for t in 1...5: [observe (normal (- (z t) (* 2 (z (- t 1)))) 1.2) {y[t]}]",
+    "and the other way round": CHAIN + "for t in 1...5: [observe (normal (- (* 2 (z (- t 1))) (z t)) 1.2) {y[t]}]",
+    "a factor before the states": """
+        [assume z (mem (lambda (t) (categorical (list 0.2 0.3 0.5))))]
+        [factor (* 0.5 (z 3) (- (z 2) 1))] [factor (* (z 1) (- (z 2) 1))]""",
     "a list that is observed": CHAIN + "[observe (map (lambda (t) (normal (z t) 1)) (list 1 2 3 4 5)) {y}]",
     "states in single assumes": """
         [assume a (bernoulli 0.3)] [assume b (bernoulli (if a 0.9 0.2))] [assume c (bernoulli (if b 0.7 0.1))]
@@ -122,11 +127,12 @@ def states_of(model: Model) -> list[int]:
 
 
 def scored(model: Model, nodes: list[int], values: tuple[Any, ...]) -> float:
-    """The log score of the whole trace with choices put in place by the interpreter."""
+    """The log score of the whole trace, up to a constant, with choices put in place by the interpreter."""
     with suppress(ImpossibleState), model.aside():
+        weight = Weight()
         for node, value in zip(nodes, values, strict=True):
-            model.put_value(node, value)
-        return model.log_score().value()
+            weight.plus(model.put_value(node, value))
+        return weight.value()
     return -math.inf
 
 
@@ -163,8 +169,17 @@ def summed(chains: StateChains, values: dict[int, Any]) -> float:
 
 @pytest.mark.parametrize("name", MODELS)
 def test_terms_of_a_path_are_the_log_score(name: str) -> None:
-    """Of each of sixty joint states, up to a constant; leaving out any kind of term, or a family's value, shows."""
-    model, nodes = loaded(name)
+    """Of each of sixty joint states, up to a constant; leaving out any kind of term, or turning one round, shows."""
+    assert_terms_are_scores(*loaded(name))
+
+
+def test_terms_of_observations_are_tempered() -> None:
+    model, nodes = loaded("keys")
+    with model.regenerator.tempered(0.3):
+        assert_terms_are_scores(model, nodes)
+
+
+def assert_terms_are_scores(model: Model, nodes: list[int]) -> None:
     chains = StateChains(model, nodes)
     with model.aside():
         chains.draw()

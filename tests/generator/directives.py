@@ -19,6 +19,9 @@ from tests.generator.twins import Twin, twin
 BUDGET = 6.0
 """Choices of a finite program, about."""
 
+CHAINED = 9
+"""One in so many programs has states in a row."""
+
 Kind = Callable[[Maker], Made]
 CATALOGUE: tuple[Evidence | MadeForm | tuple[str, str], ...] = (
     *EVIDENCE,
@@ -68,7 +71,9 @@ def random_program(seed: int, finite: bool = False, attempt: int = 0) -> Program
         rng, finite, bool(heavy and not straight), straight=bool(straight), budget=BUDGET if finite else PLENTY
     )
     make = Maker(expressions, depth=2 if finite else 3)
-    steps = [*beginning(make), *naming.choice(make), *naming.choice(make)]
+    steps = beginning(make)
+    chain = procedures.chain(make) if seed % CHAINED == 0 else []
+    steps += [*chain, *naming.choice(make), *naming.choice(make)]
     for _ in range(int(rng.integers(3, 7))):
         draw = rng.random()
         if draw < 0.7:
@@ -84,6 +89,8 @@ def random_program(seed: int, finite: bool = False, attempt: int = 0) -> Program
     # What the program bound last is read by what comes.
     steps += naming.value(make)
     steps += observe(make)
+    if chain:
+        steps += procedures.read_chain(make, chain[0].text.split()[1])
     return Program(tuple(steps), Operations(make, steps).some(), queries(make), expressions.heavy)
 
 

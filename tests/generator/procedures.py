@@ -122,6 +122,29 @@ def recursion(make: Maker) -> Made:
     return [make.step("assume", dressed, (plain,))]
 
 
+def chain(make: Maker) -> Made:
+    """Three states in a row, each drawn by the one before: by a branch's value, by a row that is found, by a list."""
+    e, name = make.expressions, make.expressions.fresh("z")
+    e.spend(3)
+    rows = ["(if {2} {0} {1})", "((mem (lambda (b) (if b {0} {1}))) {2})", "(lookup (list {1} {0}) (+ {2} 0))"]
+    row = make.pick(rows).format("{0}", "{1}", f"({name} (- k 1))")
+    first = make.pick(["true", "(flip {2})"])
+    made = twin(f"(mem (lambda (k) (if (< k 1) {first} (flip {row}))))", *(e.constant(0.2, 0.8) for _ in range(3)))
+    for at in (1, 2, 3):
+        e.names.offer("boolean", Call(both(f"({name} {at})"), named=False, memoized=True))
+    return [make.assume(name, made)]
+
+
+def read_chain(make: Maker, name: str) -> Made:
+    """Names for the first and the last state, and a datum of the one between."""
+    datum = twin(f"(flip (if ({name} 2) {{0}} {{1}}))", *(make.expressions.constant(0.1, 0.9) for _ in range(2)))
+    value = f" {make.pick(['true', 'false'])}]"
+    steps = [make.step("observe", f"[observe {datum.dressed}{value}", (f"[observe {datum.plain}{value}",))]
+    for at in (1, 3):
+        steps += value_of(make, "boolean", both(f"({name} {at})"))
+    return steps
+
+
 def keyed(make: Maker) -> Made:
     """A memory whose keys are values of other kinds: vectors that print alike, lists, strings, procedures."""
     e, name = make.expressions, make.expressions.fresh("h")

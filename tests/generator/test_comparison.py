@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 import pytest
 
@@ -13,8 +14,10 @@ from tests.generator.comparison import (
     assert_finds_the_answer,
     compare_spellings,
     finite_program,
+    step,
 )
-from tests.generator.directives import random_program
+from tests.generator.directives import CHAINED, random_program
+from tests.generator.session import load
 from tests.generator.worlds import Answer, worlds
 
 # 60 programs every day, 40 of them finite, and 1,000 with the slow tests; each chunk is one test.
@@ -74,6 +77,35 @@ def judge(seeds: range, count: int) -> int:
         for seed in seeds
         for kernel in some(KERNELS, seed, count)
     )
+
+
+def judge_chains(seeds: range, kernel: str) -> int:
+    """Compare 'forward on each program that it is not refused for with its enumeration; how many could be judged."""
+    judged = 0
+    for seed in seeds:
+        program = finite_program(seed)
+        text = " ".join(made.text for made in program.directives)
+        names = re.findall(r"\[assume (z\d+) \(mem \(lambda \(k\)", text)
+        # of a program whose chain stands in a file, or was undone, none
+        name = names[0] if names else "same"
+        if not step(load(program, seed), kernel.format(name), [], 1).refused:
+            judged += assert_finds_the_answer(program, seed, kernel.format(name))
+    return judged
+
+
+STATES = "(gibbs (choices {}) all 'forward 1)"
+
+
+def test_chains_find_the_worlds_of_the_enumeration() -> None:
+    """A kernel of its own: of most programs the choices are no chain. Without the densities of the states themselves it
+    finds too many of some worlds."""
+    assert judge_chains(range(18, 37, CHAINED), STATES) == 3
+
+
+@pytest.mark.slow
+def test_chains_of_many_programs_find_the_worlds_of_the_enumeration() -> None:
+    assert judge_chains(range(64, 900, CHAINED), STATES) >= 50
+    assert judge_chains(range(200), "(gibbs default all 'forward 1)") >= 20
 
 
 @pytest.mark.parametrize("first", [pytest.param(first, id=f"{first}..{first + 3}") for first in range(0, 8, 4)])

@@ -170,7 +170,7 @@ def test_a_hierarchy_is_found_from_the_prior() -> None:
 
 def test_energies_that_other_kernels_change_are_no_tail() -> None:
     """A normal level of sixty data, half of which have a shift that `gibbs` draws: the energy varies by the shifts, and
-    its fraction, of nothing but the level, is about 1. With the whole variance it was 0.1."""
+    its fraction, of nothing but the level, is about 1."""
     v = Venture(seed=2)
     v.execute("""[assume level (normal 0 1)] [assume shifted (mem (lambda (i) (flip 0.5)))]
         for i in 1...60: [observe (normal (+ level (if (shifted i) 1 0)) 1) 0.5]""")

@@ -79,7 +79,9 @@ def test_an_error_in_one_chain_leaves_the_draws_of_all(
     dask: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "model.vnt"
-    path.write_text("[assume x (poisson 0.05)] [infer (repeat 99999 (do (mh default one 1) (collect (lookup '(5 6) x))))]")
+    path.write_text(
+        "[assume x (poisson 0.05)] [infer (repeat 99999 (do (mh default one 1) (collect (lookup '(5 6) x))))]"
+    )
     assert run(path, "--chains", 2, "--scheduler", "here:1") == 1
     said = capsys.readouterr().err
     assert "partial draws (ended with an error)" in said

@@ -155,7 +155,7 @@ WIDE = {
     ),
     "what is computed from scales and constants": (
         """[assume s (gamma 2 2)] [assume m (normal 0 1)] [assume x (mem (lambda (i) (normal m (/ 1 s))))]
-           [assume v (mem (lambda (k) (multivariate_normal (zeros 2) (* (+ 1 s) (eye 2)))))]""",
+           [assume v (mem (lambda (k) (multivariate_normal (zeros 2) (eye 2))))]""",
         "[observe (normal (+ (x {n}) (dot (v 1) {X[n]}) (dot (ones 2) {X[n]})) (+ s 1)) {Y[n]}]",
     ),
     "parts of a point of the simplex": (

@@ -31,7 +31,17 @@ def registries_are_put_back() -> Iterator[None]:
         known.update(kept)
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=NAMES)
+LONG = ("docs/inference/compiled.md", "docs/inference/kernels.md", "docs/inference/troubles.md", "docs/use/stan.md")
+"""Pages whose programs take ten seconds and more: they run with the slow tests."""
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        pytest.param(path, id=name, marks=[pytest.mark.slow] * (name in LONG))
+        for path, name in zip(DOCUMENTS, NAMES, strict=True)
+    ],
+)
 def test_what_a_document_shows_runs(document: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with contextlib.closing(Runner(tmp_path)) as runner:

@@ -24,6 +24,7 @@ from venture_lite.procedures.columns import Flags, RowByRow
 from venture_lite.procedures.derivatives import partials_of
 from venture_lite.procedures.domains import ANY, REAL, SEVERAL, vector_of
 from venture_lite.procedures.record import Argument, Deterministic
+from venture_lite.procedures.runge_kutta import Failure
 from venture_lite.procedures.straight_line import SCALAR_NAMES, Node, Recording, needed, text_of
 from venture_lite.values import freeze, show
 
@@ -49,6 +50,8 @@ class Solution:
     sensitivities: np.ndarray
     # which these are, by their positions among all
     directions: tuple[int, ...]
+    # why there are no values, if there are none
+    failure: Failure | None = None
 
 
 class System:
@@ -116,12 +119,15 @@ class System:
     def _solver(self, directions: tuple[int, ...]) -> Any:
         if directions not in self._solvers:
             states, derivatives = self.size * (1 + len(directions)), partial(self._derivatives, directions)
-            if self.is_stiff:
-                self._solvers[directions] = _Stiff(derivatives, states, self.parameters)
-            else:
-                text = runge_kutta.printed(derivatives, self.size, states, self.parameters)
-                self._solvers[directions] = runge_kutta.executed(text, tuple(SCALAR_NAMES.items()))
+            text = runge_kutta.printed(derivatives, self.size, states, self.parameters)
+            self._solvers[directions] = runge_kutta.executed(text, tuple(SCALAR_NAMES.items()))
         return self._solvers[directions]
+
+    def _stiff_solver(self) -> Any:
+        if "stiff" not in self._solvers:
+            states, derivatives = self.size * (1 + len(self.directions)), partial(self._derivatives, self.directions)
+            self._solvers["stiff"] = _Stiff(derivatives, states, self.parameters)
+        return self._solvers["stiff"]
 
     def slopes(self, time: float, state: Sequence[float], free: Sequence[float]) -> list[float]:
         """The right-hand side (states,)."""
@@ -135,20 +141,37 @@ class System:
         directions: tuple[int, ...],
     ) -> Solution:  # fmt: skip
         """With sensitivities in some directions; steps of LSODA depend on their errors as well, so that it has them in
-        all, and its values are the same whoever asks."""
-        size, directions = self.size, self.directions if self.is_stiff else directions
+        all, and its values are the same whoever asks. It solves what turns out to be stiff, from the beginning."""
+        if not all(map(math.isfinite, (*state, *free))):
+            return self._failed(len(times), Failure.UNDEFINED)
+        found: Any = Failure.STIFF
+        if not self.is_stiff:
+            found = self._run(self._solver(directions), directions, state, time, times, free, rtol, atol)
+        if found is Failure.STIFF:
+            directions = self.directions
+            found = self._run(self._stiff_solver(), directions, state, time, times, free, rtol, atol)
+        if isinstance(found, Failure):
+            return self._failed(len(times), found)
+        rows = np.array(found, dtype=np.float64).reshape(len(times), self.size * (1 + len(directions)))
+        if not np.isfinite(rows[:, : self.size]).all():
+            return self._failed(len(times), Failure.SINGULAR)
+        sensitivities = rows[:, self.size :].reshape(len(times), self.size, len(directions))
+        return Solution(freeze(rows[:, : self.size].copy()), sensitivities, directions)
+
+    def _run(
+        self, solver: Any, directions: tuple[int, ...], state: Sequence[float], time: float, times: list[float],
+        free: Sequence[float], rtol: float, atol: float,
+    ) -> list[tuple[float, ...]] | Failure:  # fmt: skip
         first = list(state)
-        for i in range(size):
+        for i in range(self.size):
             first += [float(i == direction) for direction in directions]
-        is_possible = all(map(math.isfinite, (*state, *free)))
-        found = self._solver(directions)(time, times, rtol, atol, *first, *free) if is_possible else None
-        rows = np.full((len(times), len(first)), math.inf)
-        if found is not None and times:
-            rows = np.array(found, dtype=np.float64)
-        if not np.isfinite(rows[:, :size]).all():
-            rows[:, :size], rows[:, size:] = math.inf, 0.0
-        sensitivities = rows[:, size:].reshape(len(times), size, len(directions))
-        return Solution(freeze(rows[:, :size].copy()), sensitivities, directions)
+        found: list[tuple[float, ...]] | Failure = solver(time, times, rtol, atol, *first, *free)
+        return found
+
+    def _failed(self, times: int, failure: Failure) -> Solution:
+        values = np.full((times, self.size), math.inf)
+        sensitivities = np.zeros((times, self.size, len(self.directions)))
+        return Solution(freeze(values), sensitivities, self.directions, failure if times else None)
 
 
 def _nested(nodes: Sequence[Any], shape: tuple[int, ...]) -> Any:
@@ -190,7 +213,7 @@ class _Stiff:
 
     def __call__(
         self, time: float, times: list[float], rtol: float, atol: float, *given: float
-    ) -> list[tuple[float, ...]] | None:
+    ) -> list[tuple[float, ...]] | Failure:
         from scipy.integrate import ODEintWarning, odeint
 
         # each time once, the first being where it begins
@@ -204,8 +227,10 @@ class _Stiff:
                 self._function, given[: self._states], asked, args=given[self._states :], tfirst=True, rtol=rtol,
                 atol=atol, mxstep=runge_kutta.MOST_STEPS, full_output=True,
             )  # fmt: skip
-        if not told["message"].startswith("Integration successful") or told["nst"].sum() > runge_kutta.MOST_STEPS:
-            return None
+        if told["message"].startswith("Excess work") or told["nst"].sum() > runge_kutta.MOST_STEPS:
+            return Failure.LONG
+        if not told["message"].startswith("Integration successful"):
+            return Failure.SINGULAR
         at = {each: tuple(row) for each, row in zip(asked, rows.tolist(), strict=True)}
         return [at[each] for each in times]
 

@@ -5,10 +5,15 @@ the step control and the interpolation of scipy's RK45.
 Of few equations an evaluation is a few operations, and calls of NumPy cost ten times as much. So the loop is text,
 every number a local variable. The error that decides upon steps is that of the first equations alone: sensitivities
 ride along, and the values are the same with and without them.
+
+Where equations are stiff such a method makes steps that only its stability bounds: an estimate of the step times the
+largest eigenvalue of the Jacobian, which costs next to nothing, stays at the edge of the region of stability (Hairer
+and Wanner 1996, Solving ordinary differential equations II, section IV.2, equation 2.5). That is told, not sat through.
 """
 
 from __future__ import annotations
 
+import enum
 import functools
 import math
 from collections.abc import Callable, Sequence
@@ -19,9 +24,25 @@ Print = Callable[[str, Sequence[str], Sequence[str]], list[str]]
 MOST_STEPS = 100_000
 """Steps, those refused included, after which a solver gives up."""
 
-Solver = Callable[..., list[tuple[float, ...]] | None]
-"""`(t0, times, rtol, atol, *states, *parameters)` -> the states at each time; None where no step is small enough, or
-MOST_STEPS were made."""
+FREE_STEPS = 200
+"""Steps that are made before anything is asked of stiffness: so many take less than what another solver begins with."""
+EDGE = 3.25
+"""Where the region of stability ends on the negative real axis (Hairer and Wanner 1996, section IV.2)."""
+AT_THE_EDGE, AWAY = 15, 6
+"""Steps in all after which equations count as stiff, and steps in a row away from the edge that undo them (there)."""
+
+
+class Failure(enum.Enum):
+    """Why a solver gave no solution: what of the solution explains it."""
+
+    STIFF = "is stiff"
+    SINGULAR = "has no step small enough"
+    LONG = "takes too many steps"
+    UNDEFINED = "does not begin"
+
+
+Solver = Callable[..., list[tuple[float, ...]] | Failure]
+"""`(t0, times, rtol, atol, *states, *parameters)` -> the states at each time."""
 
 
 def printed(derivatives: Print, watched: int, states: int, parameters: Sequence[str]) -> str:
@@ -39,12 +60,12 @@ def printed(derivatives: Print, watched: int, states: int, parameters: Sequence[
         "    try:",
         *_indented(derivatives("t", z, _names("k0_", states)), 2),
         "    except ERRORS:",
-        "        return None",
+        "        return UNDEFINED",
         "    try:",
         *_indented(_first_step(derivatives, watched, states), 2),
         "    except ERRORS:",
         "        h = 1e-6",
-        "    steps = 0",
+        "    steps = at_edge = away = 0",
         "    while True:",
         "        least = 10.0 * (nextafter(t, inf) - t)",
         "        if not h >= least:",
@@ -53,13 +74,13 @@ def printed(derivatives: Print, watched: int, states: int, parameters: Sequence[
         "        while True:",
         "            steps += 1",
         f"            if h < least or steps > {MOST_STEPS}:",
-        "                return None",
+        "                return SINGULAR if h < least else LONG",
         "            after = t + h",
         "            if after > bound:",
         "                after = bound",
         "            h = after - t",
         "            try:",
-        *_indented(_stages(derivatives, states), 4),
+        *_indented(_stages(derivatives, watched, states), 4),
         *_indented(_error(watched), 4),
         "            except ERRORS:",
         "                error = nan",
@@ -76,6 +97,8 @@ def printed(derivatives: Print, watched: int, states: int, parameters: Sequence[
         "            at += 1",
         "        if at == count:",
         "            return found",
+        f"        if steps > {FREE_STEPS}:",
+        *_indented(_stiffness(watched), 3),
         *_indented([f"{one} = {other}" for one, other in zip(z, new, strict=True)], 2),
         *_indented([f"k0_{i} = k6_{i}" for i in range(states)], 2),
         "        t, h = after, h * factor",
@@ -123,8 +146,9 @@ def _first_step(derivatives: Print, watched: int, states: int) -> list[str]:
     ]
 
 
-def _stages(derivatives: Print, states: int) -> list[str]:
-    """Lines that compute the derivatives k0 ... k6 of a step from t to after, and where it ends, x."""
+def _stages(derivatives: Print, watched: int, states: int) -> list[str]:
+    """Lines that compute the derivatives k0 ... k6 of a step from t to after, and where it ends, x; g is where k5 is
+    of, at the same time as k6, which is of x."""
     from scipy.integrate import RK45
 
     lines = []
@@ -133,8 +157,27 @@ def _stages(derivatives: Print, states: int) -> list[str]:
         lines.append("u = after" if stage > 4 else f"u = t + {float(share)!r} * h")
         for i in range(states):
             lines.append(f"x{i} = z{i} + h * ({_sum(row, [f'k{k}_{i}' for k in range(stage)])})")
+        lines += [f"g{i} = x{i}" for i in range(watched)] if stage == 5 else []
         lines += derivatives("u", _names("x", states), _names(f"k{stage}_", states))
     return lines
+
+
+def _stiffness(watched: int) -> list[str]:
+    """Lines that count steps at the edge of stability, by how the derivative changes between two points near by."""
+    change, apart = (
+        [f"({one}{i} - {other}{i})" for i in range(watched)] for one, other in (("k6_", "k5_"), ("x", "g"))
+    )
+    squares = [" + ".join(f"{each} * {each}" for each in some) for some in (change, apart)]
+    return [
+        f"if h * h * ({squares[0]}) > {EDGE * EDGE!r} * ({squares[1]}):",
+        "    at_edge, away = at_edge + 1, 0",
+        f"    if at_edge == {AT_THE_EDGE}:",
+        "        return STIFF",
+        "else:",
+        "    away += 1",
+        f"    if away == {AWAY}:",
+        "        at_edge = 0",
+    ]
 
 
 def _error(watched: int) -> list[str]:
@@ -167,7 +210,7 @@ def executed(text: str, names: tuple[tuple[str, object], ...]) -> Solver:
     """The function that a text defines, with what it calls."""
     namespace: dict[str, object] = {
         **dict(names), "inf": math.inf, "nan": math.nan, "nextafter": math.nextafter, "sqrt": math.sqrt,
-        "ERRORS": (ArithmeticError, ValueError),
+        "ERRORS": (ArithmeticError, ValueError), **Failure.__members__,
     }  # fmt: skip
     exec(text, namespace)
     function: Solver = namespace["solve"]  # type: ignore[assignment]

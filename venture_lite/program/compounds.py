@@ -41,8 +41,8 @@ SUMMARIES = {
     "one DIST, the items of the vectors among its arguments are the components.",
     "increasing": "The independent items of DIST, which has vectors among its arguments, given that they increase.",
     "ode": "A matrix with a row for each of the times TS: the solution of dy/dt = (F t y) that is Y0 at T0, F written "
-    "out, its free variables the parameters. By Dormand and Prince's method, with 'stiff by LSODA, each step within R "
-    "relative and A absolute, 1e-6 where nothing is said; a solution that is not found is infinite.",
+    "out, its free names the parameters. By Dormand and Prince's method, with 'stiff or where it is stiff by LSODA; "
+    "each step within R relative and A absolute, 1e-6 where nothing is said; a solution that is not found is infinite.",
 }
 
 

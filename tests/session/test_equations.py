@@ -243,6 +243,33 @@ def test_where_the_solver_fails_the_density_is_zero(options: str, kernel: str, m
         assert np.all(draws["k"] < 1.0)
 
 
+def test_solves_that_fail_are_counted_by_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In all of the program, the path to its start included. Noticed: solves that are not counted, and what reads a
+    kept solution counted as one."""
+    solving, failed = equations.System.solve, []
+
+    def counted(self: equations.System, *given: object) -> equations.Solution:
+        found = solving(self, *given)
+        failed.append(not np.isfinite(found.values).all())
+        return found
+
+    monkeypatch.setattr(equations.System, "solve", counted)
+    v = Venture(seed=1)
+    v.execute(BLOWN.format(""))
+    failed.clear()
+    kernels = "(mh default one 2) (nuts default all 'step 0.5 1)"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        draws = v.infer(f"(do (pathfinder default all) (repeat 20 (do {kernels} (collect k))))")
+    found = [(row.kernel.split()[0], name, count) for row in draws.statistics for name, count in row.details.items()]
+    told = {kernel: count for kernel, name, count in found if name.startswith("failed solves of ode no step was small")}
+    assert set(told) == {"(pathfinder", "(mh", "(nuts"}
+    assert sum(told.values()) == sum(failed)
+    assert f"\n  ode: {told['(mh']:.0f} solves failed, of states that count as impossible: " in str(draws.summary())
+    draws = v.infer("(mh default one 0)")
+    assert not any("failed" in name for row in draws.statistics for name in row.details)
+
+
 def test_a_solver_gives_up_after_very_many_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runge_kutta, "MOST_STEPS", 20)
     assert np.isinf(solved(PREY.format(options="", **FIXED))).all()

@@ -56,6 +56,9 @@ LARGEST_SHAPE = 0.7
 ALIKE = 0.99
 LARGEST_SLOPE = 0.1
 
+FAILED = "failed solves of "
+"""Among the details of a kernel, followed by the name of a procedure that found no value, and why, with what to try."""
+
 TRAINED = "seconds for training"
 """Among the details of an action that trains."""
 
@@ -111,7 +114,7 @@ class KernelRow:
         """`(mh default one 5): 2,500 transitions, 55% accepted`."""
         evidence = "" if self.evidence is None else f", {self.evidence}"
         if notes := self._notes():
-            return f"{cut(self.kernel, WIDTH)}:{''.join(notes)}{evidence}"
+            return f"{cut(self.kernel, WIDTH)}:{''.join(notes)}{evidence}{self._failures()}"
         text = f"{cut(self.kernel, WIDTH)}: {counted(self.transitions, 'transition')}"
         if self.transitions:
             text += f", {100 * self.accepted / self.transitions:.0f}% accepted"
@@ -121,7 +124,19 @@ class KernelRow:
             least = min(row.details.get(EFFICIENCY, 0.0) for row in self.chains)
             text += f", Pareto k {number(shape, 2)}" + (" of weights that are alike" if least >= ALIKE else "")
         text += evidence
-        return text + (f", {number(sum(row.seconds for row in self.chains), 2)} s" if with_seconds else "")
+        seconds = f", {number(sum(row.seconds for row in self.chains), 2)} s" if with_seconds else ""
+        return text + seconds + self._failures()
+
+    def _failures(self) -> str:
+        """A line for each reason for which a procedure found no value."""
+        names = dict.fromkeys(name for row in self.chains for name in row.details if name.startswith(FAILED))
+        text = ""
+        for name in names:
+            count = int(sum(row.details.get(name, 0.0) for row in self.chains))
+            procedure, why = name.removeprefix(FAILED).split(" ", 1)
+            states = "a state that counts" if count == 1 else "states that count"
+            text += f"\n  {procedure}: {counted(count, 'solve')} failed, of {states} as impossible: {why}"
+        return text
 
     def _notes(self) -> list[str]:
         """What the chains say of where they stand: once, if they say the same."""

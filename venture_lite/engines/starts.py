@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -31,6 +32,7 @@ from venture_lite.inference.tree import Part, located
 from venture_lite.interpreter.ancestry import name_of_choice
 from venture_lite.interpreter.application import simulate_anew
 from venture_lite.interpreter.evidence import never_possible
+from venture_lite.interpreter.failures import failure_details
 from venture_lite.interpreter.handler import Handler
 from venture_lite.interpreter.impossible import first_outside
 from venture_lite.interpreter.kernel import Interpreted, Metropolis, Move, Resimulation
@@ -88,15 +90,17 @@ class Start(Part):
         return f"{self.action}: {self.words}"
 
     def run(self) -> None:
-        began = time.perf_counter()
+        began, failures = time.perf_counter(), Counter[str]()
         try:
-            begun = self.begin()
+            with self.program.failures.added_to(failures):
+                begun = self.begin()
         except VentureError as error:
             raise located(error, self.span) from error
         if not begun.is_found:
             self.program.warn(f"{self.span.place()}: {self.action}: the block {begun.note}")
         seconds = time.perf_counter() - began
-        statistics = KernelStatistics(self.span.text, 0, 0, begun.rows, seconds, details=begun.details, note=begun.note)
+        details = {**begun.details, **failure_details(failures)}
+        statistics = KernelStatistics(self.span.text, 0, 0, begun.rows, seconds, details=details, note=begun.note)
         self.program.notes[self.span] = [statistics]
 
 

@@ -120,7 +120,9 @@ class ActionForm(Matched):
         tally = Tally(kernel, self.span.text, program.progress, lambda text: program.warn(f"{place}: {text}"))
         program.tallies.append(tally)
         selection, use = Selection(program.model, scope, selector), program.watch.use(scope, selector, moves)
-        return KernelPart(self.action, scope, selector, times, move, self.span, kernel, selection, tally, use)
+        return KernelPart(
+            self.action, scope, selector, times, move, self.span, kernel, selection, tally, use, program.failures
+        )
 
     def kernels(self) -> tuple[Part, ...]:
         """What every KERNEL is compiled to."""

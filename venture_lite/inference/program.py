@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from venture_lite.draws.draws import Draws, DrawsBuilder, KernelStatistics
@@ -25,6 +26,7 @@ from venture_lite.inference.watch import Watch
 from venture_lite.interpreter.ancestry import Sources, is_unobserved
 from venture_lite.interpreter.choices import Kinds
 from venture_lite.interpreter.explain import apply_checked
+from venture_lite.interpreter.failures import FailedSolves
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.tally import Progress, Tally
 from venture_lite.language.directives import EXAMPLES
@@ -177,6 +179,11 @@ class InferenceProgram:
 
     def __post_init__(self) -> None:
         self.draws.transition = self._transition
+
+    @cached_property
+    def failures(self) -> FailedSolves:
+        """What the model's procedures count of calls without a value."""
+        return FailedSolves(self.model.trace.program)
 
     def _transition(self) -> Mapping[str, float]:
         """What the one gradient kernel has to say of its last transition; nothing where there are several, or none."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from venture_lite.errors import CallSite, Span, VentureError, escaped
+from venture_lite.interpreter.failures import FailedSolves
 from venture_lite.interpreter.kernel import BlockKernel, Kernel
 from venture_lite.interpreter.selection import Selection, Selector
 from venture_lite.interpreter.tally import Tally
@@ -191,6 +192,7 @@ class KernelPart(Part):
     selection: Selection = field(repr=False, compare=False)
     tally: Tally = field(repr=False, compare=False)
     use: Use = field(repr=False, compare=False)
+    failures: FailedSolves = field(repr=False, compare=False)
 
     @property
     def heading(self) -> str:
@@ -205,7 +207,8 @@ class KernelPart(Part):
             if self.times:
                 self.use.ran()
             try:
-                kernel.run(self.selection, self.times, tally)
+                with self.failures.added_to(tally.failures):
+                    kernel.run(self.selection, self.times, tally)
             finally:
                 tally.seconds += time.perf_counter() - start
         except VentureError as error:

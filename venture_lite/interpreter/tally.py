@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from venture_lite.draws.draws import KernelStatistics
+from venture_lite.interpreter.failures import failure_details
 
 if TYPE_CHECKING:
     from venture_lite.interpreter.kernel import Kernel
@@ -51,6 +53,8 @@ class Tally:
     refusal: int = 0
     longest_refusal: int = 0
     seconds: float = 0.0
+    # calls of procedures that had no value, by name and reason
+    failures: Counter[str] = field(default_factory=Counter)
 
     @contextmanager
     def task(self, total: int) -> Iterator[None]:
@@ -79,7 +83,7 @@ class Tally:
             self.accepted,
             self.kernel.rows,
             self.seconds,
-            details=self.kernel.details(),
+            details={**self.kernel.details(), **failure_details(self.failures)},
             refused=max(self.longest_refusal, self.refusal),
             evidence=getattr(self.kernel, "log_evidences", ()),
             is_approximate=self.transitions > 0 and getattr(self.kernel, "is_approximate", False),

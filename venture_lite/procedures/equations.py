@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -24,7 +25,7 @@ from venture_lite.procedures.columns import Flags, RowByRow
 from venture_lite.procedures.derivatives import partials_of
 from venture_lite.procedures.domains import ANY, REAL, SEVERAL, vector_of
 from venture_lite.procedures.record import Argument, Deterministic
-from venture_lite.procedures.runge_kutta import Failure
+from venture_lite.procedures.runge_kutta import NoSolution
 from venture_lite.procedures.straight_line import SCALAR_NAMES, Node, Recording, needed, text_of
 from venture_lite.values import freeze, show
 
@@ -51,7 +52,7 @@ class Solution:
     # which these are, by their positions among all
     directions: tuple[int, ...]
     # why there are no values, if there are none
-    failure: Failure | None = None
+    failure: NoSolution | None = None
 
 
 class System:
@@ -143,32 +144,32 @@ class System:
         """With sensitivities in some directions; steps of LSODA depend on their errors as well, so that it has them in
         all, and its values are the same whoever asks. It solves what turns out to be stiff, from the beginning."""
         if not all(map(math.isfinite, (*state, *free))):
-            return self._failed(len(times), Failure.UNDEFINED)
-        found: Any = Failure.STIFF
+            return self._failed(len(times), NoSolution.UNDEFINED)
+        found: Any = NoSolution.STIFF
         if not self.is_stiff:
             found = self._run(self._solver(directions), directions, state, time, times, free, rtol, atol)
-        if found is Failure.STIFF:
+        if found is NoSolution.STIFF:
             directions = self.directions
             found = self._run(self._stiff_solver(), directions, state, time, times, free, rtol, atol)
-        if isinstance(found, Failure):
+        if isinstance(found, NoSolution):
             return self._failed(len(times), found)
         rows = np.array(found, dtype=np.float64).reshape(len(times), self.size * (1 + len(directions)))
         if not np.isfinite(rows[:, : self.size]).all():
-            return self._failed(len(times), Failure.SINGULAR)
+            return self._failed(len(times), NoSolution.SINGULAR)
         sensitivities = rows[:, self.size :].reshape(len(times), self.size, len(directions))
         return Solution(freeze(rows[:, : self.size].copy()), sensitivities, directions)
 
     def _run(
         self, solver: Any, directions: tuple[int, ...], state: Sequence[float], time: float, times: list[float],
         free: Sequence[float], rtol: float, atol: float,
-    ) -> list[tuple[float, ...]] | Failure:  # fmt: skip
+    ) -> list[tuple[float, ...]] | NoSolution:  # fmt: skip
         first = list(state)
         for i in range(self.size):
             first += [float(i == direction) for direction in directions]
-        found: list[tuple[float, ...]] | Failure = solver(time, times, rtol, atol, *first, *free)
+        found: list[tuple[float, ...]] | NoSolution = solver(time, times, rtol, atol, *first, *free)
         return found
 
-    def _failed(self, times: int, failure: Failure) -> Solution:
+    def _failed(self, times: int, failure: NoSolution) -> Solution:
         values = np.full((times, self.size), math.inf)
         sensitivities = np.zeros((times, self.size, len(self.directions)))
         return Solution(freeze(values), sensitivities, self.directions, failure if times else None)
@@ -213,7 +214,7 @@ class _Stiff:
 
     def __call__(
         self, time: float, times: list[float], rtol: float, atol: float, *given: float
-    ) -> list[tuple[float, ...]] | Failure:
+    ) -> list[tuple[float, ...]] | NoSolution:
         from scipy.integrate import ODEintWarning, odeint
 
         # each time once, the first being where it begins
@@ -228,9 +229,9 @@ class _Stiff:
                 atol=atol, mxstep=runge_kutta.MOST_STEPS, full_output=True,
             )  # fmt: skip
         if told["message"].startswith("Excess work") or told["nst"].sum() > runge_kutta.MOST_STEPS:
-            return Failure.LONG
+            return NoSolution.LONG
         if not told["message"].startswith("Integration successful"):
-            return Failure.SINGULAR
+            return NoSolution.SINGULAR
         at = {each: tuple(row) for each, row in zip(asked, rows.tolist(), strict=True)}
         return [at[each] for each in times]
 
@@ -243,6 +244,8 @@ class Equations:
     is_stiff: bool
     # what the free numbers are called
     names: tuple[str, ...]
+    # solves without a solution, by reason
+    failures: Counter[str] = field(default_factory=Counter)
     _systems: dict[Any, System] = field(default_factory=dict)
     _solutions: dict[Any, Solution] = field(default_factory=dict)
     # in which directions sensitivities were asked for, and how many solves ago
@@ -261,6 +264,8 @@ class Equations:
     def _solved(self, given: _Given, directions: tuple[int, ...]) -> Solution:
         state, time, times, rtol, atol, numbers = given.numbers
         found = given.system.solve(state, time, times, numbers, rtol, atol, directions)
+        if found.failure is not None:
+            self.failures[found.failure.value] += 1
         self._solutions.pop(given.key, None)
         if len(self._solutions) >= KEPT:
             self._solutions.pop(next(iter(self._solutions)))
@@ -377,4 +382,5 @@ def ode(side: Side, is_stiff: bool, names: tuple[str, ...]) -> Deterministic:
         summary="The states at each of some times of a system of differential equations, a matrix.",
         scalar=equations.values,
         pullback=equations.pull,
+        failures=equations.failures,
     )

@@ -17,6 +17,7 @@ function that cannot do all rows at once raises RowByRow.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -72,6 +73,9 @@ class Deterministic:
     # how a derivative passes from the value to the arguments, in reverse accumulation; None where the value jumps or is
     # no number. `LOCALLY_CONSTANT` stands for the derivative zero: the value has a type or a size, not a number in it
     pullback: Pullback | None = None
+    # of one that may have no value, for which it gives one that makes a state impossible: how often so far, by reason
+    # with what to try. Its calls count
+    failures: Counter[str] | None = None
 
     def __repr__(self) -> str:
         return f"<procedure {self.name}>"

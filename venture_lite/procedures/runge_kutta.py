@@ -32,16 +32,16 @@ AT_THE_EDGE, AWAY = 15, 6
 """Steps in all after which equations count as stiff, and steps in a row away from the edge that undo them (there)."""
 
 
-class Failure(enum.Enum):
-    """Why a solver gave no solution: what of the solution explains it."""
+class NoSolution(enum.Enum):
+    """Why a solver gave no solution, and what to try."""
 
-    STIFF = "is stiff"
-    SINGULAR = "has no step small enough"
-    LONG = "takes too many steps"
-    UNDEFINED = "does not begin"
+    STIFF = "stiff equations; 'stiff"
+    SINGULAR = "no step was small enough; priors that keep off solutions without end"
+    LONG = "too many steps were needed; a larger 'rtol, or priors that keep off such solutions"
+    UNDEFINED = "infinite arguments, or no derivative at the start; priors that keep off these"
 
 
-Solver = Callable[..., list[tuple[float, ...]] | Failure]
+Solver = Callable[..., list[tuple[float, ...]] | NoSolution]
 """`(t0, times, rtol, atol, *states, *parameters)` -> the states at each time."""
 
 
@@ -210,7 +210,7 @@ def executed(text: str, names: tuple[tuple[str, object], ...]) -> Solver:
     """The function that a text defines, with what it calls."""
     namespace: dict[str, object] = {
         **dict(names), "inf": math.inf, "nan": math.nan, "nextafter": math.nextafter, "sqrt": math.sqrt,
-        "ERRORS": (ArithmeticError, ValueError), **Failure.__members__,
+        "ERRORS": (ArithmeticError, ValueError), **NoSolution.__members__,
     }  # fmt: skip
     exec(text, namespace)
     function: Solver = namespace["solve"]  # type: ignore[assignment]

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -28,6 +29,7 @@ from venture_lite.inference.given import ActionForm
 from venture_lite.inference.program import Action, InferenceProgram
 from venture_lite.inference.tree import Keep, KernelPart, Part, Print, located, often
 from venture_lite.inference.watch import Use
+from venture_lite.interpreter.failures import failure_details
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.selection import Selector
 from venture_lite.interpreter.tempering import Tempering
@@ -178,15 +180,15 @@ class SequentialMonteCarlo(Part):
         return f"{self.action}: {self.runs} runs of {counted(self.particles, 'particle')}, {how}, moved by"
 
     def run(self) -> None:
-        start = time.perf_counter()
+        start, failures = time.perf_counter(), Counter[str]()
         sampler = ParticleRuns(self.program.model, self.runs, self.particles, self.parts)
         try:
-            with self._told(), _restored(self.program.model) as copies:
+            with self.program.failures.added_to(failures), self._told(), _restored(self.program.model) as copies:
                 self._sample(sampler, copies)
                 self._collect(sampler)
         except VentureError as error:
             raise located(error, self.span) from error
-        self._report(sampler, time.perf_counter() - start)
+        self._report(sampler, time.perf_counter() - start, failures)
 
     @contextmanager
     def _told(self) -> Iterator[None]:
@@ -240,13 +242,13 @@ class SequentialMonteCarlo(Part):
                 keep.run()
         particles.stand_at(int(program.model.trace.rng.choice(chosen)))
 
-    def _report(self, sampler: ParticleRuns, seconds: float) -> None:
+    def _report(self, sampler: ParticleRuns, seconds: float, failures: Counter[str]) -> None:
         what = "temperatures" if self.tempered else "times moved"
         told = counted(sampler.stages, "temperature") if self.tempered else f"moved {often(sampler.stages)}"
         note = f"{counted(self.runs, 'run')} of {counted(self.particles, 'particle')}, {told}"
         evidence = tuple(sampler.populations.log_evidence.tolist())
         details = {"log evidence": Evidence.of(evidence).log, "error of the log evidence": Evidence.of(evidence).error}
-        details[what] = float(sampler.stages)
+        details |= {what: float(sampler.stages), **failure_details(failures)}
         statistics = KernelStatistics(
             self.span.text, 0, 0, 0, seconds, details=details, note=note, evidence=evidence
         )  # fmt: skip

@@ -18,8 +18,10 @@ import numpy as np
 
 from venture_lite.blocks import second
 from venture_lite.blocks.distributions import name_of, transform_of
+from venture_lite.blocks.loops import NotInOneLoop
 from venture_lite.blocks.minibatch import Minibatch
 from venture_lite.blocks.moving import BlockState, PassStep, RowKind, advance, weighed
+from venture_lite.blocks.recursions import Recursion, Turns, turns_in
 from venture_lite.blocks.tape import INSTEAD
 from venture_lite.errors import KernelError
 from venture_lite.interpreter.ancestry import name_of_choice
@@ -240,8 +242,8 @@ class BlockDensity:
             kind.bind(kind in wide)
         self._views = [(column, column.view) for kind in kinds for column in kind.columns()]
         self._forward, self._weighing, self._backward = [], [], []
-        for kind, start, stop in self._moved:
-            forward, backward = kind.steps(start, stop, stop - start > NARROW)
+        for turns in turns_in(self._moved):
+            forward, backward = self._steps(turns)
             self._forward += forward
             self._backward[:0] = backward
         for kind in self._terms:
@@ -251,6 +253,19 @@ class BlockDensity:
             for start in range(0, kind.count, size):
                 self._weighing += kind.steps(start, min(start + size, kind.count), kind.count > NARROW)[1]
         self._keeping = [kind for kind in kinds if kind.keeps]
+
+    def _steps(self, moved: Turns | Stretch) -> tuple[list[PassStep], list[PassStep]]:
+        """Both passes over some of what moves."""
+        if not isinstance(moved, Turns):
+            kind, start, stop = moved
+            return kind.steps(start, stop, stop - start > NARROW)
+        try:
+            return Recursion(self._state, moved).steps()
+        except NotInOneLoop:
+            singly = [self._steps(each) for each in moved.rows()]
+        return [step for forward, _ in singly for step in forward], [
+            step for _, backward in reversed(singly) for step in backward
+        ]
 
     # ------------------------------------------------------------------------------------------------- moving
 

@@ -207,12 +207,12 @@ class RowKind:
         if together and self._together[0] is not _unprinted:
             parts = (part_of(each, start, stop) for each in self.given)
             many = (start, stop, *map(_as_slice, parts))
-            forward, backward = self._keeper(), self._keeper()
+            forward, backward = self.keeper(), self.keeper()
             return (
                 [(self._forward_together, (*many, forward), self, start)],
                 [(self._backward_together, (*many, backward), self, start)],
             )
-        keeper = self._keeper if self.keeps_rows else None
+        keeper = self.keeper if self.keeps_rows else None
         return self._singly(0, range(start, stop), keeper), self._singly(1, range(start, stop), keeper)
 
     def _singly(
@@ -235,7 +235,8 @@ class RowKind:
     def _rows_of_leaves(self) -> list[Any]:
         return self.given[3 : 3 + 2 * len(self.tape.leaves) : 2]
 
-    def _keeper(self) -> list[Any]:
+    def keeper(self) -> list[Any]:
+        """A list that is cleared where something that stands still has changed."""
         self._keeping.append([])
         return self._keeping[-1]
 

@@ -154,6 +154,11 @@ class Tape:
     def numbers_among(self, still: frozenset[int], rows: Sequence[Any]) -> frozenset[int]:
         """Of places of what is still those that are numbers, one or a column of them; `rows` are those of the
         leaves."""
+        values = self.still_values(still, rows)
+        return frozenset(place for place in still if _are_numbers(values.get(place), place in self._lifted))
+
+    def still_values(self, still: frozenset[int], rows: Sequence[Any]) -> dict[int, Any]:
+        """What is still, one value or a column, by place; None where there is no column of it."""
         at = {leaf.node.place: found for leaf, found in zip(self.leaves, rows, strict=True)}
         values: dict[int, Any] = {}
         for node in self._order:
@@ -171,7 +176,7 @@ class Tape:
             else:
                 continue
             values[node.place] = found
-        return frozenset(place for place in still if _are_numbers(values.get(place), place in self._lifted))
+        return values
 
     def wanted(self, active: Sequence[bool], trace: Trace) -> frozenset[int]:
         """Places of what depends on the leaves that are active (one flag for each leaf).

@@ -1,0 +1,381 @@
+"""Recursions: rows of which each reads the one before, computed in one loop over numbers.
+
+Of a recursion each step is a run of one row (`interpreter/runs.py`), and as calls of printed functions a thousand steps
+take milliseconds. Here the operations of one step, over all kinds of rows that take turns, are recorded together, and
+what no step makes is taken out of the loop (`loops.py`). Backward the values are columns, and the loop makes cotangents
+of what steps make; those of all else are made of them afterwards, over columns. Rows that are not numbers made of
+numbers, or fail, are left to the functions of single rows, which say what is wrong, and where.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from venture_lite.blocks.loops import COLUMN, SHARED, STEP, BeforeLoop, LoopCuts, LoopOperations, NotInOneLoop, StepLoop
+from venture_lite.blocks.moving import BlockState, PassStep, RowKind, advance, weighed
+from venture_lite.blocks.tape import TapeLeaf
+from venture_lite.procedures.columns import RowByRow
+from venture_lite.procedures.pullbacks import ElementwisePullback
+from venture_lite.procedures.record import Deterministic
+from venture_lite.procedures.straight_line import Node
+from venture_lite.trace.table import Column, listed, part_of
+
+FEWEST = 20
+"""Steps of a recursion that has a loop."""
+MOST_KINDS = 16
+"""Kinds of rows that take turns."""
+MOST_LAGS = 4
+"""Steps back that a step reads."""
+
+Stretch = tuple[RowKind, int, int]
+"""Some rows of a kind, from one position to another."""
+
+
+@dataclass(frozen=True, slots=True)
+class Turns:
+    """Single rows of some kinds, which take turns: of each kind those from its start on, one at each step."""
+
+    kinds: tuple[RowKind, ...]
+    starts: tuple[int, ...]
+    count: int
+
+    def rows(self) -> Iterator[Stretch]:
+        """One by one, in order."""
+        for step in range(self.count):
+            for kind, start in zip(self.kinds, self.starts, strict=True):
+                yield kind, start + step, start + step + 1
+
+
+def turns_in(moved: Sequence[Stretch]) -> Iterator[Turns | Stretch]:
+    """What moves, with single rows that take turns put together."""
+    at = 0
+    while at < len(moved):
+        turns = _turns_at(moved, at)
+        yield moved[at] if turns is None else turns
+        at += 1 if turns is None else turns.count * len(turns.kinds)
+
+
+def _turns_at(moved: Sequence[Stretch], first: int) -> Turns | None:
+    """The longest that begin there, of the fewest kinds."""
+    found = []
+    for size in range(1, MOST_KINDS + 1):
+        begin = moved[first : first + size]
+        if len({id(kind) for kind, _, _ in begin}) < len(begin):
+            break
+        count = _repeated(moved, first, size)
+        if count >= FEWEST:
+            found.append(Turns(tuple(kind for kind, _, _ in begin), tuple(start for _, start, _ in begin), count))
+    return max(found, key=lambda turns: turns.count * len(turns.kinds), default=None)
+
+
+def _repeated(moved: Sequence[Stretch], first: int, size: int) -> int:
+    """How many steps of so many rows follow one another, each of which takes the next row of each kind."""
+    steps = 0
+    for at in range(first, len(moved) - size + 1, size):
+        for (kind, start, _), (other, begin, end) in zip(
+            moved[first : first + size], moved[at : at + size], strict=True
+        ):
+            if kind is not other or begin != start + steps or end != begin + 1:
+                return steps
+        steps += 1
+    return steps
+
+
+@dataclass(frozen=True, slots=True)
+class StepRead:
+    """A stored value that each step reads: of another row of the recursion, or from outside."""
+
+    name: str
+    column: Column
+    # one row for all steps, or one for each (n,); so are the places of their cotangents
+    rows: Any
+    places: Any
+    # which of the kinds it is a value of, and how many steps before; None from outside
+    of: int | None = None
+    lag: int = 0
+
+    @property
+    def is_shared(self) -> bool:
+        return self.of is None and np.ndim(listed(self.rows)) == 0
+
+
+class Recursion:
+    """Both passes over rows that take turns.
+
+    Raises NotInOneLoop for rows that read otherwise than a few steps back, or are computed by what is not elementwise.
+    """
+
+    def __init__(self, state: BlockState, turns: Turns) -> None:
+        self._state, self._turns = state, turns
+        if not all(map(_is_plain, turns.kinds)):
+            raise NotInOneLoop
+        self._operations = LoopOperations()
+        # of each kind what is given for its rows
+        self._given = [
+            [part_of(each, start, start + turns.count) for each in kind.given]
+            for kind, start in zip(turns.kinds, turns.starts, strict=True)
+        ]
+        self._rows = [listed(given[0]) for given in self._given]
+        self._reads: dict[str, StepRead] = {}
+        # of each kind what the places of its tape are, and which of these are still, by name
+        self._values: list[dict[int, Any]] = [{} for _ in turns.kinds]
+        self._still: list[dict[str, int]] = [{} for _ in turns.kinds]
+        self._kept = [kind.keeper() for kind in turns.kinds]
+        # what names are made from in the forward pass
+        self._names: dict[str, int] = {}
+        self._results = [self._recorded(number) for number in self._numbers]
+        # how many steps back each kind is read, and of the rows read before the first step, the last one first, the
+        # place of the cotangent, too
+        self._lags = [max((read.lag for read in self._reads_of(number)), default=0) for number in self._numbers]
+        self._earlier = [self._before_first(number) for number in self._numbers]
+        # each kind and steps back for which something waits
+        self._waiting = [(number, back) for number, lag in enumerate(self._lags) for back in range(1, lag + 1)]
+        self._print_forward()
+        self._print_backward()
+
+    @property
+    def _numbers(self) -> range:
+        return range(len(self._turns.kinds))
+
+    def _reads_of(self, number: int) -> Iterable[StepRead]:
+        return (read for read in self._reads.values() if read.of == number)
+
+    # ---------------------------------------------------------------------------------------------- what is read
+
+    def _rows_of_leaves(self, number: int) -> list[Any]:
+        return self._given[number][3 : 3 + 2 * len(self._turns.kinds[number].tape.leaves) : 2]
+
+    def _recorded(self, number: int) -> Any:
+        """The value of a kind at a step, as an operation."""
+        kind, values = self._turns.kinds[number], self._values[number]
+        tape = kind.tape
+        leaves = {leaf.node.place: (position, leaf) for position, leaf in enumerate(tape.leaves)}
+        steps = {node.place: (record, arguments) for node, record, arguments, _ in tape.steps}
+        numbers = tape.numbers_among(kind.still, self._rows_of_leaves(number))
+
+        def read(value: Any) -> Any:
+            if value.__class__ is not Node:
+                return value
+            if value.place not in values:
+                values[value.place] = made(value)
+            return values[value.place]
+
+        def made(value: Node) -> Any:
+            if value.place in numbers:
+                name = f"s{number}_{value.place}"
+                self._still[number][name] = value.place
+                return self._named(name, COLUMN if tape.is_lifted(value) else SHARED)
+            if value.place in leaves:
+                return self._leaf(number, *leaves[value.place])
+            if value.place not in steps:
+                raise NotInOneLoop
+            record, arguments = steps[value.place]
+            return self._operations.call(record, list(map(read, arguments)))
+
+        outputs = list(map(read, tape.outputs))
+        return outputs[0] if kind.operator is None else self._operations.call(kind.operator, outputs)
+
+    def _leaf(self, number: int, position: int, leaf: TapeLeaf) -> Node:
+        if leaf.column.kind is not float:
+            raise NotInOneLoop
+        rows, places = self._given[number][3 + 2 * position : 5 + 2 * position]
+        of, lag = self._within(number, leaf.column, rows)
+        name = f"v{number}_{position}" if of is None else f"x{of}" if lag == 0 else f"p{of}_{lag}"
+        read = self._reads[name] = StepRead(name, leaf.column, rows, places, of, lag)
+        return self._named(name, STEP if of is not None else SHARED if read.is_shared else COLUMN)
+
+    def _named(self, name: str, cut: int) -> Node:
+        self._names[name] = cut
+        return self._operations.named(name)
+
+    def _within(self, number: int, column: Column, rows: Any) -> tuple[int | None, int]:
+        """Which of the kinds some rows are of, and how many steps before; None for rows from outside."""
+        rows = listed(rows)
+        for of, (kind, own) in enumerate(zip(self._turns.kinds, self._rows, strict=True)):
+            if kind.column is not column or not np.any(inside := np.isin(rows, own)):
+                continue
+            if np.ndim(rows) == 0:
+                raise NotInOneLoop
+            lag = int(np.argmax(inside))
+            if lag > MOST_LAGS or (lag == 0 and of >= number) or (rows[lag:] != own[: len(own) - lag]).any():
+                raise NotInOneLoop
+            return of, lag
+        return None, 0
+
+    def _before_first(self, number: int) -> list[tuple[int, int]]:
+        """Of the rows read before the first step, the last one first: row and place."""
+        found: list[tuple[int, int]] = []
+        for back in range(1, self._lags[number] + 1):
+            reads = [read for read in self._reads_of(number) if read.lag >= back]
+            same = {(int(read.rows[at]), int(read.places[at])) for read in reads for at in (read.lag - back,)}
+            if len(same) != 1:
+                raise NotInOneLoop
+            found += same
+        return found
+
+    # -------------------------------------------------------------------------------------------------- printing
+
+    def _print_forward(self) -> None:
+        self._forward = loop = StepLoop(self._operations, LoopCuts(self._names))
+        # a value that is handed on is made once
+        self._made = [number for number, value in enumerate(self._results) if not _is_step(value)]
+        for number, value in enumerate(self._results):
+            (name,) = loop.print(value)
+            loop.lines.append(f"x{number} = {name}")
+            if number in self._made:
+                loop.lines.append(f"a{number}(x{number})")
+        for number, back in reversed(self._waiting):
+            loop.lines.append(f"p{number}_{back} = {f'p{number}_{back - 1}' if back > 1 else f'x{number}'}")
+        loop.finish([*(f"p{number}_{back}" for number, back in self._waiting), *(f"a{n}" for n in self._made)])
+
+    def _print_backward(self) -> None:
+        # values of the recursion are columns, and its cotangents what steps make
+        names = {name: min(cut, COLUMN) for name, cut in self._names.items()}
+        names |= {f"u{number}": STEP for number in self._numbers}
+        self._backward = loop = StepLoop(self._operations, LoopCuts(names))
+        # what is read outside, with the cotangents, and by kind and steps back those of the recursion
+        outside: list[tuple[StepRead, Any]] = []
+        due: dict[tuple[int, int], list[Any]] = {}
+        for number in reversed(self._numbers):
+            same = loop.print(*due.pop((number, 0), ()))
+            terms = [f"c{number}", *[f"q{number}_1"] * bool(self._lags[number]), *same]
+            loop.lines += [f"u{number} = {' + '.join(terms)}", f"a{number}(u{number})"]
+            for read, part in self._parts(number, self._operations.named(f"u{number}")):
+                if read.of is None:
+                    outside.append((read, part))
+                else:
+                    due.setdefault((read.of, read.lag), []).append(part)
+        sums = {where: " + ".join(loop.print(*parts)) for where, parts in due.items()}
+        loop.lines += [f"r{number}_{back} = {sums.get((number, back), '0.0')}" for number, back in self._waiting]
+        for number, back in self._waiting:
+            rest = f" + q{number}_{back + 1}" if back < self._lags[number] else ""
+            loop.lines.append(f"q{number}_{back} = r{number}_{back}{rest}")
+        waiting = [f"q{number}_{back}" for number, back in self._waiting]
+        loop.finish([*waiting, *(f"a{n}" for n in self._numbers)], waiting, [f"c{n}" for n in self._numbers])
+        self._outside_reads = [read for read, _ in outside]
+        after = LoopCuts({name: min(cut, COLUMN) for name, cut in names.items()})
+        self._after = BeforeLoop(self._operations, [part for _, part in outside], after)
+
+    def _parts(self, number: int, own: Node) -> Iterator[tuple[StepRead, Any]]:
+        """From the cotangent of a kind's value those of what it reads."""
+        kind, values = self._turns.kinds[number], self._values[number]
+        tape = kind.tape
+        found: dict[int, Any] = {}
+
+        def pass_on(record: Deterministic, cotangent: Any, value: Any, arguments: Sequence[Any]) -> None:
+            wanted = tuple(each.__class__ is Node and each.place in kind.wanted for each in arguments)
+            given = [values[each.place] if each.__class__ is Node else each for each in arguments]
+            assert isinstance(record.pullback, ElementwisePullback)
+            parts = record.pullback.of_numbers(wanted, cotangent, value, *given)
+            for each, part in zip(arguments, parts, strict=True):
+                if part is not None:
+                    found[each.place] = found[each.place] + part if each.place in found else part
+
+        if kind.operator is None:
+            found[tape.outputs[0].place] = own
+        else:
+            pass_on(kind.operator, own, self._results[number], tape.outputs)
+        for node, record, arguments, _ in reversed(tape.steps):
+            if node.place in found:
+                pass_on(record, found[node.place], values[node.place], arguments)
+        for leaf in tape.leaves:
+            if leaf.node.place in found:
+                yield self._reads[values[leaf.node.place].operands[0]], found[leaf.node.place]
+
+    # --------------------------------------------------------------------------------------------------- running
+
+    def steps(self) -> tuple[list[PassStep], list[PassStep]]:
+        """Both passes, to be called in order."""
+        first = self._turns.kinds[0], self._turns.starts[0]
+        return [(self._forward_or_singly, (), *first)], [(self._backward_or_singly, (), *first)]
+
+    def _forward_or_singly(self) -> None:
+        try:
+            self.forward()
+        except Exception:
+            advance(step for kind, at, end in self._turns.rows() for step in kind.steps(at, end, False)[0])
+
+    def _backward_or_singly(self) -> float:
+        try:
+            self.backward()
+        except Exception:
+            rows = reversed(list(self._turns.rows()))
+            return weighed(step for kind, at, end in rows for step in kind.steps(at, end, False)[1])
+        return 0.0
+
+    def forward(self) -> None:
+        """Raises RowByRow, or what arithmetic raises, where a step has no value; then nothing was stored."""
+        made: dict[int, list[float]] = {number: [] for number in self._made}
+        starts = [
+            self._turns.kinds[number].column.view[self._earlier[number][back - 1][0]] for number, back in self._waiting
+        ]
+        self._forward.run(self._turns.count, self._outside(), [*starts, *(each.append for each in made.values())])
+        values: list[np.ndarray] = []
+        for number in self._numbers:
+            of = number if number in made else int(self._results[number].operands[0][1:])
+            values.append(np.array(made[of]) if number in made else values[of])
+        if any(np.isnan(value).any() for value in values):
+            raise RowByRow
+        for kind, rows, value in zip(self._turns.kinds, self._rows, values, strict=True):
+            kind.store_rows(rows, value)
+
+    def backward(self) -> None:
+        """Raises RowByRow, or what arithmetic raises, where a derivative is none; then nothing was added."""
+        cotangents = self._state.cotangents
+        given = {**self._outside(), **self._values_of_steps()}
+        given |= {f"c{number}": cotangents[given[1]] for number, given in enumerate(self._given)}
+        found: list[list[float]] = [[] for _ in self._numbers]
+        starts = [*[0.0] * len(self._waiting), *(each.append for each in found)]
+        due = self._backward.run(self._turns.count, given, starts, is_backward=True)
+        given |= {f"u{number}": np.array(each)[::-1] for number, each in enumerate(found)}
+        parts = [np.broadcast_to(part, self._turns.count) for part in self._after(given)]
+        if np.isnan(due).any() or any(np.isnan(part).any() for part in parts):
+            raise RowByRow
+        for read, part in zip(self._outside_reads, parts, strict=True):
+            if read.is_shared:
+                cotangents[read.places] += np.add.reduce(part)
+            else:
+                self._state.scatter(read.places, part)
+        for (number, back), part in zip(self._waiting, due, strict=True):
+            cotangents[self._earlier[number][back - 1][1]] += part
+
+    def _outside(self) -> dict[str, Any]:
+        """By name, what is read that steps do not make."""
+        found: dict[str, Any] = {}
+        for name, read in self._reads.items():
+            if read.of is None:
+                found[name] = read.column.view[read.rows] if read.is_shared else read.column.gather(read.rows)
+        for number, (kind, kept) in enumerate(zip(self._turns.kinds, self._kept, strict=True)):
+            if self._still[number] and not kept:
+                values = kind.tape.still_values(kind.still, self._rows_of_leaves(number))
+                kept.append({name: _as_float(values[place]) for name, place in self._still[number].items()})
+            found |= kept[0] if kept else {}
+        return found
+
+    def _values_of_steps(self) -> Mapping[str, np.ndarray]:
+        found = {}
+        for number, (kind, rows) in enumerate(zip(self._turns.kinds, self._rows, strict=True)):
+            found[f"x{number}"] = values = kind.column.gather(rows)
+            earlier = [kind.column.view[row] for row, _ in self._earlier[number]]
+            for back in range(1, self._lags[number] + 1):
+                found[f"p{number}_{back}"] = np.concatenate([earlier[:back][::-1], values[: len(values) - back]])
+        return found
+
+
+def _is_plain(kind: RowKind) -> bool:
+    """Whether rows are computed, numbers from numbers."""
+    is_computed = kind.operator is None or isinstance(kind.operator, Deterministic)
+    return is_computed and kind.coordinates is None and kind.column.kind is float and not kind.tape.closures
+
+
+def _is_step(value: Any) -> bool:
+    """Whether a value is that of another kind at the same step."""
+    return value.__class__ is Node and value.operation == "name" and value.operands[0].startswith("x")
+
+
+def _as_float(value: Any) -> Any:
+    return np.asarray(value, dtype=np.float64) if np.ndim(value) else float(value)

@@ -240,6 +240,24 @@ def test_a_mode_is_found_in_free_coordinates_and_a_density_without_one_is_named(
     assert draws["scale"].ravel()[0] > 0.001
 
 
+@pytest.mark.parametrize("is_centred", [True, False])
+def test_a_path_of_many_coordinates_that_has_no_mode_is_not_followed(is_centred: bool) -> None:
+    """The scale of 150 effects goes to 0 with them, unless it is no part of their density: then there is a mode, or at
+    least no flight. Noticed: the best normal whatever the path, by which a scale of 1 begins below 0.05."""
+    rng = np.random.default_rng(2)
+    effect = "(normal 0 scale)" if is_centred else "(* scale (z j))"
+    v = Venture(seed=1)
+    v.execute(
+        "[assume scale (half_cauchy 1)] [assume z (mem (lambda (j) (normal 0 1)))]"
+        f"[assume effect (mem (lambda (j) {effect}))] for j in 1...150: [observe (normal (effect j) 2) {{Y[j]}}]",
+        Y=rng.normal(scale=2.2, size=150),
+    )
+    draws = v.infer("(do (initialize scale 1) (pathfinder default all) (collect scale))")
+    assert ("stays where it was: uphill there is no mode" in str(draws.summary())) == is_centred
+    assert "the density still grows, most along scale" in str(draws.summary()) or not is_centred
+    assert (draws["scale"].ravel()[0] == 1.0) == is_centred
+
+
 @pytest.mark.parametrize(
     ("program", "told"),
     [

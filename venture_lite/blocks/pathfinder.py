@@ -28,6 +28,10 @@ REACH = 2.0
 RISING = 0.5
 """What a step of Newton's gains at the end of a path, in nats, if that is not a mode: there it is about 0."""
 
+FLIGHT = 0.1
+"""Nats for each coordinate: what the last quarter of a path gains where there is no mode. That of a normal's is half a
+nat higher than where its draws are, and a path gains nearly all of it at its beginning."""
+
 LOG_TWO_PI = math.log(2.0 * math.pi)
 
 
@@ -95,6 +99,8 @@ class PathEnd:
     steps: int
     # the way to the path's end (D,) where that is no mode: a step of Newton's would gain RISING there
     growing: np.ndarray | None
+    # whether the density grew as fast at the end as before
+    is_in_flight: bool
 
 
 def pathfinder(
@@ -120,7 +126,9 @@ def pathfinder(
         for _ in range(DRAWS if elbo > -math.inf else 0):
             free, log_normal = normal.draw(rng.standard_normal(len(start)))
             if (there := evaluate(free)) is not None:
-                return PathEnd(normal, free, there[0], log_normal, elbo, step, len(path.steps) - 1, growing)
+                return PathEnd(
+                    normal, free, there[0], log_normal, elbo, step, len(path.steps) - 1, growing, _is_in_flight(path)
+                )
     return None
 
 
@@ -131,6 +139,11 @@ def _of_mode(evaluate: Evaluate, end: np.ndarray, hessian: Hessian) -> PathNorma
         return None
     size = len(end)
     return PathNormal(peak.at, np.ones(size), np.eye(size), np.linalg.cholesky(root @ root.T))
+
+
+def _is_in_flight(path: Climb) -> bool:
+    highest = [step[1] for step in path.steps]
+    return highest[-1] - highest[3 * (len(highest) - 1) // 4] > FLIGHT * len(path.end)
 
 
 def _growing(path: Climb, last: PathNormal) -> np.ndarray | None:

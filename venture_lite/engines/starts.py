@@ -240,6 +240,8 @@ class Target:
 
 NOWHERE = Target(None, "stays where it was: nothing on its path has a positive density", is_found=False)
 
+IN_FLIGHT = "stays where it was: uphill there is no mode"
+
 Look = Callable[[Densities, BlockDensity, np.random.Generator], Target]
 """Finds where a block is to begin; the block stays where it is."""
 
@@ -277,6 +279,10 @@ def path_draw(paths: int, densities: Densities, density: BlockDensity, rng: np.r
     """A draw of the best normal along a path uphill: from where the block stands, then from random starts. The first
     is taken that does not end where it is hopeless, so that of two modes the wider is not preferred.
 
+    Of many coordinates the normals along a path are poor, and their evidence with them: where the density grows without
+    end, as that of a hierarchy does as its scale goes to 0, the best of them stands in the needle's eye, which chains
+    leave in thousands of transitions. Then the block stays at its start, from where a warm-up finds the posterior.
+
     Ends of several blocks can be compared by their details: `elbo`, `log density`, `log density of the normal`.
     """
     hessian = partial(densities.hessian, density) if density.size <= MOST_CURVED_PATH else None
@@ -285,6 +291,11 @@ def path_draw(paths: int, densities: Densities, density: BlockDensity, rng: np.r
     ends = [end for end in found if end is not None]
     if not ends:
         return NOWHERE
+    if density.size > MOST_CURVED_PATH:
+        in_flight = [end.growing for end in ends if end.is_in_flight]
+        ends = [end for end in ends if not end.is_in_flight]
+        if not ends:
+            return Target(None, IN_FLIGHT, growing=in_flight[0], details={"paths without a mode": float(len(found))})
     least = max(end.elbo for end in ends) - max(HOPELESS, density.size)
     return _at_end_of(next(end for end in ends if end.elbo >= least), paths, sum(end.elbo >= least for end in ends))
 

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 import threading
 from collections.abc import Iterator
 from typing import Any
+
+THREADS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")
+"""What says how many threads a BLAS library begins with."""
 
 
 class _BlasThreads:
@@ -19,6 +23,7 @@ class _BlasThreads:
         self._lock = threading.Lock()
         self._users = 0
         self._limit: Any = None
+        self._before: dict[str, str | None] = {}
         # the libraries that were loaded when so many modules were
         self._libraries: Any = None
         self._modules = 0
@@ -29,6 +34,7 @@ class _BlasThreads:
         with self._lock:
             if not self._users:
                 self._limit = self._found().limit(limits=1, user_api="blas")
+                self._limit_later()
             self._users += 1
         try:
             yield
@@ -37,6 +43,28 @@ class _BlasThreads:
                 self._users -= 1
                 if not self._users:
                     self._limit.restore_original_limits()
+                    self._restore_later()
+
+    def _limit_later(self) -> None:
+        """SciPy brings a library of its own when it is first imported, which may be while something infers: a library
+        looks at these names as it is loaded."""
+        self._before = {name: os.environ.get(name) for name in THREADS}
+        os.environ.update(dict.fromkeys(THREADS, "1"))
+
+    def _restore_later(self) -> None:
+        """Those that were loaded since get as many threads as the others have."""
+        for name, value in self._before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+        known, modules = self._libraries, self._modules
+        if modules != len(sys.modules):
+            most = [library["num_threads"] for library in known.select(user_api="blas").info()]
+            paths = {library["filepath"] for library in known.info()}
+            for library in self._found().select(user_api="blas").lib_controllers:
+                if library.filepath not in paths and most:
+                    library.set_num_threads(max(most))
 
     def _found(self) -> Any:
         """The process's libraries. To look for them takes 5 ms, and only a module that is imported brings another."""

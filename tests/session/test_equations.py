@@ -1,4 +1,4 @@
-"""`ode`: solutions and sensitivities against scipy, closed forms and differences; what fails; what is refused."""
+"""`ode`: solutions and derivatives against scipy, closed forms and differences; what fails; what is refused."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from venture_lite.blocks.density import BlockDensity
 from venture_lite.blocks.gradients import Densities
 from venture_lite.checker import check
 from venture_lite.procedures import equations, runge_kutta
+from venture_lite.procedures.straight_line import recorded
 
 PREY = """
     [assume a {a}] [assume theta (vector 0.03 {c})] [assume start (vector 33 {v})]
@@ -164,8 +165,8 @@ def test_gradients_of_what_turns_out_to_be_stiff_are_those_of_differences() -> N
 
 
 @pytest.mark.parametrize("options", ["", "'stiff"])
-def test_values_are_the_same_with_sensitivities_and_without(options: str) -> None:
-    """Bit for bit: the error of sensitivities decides upon no step, or upon all."""
+def test_values_are_the_same_with_derivatives_and_without(options: str) -> None:
+    """Bit for bit: sensitivities are never solved for, or always."""
     program = PREY.format(options=options, ts="(range 1 4)", **RANDOM)
     program += "for n in 1...3: [observe (normal (lookup (lookup sol (- n 1)) 0) 5) 40]"
     v, densities, density = density_of(program)
@@ -178,7 +179,54 @@ def test_values_are_the_same_with_sensitivities_and_without(options: str) -> Non
     assert np.array_equal(here, before)
 
 
-def test_values_and_sensitivities_come_of_one_solve(monkeypatch: pytest.MonkeyPatch) -> None:
+def ring(t: object, y: tuple[object, ...], free: list[object]) -> tuple[object, ...]:
+    """Four numbers around a ring, driven: of a matrix (1, 8) and a number."""
+    (m,), k = free
+    return tuple(
+        recorded("sin")(t) * k - m[i] * y[i] * y[(i + 1) % 4] + recorded("exp")(-y[(i + 2) % 4]) * m[4 + i]
+        for i in range(4)
+    )
+
+
+RING: tuple[object, ...] = (
+    np.array([1.0, 0.5, 0.2, 0.8]), 0.5, np.r_[0.5, 0.5, np.linspace(0.6, 1.0, 30), 2.0, 2.0, 4.0], 1e-10, 1e-10,
+    np.array([[0.3, 0.2, 0.1, 0.4, 0.1, 0.2, 0.05, 0.1]]), 0.7,
+)  # fmt: skip
+
+
+def pulled(system: equations.Equations, wanted: tuple[bool, ...], shift: float = 0.0) -> np.ndarray:
+    """The cotangents that are wanted, in a row, at the ring shifted."""
+    given = (RING[0] + shift, *RING[1:])
+    values = system.values(*given)
+    cotangent = np.random.default_rng(1).standard_normal(values.shape)
+    parts = system.pull((False,) * 7, wanted, cotangent, values, *given)
+    assert [part is not None for part in parts] == list(wanted)
+    return np.concatenate([np.ravel(part) for part in parts if part is not None])
+
+
+@pytest.mark.parametrize("wanted", [(True, True, True, False, False, True, True), (False,) * 6 + (True,)])
+def test_going_back_over_the_steps_gives_what_sensitivities_do(wanted: tuple[bool, ...]) -> None:
+    """Two methods, each with errors of some 1e-10 a step: at the start, in the midst of a step, at times that come
+    twice. Noticed: a weight of another stage, the derivative that two steps share left out, the share of a step's
+    beginning in its midst, the stage at the very beginning, times at the start."""
+    explicit, stiff = (equations.Equations(ring, is_stiff, ("m", "k")) for is_stiff in (False, True))
+    np.testing.assert_allclose(pulled(explicit, wanted), pulled(stiff, wanted), rtol=1e-6)
+
+
+def test_steps_that_were_not_kept_are_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a solution of many steps, and where nobody asked for derivatives for long."""
+    wanted = (True, False, False, False, False, True, False)
+    expected = pulled(equations.Equations(ring, False, ("m", "k")), wanted, 3e-3)
+    late = equations.Equations(ring, False, ("m", "k"))
+    pulled(late, wanted)
+    for shift in range(6):
+        late.values(RING[0] + 1e-3 * shift, *RING[1:])
+    assert np.array_equal(pulled(late, wanted, 3e-3), expected)
+    monkeypatch.setattr(equations, "LONGEST", 3)
+    assert np.array_equal(pulled(equations.Equations(ring, False, ("m", "k")), wanted, 3e-3), expected)
+
+
+def test_values_and_derivatives_come_of_one_solve(monkeypatch: pytest.MonkeyPatch) -> None:
     program = PREY.format(options="", ts="(range 1 4)", **RANDOM)
     program += "for n in 1...3: [observe (normal (lookup (lookup sol (- n 1)) 0) 5) 40]"
     _, densities, density = density_of(program)
@@ -192,7 +240,7 @@ def test_values_and_sensitivities_come_of_one_solve(monkeypatch: pytest.MonkeyPa
     free = density.present()
     for i in range(12):
         densities.evaluate(density, free + 0.01 * i)
-    # the first value was known, the first sensitivities were not asked for yet
+    # the first value was known, its steps were not: nobody had asked for derivatives yet
     assert len(solves) <= 13
     assert all(solves[1:])
 

@@ -1,8 +1,9 @@
-"""Ordinary differential equations: values and sensitivities of one solve, from equations that are printed.
+"""Ordinary differential equations: values of one solve and their derivatives, from equations that are printed.
 
 The right-hand side comes as text of the language, read into a function of recorded numbers (`program/equations.py`). It
 is recorded once for each size of the state and of the parameters; its derivatives are a pass over the record
-(`derivatives.py`), and with them the sensitivities are further equations: d/dt S = J S + df/dp (Dickinson and Gelinas
+(`derivatives.py`). With them a second loop goes back over the steps of the first one (`runge_kutta.py`); for LSODA,
+which tells nothing of its steps, the sensitivities are further equations: d/dt S = J S + df/dp (Dickinson and Gelinas
 1976, Sensitivity analysis of ordinary differential equation systems). A state in which no solver gets to the end has
 infinite values, under which nothing that is observed of them has a density.
 """
@@ -13,8 +14,8 @@ import math
 import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,9 @@ TOLERANCE = 1e-6
 KEPT = 8
 """Solutions that are kept: a state, the one proposed, and what reads them row by row."""
 COLD = 4
-"""Solves in a row of which nobody asked for sensitivities, after which they are no longer solved for."""
+"""Solves in a row of which nobody asked for derivatives, after which their steps are no longer kept."""
+LONGEST = 10_000
+"""Steps that are kept of one solution; of one with more they are made again where derivatives are asked for."""
 
 Side = Callable[[Any, Any, Sequence[Any]], Any]
 """`(t, y, free) -> derivatives`: the right-hand side over recorded numbers. y and the derivatives are tuples of them,
@@ -47,10 +50,10 @@ class Solution:
 
     # (times, states); infinite where the solver failed
     values: np.ndarray
-    # (times, states, directions): by some of the initial state and of all free numbers
-    sensitivities: np.ndarray
-    # which these are, by their positions among all
-    directions: tuple[int, ...]
+    # of LSODA (times, states, directions): by the initial state and by all free numbers
+    sensitivities: np.ndarray | None = None
+    # the steps of the other method; None where they were not kept
+    path: runge_kutta.Path | None = None
     # why there are no values, if there are none
     failure: NoSolution | None = None
 
@@ -78,101 +81,141 @@ class System:
         asked = (False, *(True,) * (size + count))
         self._partials = [partials_of(slope, asked) if slope.__class__ is Node else {} for slope in self._slopes]
         self.parameters = [f"p{i}" for i in range(count)]
-        self._solvers: dict[Any, Any] = {}
-
-    @property
-    def directions(self) -> tuple[int, ...]:
-        """All of which there are sensitivities: the initial state's, then those of the free numbers."""
-        return tuple(range(self.size + self._count))
+        # of the initial state, and of the free numbers
+        self.directions = size + count
+        # by the free numbers whose cotangents they give
+        self._backs: dict[tuple[int, ...], runge_kutta.Back] = {}
 
     # ------------------------------------------------------------------------------------------------- printing
 
-    def _derivatives(
-        self, directions: tuple[int, ...], time: str, states: Sequence[str], derivatives: Sequence[str]
-    ) -> list[str]:
-        """As `runge_kutta.Print`: of the state, and of its sensitivities in some directions, row by row."""
-        size = self.size
-        names = [time, *states[:size], *self.parameters]
+    def _named(self, time: str, states: Sequence[str], wanted: list[Any]) -> tuple[Callable[[Any], str], list[str]]:
+        """What gives the name of a recorded number, and the lines that compute those wanted."""
+        names = [time, *states, *self.parameters]
 
         def name(x: Any) -> str:
             if x.__class__ is not Node:
                 return f"({float(x)!r})"
             return names[x.operands[0]] if x.operation == "input" else f"t{x.place}"
 
-        asked = {*range(1, 1 + size), *(1 + direction for direction in directions)} if directions else ()
-        parts = [{at: part for at, part in row.items() if at in asked} for row in self._partials]
-        wanted = [*self._slopes, *(part for row in parts for part in row.values())]
-        lines = [f"t{node.place} = {text_of(node, name, False)}" for node in needed(wanted)]
+        return name, [f"t{node.place} = {text_of(node, name, False)}" for node in needed(wanted)]
+
+    def _derivatives(self, time: str, states: Sequence[str], derivatives: Sequence[str]) -> list[str]:
+        """As `runge_kutta.Print`: of the state."""
+        name, lines = self._named(time, states, self._slopes)
+        return lines + [f"{to} = {name(slope)}" for to, slope in zip(derivatives, self._slopes, strict=True)]
+
+    def _with_sensitivities(self, time: str, states: Sequence[str], derivatives: Sequence[str]) -> list[str]:
+        """The same of the state and of its sensitivities in all directions, row by row."""
+        size, width = self.size, self.directions
+        wanted = [*self._slopes, *(part for row in self._partials for part in row.values())]
+        name, lines = self._named(time, states[:size], wanted)
         lines += [f"{to} = {name(slope)}" for to, slope in zip(derivatives, self._slopes, strict=False)]
-        width = len(directions)
-        for i, partials in enumerate(parts):
-            for at, direction in enumerate(directions):
+        for i, partials in enumerate(self._partials):
+            for at in range(width):
                 through = [
                     f"{name(partials[1 + j])} * {states[size + j * width + at]}"
                     for j in range(size)
                     if 1 + j in partials
                 ]
-                own = partials.get(1 + direction) if direction >= size else None
+                own = partials.get(1 + at) if at >= size else None
                 through += [] if own is None else [name(own)]
                 lines.append(f"{derivatives[size + i * width + at]} = {' + '.join(through) or '0.0'}")
         return lines
 
-    def _solver(self, directions: tuple[int, ...]) -> Any:
-        if directions not in self._solvers:
-            states, derivatives = self.size * (1 + len(directions)), partial(self._derivatives, directions)
-            text = runge_kutta.printed(derivatives, self.size, states, self.parameters)
-            self._solvers[directions] = runge_kutta.executed(text, tuple(SCALAR_NAMES.items()))
-        return self._solvers[directions]
+    def _pull(
+        self, asked: Sequence[int], time: str, states: Sequence[str], cotangents: Sequence[str], results: Sequence[str]
+    ) -> list[str]:
+        """As `runge_kutta.Pull`, with the cotangents of some free numbers."""
+        to = {1 + j: f"{result} = " for j, result in enumerate(results)}
+        to |= {1 + self.size + number: f"g{number} += " for number in asked}
+        name, lines = self._named(time, states, [row[at] for row in self._partials for at in row if at in to])
+        for at, before in to.items():
+            through = [
+                f"{cotangent} * {name(partials[at])}"
+                for cotangent, partials in zip(cotangents, self._partials, strict=True)
+                if at in partials
+            ]
+            if through or at <= self.size:
+                lines.append(before + (" + ".join(through) or "0.0"))
+        return lines
 
-    def _stiff_solver(self) -> Any:
-        if "stiff" not in self._solvers:
-            states, derivatives = self.size * (1 + len(self.directions)), partial(self._derivatives, self.directions)
-            self._solvers["stiff"] = _Stiff(derivatives, states, self.parameters)
-        return self._solvers["stiff"]
+    @cached_property
+    def _solver(self) -> runge_kutta.Solver:
+        text = runge_kutta.printed(self._derivatives, self.size, self.parameters)
+        return runge_kutta.executed(text, tuple(SCALAR_NAMES.items()))
 
-    def slopes(self, time: float, state: Sequence[float], free: Sequence[float]) -> list[float]:
-        """The right-hand side (states,)."""
-        solver = self._solvers.setdefault("side", _Side(partial(self._derivatives, ()), self.size, self.parameters))
-        return list(solver(time, *state, *free))
+    @cached_property
+    def _stiff_solver(self) -> _Stiff:
+        return _Stiff(self._with_sensitivities, self.size * (1 + self.directions), self.parameters)
+
+    @cached_property
+    def slopes(self) -> Callable[..., tuple[float, ...]]:
+        """`(time, *state, *free)` -> the right-hand side (states,)."""
+        states, slopes = [f"z{i}" for i in range(self.size)], [f"k{i}" for i in range(self.size)]
+        lines = [f"def solve({', '.join(['t', *states, *self.parameters])}):"]
+        lines += [*self._derivatives("t", states, slopes), f"return ({', '.join(slopes)},)"]
+        return runge_kutta.executed("\n    ".join(lines) + "\n", tuple(SCALAR_NAMES.items()))
+
+    def _back(self, asked: tuple[int, ...]) -> runge_kutta.Back:
+        if asked not in self._backs:
+            names = [f"g{number}" for number in asked]
+            text = runge_kutta.printed_back(partial(self._pull, asked), self.size, self.parameters, names)
+            self._backs[asked] = runge_kutta.executed(text, tuple(SCALAR_NAMES.items()))
+        return self._backs[asked]
 
     # ------------------------------------------------------------------------------------------------- solving
 
     def solve(
         self, state: Sequence[float], time: float, times: list[float], free: Sequence[float], rtol: float, atol: float,
-        directions: tuple[int, ...],
+        keeps: bool,
     ) -> Solution:  # fmt: skip
-        """With sensitivities in some directions; steps of LSODA depend on their errors as well, so that it has them in
-        all, and its values are the same whoever asks. It solves what turns out to be stiff, from the beginning."""
+        """The steps of LSODA depend on the errors of sensitivities as well, so that it always has them, and its values
+        are the same whoever asks. It solves what turns out to be stiff, from the beginning. With `keeps` the steps of
+        the other method are kept for derivatives."""
         if not all(map(math.isfinite, (*state, *free))):
             return self._failed(len(times), NoSolution.UNDEFINED)
+        path: runge_kutta.Path | None = [] if keeps else None
         found: Any = NoSolution.STIFF
         if not self.is_stiff:
-            found = self._run(self._solver(directions), directions, state, time, times, free, rtol, atol)
-        if found is NoSolution.STIFF:
-            directions = self.directions
-            found = self._run(self._stiff_solver(), directions, state, time, times, free, rtol, atol)
+            found = self._solver(path, time, times, rtol, atol, *state, *free)
+        width, is_stiff = 0, found is NoSolution.STIFF
+        if is_stiff:
+            width, start = self.directions, list(state)
+            for i in range(self.size):
+                start += [float(i == direction) for direction in range(width)]
+            found = self._stiff_solver(time, times, rtol, atol, *start, *free)
         if isinstance(found, NoSolution):
             return self._failed(len(times), found)
-        rows = np.array(found, dtype=np.float64).reshape(len(times), self.size * (1 + len(directions)))
-        if not np.isfinite(rows[:, : self.size]).all():
+        rows = np.array(found, dtype=np.float64).reshape(len(times), self.size * (1 + width))
+        values = freeze(rows[:, : self.size].copy())
+        if not np.isfinite(values).all():
             return self._failed(len(times), NoSolution.SINGULAR)
-        sensitivities = rows[:, self.size :].reshape(len(times), self.size, len(directions))
-        return Solution(freeze(rows[:, : self.size].copy()), sensitivities, directions)
-
-    def _run(
-        self, solver: Any, directions: tuple[int, ...], state: Sequence[float], time: float, times: list[float],
-        free: Sequence[float], rtol: float, atol: float,
-    ) -> list[tuple[float, ...]] | NoSolution:  # fmt: skip
-        first = list(state)
-        for i in range(self.size):
-            first += [float(i == direction) for direction in directions]
-        found: list[tuple[float, ...]] | NoSolution = solver(time, times, rtol, atol, *first, *free)
-        return found
+        if is_stiff:
+            return Solution(values, rows[:, self.size :].reshape(len(times), self.size, width))
+        return Solution(values, path=path)
 
     def _failed(self, times: int, failure: NoSolution) -> Solution:
-        values = np.full((times, self.size), math.inf)
-        sensitivities = np.zeros((times, self.size, len(self.directions)))
-        return Solution(freeze(values), sensitivities, self.directions, failure if times else None)
+        """No derivative leads away from there."""
+        values, none = np.full((times, self.size), math.inf), np.zeros((times, self.size, self.directions))
+        return Solution(freeze(values), none, failure=failure if times else None)
+
+    def pulled(
+        self, found: Solution, cotangent: np.ndarray, times: Sequence[float], free: Sequence[float],
+        asked: tuple[int, ...],
+    ) -> np.ndarray:  # fmt: skip
+        """The cotangents of the initial state and of all free numbers (directions,), from those of the states at the
+        times (times, states); right for the free numbers at the positions `asked`. NaN where a derivative has no
+        value. The solution has sensitivities or its steps."""
+        if found.sensitivities is not None:
+            return np.tensordot(cotangent, found.sensitivities, 2)
+        shares = np.zeros(self.directions)
+        try:
+            parts = self._back(asked)(found.path, times, cotangent.tolist(), *free)
+        except (ArithmeticError, ValueError):
+            return np.full(self.directions, math.nan)
+        shares[: self.size] = parts[: self.size]
+        shares[[self.size + number for number in asked]] = parts[self.size :]
+        return shares
 
 
 def _nested(nodes: Sequence[Any], shape: tuple[int, ...]) -> Any:
@@ -180,19 +223,6 @@ def _nested(nodes: Sequence[Any], shape: tuple[int, ...]) -> Any:
         return nodes[0]
     step = math.prod(shape[1:])
     return tuple([_nested(nodes[i * step : (i + 1) * step], shape[1:]) for i in range(shape[0])])
-
-
-class _Side:
-    """The right-hand side alone, of numbers."""
-
-    def __init__(self, derivatives: runge_kutta.Print, size: int, parameters: Sequence[str]) -> None:
-        states, slopes = [f"z{i}" for i in range(size)], [f"k{i}" for i in range(size)]
-        lines = [f"def solve({', '.join(['t', *states, *parameters])}):", *derivatives("t", states, slopes)]
-        text = "\n    ".join([*lines, f"return ({', '.join(slopes)},)"]) + "\n"
-        self._function: Any = runge_kutta.executed(text, tuple(SCALAR_NAMES.items()))
-
-    def __call__(self, *given: float) -> Any:
-        return self._function(*given)
 
 
 class _Stiff:
@@ -248,9 +278,8 @@ class Equations:
     failures: Counter[str] = field(default_factory=Counter)
     _systems: dict[Any, System] = field(default_factory=dict)
     _solutions: dict[Any, Solution] = field(default_factory=dict)
-    # in which directions sensitivities were asked for, and how many solves ago
-    _asked: tuple[int, ...] = ()
-    _unasked: int = 0
+    # how many solves ago somebody asked for derivatives; at first nobody has
+    _unasked: int = COLD
 
     def values(self, y0: Any, t0: Any, ts: Any, rtol: Any, atol: Any, *free: Any) -> np.ndarray:
         """(times, states)."""
@@ -258,19 +287,23 @@ class Equations:
         found = self._solutions.get(given.key)
         if found is None:
             self._unasked += 1
-            found = self._solved(given, self._asked if self._unasked <= COLD else ())
+            found = self._solved(given, keeps=self._unasked <= COLD)
+            if found.failure is not None:
+                self.failures[found.failure.value] += 1
+            self._keep(given, found)
         return found.values
 
-    def _solved(self, given: _Given, directions: tuple[int, ...]) -> Solution:
+    def _solved(self, given: _Given, keeps: bool) -> Solution:
         state, time, times, rtol, atol, numbers = given.numbers
-        found = given.system.solve(state, time, times, numbers, rtol, atol, directions)
-        if found.failure is not None:
-            self.failures[found.failure.value] += 1
+        return given.system.solve(state, time, times, numbers, rtol, atol, keeps)
+
+    def _keep(self, given: _Given, found: Solution) -> None:
+        if found.path is not None and len(found.path) > LONGEST:
+            found = replace(found, path=None)
         self._solutions.pop(given.key, None)
         if len(self._solutions) >= KEPT:
             self._solutions.pop(next(iter(self._solutions)))
         self._solutions[given.key] = found
-        return found
 
     def _read(self, y0: Any, t0: Any, ts: Any, rtol: float, atol: float, free: Sequence[Any]) -> _Given:
         state, times = _vector("Y0", y0), _vector("TS", ts)
@@ -307,21 +340,19 @@ class Equations:
             raise RowByRow
         given = self._read(y0, t0, ts, rtol, atol, free)
         found = self._solutions.get(given.key)
-        asked, size = given.asked(wanted), given.system.size
-        if found is None or not set(asked) <= set(found.directions):
-            self._asked = asked
-            found = self._solved(given, asked)
-        self._unasked = 0
+        if found is None or (found.sensitivities is None and found.path is None):
+            found = self._solved(given, keeps=True)
+            self._keep(given, found)
+        self._unasked, size = 0, given.system.size
         cotangent = np.asarray(cotangent, dtype=np.float64)
-        shares = np.zeros(len(given.system.directions))
-        shares[list(found.directions)] = np.tensordot(cotangent, found.sensitivities, 2)
+        shares = given.system.pulled(found, cotangent, given.numbers[2], given.numbers[5], given.asked(wanted))
         parts: list[Any] = [shares[:size] if wanted[0] else None, None, None, None, None]
         state, time, times, _, _, numbers = given.numbers
         if wanted[1]:
             # to begin later is to begin elsewhere
-            parts[1] = -float(shares[:size] @ given.system.slopes(time, state, numbers))
+            parts[1] = -float(shares[:size] @ given.system.slopes(time, *state, *numbers))
         if wanted[2]:
-            slopes = [given.system.slopes(t, y, numbers) for t, y in zip(times, found.values.tolist(), strict=True)]
+            slopes = [given.system.slopes(t, *y, *numbers) for t, y in zip(times, found.values.tolist(), strict=True)]
             parts[2] = np.einsum("ti,ti->t", cotangent, np.array(slopes).reshape(cotangent.shape))
         start = size
         for shape, want in zip(given.shapes, wanted[5:], strict=True):
@@ -342,12 +373,13 @@ class _Given:
     shapes: tuple[tuple[int, ...], ...]
 
     def asked(self, wanted: Flags) -> tuple[int, ...]:
-        """The directions of the sensitivities that the cotangents wanted are made from."""
-        size = self.system.size
-        found = list(range(size)) if wanted[0] or wanted[1] else []
+        """The positions of the free numbers whose cotangents are wanted."""
+        found: list[int] = []
+        start = 0
         for shape, want in zip(self.shapes, wanted[5:], strict=True):
-            found += range(size, size + math.prod(shape)) if want else ()
-            size += math.prod(shape)
+            stop = start + math.prod(shape)
+            found += range(start, stop) if want else ()
+            start = stop
         return tuple(found)
 
 

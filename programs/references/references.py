@@ -2,6 +2,7 @@
 
     python programs/references/references.py FOLDER               # all of them
     python programs/references/references.py FOLDER sblrc-blr     # one
+    python programs/references/references.py FOLDER --auto        # as `auto` draws them, with nothing said
 
 FOLDER holds a file NAME.json for each program NAME.vnt: `data`, and of each parameter the `mean`, `sd` and `mcse_mean`
 of `draws` reference draws. A mean agrees within 4 Monte Carlo errors, its own and the reference's, and 0.02 sd; an sd
@@ -94,6 +95,39 @@ def compare(path: Path, metric: str, warmup: int, count: int, seed: int) -> tupl
     return found, f"{seconds:.1f} s, least ESS of a mean {least:.0f}; first chain: {told}"
 
 
+def compare_auto(path: Path, seed: int) -> tuple[list[str], str]:
+    """The same of draws by `auto` without an argument, with the seconds that pass and what it warns of."""
+    text, known = (HERE / f"{path.stem}.vnt").read_text("utf-8"), json.loads(path.read_text("utf-8"))
+    v, began = Venture(seed=seed), time.monotonic()
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        v.execute(text, **parameters_of(known["data"]))
+        draws = v.auto()
+    seconds = time.monotonic() - began
+    found, compared = [], 0
+    for name, reference in known["reference"].items():
+        if f"log {name}" in known["reference"]:
+            continue
+        its = values_of(draws, expression_of(name.removeprefix("log "), text))
+        if its is None:
+            found.append(f"{name}: not drawn")
+            continue
+        compared += 1
+        its = np.log(its) if name.startswith("log ") else its
+        found += [f"{name}: {fault}" for fault in faults(its, reference, known["draws"])]
+    count = draws[draws.names[0]].shape[1]
+    told = "".join(f"; {' '.join(str(each.message).split())}" for each in warned)
+    return found, f"{seconds:.1f} s, {count} draws a chain, {compared} parameters{told}"
+
+
+def values_of(draws: Any, expression: str) -> np.ndarray | None:
+    """Draws (chains, draws) of an expression, which may be an entry of what was drawn; None where it was not."""
+    entry = re.fullmatch(r"\(lookup (\S+) (\d+)\)", expression)
+    if expression not in draws.names and entry is not None and entry[1] in draws.names:
+        return np.asarray(draws[entry[1]][..., int(entry[2])], dtype=np.float64)
+    return np.asarray(draws[expression], dtype=np.float64) if expression in draws.names else None
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("folder", type=Path, metavar="FOLDER", help="with the data and references")
@@ -102,13 +136,18 @@ def main() -> None:
     parser.add_argument("--warmup", type=int, default=1000)
     parser.add_argument("--draws", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--auto", action="store_true", help="draw by auto, which chooses the rest but the seed")
     options = parser.parse_intermixed_args()
     warnings.simplefilter("ignore")
     wrong = []
     for name in options.names or sorted(path.stem for path in HERE.glob("*.vnt")):
         metric = "'dense " if options.metric == "dense" else ""
+        path = options.folder / f"{name}.json"
         try:
-            found, cost = compare(options.folder / f"{name}.json", metric, options.warmup, options.draws, options.seed)
+            if options.auto:
+                found, cost = compare_auto(path, options.seed)
+            else:
+                found, cost = compare(path, metric, options.warmup, options.draws, options.seed)
         except Exception as error:
             found, cost = [f"{type(error).__name__}: {error}"], ""
         print(f"{name}: {'agrees' if not found else 'DIFFERS'} ({cost})", *found, sep="\n    ", flush=True)

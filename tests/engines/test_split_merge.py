@@ -1,7 +1,7 @@
 """Splits and merges of classes: exact posteriors over partitions, what is refused, what they reach that gibbs does not.
 
 Comparisons with exact answers raise a false alarm with probability below 1e-6. They fail where the ratio of proposal
-probabilities is left out, where the way back is that of another launch state's parameters, and where a class that holds
+probabilities is left out, or a part of it, where the way back is that of another launch state's parameters, and where a class that holds
 an observed label may be merged away (`BROKEN`).
 """
 
@@ -20,7 +20,7 @@ from tests.posterior.cases_mixtures import FOUR, REALS, posterior_over_partition
 from tests.posterior.derive import iid_normal_evidence, log_crp, table
 from tests.statistics import CONFIRM, Expected, assert_chain_agrees, compare_all
 from venture_lite import Venture, VentureError
-from venture_lite.engines import split_merge
+from venture_lite.engines import label_pairs, restricted_move
 from venture_lite.errors import KernelError, VentureWarning
 
 BY_NAME = {case.name: case for case in CASES}
@@ -113,15 +113,34 @@ BROKEN = {
 def test_a_broken_proposal_is_noticed(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     name, broken = BROKEN[what]
     for way in ("split", "merge"):
-        monkeypatch.setattr(split_merge.RestrictedMove, way, broken(getattr(split_merge.RestrictedMove, way)))
+        monkeypatch.setattr(restricted_move.RestrictedMove, way, broken(getattr(restricted_move.RestrictedMove, way)))
     draws = chain(BY_NAME[name], "(split_merge default 2)")(1200)
     comparisons = compare_all(draws, BY_NAME[name].exact())
     assert max(abs(c.z) for cs in comparisons.values() for c in cs) > CONFIRM
 
 
+PARTS_LEFT_OUT: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
+    "the density of the share": lambda monkeypatch: monkeypatch.setattr(
+        restricted_move.Share, "log_density_of", lambda self, first, second: 0.0
+    ),
+    "the probability of the pair": lambda monkeypatch: monkeypatch.setattr(
+        label_pairs.LabelPairs, "log_probability", lambda self, pair, splits: 0.0
+    ),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("what", PARTS_LEFT_OUT)
+def test_that_a_part_of_the_ratio_is_left_out_is_noticed(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    PARTS_LEFT_OUT[what](monkeypatch)
+    case = BY_NAME["crp_of_coins"]
+    comparisons = compare_all(chain(case, "(split_merge default 2)")(2000), case.exact())
+    assert max(abs(c.z) for cs in comparisons.values() for c in cs) > CONFIRM
+
+
 @pytest.mark.slow
 def test_that_observed_labels_are_merged_away_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(split_merge.RestrictedMove, "has_others", lambda self, node: False)
+    monkeypatch.setattr(restricted_move.RestrictedMove, "has_others", lambda self, node: False)
     try:
         comparisons = compare_all(chain(OBSERVED, BESIDE)(1500), OBSERVED.exact())
     except VentureError:

@@ -15,7 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from venture_lite.engines.split_merge import SplitMerge, is_label
+from venture_lite.blocks.label_classes import is_label
+from venture_lite.engines.split_merge import SplitMerge
 from venture_lite.errors import KernelError
 from venture_lite.interpreter.ancestry import Families
 from venture_lite.interpreter.model import Model

@@ -1,0 +1,104 @@
+"""Which two labels of one maker a split or a merge begins from, and how probable that is.
+
+The first label is any, and whether its class is to be split or to be merged is a coin. Of a class that is split the
+second label is any other member. For a merge a class is drawn first, mostly by the conditional distribution of the
+first label: classes that lie where others do explain each other's data, and of two that lie apart no merge is accepted.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from venture_lite.blocks.label_classes import by_label, free_labels, labels_by_maker
+from venture_lite.errors import VentureError
+from venture_lite.interpreter.impossible import rejects
+from venture_lite.interpreter.model import Model
+from venture_lite.interpreter.weights import NEVER, Weight
+from venture_lite.values import key_of
+
+ANY_CLASS = 0.2
+"""How often the other class is any: one that the first label's datum does not fit may be the right one for the rest."""
+
+
+@dataclass(frozen=True, slots=True)
+class LabelPair:
+    """Two labels of one maker, whose class is to be split or whose classes are to be merged."""
+
+    maker: int
+    first: int
+    second: int
+    splits: bool
+
+
+class LabelPairs:
+    """The pairs of one state."""
+
+    def __init__(self, model: Model, nodes: Sequence[int]) -> None:
+        """Of the labels among some choices."""
+        self._model = model
+        self.every = labels_by_maker(model)
+        self._free = free_labels(self.every, nodes)
+
+    def drawn(self) -> LabelPair | None:
+        """None where there is no second label."""
+        rng = self._model.trace.rng
+        labels = [(maker, node) for maker, members in self._free.items() for node in members]
+        maker, first = labels[int(rng.random() * len(labels))]
+        splits = rng.random() < 0.5
+        classes = by_label(self._model.trace, self._free[maker])
+        own = classes.pop(key_of(self._model.trace.value(first)))
+        if splits:
+            others = [node for node in own if node != first]
+        elif classes:
+            others = list(classes.values())[drawn_index(self._shares(first, classes), rng.random())]
+        else:
+            return None
+        return LabelPair(maker, first, others[int(rng.random() * len(others))], splits) if others else None
+
+    def log_probability(self, pair: LabelPair, splits: bool) -> float:
+        """That two labels are drawn, to be split or to be merged."""
+        trace = self._model.trace
+        classes = by_label(trace, self._free[pair.maker])
+        own, other = (key_of(trace.value(node)) for node in (pair.first, pair.second))
+        among = -math.log(2 * sum(map(len, self._free.values())))
+        if splits:
+            return among - math.log(len(classes[own]) - 1)
+        members = classes.pop(own), classes[other]
+        share = self._shares(pair.first, classes)[list(classes).index(other)]
+        return among + math.log(share) - math.log(len(members[1]))
+
+    def _shares(self, first: int, classes: dict[Any, list[int]]) -> list[float]:
+        """The probability of each class but the first label's own."""
+        return shares_of([self._weight(first, members[0]) for members in classes.values()])
+
+    def _weight(self, node: int, other: int) -> Weight:
+        """The log weight that the label of another has for a choice; nothing is left of it."""
+        model = self._model
+        try:
+            with model.transaction():
+                return model.put_value(node, model.trace.value(other))
+        except VentureError as error:
+            if not rejects(model, error, ()):
+                raise
+            return Weight(NEVER)
+
+
+def shares_of(weights: Sequence[Weight]) -> list[float]:
+    """The probability of each class, of the log weights that a label has in them."""
+    fewest = min(weight.impossible for weight in weights)
+    best = max(weight.total for weight in weights if weight.impossible == fewest)
+    fits = [math.exp(weight.total - best) if weight.impossible == fewest else 0.0 for weight in weights]
+    total = math.fsum(fits)
+    return [ANY_CLASS / len(weights) + (1.0 - ANY_CLASS) * fit / total for fit in fits]
+
+
+def drawn_index(shares: Sequence[float], u: float) -> int:
+    """An index drawn by probabilities."""
+    for index, share in enumerate(shares):
+        u -= share
+        if u < 0.0:
+            return index
+    return len(shares) - 1

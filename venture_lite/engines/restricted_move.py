@@ -1,0 +1,284 @@
+"""The proposal of a split or a merge: restricted scans of labels and parameters, and their log probabilities.
+
+This is the definition, on the trace. `restricted_columns.py` makes the same proposals over columns.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from venture_lite.blocks.independent_draws import IndependentDraws
+from venture_lite.blocks.label_classes import by_label, parameters_of
+from venture_lite.engines.label_pairs import LabelPair
+from venture_lite.errors import KernelError
+from venture_lite.interpreter.ancestry import read_by_density
+from venture_lite.interpreter.application import simulate_anew
+from venture_lite.interpreter.handler import Handler
+from venture_lite.interpreter.model import Model
+from venture_lite.interpreter.selection import in_order
+from venture_lite.interpreter.sources import parents_first
+from venture_lite.interpreter.weights import Weight
+from venture_lite.procedures.numeric import lgamma
+from venture_lite.trace.runtime import Exchangeable
+from venture_lite.trace.trace import Trace
+from venture_lite.values import key_of
+
+SCANS = 3
+"""Restricted scans that make a launch state; Jain and Neal (2007) use three."""
+
+
+class NoNewChoices(Handler):
+    """Raises KernelError where a member that goes over to another class brings a choice into being."""
+
+    def choose(self, node: int, operator: Any, arguments: tuple[Any, ...]) -> Any:
+        raise _single_member(self.trace, node)
+
+
+class NewChoices(Handler):
+    """Notes the choices that a fresh label brings into being; the handler before draws them."""
+
+    def __init__(self, trace: Trace) -> None:
+        super().__init__(trace)
+        self.made: list[int] = []
+
+    def choose(self, node: int, operator: Any, arguments: tuple[Any, ...]) -> Any:
+        self.made.append(node)
+        assert self.before is not None
+        return self.before.choose(node, operator, arguments)
+
+
+@dataclass(slots=True)
+class LabelledClass:
+    """The class of one label: `anchor` is the member drawn for it."""
+
+    anchor: int
+    label: Any
+    # unobserved choices of its families, parents first
+    parameters: list[int] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """The odds at which members go to the first class, as a share of the two."""
+
+    first: float
+
+    @staticmethod
+    def any(rng: np.random.Generator) -> Share:
+        """For a split."""
+        return Share(rng.random()).inside()
+
+    @staticmethod
+    def of(rng: np.random.Generator, first: int, second: int) -> Share:
+        """For the way back from two classes, of so many members."""
+        return Share(rng.beta(first + 1, second + 1)).inside()
+
+    def inside(self) -> Share:
+        """Neither 0 nor 1, which rounding may give."""
+        return Share(min(max(self.first, float(np.finfo(float).tiny)), 1.0 - float(np.finfo(float).epsneg)))
+
+    def log_density_of(self, first: int, second: int) -> float:
+        """As of a share drawn from classes of so many members."""
+        normaliser = lgamma(first + second + 2.0) - lgamma(first + 1.0) - lgamma(second + 1.0)
+        return normaliser + first * math.log(self.first) + second * math.log1p(-self.first)
+
+    @property
+    def log_odds(self) -> float:
+        return math.log(self.first) - math.log1p(-self.first)
+
+
+class RestrictedMove:
+    """One proposal: its classes, what may move between them, and the launch states of both directions."""
+
+    def __init__(
+        self, model: Model, draws: IndependentDraws, pair: LabelPair, every: Sequence[int], movable: Sequence[int]
+    ) -> None:
+        """`every` label of the maker, and the choices that the kernel may move."""
+        self.model, self.trace, self.draws, self.pair = model, model.trace, draws, pair
+        # evaluations of labels
+        self.rows = 0
+        self._no_new = NoNewChoices(model.trace)
+        self._by_label = by_label(self.trace, every)
+        self._movable = set(movable)
+        ends = (pair.first, pair.second)
+        classes = {key_of(self.trace.value(node)) for node in ends}
+        # those that are shared out
+        self.members = sorted(
+            node for label in classes for node in self._by_label[label] if node in self._movable and node not in ends
+        )
+
+    def has_others(self, node: int) -> bool:
+        """Whether the class of a label has members that do not move."""
+        return any(member not in self._movable for member in self._by_label[key_of(self.trace.value(node))])
+
+    def go_over(self) -> None:
+        """The first label takes the second's. Raises KernelError where that makes or removes choices."""
+        self._move(self.pair.first, self.trace.value(self.pair.second))
+
+    # --------------------------------------------------------------------------------------------- proposals
+
+    def split(self) -> tuple[float, float]:
+        """Split the class; the log probabilities of the proposal, and of the one back."""
+        kept = self._class_of(self.pair.second)
+        backward = self._merged_scan(kept, [self.trace.value(node) for node in kept.parameters])
+        first = self._opened()
+        share = Share.any(self.trace.rng)
+        self._launch(first, kept, share)
+        forward = self._scan(first, kept, share)
+        went = sum(key_of(self.trace.value(node)) == key_of(first.label) for node in self.members)
+        return forward, backward + share.log_density_of(went, len(self.members) - went)
+
+    def merge(self) -> tuple[float, float]:
+        """Merge the first label's class into the second's; the log probabilities of that, and of the way back."""
+        first, kept = self._class_of(self.pair.first), self._class_of(self.pair.second)
+        labels = {node: key_of(self.trace.value(node)) == key_of(first.label) for node in self.members}
+        values = [[self.trace.value(node) for node in each.parameters] for each in (first, kept)]
+        went = sum(labels.values())
+        share = Share.of(self.trace.rng, went, len(labels) - went)
+        self._launch(first, kept, share)
+        backward = self._scan(first, kept, share, labels, values)
+        for node in (*self.members, self.pair.first):
+            if key_of(self.trace.value(node)) != key_of(kept.label):
+                self.model.put_value(node, kept.label)
+        forward = self._merged_scan(kept, None) + share.log_density_of(went, len(labels) - went)
+        return forward, backward
+
+    def _merged_scan(self, kept: LabelledClass, values: list[Any] | None) -> float:
+        """New parameters of the one class from a launch state, or the present ones; their log density."""
+        if not kept.parameters:
+            return 0.0
+        self._from_prior(kept)
+        for _ in range(SCANS):
+            self._parameters(kept, None)
+        return self._parameters(kept, values)
+
+    def _launch(self, first: LabelledClass, kept: LabelledClass, share: Share) -> None:
+        """A state of the two classes that forgets the present one."""
+        rng = self.trace.rng
+        self._from_prior(first)
+        self._from_prior(kept)
+        for node in self.members:
+            self.model.poll()
+            self._move(node, (first if rng.random() < share.first else kept).label)
+        for each in (first, kept):
+            self._parameters(each, None)
+        for _ in range(SCANS):
+            self._scan(first, kept, share)
+
+    def _scan(
+        self, first: LabelledClass, kept: LabelledClass, share: Share, labels: Mapping[int, bool] | None = None,
+        values: Sequence[list[Any]] = (),
+    ) -> float:  # fmt: skip
+        """Each member between the two, then the parameters of both, drawn or as they are given; the log probability."""
+        log_probability = 0.0
+        for node in self.members:
+            self.model.poll()
+            log_probability += self._assign(node, first, kept, share, None if labels is None else labels[node])
+        for position, each in enumerate((first, kept)):
+            log_probability += self._parameters(each, values[position] if values else None)
+        return log_probability
+
+    def _assign(
+        self, node: int, first: LabelledClass, kept: LabelledClass, share: Share, to_first: bool | None
+    ) -> float:
+        """Draw a label among the two, or take the one given; its log probability."""
+        is_first = key_of(self.trace.value(node)) == key_of(first.label)
+        other = (kept if is_first else first).label
+        ratio = self._prior_ratio(node, other)
+        with self.model.transaction() as change:
+            weight = self._move(node, other)
+            # the share stands for the sizes of the classes
+            weight.total -= ratio
+            if is_first:
+                weight = Weight().minus(weight)
+            weight.total += share.log_odds
+            log_first, log_kept = _log_probabilities(weight)
+            goes = self.trace.rng.random() < math.exp(log_first) if to_first is None else to_first
+            if goes != is_first:
+                change.keep()
+        return log_first if goes else log_kept
+
+    def _prior_ratio(self, node: int, label: Any) -> float:
+        """The log probability that the maker gives to a label, over that of the present one, the others given."""
+        operator, arguments, present = self.trace.choice(node)
+        assert isinstance(operator, Exchangeable)
+        with self.model.aside():
+            self.trace.statistics.unincorporate(operator, present, arguments)
+            return operator.state.log_predictive(label) - operator.state.log_predictive(present)
+
+    def _move(self, node: int, label: Any) -> Weight:
+        """A member goes over to a class that stands; the change of the log weight."""
+        self.rows += 1
+        if key_of(self.trace.value(node)) == key_of(label):
+            return Weight()
+        before = self.trace.default.bag.count
+        with self.model.machine.handled_by(self._no_new):
+            weight = self.model.put_value(node, label)
+        if self.trace.default.bag.count != before:
+            raise _single_member(self.trace, node)
+        return weight
+
+    # -------------------------------------------------------------------------------------------- parameters
+
+    def _opened(self) -> LabelledClass:
+        """The first label in a class of its own."""
+        node, operator = self.pair.first, self.trace.application(self.pair.first)[0]
+        assert isinstance(operator, Exchangeable)
+        fresh = next(label for label in operator.state.support() or () if key_of(label) not in self._by_label)
+        made = NewChoices(self.trace)
+        with self.model.machine.handled_by(made):
+            self.model.put_value(node, fresh)
+        return LabelledClass(node, fresh, self._ordered(made.made))
+
+    def _class_of(self, node: int) -> LabelledClass:
+        """The class of a label with its parameters: what would go if no member were left."""
+        label = self.trace.value(node)
+        return LabelledClass(node, label, self._ordered(parameters_of(self.model, self._by_label[key_of(label)])))
+
+    def _ordered(self, nodes: list[int]) -> list[int]:
+        """By address, but parents first."""
+        within, done, found = set(nodes), set[int](), []
+        ordered = parents_first(
+            in_order(self.model, nodes), lambda node: sorted(read_by_density(self.trace, node) & within), done
+        )
+        for node in ordered:
+            done.add(node)
+            found.append(node)
+        return found
+
+    def _from_prior(self, some: LabelledClass) -> None:
+        for node in some.parameters:
+            operator, arguments = self.trace.application(node)
+            self._put(node, simulate_anew(self.trace, node, operator, arguments))
+
+    def _parameters(self, some: LabelledClass, values: Sequence[Any] | None) -> float:
+        """Draw the parameters of a class, or take those given; their log density."""
+        total = 0.0
+        with self.model.machine.handled_by(self._no_new):
+            for position, node in enumerate(some.parameters):
+                total += self.draws.renew(node, None if values is None else values[position], values is not None)
+        return total
+
+    def _put(self, node: int, value: Any) -> None:
+        with self.model.machine.handled_by(self._no_new):
+            self.model.put_value(node, value)
+
+
+def _log_probabilities(weight: Weight) -> tuple[float, float]:
+    """(of the first, of the other), where the first has this weight over the other."""
+    if weight.impossible:
+        return (-math.inf, 0.0) if weight.impossible > 0 else (0.0, -math.inf)
+    total = weight.total
+    log_sum = max(total, 0.0) + math.log1p(math.exp(-abs(total)))
+    return total - log_sum, -log_sum
+
+
+def _single_member(trace: Trace, node: int) -> KernelError:
+    reason = "a member that goes over to another class makes or removes choices"
+    error = KernelError(f"split_merge moves members between classes, and {reason} here", hint="gibbs, or mh")
+    return error.at(*trace.place(*trace.decode(node)))

@@ -1,8 +1,8 @@
 """Splits and merges of classes: exact posteriors over partitions, what is refused, what they reach that gibbs does not.
 
 Comparisons with exact answers raise a false alarm with probability below 1e-6. They fail where the ratio of proposal
-probabilities is left out, or a part of it, where the way back is that of another launch state's parameters, and where a class that holds
-an observed label may be merged away (`BROKEN`).
+probabilities is left out, or a part of it, where the way back is that of another launch state's parameters, and where a
+class that holds an observed label may be merged away (`BROKEN`, `PARTS_LEFT_OUT`).
 """
 
 from __future__ import annotations

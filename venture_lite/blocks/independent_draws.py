@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -41,118 +41,150 @@ HALVINGS = 6
 halves of them where it falls."""
 
 
-class IndependentDraws:
-    """Draws choices of one model, each given all others."""
+class Conditional(Protocol):
+    """One choice, given all others."""
 
-    def __init__(self, model: Model) -> None:
-        self._model = model
+    operator: Any
+    arguments: tuple[Any, ...]
+    # the present value
+    value: Any
 
-    def renew(self, node: int, old: Any = None, keeps: bool = False) -> float:
-        """Give a choice a drawn value, or, with `keeps`, the value `old`; the log density of that as a draw.
+    def weigh(self, value: Any) -> Weight:
+        """The log weight of a value, up to a constant; nothing is left of it."""
 
-        The density is with respect to the choice's value. Raises what evaluation raises.
-        """
-        operator, arguments, _ = self._model.trace.choice(node)
-        transform = transform_of(operator)
-        if transform is not None:
-            return self._continuous(node, transform, arguments, old, keeps)
-        support = self._support(node)
-        return self._prior(node, old, keeps) if support is None else self._finite(node, support, old, keeps)
+    def put(self, value: Any) -> None:
+        """Give the choice a value."""
 
-    # ---------------------------------------------------------------------------------------------- discrete
+    def simulate(self) -> Any:
+        """A value from the choice's own distribution."""
 
-    def _support(self, node: int) -> list[Any] | None:
-        """What a choice may be, given the other draws of its maker if it has one."""
-        trace = self._model.trace
-        operator, arguments, value = trace.choice(node)
-        if not isinstance(operator, Exchangeable):
-            found = support_of(operator, arguments)
-        else:
-            with self._model.aside():
-                trace.statistics.unincorporate(operator, value, arguments)
-                found = support_of(operator, arguments)
-        return None if found is None else list(found)
+    def log_prior(self, value: Any) -> float:
+        """The log density of a value under that."""
 
-    def _finite(self, node: int, support: Sequence[Any], old: Any, keeps: bool) -> float:
-        weights = [self._weight(node, value) for value in support]
-        if keeps:
-            operator, _ = self._model.trace.application(node)
-            # a label that no other draw has is the fresh one, which comes last, whatever its number
-            is_label = isinstance(operator, Exchangeable) and operator.record.labels
-            absent = len(support) - 1 if is_label else -1
-            chosen = next((at for at, value in enumerate(support) if equal(value, old)), absent)
-            if chosen < 0:
-                return -math.inf
-        else:
-            chosen = draw_candidate(weights, self._model.trace.rng.random())
-        fewest = min(weight.impossible for weight in weights)
-        if weights[chosen].impossible > fewest:
-            return -math.inf
-        best = max(weight.total for weight in weights if weight.impossible == fewest)
-        mass = math.fsum(math.exp(weight.total - best) for weight in weights if weight.impossible == fewest)
-        self._model.put_value(node, old if keeps else support[chosen])
-        return weights[chosen].total - best - math.log(mass)
+    def support(self) -> list[Any] | None:
+        """What the choice may be, where these are finitely many."""
 
-    def _prior(self, node: int, old: Any, keeps: bool) -> float:
-        trace = self._model.trace
-        operator, arguments, _ = trace.choice(node)
-        value = old if keeps else simulate_anew(trace, node, operator, arguments)
-        self._model.put_value(node, value)
-        return float(density_of(trace, node, operator, arguments, value))
 
-    # -------------------------------------------------------------------------------------------- continuous
+class InTrace:
+    """One choice of a trace."""
 
-    def _continuous(self, node: int, transform: Transform, arguments: tuple[Any, ...], old: Any, keeps: bool) -> float:
-        trace, rng = self._model.trace, self._model.trace.rng
-        start = np.array(transform.to_free(trace.value(node), arguments), dtype=np.float64)
+    def __init__(self, model: Model, node: int) -> None:
+        self._model, self._node = model, node
+        self.operator, self.arguments, self.value = model.trace.choice(node)
 
-        def value_at(coordinates: np.ndarray) -> Any:
-            return transform.from_free(
-                coordinates.reshape(start.shape) if start.ndim else float(coordinates[0]), arguments
-            )
-
-        normals = self._normals(node, start.ravel(), value_at, transform, arguments)
-        if normals is None:
-            # decided before anything is drawn, so that one density belongs to a value
-            return self._prior(node, old, keeps)
-        means, sds = normals
-        value = old if keeps else value_at(rng.normal(means, sds))
-        at = np.ravel(np.asarray(transform.to_free(value, arguments), dtype=np.float64))
-        self._model.put_value(node, value)
-        log_normal = -0.5 * ((at - means) / sds) ** 2 - np.log(sds) - 0.5 * math.log(2.0 * math.pi)
-        return float(log_normal.sum()) - float(transform.log_jacobian(value, arguments))
-
-    def _normals(
-        self, node: int, start: np.ndarray, value_at: Callable[[np.ndarray], Any], transform: Transform,
-        arguments: tuple[Any, ...],
-    ) -> tuple[np.ndarray, np.ndarray] | None:  # fmt: skip
-        """Means and sds of the coordinates, each at the mode given those before it at theirs."""
-        means, sds = start.copy(), np.ones(start.size)
-        for at in range(start.size):
-
-            def log_density(x: float, at: int = at) -> float:
-                """In the free coordinate, up to a constant."""
-                value = value_at(np.concatenate([means[:at], [x], means[at + 1 :]]))
-                weight = self._weight(node, value)
-                total = weight.total + float(transform.log_jacobian(value, arguments))
-                return total if weight.impossible <= 0 and math.isfinite(total) else -math.inf
-
-            found = normal_at_mode(log_density, float(start[at]))
-            if found is None:
-                return None
-            means[at], sds[at] = found
-        return means, sds
-
-    def _weight(self, node: int, value: Any) -> Weight:
-        """The log weight that a value has over the present one; nothing is left of it."""
+    def weigh(self, value: Any) -> Weight:
         model = self._model
         try:
             with model.transaction():
-                return model.put_value(node, value)
+                return model.put_value(self._node, value)
         except VentureError as error:
             if not rejects(model, error, ()):
                 raise
             return Weight(NEVER)
+
+    def put(self, value: Any) -> None:
+        self._model.put_value(self._node, value)
+
+    def simulate(self) -> Any:
+        return simulate_anew(self._model.trace, self._node, self.operator, self.arguments)
+
+    def log_prior(self, value: Any) -> float:
+        return float(density_of(self._model.trace, self._node, self.operator, self.arguments, value))
+
+    def support(self) -> list[Any] | None:
+        """Given the other draws of its maker if it has one."""
+        if not isinstance(self.operator, Exchangeable):
+            found = support_of(self.operator, self.arguments)
+        else:
+            with self._model.aside():
+                self._model.trace.statistics.unincorporate(self.operator, self.value, self.arguments)
+                found = support_of(self.operator, self.arguments)
+        return None if found is None else list(found)
+
+
+def renew(at: Conditional, rng: np.random.Generator, old: Any = None, keeps: bool = False) -> float:
+    """Give a choice a drawn value, or, with `keeps`, the value `old`; the log density of that as a draw.
+
+    The density is with respect to the choice's value. Raises what evaluation raises.
+    """
+    transform = transform_of(at.operator)
+    if transform is not None:
+        return _continuous(at, rng, transform, old, keeps)
+    support = at.support()
+    return _prior(at, old, keeps) if support is None else _finite(at, rng, support, old, keeps)
+
+
+# ----------------------------------------------------------------------------------------------------- discrete
+
+
+def _finite(at: Conditional, rng: np.random.Generator, support: Sequence[Any], old: Any, keeps: bool) -> float:
+    weights = [at.weigh(value) for value in support]
+    if keeps:
+        # a label that no other draw has is the fresh one, which comes last, whatever its number
+        is_label = isinstance(at.operator, Exchangeable) and at.operator.record.labels
+        absent = len(support) - 1 if is_label else -1
+        chosen = next((place for place, value in enumerate(support) if equal(value, old)), absent)
+        if chosen < 0:
+            return -math.inf
+    else:
+        chosen = draw_candidate(weights, rng.random())
+    fewest = min(weight.impossible for weight in weights)
+    if weights[chosen].impossible > fewest:
+        return -math.inf
+    best = max(weight.total for weight in weights if weight.impossible == fewest)
+    mass = math.fsum(math.exp(weight.total - best) for weight in weights if weight.impossible == fewest)
+    at.put(old if keeps else support[chosen])
+    return weights[chosen].total - best - math.log(mass)
+
+
+def _prior(at: Conditional, old: Any, keeps: bool) -> float:
+    value = old if keeps else at.simulate()
+    at.put(value)
+    return at.log_prior(value)
+
+
+# --------------------------------------------------------------------------------------------------- continuous
+
+
+def _continuous(at: Conditional, rng: np.random.Generator, transform: Transform, old: Any, keeps: bool) -> float:
+    start = np.array(transform.to_free(at.value, at.arguments), dtype=np.float64)
+
+    def value_at(coordinates: np.ndarray) -> Any:
+        return transform.from_free(
+            coordinates.reshape(start.shape) if start.ndim else float(coordinates[0]), at.arguments
+        )
+
+    normals = _normals(at, start.ravel(), value_at, transform)
+    if normals is None:
+        # decided before anything is drawn, so that one density belongs to a value
+        return _prior(at, old, keeps)
+    means, sds = normals
+    value = old if keeps else value_at(rng.normal(means, sds))
+    free = np.ravel(np.asarray(transform.to_free(value, at.arguments), dtype=np.float64))
+    at.put(value)
+    log_normal = -0.5 * ((free - means) / sds) ** 2 - np.log(sds) - 0.5 * math.log(2.0 * math.pi)
+    return float(log_normal.sum()) - float(transform.log_jacobian(value, at.arguments))
+
+
+def _normals(
+    at: Conditional, start: np.ndarray, value_at: Callable[[np.ndarray], Any], transform: Transform
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """Means and sds of the coordinates, each at the mode given those before it at theirs."""
+    means, sds = start.copy(), np.ones(start.size)
+    for place in range(start.size):
+
+        def log_density(x: float, place: int = place) -> float:
+            """In the free coordinate, up to a constant."""
+            value = value_at(np.concatenate([means[:place], [x], means[place + 1 :]]))
+            weight = at.weigh(value)
+            total = weight.total + float(transform.log_jacobian(value, at.arguments))
+            return total if weight.impossible <= 0 and math.isfinite(total) else -math.inf
+
+        found = normal_at_mode(log_density, float(start[place]))
+        if found is None:
+            return None
+        means[place], sds[place] = found
+    return means, sds
 
 
 def normal_at_mode(log_density: Callable[[float], float], start: float) -> tuple[float, float] | None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from venture_lite.blocks.independent_draws import IndependentDraws
+from venture_lite.blocks.independent_draws import InTrace, renew
 from venture_lite.blocks.label_classes import by_label, parameters_of
 from venture_lite.engines.label_pairs import LabelPair
 from venture_lite.errors import KernelError
@@ -95,11 +95,9 @@ class Share:
 class RestrictedMove:
     """One proposal: its classes, what may move between them, and the launch states of both directions."""
 
-    def __init__(
-        self, model: Model, draws: IndependentDraws, pair: LabelPair, every: Sequence[int], movable: Sequence[int]
-    ) -> None:
+    def __init__(self, model: Model, pair: LabelPair, every: Sequence[int], movable: Sequence[int]) -> None:
         """`every` label of the maker, and the choices that the kernel may move."""
-        self.model, self.trace, self.draws, self.pair = model, model.trace, draws, pair
+        self.model, self.trace, self.pair = model, model.trace, pair
         # evaluations of labels
         self.rows = 0
         self._no_new = NoNewChoices(model.trace)
@@ -261,7 +259,8 @@ class RestrictedMove:
         total = 0.0
         with self.model.machine.handled_by(self._no_new):
             for position, node in enumerate(some.parameters):
-                total += self.draws.renew(node, None if values is None else values[position], values is not None)
+                value = None if values is None else values[position]
+                total += renew(InTrace(self.model, node), self.trace.rng, value, values is not None)
         return total
 
     def _put(self, node: int, value: Any) -> None:

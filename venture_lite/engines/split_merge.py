@@ -20,7 +20,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from venture_lite.blocks.independent_draws import IndependentDraws
 from venture_lite.blocks.label_classes import by_label, free_labels, is_label, labels_by_maker, parameters_of
 from venture_lite.engines.label_pairs import LabelPair, LabelPairs
 from venture_lite.engines.restricted_move import RestrictedMove
@@ -41,7 +40,7 @@ class SplitMerge(BlockKernel):
 
     def __init__(self, model: Model) -> None:
         super().__init__(model)
-        self._draws, self._metropolis = IndependentDraws(model), Metropolis(model)
+        self._metropolis = Metropolis(model)
         self._rows = 0
         # splits proposed and accepted, merges proposed and accepted
         self._counts = {"splits": 0, "splits accepted": 0, "merges": 0, "merges accepted": 0}
@@ -75,7 +74,7 @@ class SplitMerge(BlockKernel):
                 if other != key_of(model.trace.value(first)):
                     pair = LabelPair(maker, first, classes[other][0], False)
                     with model.aside():
-                        RestrictedMove(model, self._draws, pair, every[maker], nodes).go_over()
+                        RestrictedMove(model, pair, every[maker], nodes).go_over()
                     break
         generator.state = before
 
@@ -106,7 +105,7 @@ class SplitMerge(BlockKernel):
         what = "splits" if pair.splits else "merges"
         try:
             with model.transaction() as change:
-                move = RestrictedMove(model, self._draws, pair, pairs.every[pair.maker], nodes)
+                move = RestrictedMove(model, pair, pairs.every[pair.maker], nodes)
                 before = pairs.log_probability(pair, pair.splits)
                 accepted = (pair.splits or not move.has_others(pair.first)) and self._propose(move, before, at)
                 self._rows += move.rows

@@ -87,6 +87,13 @@ class CrpState(Counted):
             joined = math.fsum(many * log_rising(1.0 - discount, size - 1) for size, many in self.sizes.items())
         return opened + joined - log_rising(alpha, self.count)
 
+    def log_split(self, first: int, second: int, tables: int) -> float:
+        """The log joint density with a table of `first` and one of `second` draws over that with one table of all of
+        them, which has `tables` tables."""
+        rising = 1.0 - self._discount
+        parts = log_rising(rising, first - 1) + log_rising(rising, second - 1) - log_rising(rising, first + second - 1)
+        return math.log(self._alpha + self._discount * tables) + parts
+
     def support(self) -> Sequence[int]:
         return [*self.tables, self.fresh()]
 

@@ -41,7 +41,7 @@ HALVINGS = 6
 halves of them where it falls."""
 
 
-class Conditional(Protocol):
+class ConditionalChoice(Protocol):
     """One choice, given all others."""
 
     operator: Any
@@ -102,7 +102,7 @@ class InTrace:
         return None if found is None else list(found)
 
 
-def renew(at: Conditional, rng: np.random.Generator, old: Any = None, keeps: bool = False) -> float:
+def renew(at: ConditionalChoice, rng: np.random.Generator, old: Any = None, keeps: bool = False) -> float:
     """Give a choice a drawn value, or, with `keeps`, the value `old`; the log density of that as a draw.
 
     The density is with respect to the choice's value. Raises what evaluation raises.
@@ -117,7 +117,7 @@ def renew(at: Conditional, rng: np.random.Generator, old: Any = None, keeps: boo
 # ----------------------------------------------------------------------------------------------------- discrete
 
 
-def _finite(at: Conditional, rng: np.random.Generator, support: Sequence[Any], old: Any, keeps: bool) -> float:
+def _finite(at: ConditionalChoice, rng: np.random.Generator, support: Sequence[Any], old: Any, keeps: bool) -> float:
     weights = [at.weigh(value) for value in support]
     if keeps:
         # a label that no other draw has is the fresh one, which comes last, whatever its number
@@ -137,7 +137,7 @@ def _finite(at: Conditional, rng: np.random.Generator, support: Sequence[Any], o
     return weights[chosen].total - best - math.log(mass)
 
 
-def _prior(at: Conditional, old: Any, keeps: bool) -> float:
+def _prior(at: ConditionalChoice, old: Any, keeps: bool) -> float:
     value = old if keeps else at.simulate()
     at.put(value)
     return at.log_prior(value)
@@ -146,7 +146,7 @@ def _prior(at: Conditional, old: Any, keeps: bool) -> float:
 # --------------------------------------------------------------------------------------------------- continuous
 
 
-def _continuous(at: Conditional, rng: np.random.Generator, transform: Transform, old: Any, keeps: bool) -> float:
+def _continuous(at: ConditionalChoice, rng: np.random.Generator, transform: Transform, old: Any, keeps: bool) -> float:
     start = np.array(transform.to_free(at.value, at.arguments), dtype=np.float64)
 
     def value_at(coordinates: np.ndarray) -> Any:
@@ -167,7 +167,7 @@ def _continuous(at: Conditional, rng: np.random.Generator, transform: Transform,
 
 
 def _normals(
-    at: Conditional, start: np.ndarray, value_at: Callable[[np.ndarray], Any], transform: Transform
+    at: ConditionalChoice, start: np.ndarray, value_at: Callable[[np.ndarray], Any], transform: Transform
 ) -> tuple[np.ndarray, np.ndarray] | None:
     """Means and sds of the coordinates, each at the mode given those before it at theirs."""
     means, sds = start.copy(), np.ones(start.size)

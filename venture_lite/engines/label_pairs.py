@@ -13,14 +13,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from venture_lite.blocks.label_classes import by_label, free_labels, labels_by_maker
+from venture_lite.blocks.label_shares import drawn_index, shares_of
 from venture_lite.errors import VentureError
 from venture_lite.interpreter.impossible import rejects
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.weights import NEVER, Weight
 from venture_lite.values import key_of
-
-ANY_CLASS = 0.2
-"""How often the other class is any: one that the first label's datum does not fit may be the right one for the rest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,21 +82,3 @@ class LabelPairs:
             if not rejects(model, error, ()):
                 raise
             return Weight(NEVER)
-
-
-def shares_of(weights: Sequence[Weight]) -> list[float]:
-    """The probability of each class, of the log weights that a label has in them."""
-    fewest = min(weight.impossible for weight in weights)
-    best = max(weight.total for weight in weights if weight.impossible == fewest)
-    fits = [math.exp(weight.total - best) if weight.impossible == fewest else 0.0 for weight in weights]
-    total = math.fsum(fits)
-    return [ANY_CLASS / len(weights) + (1.0 - ANY_CLASS) * fit / total for fit in fits]
-
-
-def drawn_index(shares: Sequence[float], u: float) -> int:
-    """An index drawn by probabilities."""
-    for index, share in enumerate(shares):
-        u -= share
-        if u < 0.0:
-            return index
-    return len(shares) - 1

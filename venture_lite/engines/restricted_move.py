@@ -1,6 +1,6 @@
 """The proposal of a split or a merge: restricted scans of labels and parameters, and their log probabilities.
 
-This is the definition, on the trace. `restricted_columns.py` makes the same proposals over columns.
+This is the definition, on the trace. `blocks/restricted_columns.py` makes the same proposals over columns.
 """
 
 from __future__ import annotations
@@ -10,10 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from venture_lite.blocks.independent_draws import InTrace, renew
 from venture_lite.blocks.label_classes import by_label, parameters_of
+from venture_lite.blocks.label_shares import SCANS, Share
 from venture_lite.engines.label_pairs import LabelPair
 from venture_lite.errors import KernelError
 from venture_lite.interpreter.ancestry import read_by_density
@@ -23,13 +22,9 @@ from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.selection import in_order
 from venture_lite.interpreter.sources import parents_first
 from venture_lite.interpreter.weights import Weight
-from venture_lite.procedures.numeric import lgamma
 from venture_lite.trace.runtime import Exchangeable
 from venture_lite.trace.trace import Trace
 from venture_lite.values import key_of
-
-SCANS = 3
-"""Restricted scans that make a launch state; Jain and Neal (2007) use three."""
 
 
 class NoNewChoices(Handler):
@@ -60,36 +55,6 @@ class LabelledClass:
     label: Any
     # unobserved choices of its families, parents first
     parameters: list[int] = field(default_factory=list)
-
-
-@dataclass(frozen=True, slots=True)
-class Share:
-    """The odds at which members go to the first class, as a share of the two."""
-
-    first: float
-
-    @staticmethod
-    def any(rng: np.random.Generator) -> Share:
-        """For a split."""
-        return Share(rng.random()).inside()
-
-    @staticmethod
-    def of(rng: np.random.Generator, first: int, second: int) -> Share:
-        """For the way back from two classes, of so many members."""
-        return Share(rng.beta(first + 1, second + 1)).inside()
-
-    def inside(self) -> Share:
-        """Neither 0 nor 1, which rounding may give."""
-        return Share(min(max(self.first, float(np.finfo(float).tiny)), 1.0 - float(np.finfo(float).epsneg)))
-
-    def log_density_of(self, first: int, second: int) -> float:
-        """As of a share drawn from classes of so many members."""
-        normaliser = lgamma(first + second + 2.0) - lgamma(first + 1.0) - lgamma(second + 1.0)
-        return normaliser + first * math.log(self.first) + second * math.log1p(-self.first)
-
-    @property
-    def log_odds(self) -> float:
-        return math.log(self.first) - math.log1p(-self.first)
 
 
 class RestrictedMove:

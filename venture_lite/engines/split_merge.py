@@ -21,6 +21,7 @@ import math
 from collections.abc import Mapping
 
 from venture_lite.blocks.label_classes import by_label, free_labels, is_label, labels_by_maker, parameters_of
+from venture_lite.blocks.restricted_columns import ColumnProposals
 from venture_lite.engines.label_pairs import LabelPair, LabelPairs
 from venture_lite.engines.restricted_move import RestrictedMove
 from venture_lite.errors import KernelError, VentureError
@@ -32,7 +33,11 @@ from venture_lite.interpreter.kernel import BlockKernel, Metropolis
 from venture_lite.interpreter.label_readers import refuse_other_readers
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.selection import Selection, Selector
+from venture_lite.interpreter.weights import Weight
 from venture_lite.values import key_of
+
+MOST_MISSES = 3
+"""In a row, after which columns are not tried again."""
 
 
 class SplitMerge(BlockKernel):
@@ -42,6 +47,10 @@ class SplitMerge(BlockKernel):
         super().__init__(model)
         self._metropolis = Metropolis(model)
         self._rows = 0
+        # one of the labels; the proposals over columns of its site, and how often in a row there were none
+        self._label = -1
+        self._columns: ColumnProposals | None = None
+        self._misses = 0 if model.kernels == "compiled" else MOST_MISSES
         # splits proposed and accepted, merges proposed and accepted
         self._counts = {"splits": 0, "splits accepted": 0, "merges": 0, "merges accepted": 0}
 
@@ -59,6 +68,7 @@ class SplitMerge(BlockKernel):
             raise KernelError("split_merge moves labels, draws of make_crp, and there are none", hint="gibbs, or mh")
         for node in labels:
             refuse_other_readers(self.model, node)
+        self._label = labels[0]
 
     def refuse_single_members(self, nodes: list[int]) -> None:
         """Raises KernelError where, in this state, a label that goes over to another class makes or removes choices;
@@ -97,6 +107,36 @@ class SplitMerge(BlockKernel):
     # ------------------------------------------------------------------------------------------- a transition
 
     def step(self, nodes: list[int], at: Selection) -> bool:
+        accepted = self._by_columns(nodes)
+        return self._by_interpreter(nodes, at) if accepted is None else accepted
+
+    def _by_columns(self, nodes: list[int]) -> bool | None:
+        """Whether the proposal is accepted; None where the labels have no columns, and nothing was done."""
+        model = self.model
+        if self._misses >= MOST_MISSES or model.transactions or model.trace.journal.entries:
+            return None
+        if model.regenerator.power != 1.0 or self._label < 0:
+            return None
+        self._columns = self._columns or ColumnProposals(model, self._label)
+        if not self._columns.propose(nodes):
+            self._misses += 1
+            return None
+        log_ratio = self._columns.log_ratio
+        self._misses = 0
+        if log_ratio is None:
+            return False
+        accepted = log_ratio > -math.inf and self._metropolis(Weight(0, log_ratio))
+        if accepted:
+            self._columns.keep()
+        self._rows += self._columns.rows
+        self._count("splits" if self._columns.splits else "merges", accepted)
+        return accepted
+
+    def _count(self, what: str, accepted: bool) -> None:
+        self._counts[what] += 1
+        self._counts[f"{what} accepted"] += accepted
+
+    def _by_interpreter(self, nodes: list[int], at: Selection) -> bool:
         model = self.model
         pairs = LabelPairs(model, nodes)
         pair = pairs.drawn()
@@ -115,8 +155,7 @@ class SplitMerge(BlockKernel):
             if not rejects(model, error, ()):
                 raise
             accepted = False
-        self._counts[what] += 1
-        self._counts[f"{what} accepted"] += accepted
+        self._count(what, accepted)
         return accepted
 
     def _propose(self, move: RestrictedMove, log_pair: float, at: Selection) -> bool:

@@ -134,7 +134,7 @@ class LabelRows:
         if row in self._shared:
             return None
         own, *others = plan.parts
-        if own.shape.terms or own.shape.calls or any(part.source != 0 or part.shape.goes_on for part in others):
+        if own.shape.terms or own.shape.calls or any(part.source != 0 or self._goes_on(part) for part in others):
             return None
         self.own_shape = own.shape
         try:
@@ -144,6 +144,13 @@ class LabelRows:
         terms = sum(reader.shape.terms for reader, _ in readers)
         is_applied = any(reader.made for reader, _ in readers)
         return ReadLabel(self._trace.users.nodes(self._code, row), readers, terms, is_applied)
+
+    def _goes_on(self, part: FollowedRow) -> bool:
+        """Whether the result of a row may be read: it is no name, or text reads that."""
+        if not part.shape.goes_on or part.code.kind != "directive":
+            return part.shape.goes_on
+        bound = self._trace.bindings.by_row.get((part.code.index, part.row))
+        return bound is not None and bool(bound.readers)
 
     def _reader(self, part: FollowedRow) -> LabelReader:
         """Raises NotByColumns where a row is read otherwise than by calls with the label and what absorbs."""
@@ -211,7 +218,7 @@ class FreshClass:
         self._rng = self._trace.rng
         # (memoized procedure, what it is called with besides the label, slot) of each choice, its distribution with
         # arguments
-        self._choices: list[tuple[Memo, Any, int, Random, tuple[Any, ...]]] = []
+        self.choices: list[tuple[Memo, Any, int, Random, tuple[Any, ...]]] = []
         # what each memoized procedure gives
         self._results: dict[Memo, Any] = {}
         self._keys: dict[Memo, tuple[Any, ...]] = {}
@@ -249,12 +256,12 @@ class FreshClass:
         watch = BodyWatch(plans, draws)
         self._results[memo] = watch.of(memo, key)
         if watch.distribution is not None:
-            self._choices.append((memo, key, slot, *watch.distribution))
+            self.choices.append((memo, key, slot, *watch.distribution))
 
     def is_missing(self, fresh: int) -> bool:
         """Whether none of the families of a label exists."""
         if self.missing != fresh:
-            if any(memo_key(_with(key, fresh)) in memo.entries for memo, key in self._keys.items()):
+            if any(memo_key(with_label(key, fresh)) in memo.entries for memo, key in self._keys.items()):
                 return False
             self.missing = fresh
         return True
@@ -262,9 +269,9 @@ class FreshClass:
     def weighed(self, label: ReadLabel, fresh: int) -> tuple[float, Drawn]:
         """Draw the choices; the log density of what reads a label, and what was drawn. Raises NotByColumns."""
         drawn: Drawn = {}
-        for memo, key, slot, record, arguments in self._choices:
+        for memo, key, slot, record, arguments in self.choices:
             value = self._results[memo] = record.simulate(self._rng, *arguments)
-            drawn[(memo, memo_key(_with(key, fresh))), slot] = value
+            drawn[(memo, memo_key(with_label(key, fresh))), slot] = value
         self._total = 0.0
         applied = label.is_applied and [
             (self._results[reader.memos[call]], values.view[row])
@@ -340,7 +347,7 @@ def predicted(applied: list[tuple[Exchangeable, Any]]) -> float:
     return total
 
 
-def _with(key: tuple[Any, ...], label: int) -> tuple[Any, ...]:
+def with_label(key: tuple[Any, ...], label: int) -> tuple[Any, ...]:
     """A key with a label at its place."""
     return tuple([label if part is LABEL else part for part in key])
 

@@ -41,6 +41,10 @@ class CrpState(Counted):
         self._alpha = float(arguments[0])
         self._discount = float(arguments[1]) if len(arguments) > 1 else 0.0
 
+    @property
+    def discount(self) -> float:
+        return self._discount
+
     def fresh(self) -> int:
         """The smallest unused label: occupied ones are sorted and distinct, so those up to the gap stand at label -
         1."""

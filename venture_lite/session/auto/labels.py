@@ -6,9 +6,10 @@ hundredth of that. Scales that are learned for choices, or for their site, are w
 one path through all parameters takes the shortest of steps. So such parameters are moved class by class, by slices,
 which find their width anew.
 
-A proposal goes over the members of two classes several times, each move by the interpreter, and costs as much as some
-twenty sweeps of `gibbs`, which draws labels by columns. So with more than a few labels it is made in a share of the
-sweeps, at random.
+A sweep of `gibbs` lets classes grow and shrink by a few members, so that two classes that lie in one place, or one that
+lies in two, stay for hundreds of sweeps. What a proposal of `split_merge` costs by columns is a small part of a sweep
+of thousands of labels, and there are several to a sweep. By the interpreter it costs as much as twenty sweeps: there it
+is made in a share of these, at random.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from venture_lite.blocks.label_classes import is_label
+from venture_lite.blocks.restricted_columns import has_columns
 from venture_lite.engines.split_merge import SplitMerge
 from venture_lite.errors import KernelError
 from venture_lite.interpreter.ancestry import Families
@@ -23,7 +25,10 @@ from venture_lite.interpreter.model import Model
 from venture_lite.session.auto.groups import KindGroup
 
 FEW_LABELS, SHARE = 20, 0.05
-"""With more labels than that there is a proposal in this share of the sweeps."""
+"""With more labels than that there is a proposal of the interpreter's in this share of the sweeps."""
+
+PROPOSALS = 5
+"""By columns to a sweep."""
 
 
 def keyed_by_labels(model: Model, groups: Sequence[KindGroup]) -> list[KindGroup]:
@@ -51,7 +56,12 @@ def splitting(model: Model, scope: str, nodes: list[int]) -> Iterator[str]:
     if not labels or not _are_accepted(model, nodes):
         return
     kernel = f"(split_merge {scope} 1)"
-    yield kernel if labels <= FEW_LABELS else f"(mixture ({SHARE} {kernel} {1.0 - SHARE} (do)) 1)"
+    if labels <= FEW_LABELS:
+        yield kernel
+    elif has_columns(model, nodes):
+        yield f"(split_merge {scope} {PROPOSALS})"
+    else:
+        yield f"(mixture ({SHARE} {kernel} {1.0 - SHARE} (do)) 1)"
 
 
 def _are_accepted(model: Model, nodes: list[int]) -> bool:

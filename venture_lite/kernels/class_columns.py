@@ -1,0 +1,337 @@
+"""What whole classes of labels absorb, by columns: the log densities of many members' rows, were the parameters of
+their class these.
+
+The labels are those of one site, all draws of one maker, none of them observed. Each class has its own families of the
+same memoized procedures, whose bodies are one choice each, and nobody but members uses them. Then the families of one
+class serve for weighing any: parameters are written into their cells, the rows weighed as if they led there, and the
+cells put back.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from venture_lite.interpreter.model import Model
+from venture_lite.interpreter.selection import in_order, one_of_each_kind
+from venture_lite.kernels.followers import Mover
+from venture_lite.kernels.label_rows import (
+    FreshClass,
+    LabelReader,
+    LabelRows,
+    NotByColumns,
+    ReadLabel,
+    group_terms,
+    with_label,
+)
+from venture_lite.kernels.preview import Drawable
+from venture_lite.kernels.reassign import plans_of
+from venture_lite.procedures.exchangeable.crp import CrpState
+from venture_lite.procedures.record import Random
+from venture_lite.trace.keys import memo_key
+from venture_lite.trace.nodes import node_at, site_of
+from venture_lite.trace.runtime import Exchangeable, Memo
+from venture_lite.trace.table import ROW_MASK, Column
+
+EVERYTHING = Drawable(False, None, {})
+"""No choice of a class is in a block that is counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClassParameter:
+    """A choice that each class has: the memoized procedure that makes it, and its distribution."""
+
+    memo: Memo
+    # what the procedure is called with, the label at its place
+    key: tuple[Any, ...]
+    slot: int
+    record: Random
+    arguments: tuple[Any, ...]
+    # where its values are
+    column: Column
+
+    def key_of(self, label: int) -> tuple[Any, ...]:
+        return with_label(self.key, label)
+
+
+@dataclass(frozen=True, slots=True)
+class MemberRows:
+    """The rows that some members have at one reader, and which member each belongs to."""
+
+    reader: LabelReader
+    rows: np.ndarray
+    # None where each member has one, in their order
+    owners: np.ndarray | None
+
+
+@dataclass(frozen=True, slots=True)
+class Members:
+    """Some labels, with the rows in which they absorb."""
+
+    count: int
+    rows: tuple[MemberRows, ...]
+
+
+class ClassColumns:
+    """The labels of one site. Mutable: what it knows of their rows holds until these change."""
+
+    def __init__(self, model: Model, node: int) -> None:
+        """Of the site of one label. Raises NotByColumns where its labels have no columns."""
+        self._model, self._trace = model, model.trace
+        self._code, self._slot, _ = model.trace.decode(node)
+        self._table = model.trace.tables[self._code.index]
+        self._rows = LabelRows(model, self._code, self._slot, lambda row: None)
+        self._values = model.trace.column(site_of(node))
+        self._mover = Mover(model)
+        self._known: tuple[Any, ...] = ()
+        # the labels that have several users, with their rows
+        self._several: list[tuple[int, ReadLabel]] = []
+        self._version = -1
+        # the rows of the labels (n,), and for each reader (rows, which label each belongs to)
+        self.labels = np.empty(0, np.int64)
+        self._layout: list[tuple[LabelReader, np.ndarray, np.ndarray]] = []
+        # how many calls each label makes of each procedure (n,)
+        self._calls: dict[Memo, np.ndarray] = {}
+        self.parameters: tuple[ClassParameter, ...] = ()
+        # of `parameters`, in the order in which a new class draws them
+        self.drawing_order: tuple[int, ...] = ()
+        self.maker: Exchangeable
+
+    # ------------------------------------------------------------------------------------------------ looking
+
+    def look(self, nodes: Sequence[int]) -> None:
+        """See who reads the labels, and what parameters have for a prior now, where all that may move are `nodes`.
+
+        Raises NotByColumns.
+        """
+        journal = self._trace.journal
+        known = (self._table.shape_stamp, self._table.user.stamp, len(nodes))
+        if known != self._known or not self._same_users():
+            self._known = ()
+            self._lay_out(nodes)
+            self._known = known
+        elif journal.version == self._version:
+            return
+        self._refresh()
+        self._version = journal.version
+
+    def _same_users(self) -> bool:
+        """Whether the labels that have several users have the same ones."""
+        return all(self._rows.of(row, EVERYTHING) is label for row, label in self._several)
+
+    def _lay_out(self, nodes: Sequence[int]) -> None:
+        table, site = self._table, self._code.first_site + self._slot
+        found = list(table.live_rows())
+        self.labels = np.array(found, np.int64)
+        sites = np.array(nodes, np.int64) >> 32
+        moving = set((np.array(nodes, np.int64)[sites == site] & ROW_MASK).tolist())
+        if moving != set(found) or any(table.observed.get(self._slot, b"")):
+            raise NotByColumns
+        if any(
+            isinstance(self._trace.application(node)[0], Exchangeable) for node in self._others(nodes, sites != site)
+        ):
+            # labels of other makers, perhaps
+            raise NotByColumns
+        places: dict[LabelReader, tuple[list[int], list[int]]] = {}
+        self._several = []
+        for position, row in enumerate(found):
+            label = self._rows.of(row, EVERYTHING)
+            if label is None or label.is_applied:
+                raise NotByColumns
+            if len(label.users) > 1:
+                self._several.append((row, label))
+            for reader, its_row in label.readers:
+                rows, owners = places.setdefault(reader, ([], []))
+                rows.append(its_row)
+                owners.append(position)
+        self._layout = [(reader, np.array(rows), np.array(owners)) for reader, (rows, owners) in places.items()]
+        self._calls = {}
+        for reader, _, callers in self._layout:
+            for _, memo, _ in reader.calls:
+                count = self._calls.setdefault(memo, np.zeros(len(found), np.int64))
+                np.add.at(count, callers, 1)
+        if not all(count.all() for count in self._calls.values()):
+            # classes would differ in which parameters they have
+            raise NotByColumns
+
+    def _others(self, nodes: Sequence[int], where: np.ndarray) -> list[int]:
+        """Of the choices where a mask holds those that may be draws of a maker."""
+        others: list[int] = np.array(nodes, np.int64)[where].tolist()
+        return one_of_each_kind(self._model, others) if others else []
+
+    def _refresh(self) -> None:
+        trace = self._trace
+        operator, _ = trace.application(node_at(self._code.first_site + self._slot, int(self.labels[0])))
+        if not isinstance(operator, Exchangeable) or not isinstance(operator.state, CrpState):
+            raise NotByColumns
+        if operator.state.count != len(self.labels):
+            # others draw from it too
+            raise NotByColumns
+        self.maker = operator
+        fresh = FreshClass(plans_of(self._model), [reader for reader, _, _ in self._layout], EVERYTHING)
+        if not fresh.is_simple:
+            raise NotByColumns
+        found = [
+            ClassParameter(memo, key, slot, record, arguments, self._column(memo, slot))
+            for memo, key, slot, record, arguments in fresh.choices
+        ]
+        label = self.state.tables[0]
+        nodes = [node_at(each.memo.procedure.code.first_site + each.slot, self._family(each, label)) for each in found]
+        order = [nodes.index(node) for node in in_order(self._model, nodes)]
+        self.parameters = tuple(found[place] for place in order)
+        self.drawing_order = tuple(order.index(place) for place in range(len(found)))
+
+    def _column(self, memo: Memo, slot: int) -> Column:
+        column = self._trace.column(memo.procedure.code.first_site + slot)
+        if type(column) is not Column:
+            raise NotByColumns
+        return column
+
+    @property
+    def state(self) -> CrpState:
+        state = self.maker.state
+        assert isinstance(state, CrpState)
+        return state
+
+    # ------------------------------------------------------------------------------------------------ classes
+
+    def values(self) -> np.ndarray:
+        """The label of each (n,)."""
+        array: Any = self._values.array
+        if array is None:
+            raise NotByColumns
+        found: np.ndarray = array[self.labels]
+        return found
+
+    def node(self, position: int) -> int:
+        """The label at a position among those of the site."""
+        return node_at(self._code.first_site + self._slot, int(self.labels[position]))
+
+    def _family(self, parameter: ClassParameter, label: int) -> int:
+        row = parameter.memo.entries.get(memo_key(parameter.key_of(label)))
+        if row is None:
+            raise NotByColumns
+        return int(row)
+
+    def parameter_node(self, parameter: ClassParameter, label: int) -> int:
+        """The choice of a class."""
+        return node_at(parameter.memo.procedure.code.first_site + parameter.slot, self._family(parameter, label))
+
+    def parameters_of(self, label: int, members: np.ndarray) -> list[Any]:
+        """The values of a class's parameters, which would go with its members: positions (m,).
+
+        Raises NotByColumns where they would not, or are observed.
+        """
+        found = []
+        for parameter in self.parameters:
+            row, code = self._family(parameter, label), parameter.memo.procedure.code
+            if self._trace.users.count(code, row) != int(self._calls[parameter.memo][members].sum()):
+                raise NotByColumns
+            if self._trace.is_observed(node_at(code.first_site + parameter.slot, row)):
+                raise NotByColumns
+            found.append(parameter.column.view[row])
+        return found
+
+    def members(self, positions: np.ndarray) -> Members:
+        """Some labels, by their positions (m,), which differ."""
+        found = []
+        for reader, its_rows, owners in self._layout:
+            if not reader.groups:
+                continue
+            if len(owners) == len(self.labels) and bool((owners == np.arange(len(owners))).all()):
+                found.append(MemberRows(reader, its_rows[positions], None))
+                continue
+            place = np.full(len(self.labels), -1)
+            place[positions] = np.arange(len(positions))
+            at = place[owners]
+            found.append(MemberRows(reader, its_rows[at >= 0], at[at >= 0]))
+        return Members(len(positions), tuple(found))
+
+    def some(self, members: Members, mask: np.ndarray) -> Members:
+        """Those of some labels where a mask (m,) holds."""
+        place = np.cumsum(mask) - 1
+        found = []
+        for part in members.rows:
+            if part.owners is None:
+                found.append(MemberRows(part.reader, part.rows[mask], None))
+            else:
+                holds = mask[part.owners]
+                found.append(MemberRows(part.reader, part.rows[holds], place[part.owners[holds]]))
+        return Members(int(mask.sum()), tuple(found))
+
+    @contextmanager
+    def standing_for(self, label: int) -> Iterator[ClassAtHand]:
+        """The families of a class, into whose cells parameters of any may be written meanwhile."""
+        places = [(each.column, self._family(each, label)) for each in self.parameters]
+        values = [column.view[row] for column, row in places]
+        families = {reader: self._rows.led_to(reader, label)[0] for reader, _, _ in self._layout}
+        at_hand = ClassAtHand(places, families)
+        try:
+            yield at_hand
+        finally:
+            at_hand.write(values)
+
+    def terms(self, label: int, members: Members) -> np.ndarray:
+        """The log densities of some members' rows (m,) in a class, as it stands. Raises NotByColumns."""
+        families = {part.reader: self._rows.led_to(part.reader, label)[0] for part in members.rows}
+        return summed_terms(members, families)
+
+    # ------------------------------------------------------------------------------------------------- moving
+
+    def move(self, positions: Sequence[int], label: int) -> None:
+        """Lead labels, by their positions, to another class that exists, and none of them out of a class that has no
+        other. Within a transaction of the caller's."""
+        trace, maker, shape = self._trace, self.maker, self._rows.own_shape
+        assert shape is not None
+        for position in positions:
+            row = int(self.labels[position])
+            found = self._rows.of(row, EVERYTHING)
+            assert found is not None
+            trace.statistics.unincorporate(maker, self._values.view[row], ())
+            trace.statistics.incorporate(maker, label, ())
+            shape.move(self._mover, row, label)
+            for reader, its_row in found.readers:
+                reader.shape.move(self._mover, its_row, label)
+
+
+class ClassAtHand:
+    """A class whose cells hold the parameters of any."""
+
+    def __init__(self, places: list[tuple[Column, int]], families: dict[LabelReader, list[int]]) -> None:
+        self._places, self._families = places, families
+
+    def write(self, values: Sequence[Any]) -> None:
+        for (column, row), value in zip(self._places, values, strict=True):
+            if column.kind is np.ndarray:
+                column.own()
+                column.array[row] = value
+            elif column.kind is object or type(value) is column.kind:
+                column.view[row] = value
+            else:
+                raise NotByColumns
+
+    def terms(self, values: Sequence[Any], members: Members) -> np.ndarray:
+        """The log densities of some members' rows (m,), were the parameters these. Raises NotByColumns."""
+        self.write(values)
+        return summed_terms(members, self._families)
+
+
+def summed_terms(members: Members, families: dict[LabelReader, list[int]]) -> np.ndarray:
+    """The log densities of some members' rows (m,), each of which leads to these families. Raises NotByColumns."""
+    total = np.zeros(members.count)
+    for part in members.rows:
+        for group in part.reader.groups:
+            group.families[:] = families[part.reader]
+            terms = group_terms(group, part.rows)
+            if part.owners is None:
+                total += terms
+            else:
+                np.add.at(total, part.owners, terms)
+    if not bool((total < math.inf).all()):
+        raise NotByColumns
+    return total

@@ -44,6 +44,8 @@ class LabelPairs:
         """None where there is no second label."""
         rng = self._model.trace.rng
         labels = [(maker, node) for maker, members in self._free.items() for node in members]
+        if not labels:
+            return None
         maker, first = labels[int(rng.random() * len(labels))]
         splits = rng.random() < 0.5
         classes = by_label(self._model.trace, self._free[maker])

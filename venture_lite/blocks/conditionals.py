@@ -14,7 +14,8 @@ import numpy as np
 
 from venture_lite.blocks.affine_conditionals import AffineBlock, AffineWorlds, are_read_affinely
 from venture_lite.blocks.curvature import ROUNDING
-from venture_lite.blocks.density import BlockDensity, Stretch
+from venture_lite.blocks.density import BlockDensity
+from venture_lite.blocks.recursions import Stretch
 from venture_lite.blocks.second import REFUSALS
 from venture_lite.blocks.single_conditionals import GivenSingle, SingleConditional
 from venture_lite.blocks.world_passes import Kept, WorldKind, WorldRows, WorldSecond

@@ -21,7 +21,7 @@ from venture_lite.blocks.distributions import name_of, transform_of
 from venture_lite.blocks.loops import NotInOneLoop
 from venture_lite.blocks.minibatch import Minibatch
 from venture_lite.blocks.moving import BlockState, PassStep, RowKind, advance, weighed
-from venture_lite.blocks.recursions import Recursion, Turns, turns_in
+from venture_lite.blocks.recursions import Recursion, Stretch, Turns, turns_in
 from venture_lite.blocks.tape import INSTEAD
 from venture_lite.errors import KernelError
 from venture_lite.interpreter.ancestry import name_of_choice
@@ -38,9 +38,6 @@ from venture_lite.trace.table import Column, one_of
 
 MANY = 1 << 16
 """More renewed nodes than this are not walked one by one for each gradient."""
-
-Stretch = tuple[RowKind, int, int]
-"""Some rows of a kind, which are computed in one go."""
 
 
 class BlockDensity:

@@ -6,19 +6,14 @@ the loop begins: that is computed over columns, which the loop goes through, or 
 
 from __future__ import annotations
 
-import functools
-import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
-import numpy as np
-
+from venture_lite.blocks.passes import maker
 from venture_lite.procedures.columns import RowByRow
 from venture_lite.procedures.pullbacks import ElementwisePullback
 from venture_lite.procedures.record import Deterministic
 from venture_lite.procedures.straight_line import (
-    COLUMN_NAMES,
-    SCALAR_NAMES,
     Node,
     Recording,
     needed,
@@ -181,21 +176,9 @@ def _executed(text: str, operations: LoopOperations, columns: bool) -> Callable[
     records = operations.procedures
     names = [f"{letter}{number}" for letter in "sc" for number in range(len(records))]
     functions = [*(record.scalar for record in records), *(record.columns or _no_columns for record in records)]
-    found: Callable[..., Any] = _maker(f"def make({', '.join(names)}):\n{text}    return run\n", columns)(*functions)
+    found: Callable[..., Any] = maker(f"def make({', '.join(names)}):\n{text}    return run\n", columns)(*functions)
     return found
 
 
 def _no_columns(*given: Any) -> Any:
     raise RowByRow
-
-
-NAMES: Final[dict[str, Any]] = {"inf": math.inf, "nan": math.nan, "isfinite": np.isfinite, "RowByRow": RowByRow}
-
-
-@functools.lru_cache(1000)
-def _maker(text: str, columns: bool) -> Callable[..., Callable[..., Any]]:
-    """Many recursions have one text."""
-    namespace = {**(COLUMN_NAMES if columns else SCALAR_NAMES), **NAMES}
-    exec(text, namespace)
-    maker: Callable[..., Callable[..., Any]] = namespace["make"]
-    return maker

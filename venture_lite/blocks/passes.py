@@ -14,7 +14,7 @@ import functools
 import math
 import re
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from venture_lite.blocks.moving import RowKind
 
 NUMBERS = (float, int, bool)
+NAMES: Final[dict[str, Any]] = {"inf": math.inf, "nan": math.nan, "isfinite": np.isfinite, "RowByRow": RowByRow}
+"""What texts name besides functions of numbers."""
 
 
 def printed(kind: RowKind, columns: bool) -> tuple[Callable[..., Any], Callable[..., Any]]:
@@ -415,8 +417,8 @@ class _Pass:
     def reconsider(self) -> None:
         """Lines that give makers other parameters."""
         arguments = ", ".join(map(self._text, self._tape.outputs))
-        maker = self._text(self._load(self._kind.column, "r"))
-        self._lines.append(f"{self._object(self._kind.reconsider)}({maker}, ({arguments},))")
+        given = self._text(self._load(self._kind.column, "r"))
+        self._lines.append(f"{self._object(self._kind.reconsider)}({given}, ({arguments},))")
 
     def weigh(self) -> None:
         """Lines that weigh choices and makers, and pass the derivatives on."""
@@ -543,13 +545,14 @@ class _Pass:
         head = f"def make({names}):\n    def run(r, k, i{''.join(leaves)}{''.join(rows)}{still}):\n"
         body = "".join(f"        {line}\n" for line in (*self._kept(), *self._lines) or ["pass"])
         objects = (value for _, value in self._objects.values())
-        return _maker(f"{head}{body}    return run\n", self._columns)(*objects)
+        return maker(f"{head}{body}    return run\n", self._columns)(*objects)
 
 
 @functools.lru_cache(1000)
-def _maker(text: str, columns: bool) -> Callable[..., Callable[..., Any]]:
-    """Rows of one kind share their text, whatever their block."""
-    namespace: dict[str, Any] = {**(COLUMN_NAMES if columns else SCALAR_NAMES), "inf": math.inf, "nan": math.nan}
+def maker(text: str, columns: bool) -> Callable[..., Callable[..., Any]]:
+    """What a text defines that makes a function of the objects it names. Rows of one kind share their text, whatever
+    their block."""
+    namespace = {**(COLUMN_NAMES if columns else SCALAR_NAMES), **NAMES}
     exec(text, namespace)
-    maker: Callable[..., Callable[..., Any]] = namespace["make"]
-    return maker
+    found: Callable[..., Callable[..., Any]] = namespace["make"]
+    return found

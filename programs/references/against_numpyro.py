@@ -64,7 +64,7 @@ def line(name: str, seed: int, by: str, draws: Mapping[str, np.ndarray], known: 
 
 def run_venture(name: str, known: Any, seed: int) -> str:
     """Four chains of the program of this folder."""
-    from references import expression_of, parameters_of
+    from references import KERNEL, STATES, expression_of, parameters_of
 
     from venture_lite import Venture
 
@@ -72,7 +72,8 @@ def run_venture(name: str, known: Any, seed: int) -> str:
     asked = {parameter: expression_of(parameter, text) for parameter in known["reference"]}
     v = Venture(seed=seed, chains=CHAINS)
     v.execute(text, **parameters_of(known["data"]))
-    loop = f"(repeat {WARMUP + DRAWS} (do (nuts default all 'adapt {WARMUP} 1) (collect {' '.join(asked.values())})))"
+    moves = KERNEL.format(metric="", warmup=WARMUP) + (STATES if "(categorical " in text else "")
+    loop = f"(repeat {WARMUP + DRAWS} (do {moves} (collect {' '.join(asked.values())})))"
     began = seconds()
     draws = v.infer(f"(do (initialize) (pathfinder default all) {loop})")
     took = seconds() - began

@@ -28,7 +28,9 @@ from venture_lite import Venture
 from venture_lite.draws.diagnostics import ess_mean, ess_sd, r_hat
 
 HERE = Path(__file__).parent
-KERNEL = "(nuts default all {metric}'adapt {warmup} 1)"
+KERNEL = "(nuts (choices 'smooth) all {metric}'adapt {warmup} 1)"
+# where a program has states that are not summed out
+STATES = "(gibbs (choices 'finite) all 'forward 1)"
 
 
 def parameters_of(data: Mapping[str, Any]) -> dict[str, Any]:
@@ -83,6 +85,8 @@ def compare(path: Path, metric: str, warmup: int, count: int, seed: int) -> tupl
     v, began = Venture(seed=seed, chains=4), time.process_time()
     v.execute(text, **parameters_of(known["data"]))
     kernel = KERNEL.format(metric=metric, warmup=warmup)
+    if "(categorical " in text:
+        kernel = f"{kernel} {STATES}"
     draws = v.infer(f"(repeat {warmup + count} (do {kernel} (collect {' '.join(asked.values())})))")
     seconds = time.process_time() - began
     found, least = [], math.inf

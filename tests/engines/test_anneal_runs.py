@@ -82,6 +82,7 @@ def test_kernels_run_once_for_each_pass_through_the_subsample() -> None:
         assert draws["(left 1)"].shape[1] == draws.statistics[0].details["passes of kernels"] == passes
 
 
+@pytest.mark.thorough
 def test_an_assignment_costs_as_much_among_many_data_as_among_few() -> None:
     """In calls of Python functions, which do not depend on the machine."""
 

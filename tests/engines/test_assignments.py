@@ -270,6 +270,7 @@ def test_plans_keep_no_draws_that_the_interpreter_makes_anew(name: str, engine: 
     agree(SHARED[name], f"({engine} {'z' if name == 'pairs of labels' else 'view'} each 12)")
 
 
+@pytest.mark.thorough
 def test_plans_leave_alone_what_changes_the_number_of_blocks() -> None:
     """A component's parameter is a block of the scope that blocks are drawn from."""
     text = MODELS["parameters of their own"].replace("'z", "'s").replace("'m", "'s").replace("'s n", "'s (+ n 1000)")
@@ -294,6 +295,7 @@ def agree(text: str, kernel: str) -> None:
     assert left == right
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", BY_NAME)
 def test_values_that_names_stand_for_have_plans(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     answers = noted(monkeypatch)

@@ -29,6 +29,7 @@ def test_the_table_keeps_two_sets() -> None:
         assert set(np.flatnonzero(table.is_bright(np.arange(40))).tolist()) == bright
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("probability", [0.003, 0.4, 1.0])
 def test_jumps_are_independent_coins(probability: float) -> None:
     """Each position's frequency and the number's variance (false alarms: 12 normal statistics at 5.5 sds, 5e-7)."""

@@ -41,6 +41,7 @@ def formed(monkeypatch: pytest.MonkeyPatch) -> list[bool | None]:
     return answers
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kernel", ["(gibbs (choices 'finite) each 12)", "(gibbs (choices 'finite) one 90)"])
 @pytest.mark.parametrize("name", MODELS)
 def test_forms_draw_what_the_interpreter_draws(name: str, kernel: str, formed: list[bool | None]) -> None:
@@ -61,6 +62,7 @@ def test_a_candidate_without_its_own_density_is_noticed(monkeypatch: pytest.Monk
         v.infer("(gibbs (choices 'finite) each 12)")
 
 
+@pytest.mark.thorough
 def test_states_are_drawn_from_their_posterior(formed: list[bool | None]) -> None:
     """Marginals of a chain of eight states against forward filtering. Of 1,500 sweeps at least 100 count as independent
     draws, of which 6 standard errors are 1e-9."""

@@ -49,6 +49,7 @@ def blocks(venture: Venture, scope: str) -> list[object]:
     return sorted(key for key in found.all_keys() for _ in found.members(key))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("scope", EXPECTED)
 def test_a_choice_belongs_to_the_assume_that_made_it(scope: str) -> None:
     v = Venture(seed=1)
@@ -66,6 +67,7 @@ def test_without_names_there_are_the_choices_of_all_directives() -> None:
     assert sum(len(blocks(v, scope)) for scope in kinds) == everything
 
 
+@pytest.mark.thorough
 def test_choices_by_name_are_moved_as_those_of_tags() -> None:
     """The same draws, of blocks in the same order."""
     tagged = """[assume m (mem (lambda (k) (tag 'm k (normal 0 4))))] [assume crp (make_crp 1)]
@@ -84,6 +86,7 @@ def test_choices_by_name_are_moved_as_those_of_tags() -> None:
     assert (found[0] == found[1]).all()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", range(600, 630))
 def test_a_scope_follows_what_comes_and_goes(seed: int) -> None:
     """The checker compares the scope with what addresses say now."""

@@ -50,6 +50,7 @@ class Run:
         (self.model,) = v._runner.chains.models
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", WITH_COLUMNS)
 def test_columns_propose_what_the_interpreter_does(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     expected, found = (Run(name, kernels, monkeypatch) for kernels in ("interpreted", "compiled"))
@@ -70,6 +71,7 @@ def test_labels_that_have_no_columns_are_moved_by_the_interpreter(name: str, mon
     assert found.labels == expected.labels
 
 
+@pytest.mark.thorough
 def test_a_parameter_that_others_read_is_no_classs_own(monkeypatch: pytest.MonkeyPatch) -> None:
     """The class of that label keeps its parameter when its members go; all others are moved by columns."""
     program = PROGRAMS["parameters"][0] + "[observe (normal (m 1) 1) -3]"

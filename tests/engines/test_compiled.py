@@ -133,6 +133,7 @@ def test_a_vector_of_two_probabilities_is_learned() -> None:
     assert abs(first.mean() - 0.25) < 5.0 * 0.194 / math.sqrt(400)
 
 
+@pytest.mark.thorough
 def test_one_network_serves_all_blocks_of_a_kind() -> None:
     """Also blocks with more data than any had when it was trained."""
     program = """
@@ -159,6 +160,7 @@ def test_compiling_moves_nothing_and_takes_no_random_numbers() -> None:
     assert model.trace.rng.bit_generator.state == state
 
 
+@pytest.mark.thorough
 def test_draws_count_from_where_nothing_more_is_learned(monkeypatch: pytest.MonkeyPatch) -> None:
     train_for(monkeypatch, 10)
     venture = compiled(CONJUGATE, "(compile p x one 'worlds 100)", y=1.0)
@@ -170,6 +172,7 @@ def test_draws_count_from_where_nothing_more_is_learned(monkeypatch: pytest.Monk
     assert venture.infer(once).adapting == ({},)
 
 
+@pytest.mark.thorough
 def test_a_seed_gives_one_result() -> None:
     found = [
         draws(compiled(CONJUGATE, "(compile p x one 'worlds 500)", 4, y=1.0), "(compiled_mh p x one 1)", 50, "x")
@@ -233,6 +236,7 @@ def test_a_proposer_serves_other_numbers_of_levels(monkeypatch: pytest.MonkeyPat
     assert details["transitions with inputs outside of the worlds"] == 0
 
 
+@pytest.mark.thorough
 def test_the_scale_of_few_data_is_proposed_before_their_many_locations() -> None:
     """The joint mode has it too low, by 0.95 of its sds here: p / sqrt(2 n)."""
     venture = compiled(REGRESSION, "(compile p x all 'worlds 1000)", **regression())
@@ -302,6 +306,7 @@ def test_a_round_on_chains_that_have_not_mixed_is_dropped() -> None:
     assert report.kinds[0].rounds[0].startswith("dropped: the four chains have not mixed")
 
 
+@pytest.mark.thorough
 def test_a_name_is_compiled_anew_for_other_blocks() -> None:
     program = "[assume x (tag 'x 0 (normal 0 1))] [assume y (tag 'y 0 (normal x 1))]"
     venture = compiled(program, "(compile p x one 'worlds 100)")
@@ -309,6 +314,7 @@ def test_a_name_is_compiled_anew_for_other_blocks() -> None:
     assert proposers_of(venture.traces[0])["p"].blocks == "y all"
 
 
+@pytest.mark.thorough
 def test_inputs_beyond_the_prior_are_told() -> None:
     venture = compiled(CONJUGATE, "(compile p x one 'worlds 1000 'frame prior)", y=30.0)
     with pytest.warns(VentureWarning, match="the data lie outside what the prior draws"):
@@ -327,6 +333,7 @@ def test_what_is_worse_than_the_t_in_the_frame_is_not_kept() -> None:
     assert abs(draws["(x 9)"].mean() - 0.8 * 9) < 5.0 * math.sqrt(0.8 / 200)
 
 
+@pytest.mark.thorough
 def test_blocks_that_no_normal_describes_have_the_frame_of_the_prior(short_training: None) -> None:
     """On a ring, and where there are two modes; the posterior of one normal has the mode's."""
     choices = "[assume x (tag 'x 0 (normal 0 1))] [assume y (tag 'x 1 (normal 0 1))]"
@@ -406,6 +413,7 @@ def loaded(path: Path, program: str = CONJUGATE, y: float = 1.0) -> Venture:
     return venture
 
 
+@pytest.mark.thorough
 def test_a_loaded_proposer_makes_the_draws_of_the_session_that_trained_it(tmp_path: Path) -> None:
     path = tmp_path / "p.npz"
     kernel = "(compiled_mh p x each 1)"
@@ -424,6 +432,7 @@ def test_a_loaded_proposer_makes_the_same_draws_in_another_process(tmp_path: Pat
     assert ran.stdout.split()[-1] == here.tobytes().hex()
 
 
+@pytest.mark.thorough
 def test_a_file_serves_other_data_of_the_program(tmp_path: Path) -> None:
     path = tmp_path / "p.npz"
     saved(path, MANY.format(n=6), y=1.0)
@@ -447,6 +456,7 @@ def test_a_block_of_discrete_choices_goes_through_a_file(tmp_path: Path) -> None
     assert draws(first, kernel, 40, "u").tobytes() == draws(second, kernel, 40, "u").tobytes()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("program", "message"),
     [
@@ -485,6 +495,7 @@ def spoilt(path: Path, how: str) -> None:
             np.savez(path, **held | {"float64": held["float64"][:-1]})
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("how", "message"),
     [
@@ -505,6 +516,7 @@ def test_a_spoilt_file_is_refused(tmp_path: Path, how: str, message: str) -> Non
         venture.infer(f'(load_proposers "{path}")')
 
 
+@pytest.mark.thorough
 def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
     with pytest.raises(VentureError, match="No such file"):
         Venture(seed=1).infer(f'(load_proposers "{tmp_path / "none.npz"}")')

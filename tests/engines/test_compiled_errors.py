@@ -63,6 +63,7 @@ def test_a_first_world_that_errs_is_left_out_as_any_other(monkeypatch: pytest.Mo
     assert kind.failed > 0
 
 
+@pytest.mark.thorough
 def test_what_has_no_value_at_the_centre_is_told() -> None:
     """x lies between its neighbours in every world, but not at its centre."""
     program = """
@@ -75,6 +76,7 @@ def test_what_has_no_value_at_the_centre_is_told() -> None:
     assert "with the block at the centre of its frame" in told
 
 
+@pytest.mark.thorough
 def test_a_state_that_cannot_be_read_is_moved_by_the_prior() -> None:
     """Exactly; the mean is off by five standard errors, at a fifth of independent draws, once in a million times."""
     program = """

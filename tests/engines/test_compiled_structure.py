@@ -140,6 +140,7 @@ def test_a_mixture_is_learned_by_its_assignments_and_its_means() -> None:
     assert all(abs(venture.sample(f"(mu (z {n + 1}))") - data[n]) < 5.0 for n in range(12))
 
 
+@pytest.mark.thorough
 def test_a_refused_transition_leaves_no_trace(monkeypatch: pytest.MonkeyPatch) -> None:
     venture = compiled()
     before = snapshot(venture.traces[0])
@@ -159,6 +160,7 @@ def test_compiling_leaves_the_trace_and_its_generator_as_they_were() -> None:
     assert model.trace.rng.bit_generator.state == state
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("point", [5, 300])
 def test_an_interrupted_training_leaves_no_proposer(point: int) -> None:
     venture = Venture(seed=1)
@@ -173,6 +175,7 @@ def test_an_interrupted_training_leaves_no_proposer(point: int) -> None:
     assert "p" not in proposers_of(model)
 
 
+@pytest.mark.thorough
 def test_an_interrupted_transition_leaves_the_last_whole_one() -> None:
     venture = compiled()
     model = venture.traces[0]
@@ -250,6 +253,7 @@ def test_bad_input_is_refused(program: str, action: str, message: str) -> None:
     assert snapshot(venture.traces[0]) == before
 
 
+@pytest.mark.thorough
 def test_a_proposer_of_another_program_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "p.npz"
     compiled().infer(f'(save_proposers "{path}")')

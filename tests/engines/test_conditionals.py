@@ -169,6 +169,7 @@ def test_a_single_choice_climbs_as_worlds_do(program: str, start: float) -> None
     assert any(modes)
 
 
+@pytest.mark.thorough
 def test_coefficients_of_many_choices_are_sparse(monkeypatch: pytest.MonkeyPatch) -> None:
     conditionals, worlds = conditionals_of(LEVELS, **DATA)
     free = np.random.default_rng(1).normal(size=(WORLDS, conditionals.size))
@@ -207,6 +208,7 @@ def test_worlds_that_have_no_value_at_zero_go_by_the_passes() -> None:
     assert not np.isfinite(gradient[1]).all()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("program", [REGRESSION, LEVELS, SCALES])
 def test_a_single_state_climbs_as_worlds_do(program: str) -> None:
     conditionals, worlds = conditionals_of(program, **DATA)

@@ -52,6 +52,7 @@ def told(path: Path, before: Venture, after: Venture) -> str:
     return str(caught.value)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("was", "now", "difference"),
     [
@@ -69,6 +70,7 @@ def test_another_choice_is_named(tmp_path: Path, was: str, now: str, difference:
     assert f"proposer p was compiled {difference}" in told(tmp_path / "p.npz", first, second)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("was", "now"), [("(+ j 1)", "(* j 2)"), ("[assume mu", "[assume nu (gamma 2 1)] [assume mu")])
 def test_other_keys_other_data_and_other_names_are_no_difference(tmp_path: Path, was: str, now: str) -> None:
     first, second = session(SCHOOLS, S=1.0), session(SCHOOLS.replace(was, now), S=2.0)
@@ -78,6 +80,7 @@ def test_other_keys_other_data_and_other_names_are_no_difference(tmp_path: Path,
     second.infer("(compiled_mh p block all 3)")
 
 
+@pytest.mark.thorough
 def test_another_number_of_choices_is_named(tmp_path: Path) -> None:
     """Of heads, here; of a body that the heads scale any number will do."""
     scales = "[assume s (mem (lambda (j) (tag 'block j (gamma 2 1))))] for n in 1...{N}: [observe (normal 0 (s n)) n]"
@@ -96,6 +99,7 @@ def test_vectors_of_another_length_are_named(tmp_path: Path) -> None:
     assert "for data of other sizes: w has 3 numbers here, 2 numbers there" in told(tmp_path / "p.npz", two, three)
 
 
+@pytest.mark.thorough
 def test_a_file_with_other_bytes_is_an_error_or_the_same(tmp_path: Path) -> None:
     """Wherever one is turned over, and however long what is left of it is."""
     path, rng = tmp_path / "p.npz", np.random.default_rng(1)

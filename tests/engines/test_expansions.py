@@ -15,6 +15,7 @@ from venture_lite.engines.subsampled.subsampled import Subsampled, SubsampledSet
 from venture_lite.engines.walk import Drift
 
 
+@pytest.mark.thorough
 def test_the_expansion_follows_what_the_likelihood_reads() -> None:
     """Another kernel moves the intercept: the expansion for w is made anew, and the audit finds no difference."""
     text = LOGISTIC.replace("linear_logistic w x", "logistic (+ b (dot w x))").replace(

@@ -56,6 +56,7 @@ def assert_finds(v: Venture, kernel: str, expression: str, exact: Expected, draw
     assert_chain_agrees(more, {"it": exact}, draws=draws, what=kernel)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "kernel", [ENUMERATING[0], *(pytest.param(kernel, marks=pytest.mark.thorough) for kernel in ENUMERATING[1:])]
 )

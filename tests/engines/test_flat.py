@@ -60,6 +60,7 @@ def test_kernels_find_the_posterior(kernel: str) -> None:
     compare(kernel)
 
 
+@pytest.mark.thorough
 def test_a_walk_finds_the_posterior() -> None:
     compare(QUICK)
 

@@ -109,6 +109,7 @@ def weights_of_scores() -> dict[str, Expected]:
         ),
     ],
 )
+@pytest.mark.thorough
 def test_scores_have_their_exact_posterior(kernel: str, program: str) -> None:
     v = Venture(seed=1)
     matrix_prior(v)
@@ -232,6 +233,7 @@ def test_what_is_computed_from_the_block_follows() -> None:
     check(v.traces[0])
 
 
+@pytest.mark.thorough
 def test_a_rejection_restores_the_trace() -> None:
     v = venture(LOGISTIC, **classes(500))
     v.infer("(mh w all 'drift 0.1 200)")

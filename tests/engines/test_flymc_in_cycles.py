@@ -79,6 +79,7 @@ def test_bounds_that_are_kept_when_the_scale_has_moved_are_noticed(monkeypatch: 
         assert_cycle_agrees(FIREFLY[0], 2000)
 
 
+@pytest.mark.thorough
 def test_rows_are_bright_as_often_as_the_block_and_the_scale_now_say() -> None:
     """A brightness that were kept would hardly show in the posterior: here it is compared row by row with 1 - B / L,
     for three states in turn (24 normal statistics at 5.5 sds, 9e-7; draws are independent)."""

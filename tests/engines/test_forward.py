@@ -207,6 +207,7 @@ def test_a_draw_leaves_a_sound_trace(name: str) -> None:
     assert moved
 
 
+@pytest.mark.thorough
 def test_paths_are_drawn_in_proportion_to_their_weights() -> None:
     """A chain of 4 states with up to 3 candidates against its 36 paths: 30,000 independent draws, chi-square at 1e-8.
     First all is possible, then one transition is not, then none of the first ones is."""

@@ -103,6 +103,7 @@ def test_a_path_has_1_to_2_leapfrogs_less_1_steps() -> None:
     assert v.infer("(hmc x all 0.1 1 20)").statistics[0].rows == 1 + 20
 
 
+@pytest.mark.thorough
 def test_paths_of_half_a_period_do_not_resonate_by_default() -> None:
     """Ten steps of 0.3 are nearly pi: of a standard normal only the sign of a draw changes."""
     sds = []
@@ -166,6 +167,7 @@ def test_another_kernel_between_two_transitions_is_noticed() -> None:
     assert np.cov(y, x) == pytest.approx(exact, rel=0.35)
 
 
+@pytest.mark.thorough
 def test_a_preconditioner_brings_a_long_valley_into_shape() -> None:
     """Features of scales 1 and 30: a plain step that fits one direction is 30 times off in the other."""
     data = classes(400, scale=30.0)

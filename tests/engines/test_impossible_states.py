@@ -263,6 +263,7 @@ def test_a_maker_whose_parameter_underflows_rejects() -> None:
     check(v)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kernel", ["(subsampled_mh u 0 20 0.05 100)", "(subsampled_mh u 0 20 0.05 'drift 1 100)"])
 def test_subsampled_transitions_reject_what_is_an_error_in_an_impossible_state(kernel: str) -> None:
     v = Venture(seed=1)
@@ -293,6 +294,7 @@ def rows_that_are_errors() -> Case:
     )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("options", ["", "'drift 4 'audit 1"])
 def test_sampled_rows_that_are_errors_in_an_impossible_state_reject(options: str) -> None:
     # a tolerance of 1e-6: a wrong decision in a million is not seen
@@ -313,6 +315,7 @@ def test_sampled_rows_that_are_errors_in_a_possible_state_are_errors(options: st
     check(v)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("other", ["(- 1 (* u {S[i]}))", "(sqrt (- 1 (* u {S[i]})))"])
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_a_chain_leaves_an_impossible_state_that_it_entered_without_reading_the_rows(other: str) -> None:
@@ -360,6 +363,7 @@ def bounded_by_an_error() -> Case:
     )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("move", ["'drift 0.5", "'mala 0.5", "'slice 1"])
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_flymc_rejects_what_is_an_error_in_an_impossible_state(move: str) -> None:
@@ -378,6 +382,7 @@ def test_flymc_ends_with_an_error_in_a_possible_state(move: str) -> None:
     check(v)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("move", ["'drift 0.5", "'mala 0.5"])
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_a_step_that_adapts_learns_of_moves_that_the_trace_rejects(move: str) -> None:
@@ -414,6 +419,7 @@ def lists_that_end() -> Case:
     )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "kernel", ["(anneal z constant 1 (gibbs k each 1))", "(do (anneal z constant 'energy 1) (gibbs k each 1))"]
 )

@@ -100,6 +100,7 @@ def drawn_by_columns(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return found
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_columns_draw_what_the_interpreter_does(name: str, drawn_by_columns: list[int]) -> None:
     expected, score = _drawn(name, "interpreted")
@@ -117,6 +118,7 @@ def test_checked_sessions_weigh_the_same(name: str) -> None:
     _drawn(name, "checked", 2)
 
 
+@pytest.mark.thorough
 def test_columns_of_several_chunks(monkeypatch: pytest.MonkeyPatch, drawn_by_columns: list[int]) -> None:
     monkeypatch.setattr("venture_lite.kernels.label_columns.CHUNK", 7)
     assert _drawn("parameters", "compiled") == _drawn("parameters", "interpreted")

@@ -209,6 +209,7 @@ def test_a_block_with_a_hierarchy_in_it_is_preconditioned_by_its_joint_density()
     assert draws.statistics[0].details["mean acceptance probability"] > 0.7
 
 
+@pytest.mark.thorough
 def test_minibatches_find_the_mode_of_many_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(0)
     features = rng.standard_normal((30_000, 3)) * [1.0, 3.0, 0.2]

@@ -68,6 +68,7 @@ def test_a_metric_makes_scales_alike() -> None:
         np.testing.assert_allclose(trajectory(sds, 0.3, 5, root).draw().point.free / sds, expected)
 
 
+@pytest.mark.thorough
 def test_states_are_drawn_by_their_weights() -> None:
     """Steps of 1.6 in a normal of sds 1 and 8: paths are long, and their energies differ by nats. Within five standard
     errors of batches of 100 draws of a chain, four of them: one false alarm in 4 * 10^5. Noticed: a state of a subtree
@@ -152,6 +153,7 @@ def test_one_site_has_scales_that_differ_by_orders_of_magnitude(apart: bool) -> 
     assert 0.5 < root[3] < 2.0
 
 
+@pytest.mark.thorough
 def test_a_hierarchy_is_found_from_the_prior() -> None:
     """Eight schools: a level of 4.4 and a scale of 3.6 (Gelman et al. 2013, Bayesian data analysis, section 5.5, with
     these priors), within six standard errors of 400 effective draws."""
@@ -168,6 +170,7 @@ def test_a_hierarchy_is_found_from_the_prior() -> None:
     assert "not counted: 300 draws a chain" in str(draws.summary())
 
 
+@pytest.mark.thorough
 def test_energies_that_other_kernels_change_are_no_tail() -> None:
     """A normal level of sixty data, half of which have a shift that `gibbs` draws: the energy varies by the shifts, and
     its fraction, of nothing but the level, is about 1."""
@@ -179,6 +182,7 @@ def test_energies_that_other_kernels_change_are_no_tail() -> None:
     assert 0.6 < details["energy fraction"] < 1.7
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kernel", ["(hmc default all 1 5 'adapt 300 1)", "(mala default each 1 'adapt 300 1)"])
 def test_paths_of_a_chosen_length_find_their_step_and_scales(kernel: str) -> None:
     """Coordinates whose sds are 9.95 and 0.00995 of one step; means of 29.7 and 0.0198, within six standard errors of a
@@ -199,6 +203,7 @@ def test_paths_of_a_chosen_length_find_their_step_and_scales(kernel: str) -> Non
     assert details["mean acceptance probability"] == pytest.approx(target, abs=0.2)
 
 
+@pytest.mark.thorough
 def test_a_later_infer_adapts_anew() -> None:
     v = Venture(seed=1)
     v.execute(SCHOOLS, **DATA)
@@ -220,6 +225,7 @@ def test_a_rejection_restores_the_trace() -> None:
     assert snapshot(v.traces[0]) == before
 
 
+@pytest.mark.thorough
 def test_choices_may_come_and_go_between_transitions() -> None:
     """The number of levels that are read changes by other transitions; blocks that were not there in warm-up move."""
     v = Venture(seed=1)
@@ -255,6 +261,7 @@ def test_bad_input_is_refused(action: str, message: str) -> None:
     assert message in str(caught.value)
 
 
+@pytest.mark.thorough
 def test_a_funnel_is_named() -> None:
     """Steps diverge where the scale is small, which is named; a narrow valley has no such side."""
     v = Venture(seed=1)

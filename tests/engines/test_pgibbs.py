@@ -73,6 +73,7 @@ def test_on_the_trace_a_sweep_keeps_the_posterior_too(name: str, option: str) ->
     agrees(PLAIN[name], f"(pgibbs x ordered 3 {option} 1)", 20_000, kernels="interpreted")
 
 
+@pytest.mark.thorough
 def test_what_goes_by_columns_gives_the_same_on_the_trace() -> None:
     agrees(PLAIN["long memory"], "(pgibbs x ordered 3 2)", 500, kernels="interpreted")
 
@@ -83,6 +84,7 @@ def test_ancestor_sampling_keeps_the_posterior(name: str) -> None:
     agrees(PLAIN[name], "(pgibbs x ordered 3 'ancestor 2)", 400)
 
 
+@pytest.mark.thorough
 def test_ancestor_sampling_on_the_trace() -> None:
     agrees(PLAIN["chain"], "(pgibbs x ordered 3 'ancestor 2)", 500, kernels="interpreted")
 
@@ -232,6 +234,7 @@ def swept(text: str, length: int, option: str = "") -> dict[str, float]:
     return v.infer(f"(pgibbs x ordered 10 {option} 3)").statistics[0].details
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("length", [8, 24])
 def test_with_brush_in_every_block_no_step_of_the_past_is_played_again(length: int) -> None:
     """P particles over T blocks cost O(P T), on the trace as well: what a step needs of its past is recalled."""
@@ -246,6 +249,7 @@ def test_only_steps_that_open_a_table_are_played_again() -> None:
 
 
 @pytest.mark.parametrize("length", [8, 24])
+@pytest.mark.thorough
 def test_with_brush_in_every_block_a_chain_weighs_few_later_terms(length: int) -> None:
     """The next state, and what its step says of it; not all of the states to come."""
     assert swept(SWITCHES, length, "'ancestor")["mean later terms weighed for an ancestor"] < 4.5
@@ -297,6 +301,7 @@ def test_what_is_written_wrongly_is_refused_at_its_place(kernel: str, message: s
     assert snapshot(v.traces[0]) == before
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("kernel", "message"),
     [
@@ -329,6 +334,7 @@ def test_only_histories_that_the_retained_brush_fits_are_ancestors_with_many_dra
     agrees(MODELS[name], "(pgibbs x ordered 3 'ancestor 1)", 20_000)
 
 
+@pytest.mark.thorough
 def test_how_many_may_be_ancestors_is_told() -> None:
     v = Venture(seed=3)
     v.execute(MODELS["rows"][0])

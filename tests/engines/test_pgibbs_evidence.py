@@ -20,6 +20,7 @@ def z_of(name: str, particles: int, runs: int = RUNS) -> float:
     return beyond(draws, log_evidence(name), most=0.2)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", [often(name, ("chain", "panel", "tables", "maker")) for name in MODELS])
 def test_evidence_is_that_of_an_enumeration(name: str) -> None:
     assert z_of(name, 20) < FURTHEST
@@ -37,6 +38,7 @@ def test_what_the_blocks_do_not_weigh_is_counted() -> None:
     assert other.log - one.log == pytest.approx(-0.5 - 0.5 * np.log(2 * np.pi) - np.log(6.0), abs=1e-9)
 
 
+@pytest.mark.thorough
 def test_the_chain_draws_what_it_would_have_drawn() -> None:
     query = "(collect (+ (x 1) (* 2 (x 2)) (* 4 (x 3)) (* 8 (x 4))))"
     found = []
@@ -67,6 +69,7 @@ def test_passes_with_a_retained_particle_are_noticed(monkeypatch: pytest.MonkeyP
     assert beyond(v.infer(f"(pgibbs x ordered 3 'evidence {RUNS} 1)"), exact, most=np.inf) > FURTHEST
 
 
+@pytest.mark.thorough
 def test_a_step_whose_weights_are_left_out_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     free = TreeSweep.free_pass
 

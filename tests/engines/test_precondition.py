@@ -105,6 +105,7 @@ def test_a_block_that_appears_later_is_not_moved(stood: bool) -> None:
     assert (MOVED in preconditioner.details()) == stood
 
 
+@pytest.mark.thorough
 def test_a_choice_that_comes_and_goes_has_a_scale_when_it_comes() -> None:
     v = venture(
         """[assume c (tag 'c 0 (flip))] [assume a (tag 's 1 (normal 0 1000))] [force c false]

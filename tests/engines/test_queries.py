@@ -80,6 +80,7 @@ def compare(v: Venture, kernel: str, draws: int = 400) -> None:
     check(v.traces[0])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("memoized", [True, False])
 @pytest.mark.parametrize("kernel", ["(mh default one 6)", "(gibbs default each 1)"])
 def test_the_speakers_rationality_is_inferred(kernel: str, memoized: bool) -> None:
@@ -101,6 +102,7 @@ def test_every_kernel_of_finite_choices_infers_it(kernel: str, memoized: bool) -
     compare(finite_session(memoized), kernel)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("memoized", [True, False])
 def test_fast_transitions_are_the_interpreters(memoized: bool) -> None:
     v = finite_session(memoized, kernels="checked")
@@ -108,6 +110,7 @@ def test_fast_transitions_are_the_interpreters(memoized: bool) -> None:
     check(v.traces[0])
 
 
+@pytest.mark.thorough
 def test_impossible_words_are_rejected_by_the_form_as_by_the_interpreter() -> None:
     """In state 0 nobody says `some`: a density of zero that a form meets is a rejection. The same draws."""
     found = [finite_session(False, kernels) for kernels in ("compiled", "interpreted")]
@@ -172,6 +175,7 @@ GUESS = """
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kernel", ["(mh default one 4)", "(gibbs default each 1)", "(gibbs default all 1)"])
 def test_a_draw_of_a_query_is_a_choice_and_a_query_without_a_world_an_impossible_state(kernel: str) -> None:
     """Where k is 3 no world is possible, and nothing can be drawn: a proposal that leads there is rejected."""

@@ -209,6 +209,7 @@ def test_a_choice_that_stands_where_another_stood_has_no_set_up_of_its() -> None
         v.execute("[forget data] [forget w]")
 
 
+@pytest.mark.thorough
 def test_rows_that_come_and_go_place_bounds_at_the_mode_of_those_that_there_are() -> None:
     v = venture(
         """[assume w (mem (lambda (g) (scope_include 'w g (normal 0 1))))]

@@ -90,6 +90,7 @@ def often(name: str, those: tuple[str, ...]) -> Any:
     return name if name in those else pytest.param(name, marks=pytest.mark.slow)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", [often(name, ("coin", "groups", "two modes")) for name in CONJUGATE])
 def test_evidence_is_that_of_a_closed_form(name: str, way: str) -> None:
@@ -127,11 +128,13 @@ def test_states_of_models_whose_structure_changes_have_their_probabilities(name:
     check_states(name, way, "(mh default one 2)", RUNS, 60)
 
 
+@pytest.mark.thorough
 def test_copies_of_traces_are_as_good_as_columns() -> None:
     """The draws, and what each copy is worth, where structure changes: fewer particles than in the slow tests."""
     check_states("branches", "", "(mh default one 1)", RUNS, 3, seed=6)
 
 
+@pytest.mark.thorough
 def test_draws_of_two_modes_are_shared_out_by_weight() -> None:
     """Small steps never cross between the modes, so that the particles alone know their weights: e to 1."""
     v = Venture(seed=4)
@@ -144,6 +147,7 @@ def test_draws_of_two_modes_are_shared_out_by_weight() -> None:
     assert abs(share - weights[points > 0].sum() / weights.sum()) < 6 * math.sqrt(4 * 0.1 / 4000)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kernel", [often("(hmc default all 0.3 3 1)", ()), "(nuts default all 'step 0.5 1)"])
 def test_gradients_follow_the_power_of_the_likelihood(kernel: str) -> None:
     v = Venture(seed=4)
@@ -170,6 +174,7 @@ def test_the_trace_is_left_as_one_of_the_particles() -> None:
     assert (again.infer("(smc 20 (mh default one 1) (collect mu))")["mu"] == draws["mu"]).all()
 
 
+@pytest.mark.thorough
 def test_runs_of_several_chains_are_one_estimate() -> None:
     v = Venture(seed=1, chains=2)
     exact = normal_mean(v)
@@ -234,6 +239,7 @@ def test_a_mistake_is_told_with_its_place_and_the_trace_is_as_before(
     v.infer("(mh default one 'drift 0.1 5)")
 
 
+@pytest.mark.thorough
 def test_a_proposal_that_cannot_be_is_rejected_by_itself() -> None:
     """A scale that underflows, and one outside of its bounds, for some particles of a transition of all."""
     v = Venture(seed=2)

@@ -78,6 +78,7 @@ WITH_PARAMETERS = (
 )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("name", "kernel"), COLLAPSED)
 def test_partitions_with_parameters_summed_out_have_their_probabilities(name: str, kernel: str) -> None:
     assert_chain_agrees(chain(BY_NAME[name], kernel), BY_NAME[name].exact(), 500, kernel)
@@ -149,6 +150,7 @@ def test_that_observed_labels_are_merged_away_is_noticed(monkeypatch: pytest.Mon
     assert max(abs(c.z) for cs in comparisons.values() for c in cs) > CONFIRM
 
 
+@pytest.mark.thorough
 def test_two_clusters_that_start_merged_come_apart() -> None:
     """`gibbs` would have to open a class at a center drawn from the prior, 30 wide in each of 2 dimensions."""
     rng = np.random.default_rng(1)

@@ -116,6 +116,7 @@ def test_what_has_no_draws_has_a_start() -> None:
 # ------------------------------------------------------------------------------------------------ paths uphill
 
 
+@pytest.mark.thorough
 def test_the_normals_of_a_path_are_those_of_bfgs() -> None:
     """The compact form is the recursion of Nocedal and Wright (2006), equation 7.16, begun with the same diagonal; its
     draws have the mean, and its densities are those, of that normal."""
@@ -198,6 +199,7 @@ def test_a_path_comes_up_to_a_wall_and_stops_where_slopes_lead_nowhere() -> None
     assert not climb(steep, np.array([0.0])).is_stuck
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("depth", "ends"), [(50.0, -1.5), (3.0, 1.5)])
 def test_of_several_paths_the_first_is_taken_that_is_not_hopeless(depth: float, ends: float) -> None:
     """From a given start at 1.4, by a mode so many nats below the one at -1.5. All of 20 random starts lead to the
@@ -222,6 +224,7 @@ def test_paths_from_random_starts_end_at_draws_of_a_normal_posterior() -> None:
     assert np.std(draws) == pytest.approx(math.sqrt(5 / 9), rel=0.4)
 
 
+@pytest.mark.thorough
 def test_a_mode_is_found_in_free_coordinates_and_a_density_without_one_is_named() -> None:
     v = Venture(seed=1)
     v.execute("[assume s (gamma 3 2)] [assume x (normal 1 2)]")
@@ -240,6 +243,7 @@ def test_a_mode_is_found_in_free_coordinates_and_a_density_without_one_is_named(
     assert draws["scale"].ravel()[0] > 0.001
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("is_centred", [True, False])
 def test_a_path_of_many_coordinates_that_has_no_mode_is_not_followed(is_centred: bool) -> None:
     """The scale of 150 effects goes to 0 with them, unless it is no part of their density: then there is a mode, or at
@@ -375,6 +379,7 @@ def test_an_empty_scope_is_told() -> None:
     assert "the scope nothing is empty, nothing is moved" in str(told[0].message)
 
 
+@pytest.mark.thorough
 def test_a_path_ends_in_the_normal_of_its_mode_where_scales_differ() -> None:
     """Sds from 1 to 10^4 in twelve turned coordinates: L-BFGS alone does not know all of them. What a path knows of
     scales is what paths of nuts begin with, so that none of them is long."""

@@ -83,6 +83,7 @@ def count(patch: Patch, owner: type, name: str) -> list[None]:
 SLOW = pytest.mark.slow
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("program", "frame", "kept"),
     [
@@ -165,6 +166,7 @@ def draw_twice(patch: Patch) -> None:
     patch.setattr(StraightProposal, "_number", drawing)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("mutation", "program"),
     [
@@ -182,6 +184,7 @@ def test_a_broken_way_is_noticed(mutation: Callable[[Patch], None], program: str
         venture.infer("(repeat 40 (compiled_mh p x each 'defensive 0.4 1))")
 
 
+@pytest.mark.thorough
 def test_where_structure_changes_the_general_way_is_taken(monkeypatch: Patch) -> None:
     venture = learned(BRANCH, "")
     straight = count(monkeypatch, StraightProposal, "_moved")
@@ -221,6 +224,7 @@ def test_a_number_at_the_end_of_the_floats_is_refused(monkeypatch: Patch) -> Non
     assert state(venture)[0] == before
 
 
+@pytest.mark.thorough
 def test_what_is_learned_again_is_read_again() -> None:
     venture = learned(NORMAL, kernels="checked")
     venture.infer("(repeat 3 (do (compiled_mh p x one 12) (compile p x one 'worlds 150 'frame prior)))")

@@ -42,6 +42,7 @@ def test_an_audit_leaves_the_draws_as_they_are() -> None:
     assert np.array_equal(*found)
 
 
+@pytest.mark.thorough
 def test_what_was_not_read_is_not_stale() -> None:
     """A deterministic value between the block and the rows, a prediction and the log score follow every acceptance."""
     text = LOGISTIC.replace("linear_logistic w x", "linear_logistic v x").replace(
@@ -56,6 +57,7 @@ def test_what_was_not_read_is_not_stale() -> None:
     assert np.array_equal(v.report("v"), v.report("w"))
 
 
+@pytest.mark.thorough
 def test_a_rejection_restores_the_trace() -> None:
     v = venture(LOGISTIC, **classes(2000))
     v.infer("(mh w all 'drift 0.05 500)")
@@ -87,6 +89,7 @@ def test_control_variates_leave_the_posterior_as_it_is(tolerance: float) -> None
         assert 0.8 < exact[:, k].std() / tested[:, k].std() < 1.25
 
 
+@pytest.mark.thorough
 def test_a_quadratic_likelihood_is_decided_without_a_row() -> None:
     rng = np.random.default_rng(0)
     values = rng.normal(1.0, 2.0, 1000)
@@ -162,6 +165,7 @@ def test_a_preconditioned_walk_needs_no_scale() -> None:
     assert row.details["mean fraction of rows"] < 0.02
 
 
+@pytest.mark.thorough
 def test_few_rows_are_read_with_control_variates() -> None:
     v = venture(LOGISTIC, **classes(20_000))
     v.infer("(mh w all 'drift 0.03 500)")

@@ -50,6 +50,7 @@ def test_what_the_first_trained_is_found_by_name_and_number(tmp_path: Path) -> N
     assert [each.blocks for each in found if each is not None] == ["x one", "x one", "y all"]
 
 
+@pytest.mark.thorough
 def test_the_others_wait_and_can_be_interrupted(tmp_path: Path) -> None:
     polls = iter(range(5))
 

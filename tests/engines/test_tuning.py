@@ -77,6 +77,7 @@ def test_forms_walk_as_the_interpreter_does(block: str) -> None:
     tuned(v, f"(mh default {block} 'drift 1 'adapt 50 1)", "k j x", 50, 50)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("kernel", "low", "high"),
     [
@@ -101,6 +102,7 @@ def test_walks_find_the_acceptance_that_is_best(kernel: str, low: float, high: f
         assert np.std(draws[name][0, 1500:]) == pytest.approx(sd, rel=0.3)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("width", "most", "burn"), [("1e-3", 20, 300), ("1e5", 20, 300)])
 def test_slices_find_their_widths(width: str, most: int, burn: int) -> None:
     """A slice of a normal is 3.2 sds long on average, of which the width is 4/3. The posterior is found, within six

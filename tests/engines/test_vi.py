@@ -69,6 +69,7 @@ def normal_of(program: str, options: str, seed: int = 1, **data: object) -> tupl
 # ------------------------------------------------------------------------------------------------ exact answers
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("options", "within"), [("'full 250", 1e-4), ("'full 'minibatch 6 800", 0.04)])
 def test_the_full_normal_is_a_normal_posterior(options: str, within: float) -> None:
     """Its mean and covariance in posterior sds, and the evidence lower bound is the log evidence. Noticed: gradients
@@ -86,6 +87,7 @@ def test_the_full_normal_is_a_normal_posterior(options: str, within: float) -> N
     assert row.details["largest slope"] < 0.1
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "options",
     ["1000", pytest.param("'minibatch 6 3000", marks=pytest.mark.slow), pytest.param("10000", marks=pytest.mark.slow)],
@@ -115,6 +117,7 @@ def test_a_positive_choice_is_normal_in_its_logarithm() -> None:
     assert draws.statistics[0].details["ELBO"] == pytest.approx(expected, abs=1e-3)
 
 
+@pytest.mark.thorough
 def test_runs_are_independent_draws_of_the_fit() -> None:
     """Three means and all squares of 1,000 draws, each with 10^-7, and correlations of one draw with the next."""
     _, mean, precision, _ = regression()
@@ -129,6 +132,7 @@ def test_runs_are_independent_draws_of_the_fit() -> None:
 # ------------------------------------------------------------------------------------------------ steps
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("size", [1, 5, 20])
 def test_a_fit_finds_a_normal_from_far_away(size: int) -> None:
     """From a standard normal to one of condition 100, whose mean is sds away."""
@@ -198,6 +202,7 @@ def _is_named(model: object, node: int, name: str) -> bool:
     return name_of_choice(model.trace, node) == name
 
 
+@pytest.mark.thorough
 def test_minibatches_of_more_than_there_is_are_all_rows() -> None:
     *_, evidence = regression()
     (row,) = fitted("'full 'minibatch 1000 150").statistics
@@ -221,6 +226,7 @@ def test_draws_are_marked_and_the_summary_and_the_tree_say_so() -> None:
     assert v.infer("(repeat 5 (do (mh default one 1) (collect x)))").approximate == ()
 
 
+@pytest.mark.thorough
 def test_a_funnel_is_not_to_be_trusted() -> None:
     v = Venture(seed=1)
     v.execute(

@@ -46,6 +46,7 @@ def notes(text: str) -> dict[int, tuple[str, str]]:
     return found
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.stem)
 def test_a_program_gives_what_stands_beside_its_lines(path: Path) -> None:
     text = path.read_text(encoding="utf-8")

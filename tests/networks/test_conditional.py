@@ -78,6 +78,7 @@ def cells(density: ExampleDensity, order: tuple[str, ...], edges: np.ndarray) ->
     return found
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("order", [("x", "k"), ("k", "x")])
 def test_joint_densities_have_mass_1(order: tuple[str, ...]) -> None:
     density = given(random_network(np.random.default_rng(5), of(*order)))

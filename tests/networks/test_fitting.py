@@ -205,6 +205,7 @@ def test_an_interruption_leaves_the_network_as_it_was() -> None:
     assert all((array == old).all() for array, old in zip(network.arrays(), before, strict=True))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("layout", "problem"), [(TWO_MODES, two_modes), (MEAN, mean_of_normals), (KIND, kind_and_place)]
 )
@@ -218,6 +219,7 @@ def test_a_seed_gives_one_network(layout: Layout, problem: Problem) -> None:
     assert (weights(1) != weights(2)).any()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("are_known", [False, True])
 def test_known_densities_are_fitted_beyond_what_the_draws_look_like(are_known: bool) -> None:
     """By likelihood alone 300 draws leave 14 free numbers some 14 / 600 nats, an sd of 0.2: seven times the bar."""

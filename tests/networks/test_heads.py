@@ -43,6 +43,7 @@ def test_a_row_is_a_row_of_the_batch(head: Head) -> None:
     assert np.allclose(rows, head.log_density(outputs, values)[0], rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("head", HEADS, ids=str)
 def test_densities_have_mass_1(head: Head) -> None:
     rng = np.random.default_rng(3)

@@ -260,6 +260,7 @@ def test_a_very_deep_expression_meets_no_recursion_limit() -> None:
         parse_expression(Source("deep", "(f " * depth))
 
 
+@pytest.mark.thorough
 def test_many_loops_nest() -> None:
     (loop,) = program("for n in 1...2: " * 5_000 + "[clear]")
     assert isinstance(loop, Loop)

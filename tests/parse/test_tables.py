@@ -51,6 +51,7 @@ def refusal() -> str:
     return str(refused.value)
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(not GRAMMAR.is_dir(), reason="the hook of the build lies in the checkout")
 def test_tables_read_as_data_make_the_same_trees(package: Path) -> None:
     before, refused = trees(), refusal()
@@ -60,6 +61,7 @@ def test_tables_read_as_data_make_the_same_trees(package: Path) -> None:
     assert (trees(), refusal()) == (before, refused)
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(not GRAMMAR.is_dir(), reason="the hook of the build lies in the checkout")
 @pytest.mark.parametrize("change", [{"grammar": "start: x"}, {"lark": "0.0.1"}])
 def test_tables_of_another_grammar_are_passed_over(package: Path, change: dict[str, str]) -> None:

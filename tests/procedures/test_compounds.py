@@ -131,6 +131,7 @@ def test_compounds_are_normalised_and_drawn_as_they_weigh(record: Random, args: 
     assert stats.chisquare(observed, expected, sum_check=False).pvalue > FALSE_ALARM
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("record", "args"), COMPOUNDS, ids=NAMES)
 def test_gradients_and_columns_of_compounds_agree_with_single_values(record: Random, args: tuple[Any, ...]) -> None:
     rng = np.random.default_rng(3)

@@ -159,6 +159,7 @@ def test_counts_far_beyond_what_is_expected_find_their_rate() -> None:
     assert mp.dps >= 60
 
 
+@pytest.mark.thorough
 def test_counts_in_far_tails_choose_between_rates() -> None:
     """P(b) is 1 / (1 + 1.0005^2000 exp(-5e-11)); of 4,000 exact draws 5 standard errors are 0.035: 6e-7."""
     v = Venture(seed=1)

@@ -120,6 +120,7 @@ def test_the_gradient_agrees_with_central_differences(name: str) -> None:
         assert not exists or sharp[position] >= 3, (position, sharp)
 
 
+@pytest.mark.thorough
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("name", RANDOM)
 def test_columns_agree_with_rows(name: str) -> None:

@@ -260,6 +260,7 @@ def test_duplicated_values_of_categorical_add_up() -> None:
     assert record.support(vector(0.5, 0.25, 0.25), (1, True, 2.5)) == (1, 2.5)
 
 
+@pytest.mark.thorough
 def test_compositions_are_listed_where_they_are_few() -> None:
     support = record_of("multinomial").support
     assert support is not None

@@ -145,6 +145,7 @@ def test_a_gradient_that_is_wrong_names_the_procedure(result: Any) -> None:
         gradient.evaluate((False, False), (True, False), 3.0, 2.0)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("given", [{1: 2}.keys(), "ab", {}, iter(int, 1), [[math.nan]]])
 def test_a_support_that_is_no_list_of_values_is_an_error(given: Any) -> None:
     with pytest.raises(ArgumentError, match="triangular: its support"):

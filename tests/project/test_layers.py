@@ -11,6 +11,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 PACKAGE = Path(__file__).parents[2] / "venture_lite"
 GROUND = ("errors", "values", "__init__")
 ROOMS = (
@@ -78,6 +80,7 @@ def offenders(package: Path) -> list[str]:
     return found
 
 
+@pytest.mark.thorough
 def test_a_module_imports_nothing_from_a_later_room() -> None:
     assert not offenders(PACKAGE)
 
@@ -117,6 +120,7 @@ def in_circles(package: Path) -> list[str]:
     return found
 
 
+@pytest.mark.thorough
 def test_no_modules_import_each_other_in_a_circle() -> None:
     assert not in_circles(PACKAGE)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 BANNED_NAMES = ("utils", "helpers", "common", "misc")
 
@@ -31,6 +33,7 @@ def ambiguous(package: Path) -> list[str]:
     return [f"{name}: {', '.join(paths)}" for name, paths in found.items() if len(paths) > 1]
 
 
+@pytest.mark.thorough
 def test_a_class_is_the_only_one_of_its_name() -> None:
     assert not ambiguous(ROOT / "venture_lite")
 
@@ -41,6 +44,7 @@ def test_a_second_class_of_a_name_is_found(tmp_path: Path) -> None:
     assert ambiguous(tmp_path) == ["X: a.py, b.py"]
 
 
+@pytest.mark.thorough
 def test_every_module_says_what_it_is() -> None:
     assert not offenders(ROOT)
 

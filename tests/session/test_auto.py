@@ -134,6 +134,7 @@ def test_every_choice_has_the_kernel_of_its_kind(name: str) -> None:
     assert {left.text: left.why for left in without} == left_out
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", MODELS)
 def test_every_program_runs_and_leaves_no_choice_unmoved(name: str) -> None:
     v = session(MODELS[name][0])
@@ -145,6 +146,7 @@ def test_every_program_runs_and_leaves_no_choice_unmoved(name: str) -> None:
     assert list(draws) == [*MODELS[name][2], "(log_score)"]
 
 
+@pytest.mark.thorough
 def test_the_posterior_is_found_and_the_text_gives_the_same_draws() -> None:
     """A mean of six data of sd 1: within five standard errors of 400 effective draws. The text, in four chains loaded
     anew from the seed, gives the same draws, whatever the session had inferred before."""
@@ -164,6 +166,7 @@ def test_the_posterior_is_found_and_the_text_gives_the_same_draws() -> None:
     np.testing.assert_array_equal(v.auto(draws=200, warmup=100)["mu"], draws["mu"])
 
 
+@pytest.mark.thorough
 def test_a_program_without_tuned_kernels_warms_up_without_drawing() -> None:
     draws = session(MODELS["states"][0]).auto(draws=50, warmup=30, target_ess=1)
     assert draws["(z 1)"].shape == (4, 50)
@@ -173,6 +176,7 @@ def test_a_program_without_tuned_kernels_warms_up_without_drawing() -> None:
     np.testing.assert_array_equal(draws["(z 3)"], again["(z 3)"])
 
 
+@pytest.mark.thorough
 def test_paths_that_diverge_begin_anew_with_smaller_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """The text is that of the last try, and gives its draws."""
     monkeypatch.setattr("venture_lite.session.auto.running.MOST_DIVERGENT", -1.0)
@@ -186,6 +190,7 @@ def test_paths_that_diverge_begin_anew_with_smaller_steps(monkeypatch: pytest.Mo
         np.testing.assert_array_equal(draws["mu"], again["mu"])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("in_text", [False, True])
 def test_an_interruption_keeps_the_draws(in_text: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ctrl-C comes while draws are judged, or not enough of them: the next run of the program ends it."""
@@ -206,6 +211,7 @@ def test_an_interruption_keeps_the_draws(in_text: bool, monkeypatch: pytest.Monk
         assert caught.value.unfinished.value is draws  # type: ignore[attr-defined]
 
 
+@pytest.mark.thorough
 def test_an_interruption_of_a_second_try_keeps_the_draws_of_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ctrl-C comes while the first try is judged, whose paths diverged; the second has drawn nothing yet."""
     monkeypatch.setattr("venture_lite.session.auto.running.MOST_DIVERGENT", -1.0)
@@ -233,6 +239,7 @@ def test_draws_of_a_warm_up_do_not_replace_those_of_the_try_before(count: int, k
     assert error.draws is (before if kept else made)  # type: ignore[attr-defined]
 
 
+@pytest.mark.thorough
 def test_its_seconds_count_from_its_first_try(monkeypatch: pytest.MonkeyPatch) -> None:
     """What begins anew with smaller steps has no time of its own."""
     monkeypatch.setattr("venture_lite.session.auto.running.MOST_DIVERGENT", -1.0)
@@ -249,6 +256,7 @@ def test_its_seconds_count_from_its_first_try(monkeypatch: pytest.MonkeyPatch) -
     assert len(set(began)) == 1
 
 
+@pytest.mark.thorough
 def test_a_mode_that_no_chain_found_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """All four chains of this seed begin in the wide one's slope at -2, and agree; the mode at 4 is as high. What is
     followed to see it is no draw, and changes none."""
@@ -262,6 +270,7 @@ def test_a_mode_that_no_chain_found_is_told(monkeypatch: pytest.MonkeyPatch) -> 
     assert "compared" not in alone.preface
 
 
+@pytest.mark.thorough
 def test_paths_that_come_to_where_the_chains_are_are_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("venture_lite.session.auto.running.PATHS", 5)
     with warnings.catch_warnings():
@@ -283,11 +292,13 @@ def test_what_lies_elsewhere() -> None:
     assert places_line(found.values(), 16).startswith("2 of 16 paths lead to where no chain was: a is 9 there,")
 
 
+@pytest.mark.thorough
 def test_expressions_of_the_user_are_drawn() -> None:
     draws = session(LEVEL).auto(draws=40, warmup=40, target_ess=10, collect=["(* 2 mu)", "(normal mu 1)"], chains=2)
     assert list(draws) == ["(* 2 mu)", "(normal mu 1)"]
 
 
+@pytest.mark.thorough
 def test_it_goes_on_until_draws_are_enough() -> None:
     """Looks come after half as many more draws each."""
     looked = looks(100)
@@ -297,6 +308,7 @@ def test_it_goes_on_until_draws_are_enough() -> None:
     assert many["mu"].shape[1] > 100
 
 
+@pytest.mark.thorough
 def test_time_that_is_too_short_leaves_what_there_is_marked() -> None:
     with pytest.warns(match="too short for a warm-up"):
         draws = session(LEVEL).auto(seconds=1e-3)
@@ -308,6 +320,7 @@ def test_time_that_is_too_short_leaves_what_there_is_marked() -> None:
     assert 20 <= draws["mu"].shape[1] < 10**6
 
 
+@pytest.mark.thorough
 def test_a_program_file_may_ask_for_it() -> None:
     v = Venture(seed=1)
     draws = v.execute(LEVEL + "\n[infer (auto 30)]\n[predict mu]", **DATA)[-2]
@@ -316,6 +329,7 @@ def test_a_program_file_may_ask_for_it() -> None:
     assert v.report("mu") == draws["mu"][0, -1]
 
 
+@pytest.mark.thorough
 def test_the_chains_are_those_of_the_program_as_it_stands() -> None:
     v = session(LEVEL)
     v.assume("extra", "(normal 0 1)", label="gone")

@@ -64,6 +64,7 @@ def test_one_linear_predictor_of_many_rows_is_seen() -> None:
 
 
 @pytest.mark.parametrize(("fly", "kernel"), [pytest.param(10.0, "nuts", marks=pytest.mark.slow), (100.0, "flymc")])
+@pytest.mark.thorough
 def test_what_gains_is_taken_and_the_text_gives_the_same_draws(
     fly: float, kernel: str, speeds: dict[str, float]
 ) -> None:
@@ -91,12 +92,14 @@ def test_approximate_kernels_are_taken_only_where_asked_for_and_marked(speeds: d
     np.testing.assert_array_equal(draws["w"], again["w"])
 
 
+@pytest.mark.thorough
 def test_a_model_without_such_a_kernel_is_told_of() -> None:
     draws = run(session(ROBUST), approximate=True)
     assert "no kernel is approximate: none is known for this model" in (draws.preface or "")
     assert not draws.approximate
 
 
+@pytest.mark.thorough
 def test_a_trial_makes_draws() -> None:
     """As it is, with a budget of a moment: whatever it takes is one of the two, and both moved."""
     draws = run(session())

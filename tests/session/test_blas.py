@@ -7,6 +7,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 PROGRAM = """
 import json, os, sys
 import numpy
@@ -29,6 +31,7 @@ print(json.dumps([before, inside, after]))
 """
 
 
+@pytest.mark.thorough
 def test_a_library_that_is_loaded_while_something_infers_has_one_thread() -> None:
     """In a process of its own, since SciPy is imported once. Seen to fail where only the libraries are limited that
     are there at first."""

@@ -86,6 +86,7 @@ def test_draws_and_states_are_those_of_chains_that_run_here(monkeypatch: pytest.
     check(apart)
 
 
+@pytest.mark.thorough
 def test_the_chains_do_run_in_other_processes(in_processes: None) -> None:
     v = mixture()
     v.register("process", function=lambda x: os.getpid())
@@ -136,6 +137,7 @@ def assert_comes_back(monkeypatch: pytest.MonkeyPatch, seed: int, more: str = ""
 # ------------------------------------------------------------------------------------------------------- going on
 
 
+@pytest.mark.thorough
 def test_a_run_goes_on_and_is_as_one_long_run(apart: bool) -> None:
     whole = mixture()
     together = whole.infer(f"(repeat 5 {MOVES})")
@@ -150,6 +152,7 @@ def test_a_run_goes_on_and_is_as_one_long_run(apart: bool) -> None:
     assert [snapshot(model) for model in v.traces] == [snapshot(model) for model in whole.traces]
 
 
+@pytest.mark.thorough
 def test_chains_may_leave_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
     """In the first run the last chain does, in the second all that are here: none is forgotten."""
     run_apart(monkeypatch, False)
@@ -225,6 +228,7 @@ def with_count(kind: type[Any]) -> Venture:
 TOSSES = "(repeat 10 (do (mh default one 5) (collect (toss 1))))"
 
 
+@pytest.mark.thorough
 def test_registered_procedures_go_along(monkeypatch: pytest.MonkeyPatch) -> None:
     run_apart(monkeypatch, False)
     here = everything(with_count(Count), TOSSES)
@@ -232,6 +236,7 @@ def test_registered_procedures_go_along(monkeypatch: pytest.MonkeyPatch) -> None
     assert everything(with_count(Count), TOSSES) == here
 
 
+@pytest.mark.thorough
 def test_what_cannot_be_sent_runs_again_here_and_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     run_apart(monkeypatch, False)
     here = everything(with_count(Count), TOSSES)
@@ -259,6 +264,7 @@ def test_prints_and_warnings_come_chain_by_chain(apart: bool, capsys: pytest.Cap
     assert len([warning for warning in caught if "moved by no kernel" in str(warning.message)]) == 1
 
 
+@pytest.mark.thorough
 def test_progress_is_told_of_every_chain(in_processes: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(progress, "PATIENCE_SECONDS", 0.01)
     monkeypatch.setattr(progress, "REFRESH_SECONDS", 0.01)
@@ -294,6 +300,7 @@ def failing(v: Venture, where: Callable[[], bool], fail: Callable[[], Any]) -> V
     return v
 
 
+@pytest.mark.thorough
 def test_an_error_in_a_process_is_raised_with_its_place_and_the_draws(in_processes: None) -> None:
     here = os.getpid()
 
@@ -310,6 +317,7 @@ def test_an_error_in_a_process_is_raised_with_its_place_and_the_draws(in_process
     assert v.infer("(repeat 5 (do (mh default all 1) (collect x)))")["x"].shape == (2, 5)
 
 
+@pytest.mark.thorough
 def test_a_process_that_is_killed_leaves_the_other_chains_their_draws(in_processes: None) -> None:
     here = os.getpid()
     v = failing(
@@ -330,6 +338,7 @@ def _is_of_chain(index: int) -> bool:
     return name.endswith(f"chain {index}")
 
 
+@pytest.mark.thorough
 def test_ctrl_c_stops_all_chains_and_keeps_their_draws(in_processes: None) -> None:
     v = mixture()
     threading.Timer(0.4, os.kill, (os.getpid(), signal.SIGINT)).start()
@@ -344,6 +353,7 @@ def test_ctrl_c_stops_all_chains_and_keeps_their_draws(in_processes: None) -> No
     assert len(v.sample("(z 1)")) == 3
 
 
+@pytest.mark.thorough
 def test_chains_leave_while_the_first_is_at_its_start(monkeypatch: pytest.MonkeyPatch) -> None:
     """A start may take long, too. The draws are those of one after the other."""
     draws, notes = [], []

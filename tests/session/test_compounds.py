@@ -28,6 +28,7 @@ KERNELS = (
 )  # fmt: skip
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_every_engine_moves_them_both_ways_alike(kernel: str) -> None:
     venture = Venture(seed=3, kernels="checked")
@@ -52,6 +53,7 @@ def test_observations_weigh_what_the_definition_says() -> None:
     assert math.isclose(np.ravel(venture.log_score())[0], expected, rel_tol=1e-12)
 
 
+@pytest.mark.thorough
 def test_registered_densities_are_inflated_and_mixed() -> None:
     venture = Venture(seed=1)
     venture.register(

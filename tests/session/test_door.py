@@ -60,6 +60,7 @@ def test_the_exception_of_a_registered_function_is_shown_before_it() -> None:
     assert isinstance(caught.value.__cause__, RuntimeError)
 
 
+@pytest.mark.thorough
 def test_a_warning_points_at_the_line_that_called() -> None:
     model = Venture(seed=1)
     with warnings.catch_warnings(record=True) as caught:

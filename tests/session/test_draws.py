@@ -35,6 +35,7 @@ def test_the_shape_is_chains_draws_and_the_variables_own() -> None:
     assert draws["(> mu 0)"].dtype == bool
 
 
+@pytest.mark.thorough
 def test_statistics_number_the_chains_that_made_them() -> None:
     assert [row.chain for row in drawn(3).statistics] == [0, 0, 1, 1, 2, 2]
     venture = Venture(seed=7, chains=3, only_chain=2)
@@ -107,6 +108,7 @@ def test_a_session_is_not_pickled_and_says_what_to_do(copied: Any) -> None:
         copied(Venture(seed=1))
 
 
+@pytest.mark.thorough
 def test_draws_are_pickled_with_all_that_they_hold() -> None:
     draws = drawn()
     again = pickle.loads(pickle.dumps(draws))
@@ -140,6 +142,7 @@ def test_the_tree_holds_draws_kernels_data_and_their_origin() -> None:
     assert tree.attrs["inference_library_version"] == __version__
 
 
+@pytest.mark.thorough
 def test_what_was_drawn_while_a_kernel_adapted_is_warmup() -> None:
     v = Venture(seed=1)
     v.execute("[assume w (tag 'w 0 (normal 0 1))] [observe (bernoulli (logistic w)) 1] [observe (flip (logistic w)) 1]")
@@ -156,11 +159,13 @@ def test_what_was_drawn_while_a_kernel_adapted_is_warmup() -> None:
     assert tree["warmup_posterior"]["w"].shape == (1, 10)
 
 
+@pytest.mark.thorough
 def test_draws_without_variables_make_a_tree() -> None:
     tree = Venture(seed=1).infer("(print 1)").to_datatree()
     assert len(tree["posterior"].data_vars) == 0
 
 
+@pytest.mark.thorough
 def test_arviz_summarises_the_tree() -> None:
     import arviz_stats
 

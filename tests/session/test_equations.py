@@ -60,6 +60,7 @@ def test_linear_equations_have_exponential_solutions(options: str) -> None:
     assert solved(f"[assume sol (ode (lambda (t y) y) (list 1) 1 (list 1) {options})]").tolist() == [[1.0]]
 
 
+@pytest.mark.thorough
 def test_stiff_equations_are_solved_by_lsoda_in_few_steps() -> None:
     """Robertson's, at 10^4: from the literature (Hairer and Wanner 1996, section IV.1) and scipy."""
     program = """[assume sol (ode (lambda (t y) (let ((a (lookup y 0)) (b (lookup y 1)) (c (lookup y 2)))
@@ -150,6 +151,7 @@ def test_gradients_are_those_of_differences(options: str) -> None:
         assert found[1][i] == pytest.approx((up - down) / 2e-4, rel=2e-3, abs=2e-3)
 
 
+@pytest.mark.thorough
 def test_gradients_of_what_turns_out_to_be_stiff_are_those_of_differences() -> None:
     program = RELAXED.format(rate="(gamma 1e3 1)", options="'rtol 1e-9 'atol 1e-9").replace(
         "(vector 0 1)", "(list 0 s)"
@@ -248,6 +250,7 @@ def test_values_and_derivatives_come_of_one_solve(monkeypatch: pytest.MonkeyPatc
 # ------------------------------------------------------------------------------------------------ inference
 
 
+@pytest.mark.thorough
 def test_the_rate_of_a_decay_is_found() -> None:
     """An exact posterior by quadrature, within 11 standard errors of ten batches of draws: one false alarm in 10^6
     (Student's t)."""

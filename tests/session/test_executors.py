@@ -81,6 +81,7 @@ def mixture(executor: Executor | None, chains: int = 3, **given: Any) -> Venture
 # --------------------------------------------------------------------------------------------------------- the same
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kernels", ["compiled", "interpreted"])
 def test_draws_and_states_are_those_of_chains_that_run_here(threads: Executor, kernels: str) -> None:
     apart = mixture(threads, kernels=kernels)
@@ -109,6 +110,7 @@ def test_processes_that_share_nothing_draw_the_same(tmp_path: Path) -> None:
     check(v)
 
 
+@pytest.mark.thorough
 def test_auto_is_as_it_is_here(threads: Executor) -> None:
     def drawn(executor: Executor | None) -> Any:
         v = Venture(seed=1, executor=executor)
@@ -362,6 +364,7 @@ def quietly(v: Venture) -> None:
 DRAWS = "(repeat 60 (do (mh default all 'drift 0.5 4) (collect (through x))))"
 
 
+@pytest.mark.thorough
 @forks
 def test_a_chain_whose_worker_is_killed_begins_anew_elsewhere(tmp_path: Path, forking: Forking) -> None:
     """Seen to fail where a parcel leaves out the generator's state."""
@@ -374,6 +377,7 @@ def test_a_chain_whose_worker_is_killed_begins_anew_elsewhere(tmp_path: Path, fo
     assert [snapshot(model) for model in v.traces] == [snapshot(model) for model in here.traces]
 
 
+@pytest.mark.thorough
 @forks
 def test_a_chain_whose_worker_falls_silent_begins_anew_elsewhere(
     tmp_path: Path, forking: Forking, monkeypatch: pytest.MonkeyPatch
@@ -388,6 +392,7 @@ def test_a_chain_whose_worker_falls_silent_begins_anew_elsewhere(
     assert draws["(through x)"].tolist() == expected["(through x)"].tolist()
 
 
+@pytest.mark.thorough
 @forks
 def test_chains_that_wait_for_more_are_run_again_where_their_workers_go(forking: Forking) -> None:
     """Seen to fail where a chain that begins anew is asked for its latest runs alone."""
@@ -412,6 +417,7 @@ def test_chains_that_wait_for_more_are_run_again_where_their_workers_go(forking:
         assert drawn(forking, kill) == drawn(None, lambda: None)
 
 
+@pytest.mark.thorough
 @forks
 def test_a_chain_that_ends_every_worker_is_given_up_with_its_draws(
     tmp_path: Path, forking: Forking, monkeypatch: pytest.MonkeyPatch
@@ -427,6 +433,7 @@ def test_a_chain_that_ends_every_worker_is_given_up_with_its_draws(
     check(v)
 
 
+@pytest.mark.thorough
 @forks
 def test_a_pool_that_is_broken_says_so_and_keeps_the_draws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(member, "SECONDS_BETWEEN_WORDS", 0.02)
@@ -442,6 +449,7 @@ def test_a_pool_that_is_broken_says_so_and_keeps_the_draws(tmp_path: Path, monke
         assert "make another one" in str(again.value)
 
 
+@pytest.mark.thorough
 def test_an_executor_that_is_shut_down_is_an_error_and_nothing_is_lost() -> None:
     executor = ThreadPoolExecutor(2)
     v = mixture(executor)
@@ -454,6 +462,7 @@ def test_an_executor_that_is_shut_down_is_an_error_and_nothing_is_lost() -> None
     assert [snapshot(model) for model in v.traces] == before
 
 
+@pytest.mark.thorough
 def test_an_error_in_one_chain_ends_the_others_with_their_draws(threads: Executor) -> None:
     v = Venture(seed=1, chains=2, executor=threads)
     calls = [0]
@@ -477,6 +486,7 @@ def test_an_error_in_one_chain_ends_the_others_with_their_draws(threads: Executo
     assert v.infer("(repeat 5 (do (mh default all 1) (collect x)))")["x"].shape == (2, 5)
 
 
+@pytest.mark.thorough
 def test_an_interruption_reaches_the_chains_and_keeps_their_draws(threads: Executor) -> None:
     v = mixture(threads)
     timer = threading.Timer(0.4, lambda: os.kill(os.getpid(), signal.SIGINT))
@@ -490,6 +500,7 @@ def test_an_interruption_reaches_the_chains_and_keeps_their_draws(threads: Execu
     check(v)
 
 
+@pytest.mark.thorough
 def test_that_nothing_begins_is_said_and_can_be_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     class Idle(Executor):
         def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
@@ -542,6 +553,7 @@ def test_what_is_no_action_has_its_value(threads: Executor) -> None:
     assert Venture(seed=1, chains=2, executor=threads).infer("(+ 1 2)") == [3, 3]
 
 
+@pytest.mark.thorough
 def test_other_versions_are_refused(threads: Executor, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(member, "versions", lambda: {**crew.versions(), "numpy": "1.0"})
     monkeypatch.setattr(crew, "LOOK_SECONDS", 0.05)
@@ -549,6 +561,7 @@ def test_other_versions_are_refused(threads: Executor, monkeypatch: pytest.Monke
         mixture(threads).infer("(mh default one 1)")
 
 
+@pytest.mark.thorough
 def test_a_session_that_cannot_be_called_is_an_error_with_the_address(
     threads: Executor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -575,6 +588,7 @@ def test_a_caller_without_the_secret_is_not_heard() -> None:
         listening.close()
 
 
+@pytest.mark.thorough
 def test_a_module_that_the_worker_lacks_is_named(forking: Forking, monkeypatch: pytest.MonkeyPatch) -> None:
     def lacks(*_: Any) -> Any:
         raise ModuleNotFoundError("No module named 'mine'")

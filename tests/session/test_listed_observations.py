@@ -14,6 +14,7 @@ ALONE = "[assume m (normal 0 1)] d: for i in 1...3: [observe (normal (* m i) 1) 
 Y = [1.0, 2.5, 2.0]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kernels", ["compiled", "interpreted", "checked"])
 def test_a_list_is_observed_as_its_items_are(kernels: Any) -> None:
     """Every weight of a transition depends on the evidence: the draws are those of the items observed one by one."""
@@ -40,6 +41,7 @@ def residual(v: Venture, data: Any) -> float:
     return float(-0.5 * sum((y - v.sample("m") * (i + 1)) ** 2 for i, y in enumerate(data)))
 
 
+@pytest.mark.thorough
 def test_an_item_is_a_datum_of_likelihoods_and_replicates() -> None:
     v = Venture(seed=1)
     v.execute(LINE, Y=Y)
@@ -77,6 +79,7 @@ def test_draws_of_a_maker_are_weighed_one_after_the_other() -> None:
     assert v.log_score() == pytest.approx(np.log(1 / 12))
 
 
+@pytest.mark.thorough
 def test_a_random_predicate_may_choose_among_lists_as_long() -> None:
     """P(b) = 0.5 N(2; 0, 1) / (0.5 N(2; 0, 1) + 0.5 N(2; 3, 1)): 0.1824; 2,000 draws of gibbs stray by 6 errors, 0.05,
     with probability 1e-8. Fails if the items of the branch that opens are drawn anew."""

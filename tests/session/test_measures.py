@@ -57,6 +57,7 @@ def test_densities_are_those_of_the_state() -> None:
     assert np.allclose(draws["(log_score)"], prior + terms.sum(axis=-1))
 
 
+@pytest.mark.thorough
 def test_vectors_have_a_density_for_each_item() -> None:
     v = Venture(seed=1)
     v.execute("[assume m (normal 0 1)]\ny: [observe (normal (vector m 0 1) 2) (vector 1 2 3)]")
@@ -69,6 +70,7 @@ def test_vectors_have_a_density_for_each_item() -> None:
     assert tree["observed_data"]["y"].shape == (1, 3)
 
 
+@pytest.mark.thorough
 def test_a_density_takes_no_random_numbers_and_leaves_nothing() -> None:
     plain, measured = model(), model()
     without = sample(plain, "mu")["mu"]
@@ -148,6 +150,7 @@ def test_a_makers_replicate_is_of_its_other_applications() -> None:
 # --------------------------------------------------------------------------------------------------- predictive
 
 
+@pytest.mark.thorough
 def test_predictive_of_draws_is_what_collect_gives() -> None:
     v = model()
     draws = sample(v, f"{LATENTS} (log_likelihood y) (replicate y)")
@@ -173,6 +176,7 @@ def test_predictive_names_what_is_missing() -> None:
         v.predictive(10, "z")
 
 
+@pytest.mark.thorough
 def test_predictive_of_a_number_is_of_the_prior() -> None:
     """1 in 10^6 by chance for each comparison."""
     v = model()
@@ -240,6 +244,7 @@ def test_the_tree_has_statistics_of_each_transition() -> None:
     assert len(np.unique(sampled["step_size"].values)) == 2
 
 
+@pytest.mark.thorough
 def test_hmc_says_the_same_and_several_gradient_kernels_nothing() -> None:
     one = gradient_draws(kernel="(hmc default all 0.1 5 1)").to_datatree()["sample_stats"]
     assert set(one.data_vars) == {"diverging", "energy", "lp", "n_steps", "acceptance_rate", "step_size"}

@@ -29,6 +29,7 @@ def session(chains: int = 1) -> Venture:
     return venture
 
 
+@pytest.mark.thorough
 def test_a_report_says_what_was_learned(capsys: pytest.CaptureFixture[str]) -> None:
     report = session().compile("p", "x", "each", worlds=300, hidden=8)
     assert isinstance(report, ProposerReport)
@@ -42,6 +43,7 @@ def test_a_report_says_what_was_learned(capsys: pytest.CaptureFixture[str]) -> N
     assert rows == 4.0 / 3.0
 
 
+@pytest.mark.thorough
 def test_the_prior_is_weighed_on_the_worlds_held_out() -> None:
     """In the frame of quantiles the prior is a standard normal, whose entropy is 1.419: five standard errors."""
     (kind,) = session().compile("p", "x", "one", worlds=2000, frame="prior")
@@ -49,6 +51,7 @@ def test_the_prior_is_weighed_on_the_worlds_held_out() -> None:
     assert kind.gain == kind.prior_loss - kind.loss > 0.5
 
 
+@pytest.mark.thorough
 def test_proposers_go_through_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / 'p "1".npz'
     first, second = session(2), session(2)
@@ -59,6 +62,7 @@ def test_proposers_go_through_a_file(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert not capsys.readouterr().out
 
 
+@pytest.mark.thorough
 def test_draws_hold_what_a_training_came_to(tmp_path: Path) -> None:
     draws = session(2).infer(f"(do (compile p x one 'worlds 100) {KERNEL})")
     rows = [row for row in draws.statistics if row.kernel == "(compile p x one 'worlds 100)"]

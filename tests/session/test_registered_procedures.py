@@ -72,6 +72,7 @@ def test_what_has_no_bound_is_refused_by_rejection() -> None:
     venture.infer("(rejection default one 1)")
 
 
+@pytest.mark.thorough
 def test_a_support_is_enumerated() -> None:
     venture = Venture(seed=1)
     weights = {"red": 1, "green": 2, "blue": 5}
@@ -116,6 +117,7 @@ def test_columns_know_the_domain_of_the_values(domain: str, values: list[Any], o
         v.execute("for n in 1...40: [observe (odd r) {y[n]}]", y=[*rows[:-1], outside])
 
 
+@pytest.mark.thorough
 def test_a_domain_says_how_drift_moves_and_where_the_density_is_zero() -> None:
     venture = Venture(seed=1)
     venture.register(

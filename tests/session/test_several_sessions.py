@@ -31,6 +31,7 @@ def whole(program: str, seed: int = 4) -> dict[str, Any]:
     return {name: draws[name].tolist() for name in draws}
 
 
+@pytest.mark.thorough
 def test_interleaved_sessions_give_what_each_gives_alone() -> None:
     def stepwise(program: str) -> Iterator[dict[str, Any] | None]:
         head, _, inference = program.partition("[infer ")

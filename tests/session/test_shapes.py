@@ -61,6 +61,7 @@ def test_the_shapes_of_samples_are_let_go_of() -> None:
     assert len(readers) < 8 * most
 
 
+@pytest.mark.thorough
 def test_samples_give_the_same_values_and_draws_whatever_was_let_go_of(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("venture_lite.session.shapes.MOST_KEPT", 3)
     monkeypatch.setattr("venture_lite.session.shapes.TOGETHER", 1)

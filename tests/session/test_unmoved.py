@@ -157,6 +157,7 @@ READ_IN_A_BRANCH = [
 ]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("read", READ_IN_A_BRANCH)
 def test_what_evidence_reads_only_where_a_moved_choice_may_lead_is_named(read: str) -> None:
     model = f"[assume b (tag 'b 0 (flip 0.5))] [assume x (tag 'x 0 (normal 0 1))] {read}"

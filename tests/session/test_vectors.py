@@ -34,6 +34,7 @@ def session(text: str, kernels: str = "compiled", **data: Any) -> Venture:
     return venture
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_every_engine_moves_vectors_both_ways_alike(kernel: str) -> None:
     venture = session(MODEL, "checked", Y=[1.0, 2.0, 3.0])

@@ -42,6 +42,7 @@ FORMS = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("text", FORMS.values(), ids=FORMS.keys())
 def test_a_sweep_visits_every_block_once(text: str) -> None:
     venture = Venture(seed=1)
@@ -117,6 +118,7 @@ CHAIN = """
     [assume end (go 1500 (lambda () 0))]"""
 
 
+@pytest.mark.thorough
 def test_keys_that_hold_keys_have_no_bound() -> None:
     """Each family goes by a procedure that another one made: the last address would be 1,500 addresses long."""
     venture = Venture(seed=1)

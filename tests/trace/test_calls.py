@@ -75,10 +75,12 @@ def test_a_mean_is_moved_in_ten_calls() -> None:
     check(MEAN, calls=10, files=10)
 
 
+@pytest.mark.thorough
 def test_a_branch_is_changed_in_two_hundred_calls_of_twenty_five_modules() -> None:
     check(BRANCH, calls=200, files=25)
 
 
+@pytest.mark.thorough
 def test_a_transition_that_calls_more_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     original = Model.poll
 

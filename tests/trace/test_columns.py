@@ -154,6 +154,7 @@ def test_a_minibatch_of_a_column_that_changes_each_time_searches_nothing(monkeyp
         column.gather_narrow(np.array([1, 2, 3]))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", [np.float64, np.int64])
 def test_classes_given_as_numbers_are_weighed_as_booleans_are(kind: Any) -> None:
     text = """

@@ -122,6 +122,7 @@ def test_the_oldest_go_first(monkeypatch: pytest.MonkeyPatch) -> None:
     assert seen[0] in found
 
 
+@pytest.mark.thorough
 def test_they_go_with_their_procedure() -> None:
     venture = Venture(seed=4)
     venture.execute(KEYED)

@@ -95,6 +95,7 @@ def loaded(program: str, kernels: str, seed: int = 1) -> Venture:
     return v
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("name", "kernel"),
     [(name, kernel) for name in PROGRAMS for kernel in ("(mh default one 2000)", "(mh default each 40)")]
@@ -220,6 +221,7 @@ def test_a_form_that_forgets_a_density_is_noticed(made: list[bool], monkeypatch:
         v.infer("(mh default one 20)")
 
 
+@pytest.mark.thorough
 def test_an_interruption_between_forms_leaves_a_valid_trace(made: list[bool]) -> None:
     for after in range(1, 12):
         v = loaded(LEVELS, "compiled")
@@ -232,6 +234,7 @@ def test_an_interruption_between_forms_leaves_a_valid_trace(made: list[bool]) ->
         v.infer("(mh default one 10)")
 
 
+@pytest.mark.thorough
 def test_forms_are_printed_anew_where_a_column_grows_or_changes_its_kind(made: list[bool]) -> None:
     program = "[assume f (mem (lambda (i) (tag 'f i (normal 0 1))))] [observe (normal (f 1) 1) 2]"
     for kernels in ("compiled", "checked"):
@@ -291,6 +294,7 @@ def test_rows_that_columns_weigh_come_to_what_the_interpreter_says(made: list[bo
     check(v.traces[0])
 
 
+@pytest.mark.thorough
 def test_vectors_in_rows_of_a_matrix_are_moved(made: list[bool]) -> None:
     v = Venture(seed=1, kernels="checked")
     v.execute(

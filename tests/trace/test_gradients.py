@@ -177,6 +177,7 @@ def many_rows(name: str) -> Model:
     return venture.traces[0]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", WIDE)
 def test_many_rows_at_once(name: str) -> None:
     model = many_rows(name)
@@ -208,6 +209,7 @@ def test_columns_and_single_rows_agree(name: str, monkeypatch: pytest.MonkeyPatc
         assert np.allclose(gradient, by_rows, 1e-9, 1e-9 * np.abs(by_rows).max(initial=1.0), equal_nan=True)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", WIDE)
 def test_what_does_not_depend_on_the_block_is_looked_at_again(name: str) -> None:
     """Each half of the choices stands still for the other half. Fails (9 programs) where nothing is forgotten."""
@@ -473,6 +475,7 @@ WALKS = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", WALKS)
 def test_walks_are_weighed_in_one_go_as_step_by_step(name: str) -> None:
     """Numbers of which each depends on the one before: what weighs them does not wait for what moves them. Seen to fail

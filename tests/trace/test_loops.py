@@ -69,6 +69,7 @@ def both(model: Model, block: Sequence[int], monkeypatch: pytest.MonkeyPatch) ->
     return together, apart
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", LOOPS)
 def test_a_loop_and_its_steps_agree(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where the steps differ by the size of what they read. Seen to fail where what is read before the first step
@@ -86,6 +87,7 @@ def test_a_loop_and_its_steps_agree(name: str, monkeypatch: pytest.MonkeyPatch) 
         np.testing.assert_allclose(gradient, by_steps, rtol=1e-9, atol=1e-11 * np.abs(by_steps).max())
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", LOOPS)
 def test_what_a_loop_takes_for_still_is_looked_at_again(name: str) -> None:
     """Each half of the choices stands still for the other. Seen to fail where nothing is forgotten."""
@@ -110,6 +112,7 @@ FAILING = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", FAILING)
 def test_a_step_that_fails_is_told_with_its_place(name: str) -> None:
     step, where, said = FAILING[name]

@@ -126,6 +126,7 @@ PLAIN = [
 ]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("text", PLAIN)
 def test_plain_queries_take_the_fast_way_which_is_the_interpreters(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Values in the same order with the same probabilities; checked sessions compare them, too."""
@@ -374,6 +375,7 @@ BEFORE = """
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("text", "message", "place"), ERRORS, ids=[text for text, *_ in ERRORS])
 def test_mistakes_are_told_with_their_place(text: str, message: str, place: str) -> None:
     v = Venture(seed=1)

@@ -61,6 +61,7 @@ def test_a_recount_finds_what_is_there(seeds: range) -> None:
         check(venture)
 
 
+@pytest.mark.thorough
 def test_counts_are_exact_without_a_recount() -> None:
     venture = Venture(seed=2)
     venture.execute("""

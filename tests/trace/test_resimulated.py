@@ -79,6 +79,7 @@ def drawn(model: Model, read: Any, count: int = WORLDS) -> np.ndarray:
     return np.array(found)
 
 
+@pytest.mark.thorough
 def test_worlds_one_by_one_have_the_distribution_of_those_in_columns() -> None:
     model = model_of(HIERARCHY, N=6, G=[1, 1, 2, 2, 3, 3], Y=[1, 2, 0, 3, 1, 1])
     before = snapshot(model)
@@ -94,6 +95,7 @@ def test_worlds_one_by_one_have_the_distribution_of_those_in_columns() -> None:
     assert stats.ks_2samp(one_by_one[:, 4] - one_by_one[:, 5], columns[4] - columns[5]).pvalue > FALSE_ALARM
 
 
+@pytest.mark.thorough
 def test_data_of_a_branch_are_drawn_in_the_branch_that_is_taken() -> None:
     model = model_of("[assume b (tag 'b 0 (flip 0.3))] [observe (if b (normal 10 1) (normal -10 1)) 9] [predict b]")
     (b,) = scoped(model, "b")
@@ -115,6 +117,7 @@ def test_what_reads_an_observed_value_reads_that_of_the_world() -> None:
     assert found[:, 0].std() > 0.5
 
 
+@pytest.mark.thorough
 def test_the_length_of_a_recursion_is_drawn() -> None:
     """The number of steps is geometric, and each has a choice of its own."""
     model = model_named("recursion")
@@ -125,6 +128,7 @@ def test_the_length_of_a_recursion_is_drawn() -> None:
         assert stats.binomtest(int((count[:, 1] == steps).sum()), WORLDS, share).pvalue > FALSE_ALARM
 
 
+@pytest.mark.thorough
 def test_labels_of_exchangeable_procedures_are_drawn_anew() -> None:
     """With concentration 1 two of two customers sit together half of the time."""
     model = model_of("[assume c (make_crp 1)] [assume a (tag 'z 0 (c))] [assume b (tag 'z 1 (c))] [observe (c) 1]")
@@ -211,6 +215,7 @@ def test_a_block_is_read_at_each_of_several_values() -> None:
         assert rows[int(key)][0][1] == value
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("name", "scope", "values"),
     [("mixture", "z", [0.0, 1.0, 2.0]), ("mixture", "mu", [0.5]), ("branch", "b", [True, False]),

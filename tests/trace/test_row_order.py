@@ -58,6 +58,7 @@ def test_the_cost_of_a_round_is_the_number_drawn() -> None:
     assert sampler._taken == 5
 
 
+@pytest.mark.thorough
 def test_every_order_is_as_likely_after_rows_came_and_went() -> None:
     """Of four rows two remain and two that came; 24 orders, 4,800 times."""
     rng = np.random.default_rng(3)

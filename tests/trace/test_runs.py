@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.generator.directives import random_program
 from tests.generator.session import infer, load
 from venture_lite import Venture
@@ -52,6 +54,7 @@ def test_a_recursion_is_as_many_runs_as_it_has_steps() -> None:
     assert [text for text, _ in found if text == "(normal (x (- t 1)) 1)"] == ["(normal (x (- t 1)) 1)"] * 5
 
 
+@pytest.mark.thorough
 def test_every_node_is_in_one_run_after_all_that_it_reads() -> None:
     """The same references, too, and none of a run reads another."""
     compared = 0

@@ -111,12 +111,14 @@ def test_random_programs() -> None:
     assert told > 100
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", sorted(set(WIDE) - {"a matrix", "parts of a point of the simplex"}))
 def test_many_rows_at_once(name: str) -> None:
     model = many_rows(name)
     assert compare(model, model.trace.default.everything(), np.random.default_rng(2))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", RECURSIONS)
 def test_recursions(name: str) -> None:
     rng = np.random.default_rng(6)

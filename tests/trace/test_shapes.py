@@ -68,6 +68,7 @@ def test_where_there_is_no_shape_the_place_is_told(text: str, reason: str, place
     assert found.place.text == place
 
 
+@pytest.mark.thorough
 def test_a_binding_is_the_scaffold_that_a_walk_finds() -> None:
     """Also where the shape was learned from another principal; blocks of random programs."""
     bound = 0

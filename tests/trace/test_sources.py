@@ -206,6 +206,7 @@ def test_an_operator_that_is_computed_from_an_array_names_what_it_may_be() -> No
     assert any(map(trace.is_memo, read_by_other_ways(trace, call)))
 
 
+@pytest.mark.thorough
 def test_no_other_module_takes_the_cases_apart() -> None:
     found = set()
     for path in sorted(PACKAGE.rglob("*.py")):

@@ -89,6 +89,7 @@ def test_only_what_the_blanket_depends_on_is_drawn() -> None:
     assert maker.places.nowhere == 4
 
 
+@pytest.mark.thorough
 def test_vectors_booleans_and_values_computed_row_by_row() -> None:
     model = model_of("""
         [assume w (tag 'w 0 (multivariate_normal (vector 1 2) (matrix (list 1 0.5) (list 0.5 2))))]

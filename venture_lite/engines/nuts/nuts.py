@@ -29,6 +29,8 @@ from venture_lite.values import show
 FEWEST_STEEP, FAR = 3, 1.0
 """So many divergences that lie on average so many sds away, in one coordinate, from where the states are, tell where
 the density is steep."""
+MOST_MOVED = 0.05
+"""Of the mean square that draws of the momentum change of the energy, by other kernels, for a fraction to be told."""
 MOST_DOUBLINGS = 50
 """Of a step, until its acceptance crosses the one it is tuned to."""
 
@@ -87,17 +89,10 @@ class NoUTurn(BlockKernel):
             "transitions at the greatest depth": float(self._deepest),
             "step": geometric_mean(self._tuner.steps()),
         }
-        if self._changes and self._spread > 0.0:
-            found["energy fraction"] = self._energy_fraction()
+        if self._spread > 0.0 and 0.0 < self._changed >= self._moved / MOST_MOVED:
+            # the mean square of the changes by draws of the momentum over the variance
+            found["energy fraction"] = self._changed / self._changes / (self._spread / self._transitions)
         return found | self._steep()
-
-    def _energy_fraction(self) -> float:
-        """The mean square of the changes by draws of the momentum over the variance of energies, as far as that is not
-        the other kernels': a change from one independent state to another has twice the variance of states. That of the
-        states of paths is at least half the mean square of what draws of the momentum change."""
-        changed = self._changed / self._changes
-        own = self._spread / self._transitions - 0.5 * self._moved / self._changes
-        return changed / max(own, 0.5 * changed)
 
     def _steep(self) -> dict[str, float]:
         """The choice in which divergences lie furthest from where the states are, and how far in its sds."""

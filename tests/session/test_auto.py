@@ -191,6 +191,28 @@ def test_paths_that_diverge_begin_anew_with_smaller_steps(monkeypatch: pytest.Mo
 
 
 @pytest.mark.thorough
+def test_a_long_try_ends_when_enough_paths_have_diverged(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a quarter of its draws, where it is sure by then; the draws of the next try are the same."""
+    monkeypatch.setattr("venture_lite.session.auto.running.MOST_DIVERGENT", -1.0)
+    found, made = [], []
+    more = AutoRun._more
+
+    def told(self: AutoRun, runs: Any, wanted: int) -> Draws:
+        draws = more(self, runs, wanted)
+        made[-1].append((self.target, self.made))
+        return draws
+
+    monkeypatch.setattr(AutoRun, "_more", told)
+    for long in (0.0, math.inf):
+        monkeypatch.setattr("venture_lite.session.auto.running.LONG", long)
+        made.append([])
+        found.append(session(LEVEL, chains=2).auto(draws=40, warmup=40, target_ess=1, chains=2))
+    assert made == [[(0.8, 10), (0.95, 10), (0.99, 40)], [(0.8, 40), (0.95, 40), (0.99, 40)]]
+    np.testing.assert_array_equal(found[0]["mu"], found[1]["mu"])
+    assert found[0].program == found[1].program
+
+
+@pytest.mark.thorough
 @pytest.mark.parametrize("in_text", [False, True])
 def test_an_interruption_keeps_the_draws(in_text: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ctrl-C comes while draws are judged, or not enough of them: the next run of the program ends it."""

@@ -37,6 +37,10 @@ TARGETS = (TARGET, 0.95, 0.99)
 """Acceptances to which the steps of paths are tuned, one after the other, while more of them diverge."""
 PARTS = 20
 """Of a warm-up, between which the clock is looked at."""
+EARLY = 4
+"""Parts of the first draws, after which it is seen whether too many of the paths have diverged already..."""
+LONG = 10.0
+"""... where the warm-up took so many seconds."""
 SHOWN = 8
 """Quantities that a person is shown in the program."""
 
@@ -258,10 +262,10 @@ class AutoRun:
         """Draws until they are enough, or will not be."""
         for look, wanted in enumerate(looks(self._options.draws), 1):
             while self.made < wanted:
-                step = self._affordable(wanted - self.made)
-                draws = runs.more(step)
-                self.made += step
-                if self._left <= 0.0:
+                draws = self._more(runs, wanted)
+                # of all that will be made, whatever the others do
+                self.divergent = divergent(draws) * self.made / wanted
+                if self._left <= 0.0 or self.should_be_finer:
                     break
             if self.composed.adapts:
                 draws = draws.after(self.warmed)
@@ -274,6 +278,15 @@ class AutoRun:
                 self._tell(judgement)
                 return draws
         raise AssertionError("looks never end")
+
+    def _more(self, runs: Runs, wanted: int) -> Draws:
+        """A part of the draws wanted, or all that are missing."""
+        step = self._affordable(wanted - self.made)
+        if self.made < self._options.draws and self.target < TARGETS[-1] and self._warming > LONG:
+            step = min(step, math.ceil(wanted / EARLY))
+        draws = runs.more(step)
+        self.made += step
+        return draws
 
     def _affordable(self, wanted: int) -> int:
         """How many draws there is time for, by what those so far took."""

@@ -228,8 +228,8 @@ CASES = (
         query={"m": "m", "w": "w"},
         exact=hmm_of_normals,
         engines=(
-            "(mh default all 12)",
             "(cycle ((mh m one 'drift 1.0 3) (mh w one 1)) 2)",
+            "(mh default all 12)",
             "(cycle ((nuts m all 'step 0.5 1) (mh w one 'drift 1.0 4)) 2)",
         ),
         derivation="Sum over all paths of states, quadrature over the mean.",

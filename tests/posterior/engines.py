@@ -244,7 +244,6 @@ EVERYDAY: tuple[tuple[str, str], ...] = (
     ("logistic_slope", FIREFLY["logistic_slope"][0]),
     ("logistic_slope", FIREFLY["logistic_slope"][1]),
     ("robust_line", FIREFLY["robust_line"][1]),
-    ("slope_of_unknown_scale", FIREFLY["slope_of_unknown_scale"][0]),
     ("three_likelihoods", FIREFLY["three_likelihoods"][0]),
     ("normal_mean", GRADIENT["normal_mean"][0]),
     ("correlated_pair", GRADIENT["correlated_pair"][0]),
@@ -252,7 +251,6 @@ EVERYDAY: tuple[tuple[str, str], ...] = (
     ("correlated_pair", GRADIENT["correlated_pair"][5]),
     ("normal_inv_gamma", GRADIENT["normal_inv_gamma"][1]),
     ("nested_uniforms", GRADIENT["nested_uniforms"][0]),
-    ("covariance_matrix", GRADIENT["covariance_matrix"][1]),
 )
 
 

@@ -148,8 +148,9 @@ class RowKind:
         if isinstance(self.operator, Random) and not self.flags[0]:
             self._still_columns.append(self.column)
         self._stamps: list[int] = []
-        # forward and backward, of single rows and of many
-        self._single = self._together = (_unprinted, _unprinted)
+        # forward and backward, of many rows, and of single ones, which wide kinds seldom need: None until they are
+        self._together: tuple[Callable[..., Any], Callable[..., Any]] = (_unprinted, _unprinted)
+        self._single: tuple[Callable[..., Any], Callable[..., Any]] | None = None
 
     def _refuse(self, example: int) -> None:
         """Raise KernelError where the value may jump, or a derivative is missing; a row in which it is needed."""
@@ -182,11 +183,11 @@ class RowKind:
     # -------------------------------------------------------------------------------------------------- running
 
     def bind(self, together: bool) -> None:
-        """Print the functions for the columns as they stand, of single rows and of many."""
+        """Print the functions for the columns as they stand, of many rows; those of single ones when they are used."""
         if self.coordinates is not None:
             first = np.array([taken.start for taken, _ in self.coordinates])
             self.given[2] = first if self.column.kind is float else self.coordinates
-        self._single, self._together = printed(self, False), (_unprinted, _unprinted)
+        self._single, self._together = None, (_unprinted, _unprinted)
         self._keeping = []
         if together:
             self.still_numbers = self.tape.numbers_among(self.still, self._rows_of_leaves())
@@ -219,6 +220,8 @@ class RowKind:
         self, which: int, places: Iterable[int], keeper: Callable[[], list[Any]] | None = None
     ) -> list[PassStep]:
         """One of both passes over the rows at some places, one by one; without a keeper nothing is kept."""
+        if self._single is None:
+            self._single = printed(self, False)
         function, keeper = self._single[which], keeper or list
         if self.keeps_rows:
             rows = ((n, (*[one_of(each, n) for each in self.given], keeper())) for n in places)

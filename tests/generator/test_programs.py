@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 # Each chunk is one test; a failure names the seed of its program.
 CHUNK = 10
-FAST = [pytest.param(first, id=f"{first}..{first + CHUNK - 1}") for first in range(0, 40, CHUNK)]
+FAST = [pytest.param(first, id=f"{first}..{first + CHUNK - 1}") for first in range(0, 20, CHUNK)]
 SLOW_CHUNK = 100
 SLOW = [pytest.param(first, id=f"{first}..{first + SLOW_CHUNK - 1}") for first in range(0, 10_000, SLOW_CHUNK)]
 
@@ -117,7 +117,7 @@ def test_invariants_hold_after_every_operation_of_many_programs(first: int) -> N
 
 @pytest.mark.parametrize("transition", TRANSITIONS)
 def test_invariants_hold_after_each_kind_of_transition(transition: str) -> None:
-    for seed in range(300, 315):
+    for seed in range(300, 310):
         venture = load(random_program(seed), seed)
         for _ in range(3):
             infer(venture, transition)
@@ -163,7 +163,7 @@ def assert_interruptions_are_harmless(seed: int) -> None:
         check(venture)
 
 
-@pytest.mark.parametrize("first", FAST[:3])
+@pytest.mark.parametrize("first", FAST)
 def test_an_interruption_at_every_point_leaves_a_valid_trace(first: int) -> None:
     for seed in range(first, first + CHUNK):
         assert_interruptions_are_harmless(seed)
@@ -191,14 +191,14 @@ def history(seed: int, chains: int = 1) -> list[Any]:
     return [*seen, state(venture)]
 
 
-@pytest.mark.parametrize("first", FAST[:2])
+@pytest.mark.parametrize("first", FAST[:1])
 def test_the_same_seed_gives_the_same_draws(first: int) -> None:
     for seed in range(first, first + CHUNK):
         assert history(seed) == history(seed), f"program {seed}"
 
 
 def test_the_same_seed_gives_the_same_draws_in_every_chain() -> None:
-    for seed in range(8):
+    for seed in range(5):
         assert history(seed, chains=2) == history(seed, chains=2), f"program {seed}"
 
 

@@ -63,9 +63,7 @@ FAST = [
         ("branch", "resimulation of one", 3500),
         ("tables", "gibbs of all", 3000),
         ("levels", "drift of each", 8000),
-        ("branch", "mala of each", 2500),
         ("branch", "slice of each", 5500),
-        ("tables", "rejection of each", 1600),
     )
 ]
 FORWARD = 200_000

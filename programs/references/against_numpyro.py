@@ -64,7 +64,7 @@ def line(name: str, seed: int, by: str, draws: Mapping[str, np.ndarray], known: 
 
 def run_venture(name: str, known: Any, seed: int) -> str:
     """Four chains of the program of this folder."""
-    from references import KERNEL, STATES, expression_of, parameters_of
+    from references import expression_of, kernels_of, parameters_of
 
     from venture_lite import Venture
 
@@ -72,10 +72,9 @@ def run_venture(name: str, known: Any, seed: int) -> str:
     asked = {parameter: expression_of(parameter, text) for parameter in known["reference"]}
     v = Venture(seed=seed, chains=CHAINS)
     v.execute(text, **parameters_of(known["data"]))
-    moves = KERNEL.format(metric="", warmup=WARMUP) + (STATES if "(categorical " in text else "")
-    loop = f"(repeat {WARMUP + DRAWS} (do {moves} (collect {' '.join(asked.values())})))"
+    loop = f"(repeat {WARMUP + DRAWS} (do {kernels_of(text, '', WARMUP)} (collect {' '.join(asked.values())})))"
     began = seconds()
-    draws = v.infer(f"(do (initialize) (pathfinder default all) {loop})")
+    draws = v.infer(f"(do (initialize) (pathfinder (choices 'smooth) all) {loop})")
     took = seconds() - began
     rows = [row.details for row in draws.statistics if "mean steps" in row.details]
     made = {each: np.asarray(draws[text])[:, -DRAWS:].astype(float) for each, text in asked.items()}

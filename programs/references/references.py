@@ -28,9 +28,12 @@ from venture_lite import Venture
 from venture_lite.draws.diagnostics import ess_mean, ess_sd, r_hat
 
 HERE = Path(__file__).parent
-KERNEL = "(nuts (choices 'smooth) all {metric}'adapt {warmup} 1)"
-# where a program has states that are not summed out
-STATES = "(gibbs (choices 'finite) all 'forward 1)"
+
+
+def kernels_of(program: str, metric: str, warmup: int) -> str:
+    """Paths over what is smooth, and the states as a whole where a program has some."""
+    states = " (gibbs (choices 'finite) all 'forward 1)" if "(categorical " in program else ""
+    return f"(nuts (choices 'smooth) all {metric}'adapt {warmup} 1){states}"
 
 
 def parameters_of(data: Mapping[str, Any]) -> dict[str, Any]:
@@ -84,10 +87,8 @@ def compare(path: Path, metric: str, warmup: int, count: int, seed: int) -> tupl
     asked = {name: expression_of(name, text) for name in names}
     v, began = Venture(seed=seed, chains=4), time.process_time()
     v.execute(text, **parameters_of(known["data"]))
-    kernel = KERNEL.format(metric=metric, warmup=warmup)
-    if "(categorical " in text:
-        kernel = f"{kernel} {STATES}"
-    draws = v.infer(f"(repeat {warmup + count} (do {kernel} (collect {' '.join(asked.values())})))")
+    kernels = kernels_of(text, metric, warmup)
+    draws = v.infer(f"(repeat {warmup + count} (do {kernels} (collect {' '.join(asked.values())})))")
     seconds = time.process_time() - began
     found, least = [], math.inf
     for name, expression in asked.items():

@@ -167,7 +167,7 @@ def test_a_missing_or_empty_program_is_an_error(
 @pytest.mark.parametrize(
     "arguments",
     [
-        [],
+        ["walk"],
         ["walk"],
         ["run"],
         ["run", "x.vnt", "--seed", "-1"],

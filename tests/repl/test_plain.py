@@ -186,6 +186,12 @@ def test_a_real_pipe_has_no_prompts_and_no_escape_sequences() -> None:
     assert b"\x1b" not in done.stdout + done.stderr
 
 
+def test_no_command_is_a_prompt(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO("[assume x 2]\n(+ x 40)\n"))
+    assert main([]) == 0
+    assert capsys.readouterr().out == "x = 2\n42\n"
+
+
 def test_a_closed_pipe_ends_it_quietly() -> None:
     command = f"yes '(+ 20 22)' | '{sys.executable}' -m venture_lite repl --seed 1 | head -2"
     done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)

@@ -63,7 +63,7 @@ examples:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command with its arguments (those of the process by default); returns the exit status."""
     try:
-        options = _parser().parse_args(argv)
+        options = _parser().parse_args((sys.argv[1:] if argv is None else argv) or ["repl"])
     except SystemExit as ended:
         return int(ended.code or 0)
     with Stop().listening() as stop:
@@ -85,7 +85,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     shared: dict[str, Any] = {"epilog": EXAMPLES, "formatter_class": argparse.RawDescriptionHelpFormatter}
-    parser = argparse.ArgumentParser(prog="venture", description="Run probabilistic programs.", **shared)
+    parser = argparse.ArgumentParser(
+        prog="venture", description="Run probabilistic programs. Without a command: a prompt, as repl is.", **shared
+    )
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and end")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 

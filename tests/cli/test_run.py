@@ -168,7 +168,6 @@ def test_a_missing_or_empty_program_is_an_error(
     "arguments",
     [
         ["walk"],
-        ["walk"],
         ["run"],
         ["run", "x.vnt", "--seed", "-1"],
         ["run", "x.vnt", "--chains", "0"],

@@ -2,7 +2,7 @@
 
 Seen to fail where columns stay when a component moves (`SiteColumns.draw` not asking for the version), where the label
 that moves counts among its class (`masses_without` without the subtraction), where a fresh class comes before the
-others in the draw (`_drawn`), and where applications are not taken out before they are weighed (`_applications`).
+others in the draw (`_drawn`), where only one of several rows of a label is weighed (`total[at] +=`), and where applications are not taken out before they are weighed (`_applications`).
 """
 
 from __future__ import annotations
@@ -46,6 +46,11 @@ PROGRAMS = {
           [observe ((c (z n))) {{y[n]}}]""",
         f"(do (mh (choices m) one 1) {GIBBS})",
     ),
+    "several_rows_of_a_label": (
+        f"""{LABELS} [assume m (mem (lambda (k) (normal 0 3)))]
+        for n in 1...30: [observe (normal (m (z {{subject[n]}})) 1) {{y[n]}}]""",
+        f"(do (mh (choices m) one 3) {GIBBS})",
+    ),
     "hierarchical_parameters": (
         f"""{LABELS} [assume mu (normal 0 3)] [assume m (mem (lambda (k) (normal mu 2)))]
         [assume t (mem (lambda (k) (normal (m k) 1)))]
@@ -74,13 +79,14 @@ PROGRAMS = {
         f"(do {GIBBS} (mh (choices m) one 3))",
     ),
 }
+SUBJECTS = [1 + n // 3 for n in range(30)]
 WITHOUT_COLUMNS = {"a_row_of_two_labels", "a_label_that_a_density_reads"}
 
 
 def _drawn(name: str, kernels: str, sweeps: int = 8) -> tuple[list[Any], float]:
     program, kernel = PROGRAMS[name]
     v = Venture(seed=3, kernels=kernels)
-    v.execute(program, y=NUMBERS)
+    v.execute(program, y=NUMBERS, **({"subject": SUBJECTS} if "subject" in program else {}))
     draws = v.infer(f"(repeat {sweeps} (do {kernel} (collect (map z (range 1 31)))))")
     return draws[draws.names[0]].tolist(), v.log_score()
 
@@ -110,7 +116,7 @@ def test_columns_draw_what_the_interpreter_does(name: str, drawn_by_columns: lis
     if name in WITHOUT_COLUMNS:
         assert not drawn_by_columns
     else:
-        assert len(drawn_by_columns) > 100
+        assert len(drawn_by_columns) > 50
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

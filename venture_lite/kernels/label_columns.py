@@ -265,7 +265,8 @@ class SiteColumns:
                 families = self._class(table)[reader][0]
                 for group in reader.groups:
                     group.families[:] = families
-                    total[at] += group_terms(group, rows)
+                    # a label may be read in several rows
+                    np.add.at(total, at, group_terms(group, rows))
             found = self._columns[chunk, table] = total.tolist()
         return found
 

@@ -1,8 +1,9 @@
 """Labels drawn by columns: the interpreter's draws, for whatever reads the labels.
 
-Seen to fail where columns stay when a component moves (`SiteColumns.draw` not asking for the version), where the label
-that moves counts among its class (`masses_without` without the subtraction), where a fresh class comes before the
-others in the draw (`_drawn`), where only one of several rows of a label is weighed (`total[at] +=`), and where applications are not taken out before they are weighed (`_applications`).
+Seen to fail where columns stay when a component moves (`SiteColumns.draw` not asking for the version), where the
+label that moves counts among its class (`masses_without` without the subtraction), where a fresh class comes before
+the others in the draw (`_drawn`), where only one of several rows of a label is weighed (`total[at] +=`), and where
+applications are not taken out before they are weighed (`_applications`).
 """
 
 from __future__ import annotations

@@ -2,8 +2,9 @@
 
 Seen to fail where columns stay when a component moves (`SiteColumns.draw` not asking for the version), where the
 label that moves counts among its class (`masses_without` without the subtraction), where a fresh class comes before
-the others in the draw (`_drawn`), where only one of several rows of a label is weighed (`total[at] +=`), and where
-applications are not taken out before they are weighed (`_applications`).
+the others in the draw (`_drawn`), where only one of several rows of a label is weighed (`total[at] +=`), where the
+parameters of a class that nobody reads stay known (`_is_last_reader`), and where applications are not taken out
+before they are weighed (`_applications`).
 """
 
 from __future__ import annotations
@@ -50,6 +51,12 @@ PROGRAMS = {
     "several_rows_of_a_label": (
         f"""{LABELS} [assume m (mem (lambda (k) (normal 0 3)))]
         for n in 1...30: [observe (normal (m (z {{subject[n]}})) 1) {{y[n]}}]""",
+        f"(do (mh (choices m) one 3) {GIBBS})",
+    ),
+    "classes_that_observed_labels_keep": (
+        f"""{LABELS} [assume m (mem (lambda (k) (normal 0 3)))]
+        [observe (z 31) 1] [observe (z 32) 2] [observe (z 33) 3] [observe (z 34) 4] [observe (z 35) 5]
+        for n in 1...30: [observe (normal (m (z n)) 1) {{y[n]}}]""",
         f"(do (mh (choices m) one 3) {GIBBS})",
     ),
     "hierarchical_parameters": (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tests.generator import loops
 from tests.generator.catalogue import MAKERS, UNCOLLAPSED, MadeForm
 from tests.generator.naming import choice
 from tests.generator.programs import Call
@@ -158,11 +159,19 @@ def restaurant(make: Maker) -> Made:
         steps.append(make.step("observe", f"[observe ({z} 5) 2]", (f"[observe ({z} 5) 2]",)))
         make.permanent.add(steps[-1].label)
     if make.chance(0.5):
-        kind = "boolean" if e.finite else make.pick(["boolean", "real"])
-        form = e.boolean if kind == "boolean" else e.real
-        body = make.body([("label", both("t"))], lambda: form(1), True)
+        kind = "boolean" if e.finite else make.pick(["boolean", "real", "drawn"])
+        if kind == "drawn":
+            kind, body = "real", make.body([("label", both("t"))], lambda: twin("(normal {0} 2)", e.real(1)), True)
+        else:
+            form = e.boolean if kind == "boolean" else e.real
+            body = make.body([("label", both("t"))], lambda: form(1), True)
         steps.append(make.assume(dish, twin("(mem (lambda (t) {0}))", body)))
         e.names.offer(kind, Call(both(f"({dish} ({z} {{0}}))"), ("table",), named=False))
+        if kind == "real":
+            # customers that several rows of a loop read
+            loop = f"for n in 1...8: [observe (normal ({dish} ({z} {{G[n]}})) 1) {{W[n]}}]"
+            plain = tuple(directive for _, found in loops.passes(loop) for directive in found)
+            steps.append(make.step("observe", loop, plain))
     else:
         steps.append(make.assume(dish, twin("(mem (lambda (t) (make_beta_bernoulli {0} 1)))", e.positive(1))))
         call = both(f"(({dish} ({z} {{0}})))")

@@ -13,9 +13,11 @@ from tests.generator.twins import Twin
 # What generated programs refer to in braces, and as bounds of loops.
 PARAMETERS: Mapping[str, Any] = {
     "COV": np.array([[1.0, 0.3], [0.3, 0.8]]),
+    "G": np.array([0, 1, 2, 0, 3, 2, 1, 0]),
     "M": np.array([[0.5, -0.4], [1.2, 0.1]]),
     "N": 2,
     "X": np.array([0.2, 0.7, 0.4]),
+    "W": np.array([2.0, 0.5, 1.5, 0.5, -2.0, -0.5, 1.0, 1.0]),
     "Y": np.array([1.0, 0.0, 1.0]),
 }
 

@@ -13,6 +13,8 @@ absorb what these give. No row then depends on two labels, and a column stays ri
 from __future__ import annotations
 
 import math
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -132,7 +134,7 @@ class SiteColumns:
 
     def move(self, node: int, drawn: LabelDraw, draws: Drawable) -> None:
         """Give a label the value that was drawn for it."""
-        if drawn.drawn is None:
+        if drawn.drawn is None and not self._is_last_reader(drawn):
             self._redirect(node & ROW_MASK, drawn)
             self._version = self._trace.journal.version
         else:
@@ -151,8 +153,26 @@ class SiteColumns:
             if self._prior is not None:
                 self._prior.missing = None
             tables = self._maker.state.statistics()
-            self._classes = {table: known for table, known in self._classes.items() if table in tables}
-            self._columns = {key: column for key, column in self._columns.items() if key[1] in tables}
+            self._classes = {
+                table: known for table, known in self._classes.items() if table in tables and self._stands(table, known)
+            }
+            self._columns = {key: column for key, column in self._columns.items() if key[1] in self._classes}
+
+    def _stands(self, table: Any, known: Mapping[LabelReader, tuple[list[int], Any]]) -> bool:
+        """Whether the families of a class, which observed labels may keep, still exist."""
+        try:
+            return all(self._rows.led_to(reader, table)[0] == families for reader, (families, _) in known.items())
+        except NotByColumns:
+            return False
+
+    def _is_last_reader(self, drawn: LabelDraw) -> bool:
+        """Whether families of a label's class have no other users: those go, and the class may stay."""
+        calls = Counter[tuple[Code, int]]()
+        for reader, _ in drawn.label.readers:
+            families, _ = self._class(drawn.old)[reader]
+            calls.update((memo.procedure.code, row) for (_, memo, _), row in zip(reader.calls, families, strict=True))
+        count = self._trace.users.count
+        return any(count(*family) <= its_calls for family, its_calls in calls.items())
 
     def _redirect(self, row: int, drawn: LabelDraw) -> None:
         """Lead the rows of a label to another class that exists."""

@@ -4,7 +4,10 @@ Seen to fail where columns stay when a component moves (`SiteColumns.draw` not a
 label that moves counts among its class (`masses_without` without the subtraction), where a fresh class comes before
 the others in the draw (`_drawn`), where only one of several rows of a label is weighed (`total[at] +=`), where the
 parameters of a class that nobody reads stay known (`_is_last_reader`), and where applications are not taken out
-before they are weighed (`_applications`).
+before they are weighed (`_applications`). Of labels that are drawn together: where the sizes of classes stay
+(`one_after_the_other`), where the numbers of those behind the last are used up, where the last member of a class, or
+the last reader of its parameters, goes over with the others (`are_alike`), and where all fresh classes have one
+parameter.
 """
 
 from __future__ import annotations
@@ -91,12 +94,13 @@ SUBJECTS = [1 + n // 3 for n in range(30)]
 WITHOUT_COLUMNS = {"a_row_of_two_labels", "a_label_that_a_density_reads"}
 
 
-def _drawn(name: str, kernels: str, sweeps: int = 8) -> tuple[list[Any], float]:
+def _drawn(name: str, kernels: str, sweeps: int = 8) -> tuple[list[Any], float, list[int]]:
+    """The labels, the log score at the end, and how many transitions of each kernel were accepted."""
     program, kernel = PROGRAMS[name]
     v = Venture(seed=3, kernels=kernels)
     v.execute(program, y=NUMBERS, **({"subject": SUBJECTS} if "subject" in program else {}))
     draws = v.infer(f"(repeat {sweeps} (do {kernel} (collect (map z (range 1 31)))))")
-    return draws[draws.names[0]].tolist(), v.log_score()
+    return draws[draws.names[0]].tolist(), v.log_score(), [kernel.accepted for kernel in draws.statistics]
 
 
 @pytest.fixture
@@ -110,16 +114,24 @@ def drawn_by_columns(monkeypatch: pytest.MonkeyPatch) -> list[int]:
             found.append(node)
         return moved
 
+    several = LabelColumns.step_several
+
+    def noted_together(self: LabelColumns, nodes: list[int], draws: Any) -> list[bool]:
+        moved = several(self, nodes, draws)
+        found.extend(nodes[: len(moved)])
+        return moved
+
     monkeypatch.setattr(LabelColumns, "step", noted)
+    monkeypatch.setattr(LabelColumns, "step_several", noted_together)
     return found
 
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_columns_draw_what_the_interpreter_does(name: str, drawn_by_columns: list[int]) -> None:
-    expected, score = _drawn(name, "interpreted")
-    found, its_score = _drawn(name, "compiled")
-    assert found == expected
+    expected, score, accepted = _drawn(name, "interpreted")
+    found, its_score, its_accepted = _drawn(name, "compiled")
+    assert (found, its_accepted) == (expected, accepted)
     assert its_score == pytest.approx(score, rel=1e-9)
     if name in WITHOUT_COLUMNS:
         assert not drawn_by_columns
@@ -134,7 +146,7 @@ def test_checked_sessions_weigh_the_same(name: str) -> None:
 
 @pytest.mark.thorough
 def test_columns_of_several_chunks(monkeypatch: pytest.MonkeyPatch, drawn_by_columns: list[int]) -> None:
-    monkeypatch.setattr("venture_lite.kernels.label_columns.CHUNK", 7)
+    monkeypatch.setattr("venture_lite.kernels.label_chunks.CHUNK", 7)
     assert _drawn("parameters", "compiled") == _drawn("parameters", "interpreted")
     assert drawn_by_columns
 

@@ -125,7 +125,7 @@ class ColumnsText(RowText):
 
     def differs(self, node: Node) -> bool:
         """Whether rows give an operation different values, though not by its operands."""
-        return node.operation == "row"
+        return node.operation in ("row", "given")
 
     def is_lifted(self, value: Value) -> bool:
         return value.__class__ is Node and value.place in self.lifted
@@ -166,12 +166,18 @@ def reader(trace: Trace, code: Code, refs: tuple[Ref, ...]) -> Reader:
 
 
 def columns_reader(
-    trace: Trace, code: Code, refs: tuple[Ref, ...], calls: tuple[int, ...] = (), families: list[int] | None = None
+    trace: Trace,
+    code: Code,
+    refs: tuple[Ref, ...],
+    calls: tuple[int, ...] = (),
+    families: list[Any] | None = None,
+    are_given: bool = False,
 ) -> tuple[ColumnsReader, tuple[bool, ...], list[Column]]:
     """`rows -> values of refs`, which of them differ between rows, and every column that is read.
 
     With `calls`, slots of calls of memoized procedures, all rows are read as if each led to one family, whose row
-    stands at the call's place in `families` when the function runs.
+    stands at the call's place in `families` when the function runs; where they `are_given`, what the call gives in each
+    row stands there instead, an array.
 
     The function raises NotColumnar or RowByRow where the values of some slot do not form an array.
     """
@@ -186,7 +192,10 @@ def columns_reader(
         column = trace.column(site)
         if not isinstance(column, BorrowedColumn):
             raise InternalError("a call that keeps copies is read as if it borrowed")
-        return operations.load(column.lender, operations.record("name", f"families[{calls.index(slot)}]"))
+        place = f"families[{calls.index(slot)}]"
+        if are_given:
+            return operations.record("given", place)
+        return operations.load(column.lender, operations.record("name", place))
 
     references, text = References(trace, operations, known), ColumnsText(operations)
     text.namespace["families"] = families

@@ -144,11 +144,12 @@ class AtLimit(Exception):
 class Group:
     """The absorbing choices of one site: their summed log density over any group of rows."""
 
-    def __init__(self, trace: Trace, site: int, calls: tuple[int, ...] = ()) -> None:
+    def __init__(self, trace: Trace, site: int, calls: tuple[int, ...] = (), are_given: bool = False) -> None:
         self.trace = trace
         self.site = site
-        # of each of the `calls`, the row of the family to which it leads from all rows weighed; set before they are
-        self.families = [-1] * max(1, len(calls))
+        # of each of the `calls`, the row of the family to which it leads from all rows weighed, or what it gives in
+        # each of them (n,); set before they are
+        self.families: list[Any] = [-1] * max(1, len(calls))
         self.code: Code = trace.program.site_code[site]
         self.slot = trace.program.site_slot[site]
         item = self.code.slots[self.slot]
@@ -156,7 +157,9 @@ class Group:
             raise InternalError("a group of choices whose distribution the text does not name")
         assert isinstance(item.record, Random)
         self.record = item.record
-        self._read, self.lifted, self._columns = columns_reader(trace, self.code, item.arguments, calls, self.families)
+        self._read, self.lifted, self._columns = columns_reader(
+            trace, self.code, item.arguments, calls, self.families, are_given
+        )
         self.values = trace.column(site)
         # positions of the arguments whose domain a density does not check by itself
         domains = [argument.domain.name for argument in self.record.arguments]

@@ -5,8 +5,9 @@ Both draw in the same order: the proposal first, then one uniform number for the
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Any
 
 from venture_lite.interpreter.kernel import INTERPRETED, BlockKernel, Course, Drawing, Interpreted, Move, Resimulation
 from venture_lite.interpreter.model import Model
@@ -50,6 +51,8 @@ def drawing(model: Model, kind: Callable[[Model], Drawing]) -> Drawing:
     return CheckedKernel(CompiledDrawing(kind(model)), interpreted, type(interpreted).__name__, None)
 
 
+AHEAD = 256
+"""Labels that are drawn together."""
 POLL_EVERY = 64
 """Transitions between two points at which an interruption can come."""
 
@@ -214,6 +217,42 @@ class CompiledDrawing(Drawing):
         if moved and len(nodes) == 1:
             self._labels.moved(nodes[0])
         return moved
+
+    def run(self, selection: Selection, times: int, tally: Tally) -> int:
+        if not selection.selector.sweeps:
+            return super().run(selection, times, tally)
+        before = tally.transitions
+        with tally.task(times):
+            for blocks in self._ahead(selection, times, tally):
+                at = 0
+                while at < len(blocks):
+                    several = [nodes[0] for nodes, _ in blocks[at:]] if at + 1 < len(blocks) else []
+                    moved = self._labels.step_several(several, self._draws(selection)) if several else []
+                    for each in moved:
+                        tally.count(each)
+                    at += len(moved)
+                    if at < len(blocks):
+                        nodes, selection.key = blocks[at]
+                        tally.count(self.step(nodes, selection))
+                        at += 1
+        return tally.transitions - before
+
+    def _ahead(self, selection: Selection, times: int, tally: Tally) -> Iterator[list[tuple[list[int], Any]]]:
+        """The blocks of a selection with their keys, together those that follow each other and are labels of one site:
+        whichever of them are moved, the blocks of the scope stay the same."""
+        found: list[tuple[list[int], Any]] = []
+        sweep = -1
+        for nodes in selection.blocks(times, tally):
+            if found and (selection.runs != sweep or len(nodes) > 1 or nodes[0] >> 32 != found[0][0][0] >> 32):
+                yield found
+                found = []
+            sweep = selection.runs
+            found.append((nodes, selection.key))
+            if len(found) == AHEAD or len(nodes) > 1 or not self._labels.has_columns(nodes[0]):
+                yield found
+                found = []
+        if found:
+            yield found
 
     def _draws(self, at: Selection) -> Drawable:
         """Which new choices a move may draw: the same ones in all of a sweep."""

@@ -3,8 +3,12 @@
 While nothing but labels moves, the families that a class leads to stay as they are. So the log densities of a whole
 chunk of data under one class are a column, and a draw of a label reads one number of each class; of collapsed
 components the statistics are asked. Candidates, fresh draws and decisions are those of the interpreter, in the same
-order. Rows move one label at a time, so that the trace is settled after each draw; what opens or closes a class, and
-what has no columns, is left to the plans of single choices.
+order. What opens or closes a class, and what has no columns, is left to the plans of single choices.
+
+In a sweep the labels that follow each other are drawn together, up to the first that opens a class or is the last of
+one. Their random numbers are drawn ahead in the order in which they would be one by one; what fresh classes would give,
+another to each label, is one evaluation over columns; and then each is drawn given those before it, of which it needs
+nothing but how many there are in each class. Their rows move behind the draws.
 
 A label has columns if what depends on it are rows of its own, which call memoized procedures with it and let choices
 absorb what these give. No row then depends on two labels, and a column stays right when another label moves.
@@ -14,8 +18,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass
+from operator import mul
 from typing import Any
 
 import numpy as np
@@ -24,15 +28,8 @@ from venture_lite.errors import VentureError
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.weights import Weight
 from venture_lite.kernels.followers import Finder, Mover, Weigher, restore
-from venture_lite.kernels.label_rows import (
-    FreshClass,
-    LabelReader,
-    LabelRows,
-    NotByColumns,
-    ReadLabel,
-    group_terms,
-    predicted,
-)
+from venture_lite.kernels.label_chunks import LabelChunks, first_of
+from venture_lite.kernels.label_rows import FreshClass, NotByColumns, ReadLabel, predicted
 from venture_lite.kernels.preview import Added, Drawable, Drawn, Unplanned
 from venture_lite.kernels.reassign import plans_of
 from venture_lite.procedures.exchangeable.crp import CrpState
@@ -40,16 +37,23 @@ from venture_lite.program.code import Code
 from venture_lite.trace.runtime import Exchangeable
 from venture_lite.trace.table import ROW_MASK
 
-CHUNK = 1024
-"""Rows of labels whose columns are made together."""
 WAIT = 4
 """Draws in a row before columns are made: where other kernels move between them, columns would serve one draw each."""
 MOST_CLASSES = 2000
-"""Of one maker; the columns of a chunk take 32 kB a class."""
+"""Of one maker; the columns of a chunk take 8 kB a class."""
+FEW = 4
+"""Labels that are drawn one by one in the time of an evaluation over columns."""
 
 
-Layout = list[tuple[LabelReader, np.ndarray, np.ndarray]]
-"""For each way to read labels which of a chunk are read so (n,), and in which rows (n,)."""
+@dataclass(frozen=True, slots=True)
+class LabelDraws:
+    """Labels that were drawn together: those up to the first that opens a class, or has to be drawn alone."""
+
+    count: int
+    # (position, old class, new class) of those that went over to another class, by their places
+    moves: list[tuple[int, int, int]]
+    # whether the last of them opens a class
+    opens: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,19 +87,16 @@ class SiteColumns:
         self._model, self._trace, self._plans = model, model.trace, plans_of(model)
         self._code, self._slot = code, slot
         self._values = model.trace.column(code.first_site + slot)
-        self._rows = LabelRows(model, code, slot, self._forget)
-        self._layouts: dict[int, Layout] = {}
+        self._chunks = LabelChunks(model, code, slot)
+        self._rows = self._chunks.rows
+        # labels ahead that are drawn one by one, since columns were of no use
+        self._alone = 0
         self._mover = Mover(model)
         self._begin()
 
     def _begin(self) -> None:
         """Nothing is known of classes."""
-        # label of a class -> for each way to read it what the calls lead to: rows of families, and results
-        self._classes: dict[Any, dict[LabelReader, tuple[list[int], dict[int, Any]]]] = {}
-        # (chunk, label of a class) -> the log density of each label's rows
-        self._columns: dict[tuple[int, Any], list[float]] = {}
-        # the chunk at hand with its columns in the order of the classes
-        self._at_hand: tuple[int, list[list[float]]] | None = None
+        self._chunks.begin()
         self._maker: Exchangeable | None = None
         self._prior: FreshClass | None = None
         self._version = -1
@@ -149,45 +150,36 @@ class SiteColumns:
             return
         self._version = self._trace.journal.version
         if self._maker is not None:
-            self._at_hand = None
             if self._prior is not None:
                 self._prior.missing = None
-            tables = self._maker.state.statistics()
-            self._classes = {
-                table: known for table, known in self._classes.items() if table in tables and self._stands(table, known)
-            }
-            self._columns = {key: column for key, column in self._columns.items() if key[1] in self._classes}
-
-    def _stands(self, table: Any, known: Mapping[LabelReader, tuple[list[int], Any]]) -> bool:
-        """Whether the families of a class, which observed labels may keep, still exist."""
-        try:
-            return all(self._rows.led_to(reader, table)[0] == families for reader, (families, _) in known.items())
-        except NotByColumns:
-            return False
+            self._chunks.forget_classes(besides=self._state(self._maker).counts)
 
     def _is_last_reader(self, drawn: LabelDraw) -> bool:
         """Whether families of a label's class have no other users: those go, and the class may stay."""
         calls = Counter[tuple[Code, int]]()
         for reader, _ in drawn.label.readers:
-            families, _ = self._class(drawn.old)[reader]
+            families, _ = self._chunks.families(drawn.old)[reader]
             calls.update((memo.procedure.code, row) for (_, memo, _), row in zip(reader.calls, families, strict=True))
         count = self._trace.users.count
         return any(count(*family) <= its_calls for family, its_calls in calls.items())
 
     def _redirect(self, row: int, drawn: LabelDraw) -> None:
         """Lead the rows of a label to another class that exists."""
+        with self._model.transaction() as change:
+            self._lead(row, drawn.label, drawn.old, drawn.value)
+            change.keep()
+
+    def _lead(self, row: int, label: ReadLabel, old: Any, value: Any) -> None:
         statistics, maker, mover = self._trace.statistics, self._maker, self._mover
         assert maker is not None
         assert self._rows.own_shape is not None
-        with self._model.transaction() as change:
-            statistics.unincorporate(maker, drawn.old, ())
-            for operator, value in self._applied(drawn.label, drawn.old) if drawn.label.is_applied else ():
-                statistics.unincorporate(operator, value, ())
-            statistics.incorporate(maker, drawn.value, ())
-            self._rows.own_shape.move(mover, row, drawn.value)
-            for reader, its_row in drawn.label.readers:
-                reader.shape.move(mover, its_row, drawn.value)
-            change.keep()
+        statistics.unincorporate(maker, old, ())
+        for operator, its_value in self._applied(label, old) if label.is_applied else ():
+            statistics.unincorporate(operator, its_value, ())
+        statistics.incorporate(maker, value, ())
+        self._rows.own_shape.move(mover, row, value)
+        for reader, its_row in label.readers:
+            reader.shape.move(mover, its_row, value)
 
     def _found_maker(self, node: int) -> Exchangeable:
         """Raises NotByColumns where it is none of labels."""
@@ -200,16 +192,7 @@ class SiteColumns:
 
     def _terms(self, label: ReadLabel, row: int, tables: list[int], draws: Drawable) -> list[float]:
         """The log density of what reads a label under each class."""
-        chunk = row // CHUNK
-        if self._at_hand is None or self._at_hand[0] != chunk:
-            layout = self._layouts.get(chunk)
-            if layout is None:
-                layout = self._laid_out(chunk, draws)
-                self._rows.of(row, draws)
-                self._layouts[chunk] = layout
-            self._at_hand = chunk, [self._column(chunk, table, layout) for table in tables]
-        at = row % CHUNK
-        terms = [column[at] for column in self._at_hand[1]]
+        terms = self._chunks.terms(row, tables, draws)
         if label.is_applied:
             for place, term in enumerate(self._applications(label, self._values.view[row], tables)):
                 terms[place] += term
@@ -227,7 +210,7 @@ class SiteColumns:
 
     def _applied(self, label: ReadLabel, table: Any) -> list[tuple[Exchangeable, Any]]:
         """(procedure, value) of the applications in a label's rows, if it had a class."""
-        known = self._class(table)
+        known = self._chunks.families(table)
         return [
             (known[reader][1][call], values.view[row]) for reader, row in label.readers for values, call in reader.made
         ]
@@ -255,61 +238,109 @@ class SiteColumns:
             raise NotByColumns
         return (-math.inf if weight.impossible else weight.total), finder.preview.drawn
 
-    # --------------------------------------------------------------------------------------------- columns
+    # ------------------------------------------------------------------------------------------ several draws
 
-    def _forget(self, row: int) -> None:
-        """A label is read otherwise than before: the columns of its chunk were made without it."""
-        chunk = row // CHUNK
-        self._layouts.pop(chunk, None)
-        self._columns = {key: column for key, column in self._columns.items() if key[0] != chunk}
-        self._at_hand = None
+    def draw_several(self, nodes: list[int], draws: Drawable) -> tuple[list[bool], int]:
+        """Draw labels, each of them once and in their order, as `draw` and `move` do one by one: up to one that has to
+        be drawn so. Whether each of these changed, and how many log densities were weighed."""
+        if self._alone:
+            self._alone -= 1
+            return [], 0
+        rows, journal = [node & ROW_MASK for node in nodes], self._trace.journal
+        if self._wait or self._maker is None or journal.version != self._version:
+            return [], 0
+        generator = self._trace.rng.bit_generator
+        before = generator.state
+        try:
+            state = self._state(self._maker)
+            prior = self._fresh_class(state, draws)
+            chunk, places = self._chunks.together(rows, draws)
+            if len(places) < FEW or not self._chunks.are_alike(state.count, draws):
+                raise NotByColumns
+            fresh, uniform = prior.drawn_for(len(places))
+            columns = [self._chunks.column(chunk, label)[places] for label in state.tables]
+            terms = np.array([*columns, prior.terms(chunk.part(places), fresh, len(places))])
+            own = np.searchsorted(np.array(state.tables), self._values.gather(np.array(rows[: len(places)])))
+            found = one_after_the_other(state, own, terms, uniform)
+        except NotByColumns:
+            generator.state = before
+            self._alone = len(rows) - 1
+            return [], 0
+        if found.count < len(places):
+            # the numbers of the labels that are drawn, and no more
+            generator.state = before
+            prior.drawn_for(found.count)
+        if not found.count:
+            return [], 0
+        tables, moved = list(state.tables), [False] * found.count
+        with self._model.transaction() as change:
+            for position, old, new in found.moves:
+                moved[position] = True
+                self._lead(rows[position], self._rows.known(rows[position]), tables[old], tables[new])
+            change.keep()
+        self._version = journal.version
+        if found.opens:
+            last, value = found.count - 1, state.fresh()
+            moved[last] = True
+            self._plans.plan(nodes[last], draws).apply(value, prior.drawn_of(fresh, last, value))
+            self._rows.is_private = True
+            self.moved()
+        return moved, len(terms) * int(chunk.absorbing[places[: found.count]].sum())
 
-    def _laid_out(self, chunk: int, draws: Drawable) -> Layout:
-        """Who reads the labels of a chunk."""
-        first, places = chunk * CHUNK, dict[LabelReader, tuple[list[int], list[int]]]()
-        live, count = self._trace.tables[self._code.index].live, self._trace.tables[self._code.index].count
-        for row in range(first, min(first + CHUNK, count)):
-            label = self._rows.of(row, draws) if live[row] else None
-            for reader, its_row in () if label is None else label.readers:
-                at, rows = places.setdefault(reader, ([], []))
-                at.append(row - first)
-                rows.append(its_row)
-        return [(reader, np.array(at), np.array(rows)) for reader, (at, rows) in places.items()]
+    def _state(self, maker: Exchangeable | None) -> CrpState:
+        assert maker is not None
+        assert isinstance(maker.state, CrpState)
+        return maker.state
 
-    def _column(self, chunk: int, table: Any, layout: Layout) -> list[float]:
-        """Raises NotByColumns."""
-        found = self._columns.get((chunk, table))
-        if found is None:
-            total = np.zeros(CHUNK)
-            for reader, at, rows in layout:
-                families = self._class(table)[reader][0]
-                for group in reader.groups:
-                    group.families[:] = families
-                    # a label may be read in several rows
-                    np.add.at(total, at, group_terms(group, rows))
-            found = self._columns[chunk, table] = total.tolist()
-        return found
-
-    def _class(self, table: Any) -> dict[LabelReader, tuple[list[int], dict[int, Any]]]:
-        """What the calls of each reader lead to in a class. Raises NotByColumns where its families do not exist."""
-        known = self._classes.setdefault(table, {})
-        for reader in self._rows.readers:
-            if reader not in known:
-                known[reader] = self._rows.led_to(reader, table)
-        return known
+    def _fresh_class(self, state: CrpState, draws: Drawable) -> FreshClass:
+        """Raises NotByColumns where it is not known, where its families exist, or where there are too many."""
+        if self._prior is None:
+            self._prior = FreshClass(self._plans, self._rows.readers, draws)
+        if not self._prior.is_simple or not self._prior.is_missing(state.fresh()) or len(state.tables) > MOST_CLASSES:
+            raise NotByColumns
+        return self._prior
 
 
 def _drawn(shares: list[float], own: int, u: float) -> int:
     """An index drawn in proportion to the shares: the one of the present value is looked at first."""
     target = u * math.fsum(shares) - shares[own]
-    if target < 0.0:
-        return own
+    return own if target < 0.0 else _beyond(shares, own, target)
+
+
+def _beyond(shares: list[float], own: int, target: float) -> int:
+    """The index at which the shares but that of the present value add up to more than the target."""
     for index, share in enumerate(shares):
         if index != own:
             target -= share
             if target < 0.0:
                 return index
     return max((index for index, share in enumerate(shares) if share > 0.0 and index != own), default=own)
+
+
+def one_after_the_other(state: CrpState, own: np.ndarray, terms: np.ndarray, uniform: list[float]) -> LabelDraws:
+    """Labels drawn each given those before it, up to one that opens a class, is the last of its own, or has a log
+    density that is none: from their classes (n,) by place, the log densities (K + 1, n), and a number of [0, 1) each.
+    """
+    is_known = (terms < math.inf).all(axis=0) & (terms[own, np.arange(len(own))] > -math.inf)
+    with np.errstate(invalid="ignore"):
+        fits = np.exp(terms - terms.max(axis=0)).T.tolist()
+    masses, moves = state.masses(), list[tuple[int, int, int]]()
+    fresh, alone = len(masses) - 1, 1.5 - state.discount
+    for position, old in enumerate(own[: first_of(~is_known)].tolist()):
+        if masses[old] < alone:
+            return LabelDraws(position, moves, False)
+        masses[old] -= 1.0
+        shares = list(map(mul, masses, fits[position]))
+        target = uniform[position] * sum(shares) - shares[old]
+        if target < 0.0:
+            masses[old] += 1.0
+            continue
+        new = _beyond(shares, old, target)
+        if new == fresh:
+            return LabelDraws(position + 1, moves, True)
+        masses[new] += 1.0
+        moves.append((position, old, new))
+    return LabelDraws(first_of(~is_known), moves, False)
 
 
 class LabelColumns:
@@ -353,6 +384,21 @@ class LabelColumns:
             return SiteColumns(self._model, code, slot)
         except NotByColumns:
             return None
+
+    def step_several(self, nodes: list[int], draws: Drawable) -> list[bool]:
+        """Draw labels of one site, each once and in their order, up to one for which `step` is to be asked: whether
+        each of these changed."""
+        model = self._model
+        columns = self._sites.get(nodes[0] >> 32)
+        if columns is None or model.transactions or model.trace.journal.entries or model.regenerator.power != 1.0:
+            return []
+        moved, weighed = columns.draw_several(nodes, draws)
+        self.rows += weighed
+        return moved
+
+    def has_columns(self, node: int) -> bool:
+        """Whether the labels of a site may have."""
+        return self._sites.get(node >> 32) is not None
 
     def moved(self, node: int) -> None:
         """A label for which there were no columns was moved otherwise."""

@@ -50,8 +50,9 @@ class LabelReader:
     # slots of the calls of memoized procedures, each with these and what they are called with: earlier slots of these,
     # and constants
     calls: tuple[tuple[int, Memo, tuple[Ref, ...]], ...]
-    # choices of a distribution that the text names
+    # choices of a distribution that the text names, and the calls whose families they read
     groups: tuple[Group, ...]
+    borrowed: tuple[int, ...]
     # applications of what calls give: the column of their values, and the call's slot
     made: tuple[tuple[Column, int], ...]
 
@@ -59,6 +60,11 @@ class LabelReader:
     def memos(self) -> dict[int, Memo]:
         """What each call calls."""
         return {slot: memo for slot, memo, _ in self.calls}
+
+    @cached_property
+    def given_groups(self) -> tuple[Group, ...]:
+        """The same choices, for rows each of which is given what its calls would give."""
+        return tuple([Group(group.trace, group.site, self.borrowed, are_given=True) for group in self.groups])
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +78,9 @@ class ReadLabel:
     terms: int
     is_applied: bool
 
+
+Layout = list[tuple[LabelReader, np.ndarray, np.ndarray]]
+"""For each way to read labels which of some are read so (n,), and in which rows (n,)."""
 
 LABEL: Final = Symbol("label")
 """Stands for the label in a key."""
@@ -117,6 +126,12 @@ class LabelRows:
         found = self._labels[row] = self._read(row, draws)
         if found is not None or known is not None:
             self._forget(row)
+        return found
+
+    def known(self, row: int) -> ReadLabel:
+        """Who reads a label that has columns, as of the last look."""
+        found = self._labels[row]
+        assert found is not None
         return found
 
     def _read(self, row: int, draws: Drawable) -> ReadLabel | None:
@@ -188,7 +203,7 @@ class LabelRows:
         if absorbing and len(borrowed) < len(calls):
             raise NotByColumns
         groups = [Group(trace, code.first_site + slot, tuple(borrowed)) for slot in absorbing]
-        return LabelReader(code, shape, start, tuple(calls), tuple(groups), tuple(made))
+        return LabelReader(code, shape, start, tuple(calls), tuple(groups), tuple(borrowed), tuple(made))
 
     # --------------------------------------------------------------------------------------------- columns
 
@@ -288,6 +303,42 @@ class FreshClass:
             raise NotByColumns from None
         return self._total, drawn
 
+    def drawn_for(self, count: int) -> tuple[list[list[Any]], list[float]]:
+        """What the choices (C, count) would be for so many labels, and a uniform number for each label: in the order in
+        which labels are drawn one by one."""
+        rng, random = self._rng, self._rng.random
+        values: list[list[Any]] = [[] for _ in self.choices]
+        draws, uniform = list[Any](), list[float]()
+        for its_values, (*_, record, arguments) in zip(values, self.choices, strict=True):
+            draws.append((its_values.append, record.simulate, arguments))
+        for _ in range(count):
+            for enter, simulate, arguments in draws:
+                enter(simulate(rng, *arguments))
+            uniform.append(random())
+        return values, uniform
+
+    def drawn_of(self, values: list[list[Any]], position: int, fresh: int) -> Drawn:
+        """Of what was drawn for several labels that of one, for a fresh class."""
+        return {
+            ((memo, memo_key(with_label(key, fresh))), slot): its_values[position]
+            for (memo, key, slot, *_), its_values in zip(self.choices, values, strict=True)
+        }
+
+    def terms(self, parts: Layout, values: list[list[Any]], count: int) -> np.ndarray:
+        """The log density (count,) of what reads each of some labels, in a class of its own. Raises NotByColumns."""
+        arrays = {choice[0]: _array(its_values) for choice, its_values in zip(self.choices, values, strict=True)}
+        total = np.zeros(count)
+        for reader, owners, rows in parts:
+            try:
+                given = [arrays[reader.memos[slot]][owners] for slot in reader.borrowed]
+            except KeyError:
+                # it is no choice
+                raise NotByColumns from None
+            for group in reader.given_groups:
+                group.families[: len(given)] = given
+                np.add.at(total, owners, group_terms(group, rows))
+        return total
+
     # what a reader's function calls
 
     def call(self, site: int, row: int, operator: Any, *values: Any) -> Any:
@@ -350,6 +401,17 @@ def predicted(applied: list[tuple[Exchangeable, Any]]) -> float:
 def with_label(key: tuple[Any, ...], label: int) -> tuple[Any, ...]:
     """A key with a label at its place."""
     return tuple([label if part is LABEL else part for part in key])
+
+
+def _array(values: list[Any]) -> np.ndarray:
+    """Raises NotByColumns where they are no numbers, or arrays of them."""
+    try:
+        found = np.array(values)
+    except ValueError:
+        raise NotByColumns from None
+    if found.dtype.kind not in "bif" or isinstance(values[0], list):
+        raise NotByColumns
+    return found
 
 
 def group_terms(group: Group, rows: np.ndarray) -> Any:

@@ -104,9 +104,14 @@ class CrpState(Counted):
     def masses_without(self, own: int) -> list[float]:
         """What each table has of the next draw, and at the end a fresh one, in proportion; one draw less of the several
         at the table `own`, by its place among `tables`."""
+        masses = self.masses()
+        masses[own] -= 1.0
+        return masses
+
+    def masses(self) -> list[float]:
+        """What each table has of the next draw, and at the end a fresh one, in proportion."""
         counts, discount = self.counts, self._discount
         masses = [counts[table] - discount for table in self.tables]
-        masses[own] -= 1.0
         masses.append(self._alpha + discount * len(self.tables))
         return masses
 

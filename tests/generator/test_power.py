@@ -74,9 +74,9 @@ def write_back_what_moved(patch: Patch) -> None:
 # Each with a kernel that it reaches, and programs among which it shows: to the plain spelling, to the enumeration.
 DEFECTS = [
     (read_names_for_names_unrenewed, "(mh default one 4)", range(24, 27), range(25, 27)),
-    (end_addresses_at_the_innermost_memory, "(gibbs default each 1)", range(2), range(2)),
-    (apply_before_the_maker_is_ready, "(mh default one 4)", range(61, 64), range(144, 146)),
-    (write_back_what_moved, "(pgibbs default ordered 3 'ancestor 1)", range(30, 33), range(16, 18)),
+    (end_addresses_at_the_innermost_memory, "(gibbs default each 1)", range(15, 18), range(3, 5)),
+    (apply_before_the_maker_is_ready, "(mh default one 4)", range(18, 20), range(153, 155)),
+    (write_back_what_moved, "(pgibbs default ordered 3 'ancestor 1)", range(48, 50), range(16, 18)),
 ]
 
 

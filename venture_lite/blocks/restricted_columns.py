@@ -278,13 +278,15 @@ class ColumnProposal:
                 model.put_value(node, label)
                 # its parameters are those of the proposal
                 self._rng.bit_generator.state = generator
-                columns.move(self.members[self._is_first].tolist(), label)
+                # while one label reads it
                 self._put(label, self._first)
+                columns.move(self.members[self._is_first].tolist(), label)
                 self._put(kept, self._kept)
             else:
+                # before others read it
+                self._put(kept, self._merged)
                 columns.move(self.members[self._is_first].tolist(), kept)
                 model.put_value(node, kept)
-                self._put(kept, self._merged)
             change.keep()
 
     def _put(self, label: int, values: list[Any]) -> None:

@@ -94,6 +94,22 @@ def test_continuous_choices_are_weighed_by_factors(kernel: str) -> None:
     assert_finds(venture(TILTED), kernel, "x", cdf(stats.norm(3 / 7, 7**-0.5)))
 
 
+SHARED = "[assume x (normal 0 1)]\nfor i in 1...30: [factor (* 0.05 x)] [condition (> 2 1)]"
+
+
+@pytest.mark.parametrize("kernel", MOVES)
+@pytest.mark.thorough
+def test_each_pass_of_a_long_loop_has_a_factor_that_all_share(kernel: str) -> None:
+    """Seen to fail where it is weighed once (`Group.summed`): what goes along a gradient is 1.5 sds off."""
+    assert_finds(venture(SHARED), kernel, "x", cdf(stats.norm(1.5, 1)))
+
+
+def test_a_factor_that_all_passes_share_may_be_an_integer() -> None:
+    v = venture("[assume k (binomial 2 0.5)] [observe k 2]\nfor i in 1...30: [factor (- k 1)]")
+    assert v.log_score() == pytest.approx(30 + math.log(0.25))
+    v.infer("(mh default one 1)")
+
+
 def test_rejection_takes_conditions_and_refuses_factors() -> None:
     v = venture("[assume x (uniform_discrete 0 4)] [assume y (flip)] [condition (or y (> x 1))]")
     assert_finds(v, "(rejection default all 1)", "x", table({0: 0.5, 1: 0.5, 2: 1, 3: 1}))

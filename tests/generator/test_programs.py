@@ -11,6 +11,9 @@ import pytest
 
 from tests.generator.directives import random_program
 from tests.generator.session import TRANSITIONS, check, infer, load, perform, state
+from venture_lite.blocks import density, minibatch
+from venture_lite.interpreter import weights
+from venture_lite.session import measured
 
 if TYPE_CHECKING:
     from venture_lite import Venture
@@ -63,6 +66,13 @@ def test_rejection_restores_the_trace_of_ten_thousand_programs(first: int) -> No
         assert_rejection_restores(seed)
 
 
+@pytest.fixture
+def by_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few rows are weighed as many are."""
+    for module in (weights, density, minibatch, measured):
+        monkeypatch.setattr(module, "NARROW", 0)
+
+
 def assert_fast_ways_agree(seed: int) -> None:
     """Each transition, made by the interpreter as well, comes out alike."""
     venture = load(random_program(seed), seed, kernels="checked")
@@ -74,6 +84,13 @@ def assert_fast_ways_agree(seed: int) -> None:
 @pytest.mark.parametrize("first", FAST)
 def test_fast_ways_make_the_interpreters_transitions(first: int) -> None:
     for seed in range(first, first + CHUNK):
+        assert_fast_ways_agree(seed)
+
+
+@pytest.mark.parametrize("first", [0, *(pytest.param(first, marks=pytest.mark.slow) for first in range(10, 1000, 10))])
+@pytest.mark.usefixtures("by_columns")
+def test_fast_ways_weigh_few_rows_by_columns(first: int) -> None:
+    for seed in range(6000 + first, 6000 + first + CHUNK):
         assert_fast_ways_agree(seed)
 
 

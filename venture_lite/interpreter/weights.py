@@ -301,8 +301,10 @@ class Group:
         return self.summed(rows, columns((True, *self.lifted), values, *arguments))
 
     def summed(self, rows: Any, terms: np.ndarray) -> Weight:
-        """The weight of some rows, from the log density of each."""
-        total = float(terms.sum()) if terms.ndim else float(terms)
+        """The weight of some rows, from the log density of each, or one that all of them have."""
+        if not terms.ndim:
+            terms = np.full(length(rows), terms)
+        total = float(terms.sum())
         if math.isfinite(total):
             return Weight(0, total)
         impossible = terms == -math.inf

@@ -60,6 +60,9 @@ def column_density(density: Callable[..., float]) -> Columns:
         numbers = single_numbers(lifted, arguments)
         with np.errstate(all="ignore"):
             result: np.ndarray = bound(*numbers)
+        if not getattr(result, "ndim", 0) and any(lifted):
+            # it does not look at what differs between rows, as a factor at its value: each row has it
+            result = np.full(len(numbers[lifted.index(True)]), result, float)
         # one pass: a sum is NaN if an entry is, or if infinities of both signs meet
         if math.isnan(result.sum()):
             result = np.where(np.isnan(result), -np.inf, result)

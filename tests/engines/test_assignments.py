@@ -399,3 +399,14 @@ def test_statistics_alone_weigh_as_the_trace_does(name: str, kernel: str, monkey
     for left, right in zip(weights, expected, strict=True):
         assert left == pytest.approx(right, abs=1e-9)
     assert one.log_score() == pytest.approx(other.log_score(), abs=1e-9)
+
+
+@pytest.mark.parametrize("drawn", ["(c)", "(atom (c))"])
+def test_draws_that_go_are_taken_out_before_others_are_made(drawn: str) -> None:
+    """Seen to fail where plans make such moves: they seat the new draw beside the one that goes."""
+    v = Venture(seed=1, kernels="checked")
+    v.execute(
+        f"""[assume c (make_crp 0.8)] [assume atom (mem (lambda (k) (normal 0 1)))]
+        [assume kept (mem (lambda (i) {drawn}))] [assume k (uniform_discrete 0 3)] [predict (kept k)]"""
+    )
+    v.infer("(mh default each 20)")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -159,6 +161,13 @@ def test_several_chains_are_as_each_alone(seeds: range) -> None:
         assert [snapshot(model) for model in together.traces] == [snapshot(venture.traces[0]) for venture in alone]
 
 
+def unordered(found: Any) -> Any:
+    """A state in which users stand in no order: rows that move together may come in another one."""
+    if isinstance(found, dict):
+        return {key: sorted(value) if key == "users" else unordered(value) for key, value in found.items()}
+    return [unordered(each) for each in found] if isinstance(found, (list, tuple)) else found
+
+
 @pytest.mark.parametrize("seeds", [range(30), pytest.param(range(30, 80), marks=pytest.mark.slow)])
 @pytest.mark.thorough
 def test_plans_make_the_draws_that_the_interpreter_makes(seeds: range) -> None:
@@ -169,7 +178,7 @@ def test_plans_make_the_draws_that_the_interpreter_makes(seeds: range) -> None:
         found = []
         for transition in ("(mh default one 10)", "(mh default each 2)", "(mh r one 'drift 0.7 5)", "(mh s one 5)"):
             infer(venture, transition)
-            found.append(state(venture))
+            found.append(unordered(state(venture)))
         return found
 
     for seed in seeds:

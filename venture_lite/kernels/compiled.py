@@ -238,8 +238,8 @@ class CompiledDrawing(Drawing):
         return tally.transitions - before
 
     def _ahead(self, selection: Selection, times: int, tally: Tally) -> Iterator[list[tuple[list[int], Any]]]:
-        """The blocks of a selection with their keys, together those that follow each other and are labels of one site:
-        whichever of them are moved, the blocks of the scope stay the same."""
+        """The blocks of a selection with their keys, together those that follow each other and are labels of one site,
+        if the blocks of the scope stay the same whichever of them move."""
         found: list[tuple[list[int], Any]] = []
         sweep = -1
         for nodes in selection.blocks(times, tally):
@@ -248,7 +248,8 @@ class CompiledDrawing(Drawing):
                 found = []
             sweep = selection.runs
             found.append((nodes, selection.key))
-            if len(found) == AHEAD or len(nodes) > 1 or not self._labels.has_columns(nodes[0]):
+            is_last = len(found) == AHEAD or len(nodes) > 1
+            if is_last or (len(found) == 1 and not self._labels.are_steady(nodes[0], self._draws(selection))):
                 yield found
                 found = []
         if found:

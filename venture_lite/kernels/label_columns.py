@@ -240,22 +240,34 @@ class SiteColumns:
 
     # ------------------------------------------------------------------------------------------ several draws
 
+    def are_steady(self, draws: Drawable) -> bool:
+        """Whether all labels of the maker are read by rows that stay, and a class brings nothing but its parameters:
+        then other labels are there, whichever moves, and so are the parameters of a class that has members."""
+        if self._wait or self._maker is None or self._trace.journal.version != self._version:
+            return False
+        state = self._state(self._maker)
+        try:
+            self._fresh_class(state, draws)
+            return self._chunks.are_alike(state.count, draws)
+        except NotByColumns:
+            return False
+
     def draw_several(self, nodes: list[int], draws: Drawable) -> tuple[list[bool], int]:
         """Draw labels, each of them once and in their order, as `draw` and `move` do one by one: up to one that has to
         be drawn so. Whether each of these changed, and how many log densities were weighed."""
         if self._alone:
             self._alone -= 1
             return [], 0
-        rows, journal = [node & ROW_MASK for node in nodes], self._trace.journal
-        if self._wait or self._maker is None or journal.version != self._version:
+        if not self.are_steady(draws):
             return [], 0
+        rows, journal = [node & ROW_MASK for node in nodes], self._trace.journal
         generator = self._trace.rng.bit_generator
         before = generator.state
         try:
             state = self._state(self._maker)
             prior = self._fresh_class(state, draws)
             chunk, places = self._chunks.together(rows, draws)
-            if len(places) < FEW or not self._chunks.are_alike(state.count, draws):
+            if len(places) < FEW:
                 raise NotByColumns
             fresh, uniform = prior.drawn_for(len(places))
             columns = [self._chunks.column(chunk, label)[places] for label in state.tables]
@@ -396,9 +408,10 @@ class LabelColumns:
         self.rows += weighed
         return moved
 
-    def has_columns(self, node: int) -> bool:
-        """Whether the labels of a site may have."""
-        return self._sites.get(node >> 32) is not None
+    def are_steady(self, node: int, draws: Drawable) -> bool:
+        """Whether, whichever labels of a site move, the choices of the scope stay the same."""
+        columns = self._sites.get(node >> 32)
+        return columns is not None and columns.are_steady(draws)
 
     def moved(self, node: int) -> None:
         """A label for which there were no columns was moved otherwise."""

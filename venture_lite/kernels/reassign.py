@@ -323,6 +323,16 @@ class Reassignment:
                 if code.slots[slot].kind in CHOOSING:
                     self.draws.refuse(code, slot)
 
+    def refuse_applications_that_go(self) -> None:
+        """Raises Unplanned where draws of an exchangeable procedure go with the present value: the interpreter takes
+        them out before it draws others."""
+        for code, row in self.dying:
+            for slot in code.steps:
+                if code.slots[slot].kind is Kind.CALL:
+                    operator, *_ = self._trace.read(code.first_site + slot, row)
+                    if isinstance(operator, Exchangeable):
+                        raise Unplanned
+
     @cached_property
     def dying(self) -> list[tuple[Code, int]]:
         """Families that only these rows keep alive, and those that only such families do."""

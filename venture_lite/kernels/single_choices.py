@@ -95,6 +95,7 @@ class SingleMH:
     def _proposed(self, plan: Reassignment) -> Proposed:
         """A value from the choice's own distribution, the log ratio of what absorbs, and what it brings about."""
         plan.refuse_draws_that_go()
+        plan.refuse_applications_that_go()
         with plan:
             value = plan.simulate()
             if equal(value, plan.old):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from venture_lite.audit import invariants
 from venture_lite.audit.invariants import check
 from venture_lite.errors import InternalError
 from venture_lite.interpreter.addresses import address, block_order
-from venture_lite.interpreter.selection import Selection, Selector
+from venture_lite.interpreter.selection import Selection, Selector, order_of_key
 
 KEYS = """
     [assume coin (mem (lambda (v) (tag 's v (flip 0.3))))]
@@ -172,3 +173,31 @@ def test_a_range_of_blocks_compares_keys_of_every_kind() -> None:
     for text, blocks in (("1 3", 2), ('1 "two"', 3), ('"a" "z"', 1), ("3 (vector 9 9)", 3), ("'a 'b", 0)):
         (statistics,) = venture.infer(f"(mh x (ordered_range {text}) 5)").statistics
         assert statistics.transitions == 5 * blocks
+
+
+@pytest.mark.parametrize("scope", ["default", "(choices 'finite)", "(choices z k)"])
+def test_a_sweep_goes_forward_only(scope: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A choice that the last block brings has a place before it: whether it is visited must not depend on whether it
+    came just now."""
+    v = Venture(seed=1, kernels="interpreted")
+    v.execute(
+        "[assume seat (make_crp 1)] [assume z (mem (lambda (i) (seat)))]"
+        "[assume k (uniform_discrete 0 5)] [predict (z k)]"
+    )
+    visited: list[tuple[Any, ...]] = []
+    sweep = Selection.sweep
+
+    def watched(self: Selection) -> Iterator[list[int]]:
+        visited.clear()
+        for nodes in sweep(self):
+            visited.append(order_of_key(self.model, self.scope, self.key))
+            yield nodes
+
+    monkeypatch.setattr(Selection, "sweep", watched)
+    seen = set()
+    for _ in range(20):
+        v.infer(f"(gibbs {scope} each 1)")
+        first, last = visited
+        assert first < last
+        seen.add(first)
+    assert len(seen) > 1

@@ -193,7 +193,10 @@ class Selection:
                     if self.selector.kind != "range" or in_range(self.model, self.selector, key):
                         self.key = key
                         yield scope.at(position)
-            yield from self._rest([] if isinstance(scope, Scope) else list(waiting), (), visited)
+                # the last block may have brought others: those that lie before it wait for the next sweep
+                yield from self._rest([], waiting[-1][0] if waiting else (), visited)
+            else:
+                yield from self._rest(list(waiting), (), visited)
         finally:
             scope.added = before
 

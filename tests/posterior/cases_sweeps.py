@@ -56,6 +56,21 @@ def keys_alike() -> Mapping[str, Expected]:
     return {"coins": pushforward(weights, lambda a, b, c, d, e: a + 2 * b + 4 * c + 8 * d + 16 * e)}
 
 
+def labels_by_key() -> Mapping[str, Expected]:
+    """Seats of three customers, whoever the first is."""
+    weights: dict[tuple[float, ...], float] = {}
+    for first, u, w in itertools.product(range(3), repeat=3):
+        if first or u > 1 or w > max(u, 0) + 1:
+            continue
+        seats, chance = [first, u, w], 1.0
+        for at, seat in enumerate(seats):
+            chance *= (seats[:at].count(seat) or 1) / (at + 1)
+        likelihood = (0.9 if first == u else 0.3) * (0.1 if u == w else 0.9)
+        same = float(first == u), float(first == w)
+        weights[same] = weights.get(same, 0.0) + chance * likelihood
+    return {"same": pushforward(weights, lambda u, w: u + 2 * w)}
+
+
 Tables = tuple[int, ...]
 
 
@@ -182,5 +197,26 @@ CASES = (
         exact=hierarchical_states,
         engines=("(gibbs default each 1)", "(mh default each 4)", "(mh default one 20)"),
         derivation="Enumeration of seats and dishes, three transitions long.",
+    ),
+    Case(
+        name="labels_by_key",
+        program="""
+            [assume seat (make_crp 1)] [assume z (mem (lambda (i) (seat)))]
+            [assume k (tag 'k 0 (uniform_discrete 0 4))] [assume a (z k)]
+            [assume u (z 10)] [assume w (z 11)]
+            [observe (flip (if (= a u) 0.9 0.3)) true] [observe (flip (if (= u w) 0.1 0.9)) true]""",
+        query={"same": "(+ (= a u) (* 2 (= a w)))"},
+        exact=labels_by_key,
+        engines=(
+            "(gibbs default each 1)",
+            "(gibbs (choices 'finite) each 1)",
+            "(do (gibbs k all 1) (gibbs (choices z) each 1))",
+            "(gibbs default one 4)",
+            "(mh default each 3)",
+            "(mh (choices 'finite) each 3)",
+            "(pgibbs default ordered 6 2)",
+        ),
+        derivation="Enumeration of the seats of three customers. The first one's name is drawn: each move of it makes "
+        "another customer.",
     ),
 )

@@ -137,6 +137,8 @@ class Preview:
         self._made = 0
         # (family, slot) -> value drawn
         self.drawn: dict[tuple[PreviewFamily, int], Any] = {}
+        # exchangeable procedures that were drawn from
+        self.applied: set[Any] = set()
 
     def result(self, memo: Memo, key: Hashable, values: tuple[Any, ...]) -> Any:
         """What a memoized procedure gives for a key that it does not have."""
@@ -172,6 +174,7 @@ class Preview:
             raise Unplanned from None
         self._added.append((operator, operator.state.add(value)))
         self.drawn[family, slot] = value
+        self.applied.add(operator)
         return value
 
     def found(self, operator: Any, *values: Any) -> Any:

@@ -323,14 +323,16 @@ class Reassignment:
                 if code.slots[slot].kind in CHOOSING:
                     self.draws.refuse(code, slot)
 
-    def refuse_applications_that_go(self) -> None:
-        """Raises Unplanned where draws of an exchangeable procedure go with the present value: the interpreter takes
-        them out before it draws others."""
-        for code, row in self.dying:
+    def refuse_draws_after_draws_that_go(self, previews: list[Preview | None]) -> None:
+        """Raises Unplanned where a candidate brings draws of an exchangeable procedure whose other draws go with the
+        present value: they were drawn after those. The interpreter takes them out before it draws, so that what a
+        candidate brings does not depend on the state that it stands against."""
+        after = {operator for preview in previews if preview is not None for operator in preview.applied}
+        for code, row in self.dying if after else ():
             for slot in code.steps:
                 if code.slots[slot].kind is Kind.CALL:
                     operator, *_ = self._trace.read(code.first_site + slot, row)
-                    if isinstance(operator, Exchangeable):
+                    if isinstance(operator, Exchangeable) and operator in after:
                         raise Unplanned
 
     @cached_property

@@ -95,7 +95,6 @@ class SingleMH:
     def _proposed(self, plan: Reassignment) -> Proposed:
         """A value from the choice's own distribution, the log ratio of what absorbs, and what it brings about."""
         plan.refuse_draws_that_go()
-        plan.refuse_applications_that_go()
         with plan:
             value = plan.simulate()
             if equal(value, plan.old):
@@ -104,6 +103,7 @@ class SingleMH:
                     raise Unplanned
                 return plan, plan.old, Weight(), None
             new, preview = plan.weigh(value, counts=False)
+            plan.refuse_draws_after_draws_that_go([preview])
             old = plan.present
         return plan, value, new.minus(old), preview
 
@@ -148,6 +148,7 @@ class SingleGibbs:
                 raise Unplanned
             values = present_first(plan.operator, support, plan.old)
             weighed = [plan.weigh(value) for value in values]
+            plan.refuse_draws_after_draws_that_go([preview for _, preview in weighed])
         self.weights = [weight for weight, _ in weighed]
         self.rows += plan.terms * len(values)
         chosen = draw_candidate(self.weights, self.model.trace.rng.random())

@@ -37,6 +37,7 @@ KERNELS = (
     "(gibbs default one 4)",
     "(gibbs default each 1)",
     "(gibbs default all 1)",
+    "(gibbs (choices 'finite) each 1)",
     "(gibbs d each 1)",
     "(gibbs s one 2)",
     "(pgibbs default ordered 3 1)",

@@ -58,6 +58,7 @@ KINDS: tuple[Kind, ...] = (
     makers.decided,
     makers.in_memory,
     makers.restaurant,
+    makers.customers,
     makers.hierarchy,
 )
 STRAIGHT: tuple[Kind, ...] = (naming.choice, naming.value, naming.computed, naming.alias, naming.derived)

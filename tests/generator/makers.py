@@ -186,6 +186,33 @@ def restaurant(make: Maker) -> Made:
     return steps
 
 
+def customers(make: Maker) -> Made:
+    """A restaurant one of whose customers has a name that is drawn: another name brings another draw of the same
+    procedure, in place of one that goes."""
+    e = make.expressions
+    if not e.spend(4):
+        return choice(make)
+    crp, z, key = e.fresh("crp"), e.fresh("z"), e.fresh("key")
+    e.blocks += 1
+    drawn = f"({crp})" if make.chance(0.5) else f"(scope_include 'd (+ {1000 * e.blocks} i) ({crp}))"
+    steps = [
+        make.assume(crp, twin("(make_crp {0})", e.positive(1))),
+        make.assume(z, both(f"(mem (lambda (i) {drawn}))")),
+        make.assume(key, both(f"(scope_include 'd {1000 * e.blocks - 1} (uniform_discrete 0 3))")),
+    ]
+    a, u, w = (e.fresh(name) for name in "auw")
+    for name, customer in ((a, key), (u, "10"), (w, "11")):
+        steps.append(make.assume(name, both(f"({z} {customer})")))
+        make.permanent.add(steps[-1].label)
+    e.names.bind("boolean", both(f"(= {a} {w})"))
+    for one, other in ((a, u), (u, w)) if make.chance(0.8) else ():
+        weighed = (
+            f"[observe (flip (if (= {one} {other}) {make.pick(['0.9', '0.2'])} {e.constant(0.1, 0.9).plain})) true]"
+        )
+        steps.append(make.step("observe", weighed, (weighed,)))
+    return steps
+
+
 def process(parameters: str, base: str) -> str:
     """A Dirichlet process, with a discount the two-parameter one."""
     return f"({'make_pitman_yor' if ' ' in parameters else 'make_dp'} {parameters} {base})"

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+from tests.generator.comparison import finite_program
 from tests.generator.directives import random_program
 from tests.generator.session import TRANSITIONS, check, infer, load, perform, state
 from venture_lite.blocks import density, minibatch
+from venture_lite.errors import KernelError
 from venture_lite.interpreter import weights
 from venture_lite.session import measured
 
@@ -71,6 +73,30 @@ def by_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few rows are weighed as many are."""
     for module in (weights, density, minibatch, measured):
         monkeypatch.setattr(module, "NARROW", 0)
+
+
+def assert_fast_ways_agree_in_finite_programs(seed: int) -> None:
+    """Sweeps over all that there is, tagged or not, which only programs of finite choices allow."""
+    for kernel in ("(gibbs default each 1)", "(gibbs (choices 'finite) each 1)", "(mh default each 1)"):
+        venture = load(finite_program(seed), seed, kernels="checked")
+        # gibbs is refused where weights are drawn
+        with contextlib.suppress(KernelError):
+            for _ in range(8):
+                infer(venture, kernel)
+        check(venture)
+
+
+@pytest.mark.parametrize("first", [20, 30])
+def test_fast_ways_agree_in_finite_programs(first: int) -> None:
+    for seed in range(first, first + CHUNK):
+        assert_fast_ways_agree_in_finite_programs(seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", SLOW[:10])
+def test_fast_ways_agree_in_a_thousand_finite_programs(first: int) -> None:
+    for seed in range(first, first + SLOW_CHUNK):
+        assert_fast_ways_agree_in_finite_programs(seed)
 
 
 def assert_fast_ways_agree(seed: int) -> None:

@@ -259,20 +259,27 @@ class PresentKinds:
 
     def __init__(self, model: Model) -> None:
         self._model, self._version, self._kinds = model, -1, SiteKinds({})
+        # directives without rows: of one that was interrupted, or failed, the text stays for when it is given again
+        self._empty: list[Code] = []
 
     def present(self) -> SiteKinds:
         trace = self._model.trace
-        if self._version != trace.program.version:
-            self._version, found = trace.program.version, _found(trace)
+        if self._version != trace.program.version or any(_has_rows(trace, code) for code in self._empty):
+            directives = [code for code in trace.program.codes if code.kind == "directive"]
+            self._empty = [code for code in directives if not _has_rows(trace, code)]
+            self._version, found = trace.program.version, _found(trace, directives)
             if found != self._kinds.found:
                 self._kinds = SiteKinds(found)
         return self._kinds
 
 
-def _found(trace: Trace) -> dict[int, str]:
-    tables = trace.tables
-    directives = [code for code in trace.program.codes if code.kind == "directive"]
-    lasting = [code for code in directives if tables[code.index].count > tables[code.index].dead]
+def _has_rows(trace: Trace, code: Code) -> bool:
+    table = trace.tables[code.index]
+    return table.count > table.dead
+
+
+def _found(trace: Trace, directives: list[Code]) -> dict[int, str]:
+    lasting = [code for code in directives if _has_rows(trace, code)]
     flow = ValueFlow(lasting)
     if not flow.is_whole():
         flow = ValueFlow(lasting, told_apart=False)

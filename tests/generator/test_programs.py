@@ -26,6 +26,8 @@ FAST = [pytest.param(first, id=f"{first}..{first + CHUNK - 1}") for first in ran
 SLOW_CHUNK = 100
 SLOW = [pytest.param(first, id=f"{first}..{first + SLOW_CHUNK - 1}") for first in range(0, 10_000, SLOW_CHUNK)]
 
+BY_KIND = "(gibbs (choices 'finite) each 1)"
+
 PROPOSALS: tuple[tuple[str, Any, str | None], ...] = (
     ("default", "one", None),
     ("default", "one", None),
@@ -77,7 +79,7 @@ def by_columns(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def assert_fast_ways_agree_in_finite_programs(seed: int) -> None:
     """Sweeps over all that there is, tagged or not, which only programs of finite choices allow."""
-    for kernel in ("(gibbs default each 1)", "(gibbs (choices 'finite) each 1)", "(mh default each 1)"):
+    for kernel in ("(gibbs default each 1)", BY_KIND, "(mh default each 1)"):
         venture = load(finite_program(seed), seed, kernels="checked")
         # gibbs is refused where weights are drawn
         with contextlib.suppress(KernelError):
@@ -199,7 +201,7 @@ def assert_interruptions_are_harmless(seed: int) -> None:
         check(venture)
     rng = np.random.default_rng(seed)
     for step in program.operations:
-        transition = str(rng.choice(TRANSITIONS))
+        transition = str(rng.choice((*TRANSITIONS[:12], BY_KIND, *TRANSITIONS[12:])))
         interrupt_everywhere(venture, lambda chosen=transition: infer(venture, chosen), restores=False)
         # An inference keeps the transitions that it has made.
         interrupt_everywhere(venture, lambda step=step: perform(venture, step), restores=step.kind != "infer")

@@ -88,6 +88,8 @@ class Listening:
         self.contact = Contact(hosts, self._socket.getsockname()[1], os.urandom(32))
         self._callers: queue.SimpleQueue[tuple[Connection, Any]] = queue.SimpleQueue()
         self._is_closed = False
+        # a caller is either among them when they are told, or finds that it is too late
+        self._closing = threading.Lock()
         # so that the end is noticed on every system
         self._socket.settimeout(LOOK_SECONDS)
         # `bell` can be read once for each caller
@@ -111,7 +113,12 @@ class Listening:
             connection = _connection(end)
             deliver_challenge(connection, self.contact.key)
             answer_challenge(connection, self.contact.key)
-            self._callers.put((connection, connection.recv()))
+            said = connection.recv()
+            with self._closing:
+                if self._is_closed:
+                    connection.close()
+                    return
+                self._callers.put((connection, said))
             self._rope.send_bytes(b"!")
 
     def caller(self) -> tuple[Connection, Any]:
@@ -120,7 +127,12 @@ class Listening:
         return self._callers.get()
 
     def close(self) -> None:
-        self._is_closed = True
+        """Take no more; those who have called and were not asked for are told."""
+        with self._closing:
+            self._is_closed = True
+            while not self._callers.empty():
+                connection, _ = self._callers.get()
+                connection.close()
         # a thread that waits for callers wakes
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)

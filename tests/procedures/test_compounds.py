@@ -32,10 +32,11 @@ def built_in(name: str) -> Random:
     return record
 
 
-def registered_poisson() -> Random:
+def registered_poisson(name: str = "counts", columns: Any = None) -> Random:
     return user_random(
-        "counts", lambda rng, rate: int(rng.poisson(rate)), lambda k, rate: float(stats.poisson.logpmf(k, rate)),
-        gradient={"rate": lambda k, rate: k / rate - 1.0},
+        name, lambda rng, rate: int(rng.poisson(rate)), lambda k, rate: float(stats.poisson.logpmf(k, rate)),
+        gradient={"rate": lambda k, rate: k / rate - 1.0}, log_density_columns=columns,
+        gradient_columns={"rate": lambda k, rate: k / rate - 1.0} if columns else {},
     )  # fmt: skip
 
 
@@ -69,6 +70,7 @@ COMPOUNDS: list[tuple[Random, tuple[Any, ...]]] = [
     (zero_inflated(POISSON), (0.3, 2.5)),
     (zero_inflated(truncated(POISSON, True, False)), (0.3, 1.0, 1)),
     (zero_inflated(registered_poisson()), (0.3, 2.5)),
+    (zero_inflated(registered_poisson("tallies", stats.poisson.logpmf)), (0.3, 0.7)),
     (finite_mixture(NORMAL, built_in("student_t")), ((0.3, 0.7), -1.0, 0.5, 4.0, 2.0, 1.0)),
     (finite_mixture(NORMAL), (np.array([0.2, 0.5, 0.3]), np.array([-2.0, 0.0, 4.0]), 0.7)),
     (finite_mixture(GAMMA, built_in("lognormal")), ((0.6, 0.4), 2.0, 1.0, 1.0, 0.5)),

@@ -238,7 +238,7 @@ def _inflated_by_calls(inner: Random) -> Random:
     calls, gradient = _Inflated(inner), inner.gradient
     found = Random(
         f"zero_inflated {inner.name}", (Argument("p", PROBABILITY), *inner.arguments),
-        f"0 with probability p, else a value of {inner.name}.", calls.simulate, calls.log_density,
+        f"0 with probability p, else a value of {inner.name}.", calls.simulate, calls.log_density, calls.columns,
         support=calls.support if inner.transform is None and inner.support is not None else None,
         gradient=None if gradient is None else Gradient((False, True, *gradient.exists[1:]), calls.slopes),
     )  # fmt: skip
@@ -266,19 +266,31 @@ class _Inflated:
             return rest
         return float(np.logaddexp(numeric.log(p), rest)) if self.inner.transform is None else numeric.log(p)
 
-    def slopes(self, lifted: Flags, wanted: Flags, value: Any, p: float, *arguments: Any) -> tuple[Any, ...]:
-        """As `Gradient.evaluate`, of single calls: by the share that is not from p."""
-        if True in lifted:
-            raise RowByRow
-        gradient, total = self.inner.gradient, self.log_density(value, p, *arguments)
-        assert gradient is not None
-        parts = gradient.evaluate((False, *lifted[2:]), (False, *wanted[2:]), value, *arguments)[1:]
-        inner = self.inner.log_density(value, *arguments)
-        if equal(value, 0) and self.inner.transform is not None:
-            inner = -math.inf
-        share = numeric.exp(numeric.log1p(-p) + inner - total) if total > -math.inf else 0.0
-        by_p = (float(equal(value, 0)) - numeric.exp(inner)) * numeric.exp(-total) if total > -math.inf else 0.0
-        return (None, by_p if wanted[1] else None, *(None if part is None else share * part for part in parts))
+    def columns(self, lifted: Flags, *given: Any) -> np.ndarray:
+        with np.errstate(all="ignore"):
+            return np.asarray(self._weighed(*_rows_of_numbers(lifted, given))[1])
+
+    def _weighed(self, value: np.ndarray, p: np.ndarray, *arguments: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Of rows: the log density of `inner`, without what it gives 0 where it is continuous, and of all."""
+        inner, is_zero = _densities(self.inner, (value, *arguments)), value == 0
+        if self.inner.transform is not None:
+            inner = np.where(is_zero, -math.inf, inner)
+        return inner, np.where(is_zero, np.logaddexp(np.log(p), np.log1p(-p) + inner), np.log1p(-p) + inner)
+
+    def slopes(self, lifted: Flags, wanted: Flags, *given: Any) -> tuple[Any, ...]:
+        """As `Gradient.evaluate`: by the share of the density that is not from p."""
+        with np.errstate(all="ignore"):
+            value, p, *arguments = _rows_of_numbers(lifted, given)
+            inner, total = self._weighed(value, p, *arguments)
+            is_possible = total > -math.inf
+            share = np.where(is_possible, np.exp(np.log1p(-p) + inner - total), 0.0)
+            # apart, since of a value that is far out the inverse of the density may be infinite
+            by_p = np.where(value == 0, np.exp(-total), 0.0) - np.exp(inner - total)
+            parts = _slopes(self.inner, (False, *wanted[2:]), (value, *arguments))[1:]
+            found = [np.where(is_possible, by_p, 0.0) if wanted[1] else None]
+            found += [None if part is None else np.where(share > 0.0, share * part, 0.0) for part in parts]
+        shared = (None if part is None else _shared(part, up) for part, up in zip(found, lifted[1:], strict=True))
+        return (None, *shared)
 
 
 # ---------------------------------------------------------------------------------------------------------- mixtures
@@ -400,14 +412,7 @@ class _Mixture:
     def _laid(self, lifted: Flags, given: Sequence[Any]) -> tuple[Any, Any, list[tuple[Random, list[Any], list[Any]]]]:
         """Values (rows,), weights (rows, K), and each component with its arguments (rows,) and where these stand: the
         position among the arguments, with the item of a vector. Rows are one where nothing is lifted."""
-        rows = next((len(each) for each, up in zip(given, lifted, strict=True) if up), 1)
-        arrays = []
-        for each, up in zip(given, lifted, strict=True):
-            array = np.asarray(each)
-            if array.dtype.kind not in "fbiu" or (up and array.ndim == 0):
-                raise RowByRow
-            arrays.append(array if up else np.broadcast_to(array, (rows, *array.shape)))
-        value, weights, *arguments = arrays
+        value, weights, *arguments = _rows_of(lifted, given)
         if value.ndim != 1 or weights.ndim != 2:
             raise RowByRow
         parts = []
@@ -424,13 +429,7 @@ class _Mixture:
         """log weight and density (K, rows)"""
         terms = []
         for k, (component, taken, _) in enumerate(parts):
-            if len(value) == 1:
-                density: Any = component.log_density(*(each.item() for each in (value, *taken)))
-            elif component.log_density_columns is None:
-                raise RowByRow
-            else:
-                density = component.log_density_columns((True,) * (1 + len(taken)), value, *taken)
-            terms.append(np.log(weights[:, k]) + density)
+            terms.append(np.log(weights[:, k]) + _densities(component, (value, *taken)))
         return np.stack(terms)
 
     def columns(self, lifted: Flags, *given: Any) -> np.ndarray:
@@ -464,6 +463,35 @@ class _Mixture:
             _shared(part, up) if want and there else None
             for part, up, want, there in zip(found, lifted, wanted, exists, strict=True)
         )
+
+
+def _rows_of(lifted: Flags, given: Sequence[Any]) -> list[np.ndarray]:
+    """Each as an array whose first axis is the rows, of which there is one where nothing is lifted. Raises RowByRow for
+    what is neither numbers nor vectors."""
+    rows = next((len(each) for each, up in zip(given, lifted, strict=True) if up), 1)
+    arrays = []
+    for each, up in zip(given, lifted, strict=True):
+        array = np.asarray(each)
+        if array.dtype.kind not in "fbiu" or (up and array.ndim == 0):
+            raise RowByRow
+        arrays.append(array if up else np.broadcast_to(array, (rows, *array.shape)))
+    return arrays
+
+
+def _rows_of_numbers(lifted: Flags, given: Sequence[Any]) -> list[np.ndarray]:
+    arrays = _rows_of(lifted, given)
+    if any(each.ndim != 1 for each in arrays):
+        raise RowByRow
+    return arrays
+
+
+def _densities(record: Random, given: Sequence[np.ndarray]) -> Any:
+    """The log density of rows of numbers; of a single one as of any other single call."""
+    if len(given[0]) == 1:
+        return record.log_density(*(each.item() for each in given))
+    if record.log_density_columns is None:
+        raise RowByRow
+    return record.log_density_columns((True,) * len(given), *given)
 
 
 def _slopes(record: Random, asked: Flags, given: Sequence[np.ndarray]) -> Sequence[Any]:

@@ -184,6 +184,14 @@ def test_moving_bounds_move_the_value(record: Random, args: tuple[Any, ...]) -> 
         assert math.isclose(part + (shift or 0.0), expected, rel_tol=1e-4, abs_tol=1e-4), (at, expected)
 
 
+def test_a_value_far_out_has_a_derivative_by_the_share() -> None:
+    """Its density is the least positive float or less, and one over that is infinite."""
+    gradient = zero_inflated(registered_poisson()).gradient
+    assert gradient is not None
+    by_share = gradient.evaluate((False,) * 3, (False, True, True), 400, 0.3, 0.01)[1]
+    assert math.isclose(by_share, -1 / 0.7, rel_tol=1e-9)
+
+
 def test_weights_have_the_derivative_of_what_sums_to_one() -> None:
     record, args = COMPOUNDS[
         NAMES.index(next(name for name in NAMES if name.startswith("finite_mixture normal student")))

@@ -1,13 +1,14 @@
-"""Effective draws a leapfrog step: `nuts` and NumPyro's, both with a diagonal metric tuned to an acceptance of 0.8.
+"""Effective draws a leapfrog step and a second: `nuts`, NumPyro's and nutpie's, with a diagonal metric tuned to 0.8.
 
-    python programs/references/against_numpyro.py venture FOLDER OUT [NAME...]    # where venture_lite is installed
-    python programs/references/against_numpyro.py numpyro FOLDER OUT [NAME...]    # where numpyro is
-    python programs/references/against_numpyro.py table FOLDER OUT
+    python programs/references/against_others.py venture FOLDER OUT [NAME...]    # where venture_lite is installed
+    python programs/references/against_others.py numpyro FOLDER OUT [NAME...]    # where numpyro is
+    python programs/references/against_others.py nutpie FOLDER OUT [NAME...]     # where nutpie and pymc are
+    python programs/references/against_others.py table FOLDER OUT
 
 FOLDER is as of `references.py`, whose parameters are those that count; OUT is a file that each run adds a line of JSON
 to, with four chains of 1,000 draws after 1,000 of warm-up. The least effective size of the bulk, by ArviZ, is divided
-by the steps after the warm-up. Seconds are of processors, of all processes and threads, with the warm-up, and NumPyro's
-with the compilation of each run. Models with differential equations are left out.
+by the steps after the warm-up. Seconds are of processors, of all processes and threads, with the warm-up; what the
+others compile is told apart. Models with differential equations are left out, and for nutpie those with recursions.
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ def run_venture(name: str, known: Any, seed: int) -> str:
     made = {each: np.asarray(draws[text])[:, -DRAWS:].astype(float) for each, text in asked.items()}
     steps = sum(row["mean steps"] * row["transitions that count"] for row in rows)
     diverged = sum(row["divergences"] for row in rows)
-    return line(name, seed, "venture", made, known, steps, diverged=diverged, seconds=took)
+    return line(name, seed, "venture", made, known, steps, diverged=diverged, seconds=took, compiled=0.0)
 
 
 # ---------------------------------------------------------------------------------------------------------- numpyro
@@ -246,40 +247,46 @@ def _volume(d: Mapping[str, np.ndarray]) -> np.ndarray:
     return np.asarray(np.log(d["diam1"] * d["diam2"] * d["canopy_height"]))
 
 
+def _leanings(d: Mapping[str, np.ndarray]) -> np.ndarray:
+    ages = ((d["age_discrete"] == age) * 1.0 for age in (2, 3, 4))
+    return with_ones(d["real_ideo"], d["race_adj"], *ages, d["educ1"], d["gender"], d["income"])
+
+
 BUSHES = ("diam1", "diam2", "canopy_height", "total_height", "density")
+REGRESSIONS: dict[str, Callable[[Any], tuple[Any, ...]]] = {
+    "earnings-earn_height": lambda d: (with_ones(d["height"]), d["earn"]),
+    "earnings-log10earn_height": lambda d: (with_ones(d["height"]), np.log10(d["earn"])),
+    "earnings-logearn_height": lambda d: (with_ones(d["height"]), np.log(d["earn"])),
+    "earnings-logearn_height_male": lambda d: (with_ones(d["height"], d["male"]), np.log(d["earn"])),
+    "kidiq-kidscore_momhs": lambda d: (with_ones(d["mom_hs"]), d["kid_score"], "half_cauchy 2.5"),
+    "kidiq-kidscore_momhsiq": lambda d: (with_ones(d["mom_hs"], d["mom_iq"]), d["kid_score"], "half_cauchy 2.5"),
+    "kidiq-kidscore_momiq": lambda d: (with_ones(d["mom_iq"]), d["kid_score"], "half_cauchy 2.5"),
+    "mesquite-logmesquite": lambda d: (with_ones(*_logs(d, *BUSHES), d["group"]), np.log(d["weight"])),
+    "mesquite-logmesquite_logva": lambda d: (
+        with_ones(_volume(d), np.log(d["diam1"] * d["diam2"]), d["group"]),
+        np.log(d["weight"]),
+    ),
+    "mesquite-logmesquite_logvolume": lambda d: (with_ones(_volume(d)), np.log(d["weight"])),
+    "mesquite-mesquite": lambda d: (with_ones(*[d[name] for name in BUSHES], d["group"]), d["weight"]),
+    "nes1972-nes": lambda d: (_leanings(d), d["partyid7"]),
+    "sblrc-blr": lambda d: (d["X"], d["y"], "half_normal 10", 10.0),
+}
 MODELS: dict[str, Callable[[Any], Any]] = {
     "arK-arK": autoregression,
     "arma-arma11": arma,
     "diamonds-diamonds": diamonds,
-    "earnings-earn_height": lambda d: regression(with_ones(d["height"]), d["earn"]),
-    "earnings-log10earn_height": lambda d: regression(with_ones(d["height"]), np.log10(d["earn"])),
-    "earnings-logearn_height": lambda d: regression(with_ones(d["height"]), np.log(d["earn"])),
-    "earnings-logearn_height_male": lambda d: regression(with_ones(d["height"], d["male"]), np.log(d["earn"])),
     "eight_schools-eight_schools_noncentered": schools,
     "gp_pois_regr-gp_regr": gaussian_process,
     "hmm_example-hmm_example": hidden_markov,
-    "kidiq-kidscore_momhs": lambda d: regression(with_ones(d["mom_hs"]), d["kid_score"], "half_cauchy 2.5"),
-    "kidiq-kidscore_momhsiq": lambda d: regression(
-        with_ones(d["mom_hs"], d["mom_iq"]), d["kid_score"], "half_cauchy 2.5"
-    ),
-    "kidiq-kidscore_momiq": lambda d: regression(with_ones(d["mom_iq"]), d["kid_score"], "half_cauchy 2.5"),
     "kilpisjarvi_mod-kilpisjarvi": temperatures,
-    "mesquite-logmesquite": lambda d: regression(with_ones(*_logs(d, *BUSHES), d["group"]), np.log(d["weight"])),
-    "mesquite-logmesquite_logva": lambda d: regression(
-        with_ones(_volume(d), np.log(d["diam1"] * d["diam2"]), d["group"]), np.log(d["weight"])
-    ),
-    "mesquite-logmesquite_logvolume": lambda d: regression(with_ones(_volume(d)), np.log(d["weight"])),
-    "mesquite-mesquite": lambda d: regression(with_ones(*[d[name] for name in BUSHES], d["group"]), d["weight"]),
-    "nes1972-nes": lambda d: regression(
-        with_ones(
-            *(d["real_ideo"], d["race_adj"]),
-            *((d["age_discrete"] == age) * 1.0 for age in (2, 3, 4)),
-            *(d["educ1"], d["gender"], d["income"]),
-        ),
-        d["partyid7"],
-    ),
-    "sblrc-blr": lambda d: regression(d["X"], d["y"], "half_normal 10", 10.0),
 }
+
+
+def model_of(name: str, data: Mapping[str, Any]) -> Any:
+    return regression(*REGRESSIONS[name](data)) if name in REGRESSIONS else MODELS[name](data)
+
+
+COMPILING = ("backend_compile_duration", "jaxpr_to_mlir_module_duration")
 
 
 def run_numpyro(name: str, known: Any, seed: int) -> str:
@@ -291,12 +298,17 @@ def run_numpyro(name: str, known: Any, seed: int) -> str:
 
     jax.config.update("jax_enable_x64", True)
     data = {key: np.asarray(value) if isinstance(value, list) else value for key, value in known["data"].items()}
-    kernel = NUTS(MODELS[name](data), target_accept_prob=0.8, dense_mass=False, max_tree_depth=10)
+    kernel = NUTS(model_of(name, data), target_accept_prob=0.8, dense_mass=False, max_tree_depth=10)
     settings = {"num_warmup": WARMUP, "num_samples": DRAWS, "num_chains": CHAINS, "progress_bar": False}
     mcmc = MCMC(kernel, chain_method="sequential", **settings)
+    parts: list[float] = []
+    jax.monitoring.register_event_duration_secs_listener(
+        lambda event, duration, **_: parts.append(duration) if event.endswith(COMPILING) else None
+    )
     began = seconds()
     mcmc.run(jax.random.PRNGKey(seed), extra_fields=("num_steps", "diverging"))
-    took = seconds() - began
+    took, compiled = seconds() - began, sum(parts)
+    jax.monitoring.clear_event_listeners()
     draws, extra = mcmc.get_samples(group_by_chain=True), mcmc.get_extra_fields(group_by_chain=True)
     made = {}
     for parameter in known["reference"]:
@@ -304,7 +316,78 @@ def run_numpyro(name: str, known: Any, seed: int) -> str:
         values = np.asarray(draws[base], dtype=float)
         made[parameter] = values[..., int(index[:-1]) - 1] if index else values
     steps, diverged = int(extra["num_steps"].sum()), int(extra["diverging"].sum())
-    return line(name, seed, "numpyro", made, known, steps, diverged=diverged, seconds=took)
+    return line(
+        name, seed, "numpyro", made, known, steps, diverged=diverged, seconds=took - compiled, compiled=compiled
+    )
+
+
+# ----------------------------------------------------------------------------------------------------------- nutpie
+
+
+def pymc_regression(columns: np.ndarray, y: np.ndarray, sigma: str = "flat", slopes: float | None = None) -> None:
+    """As `regression`, within a model of PyMC."""
+    import pymc as pm
+
+    size = columns.shape[1]
+    beta = pm.Flat("beta", shape=size) if slopes is None else pm.Normal("beta", 0.0, slopes, shape=size)
+    scale = {
+        "flat": lambda: pm.HalfFlat("sigma"),
+        "half_cauchy 2.5": lambda: pm.HalfCauchy("sigma", 2.5),
+        "half_normal 10": lambda: pm.HalfNormal("sigma", 10.0),
+    }[sigma]()
+    pm.Normal("y", pm.math.dot(columns, beta), scale, observed=y)
+
+
+def pymc_schools(data: Mapping[str, np.ndarray]) -> None:
+    import pymc as pm
+
+    mu, tau = pm.Normal("mu", 0, 5), pm.HalfCauchy("tau", 5)
+    theta = pm.Deterministic("theta", mu + tau * pm.Normal("z", 0, 1, shape=len(data["y"])))
+    pm.Normal("y", theta, data["sigma"], observed=data["y"])
+
+
+def pymc_gaussian_process(data: Mapping[str, np.ndarray]) -> None:
+    import pymc as pm
+    import pytensor.tensor as pt
+
+    x = data["x"]
+    rho, alpha, sigma = pm.Gamma("rho", 25, 4), pm.HalfNormal("alpha", 2), pm.HalfNormal("sigma", 1)
+    kernel = alpha**2 * pt.exp(-((x[:, None] - x) ** 2) / (2 * rho**2)) + sigma * pt.eye(len(x))
+    pm.MvNormal("y", np.zeros(len(x)), cov=kernel, observed=data["y"])
+
+
+PYMC: dict[str, Callable[[Any], None]] = {
+    "eight_schools-eight_schools_noncentered": pymc_schools,
+    "gp_pois_regr-gp_regr": pymc_gaussian_process,
+}
+
+
+def run_nutpie(name: str, known: Any, seed: int) -> str:
+    """Four chains of a model of this file; regressions are those of NumPyro's models."""
+    import nutpie
+    import pymc as pm
+
+    data = {key: np.asarray(value) if isinstance(value, list) else value for key, value in known["data"].items()}
+    with pm.Model() as model:
+        if name in PYMC:
+            PYMC[name](data)
+        else:
+            pymc_regression(*REGRESSIONS[name](data))
+    began = seconds()
+    compiled = nutpie.compile_pymc_model(model)
+    settings = {"draws": DRAWS, "tune": WARMUP, "chains": CHAINS, "cores": 1, "progress_bar": False}
+    nutpie.sample(compiled, **(settings | {"draws": 10, "tune": 10}), seed=seed)
+    spent = seconds() - began
+    began = seconds()
+    tree = nutpie.sample(compiled, **settings, seed=seed, target_accept=0.8)
+    took = seconds() - began
+    made = {}
+    for parameter in known["reference"]:
+        base, _, index = parameter.partition("[")
+        values = np.asarray(tree.posterior[base], dtype=float)
+        made[parameter] = values[..., int(index[:-1]) - 1] if index else values
+    steps, diverged = int(tree.sample_stats["n_steps"].sum()), int(tree.sample_stats["diverging"].sum())
+    return line(name, seed, "nutpie", made, known, steps, diverged=diverged, seconds=took, compiled=spent)
 
 
 # ------------------------------------------------------------------------------------------------------------ table
@@ -313,45 +396,52 @@ def run_numpyro(name: str, known: Any, seed: int) -> str:
 def table(path: Path) -> None:
     """Medians over the seeds, a line a model, as Markdown."""
     rows = [json.loads(each) for each in path.read_text("utf-8").splitlines()]
-    print("| posterior | seeds | ESS a 1,000 steps | NumPyro's | ratio | ESS a second | NumPyro's |")
-    print("|---|---|---|---|---|---|---|")
+    print("| posterior | seeds | ESS a 1,000 steps | NumPyro's | ratio | ESS a second | NumPyro's | nutpie's |")
+    print("|---|---|---|---|---|---|---|---|")
     ratios = []
     for name in sorted({row["name"] for row in rows}):
-        ours, theirs = (
-            [row for row in rows if row["name"] == name and row["by"] == by] for by in ("venture", "numpyro")
+        ours, theirs, rust = (
+            [row for row in rows if (row["name"], row["by"]) == (name, by)] for by in ("venture", "numpyro", "nutpie")
         )
         if not ours or not theirs:
             continue
-
-        def median(rows: list[Any], below: str) -> float:
-            return float(statistics.median(row["ess"] / row[below] for row in rows))
-
-        ratios.append(median(ours, "steps") / median(theirs, "steps"))
-        cells = [f"{1000 * median(each, 'steps'):.0f}" for each in (ours, theirs)] + [f"{ratios[-1]:.2f}"]
-        cells += [f"{median(ours, 'seconds'):.0f}", f"{median(theirs, 'seconds'):,.0f}"]
-        print(f"| `{name}` | {len(ours)}, {len(theirs)} | {' | '.join(cells)} |")
-        worst = max((*ours, *theirs), key=lambda row: row["off"])
+        steps = [statistics.median(1000 * row["ess"] / row["steps"] for row in each) for each in (ours, theirs)]
+        ratios.append(steps[0] / steps[1])
+        cells = [*(f"{each:.1f}" for each in steps), f"{ratios[-1]:.2f}", a_second(ours), a_second(theirs)]
+        print(f"| `{name}` | {len(ours)} | {' | '.join(cells)} | {a_second(rust)} |")
+        worst = max((*ours, *theirs, *rust), key=lambda row: row["off"])
         if worst["off"] > 4.0:
             print(f"{name}: a mean of {worst['by']}'s is {worst['off']:.1f} errors off", flush=True)
     if ratios:
         print(f"\nmedian of {len(ratios)} ratios: {statistics.median(ratios):.2f}")
 
 
+def a_second(rows: list[Any]) -> str:
+    """Without what was compiled, and with it."""
+    if not rows:
+        return ""
+    alone, whole = (
+        statistics.median(row["ess"] / (row["seconds"] + more * row["compiled"]) for row in rows) for more in (0, 1)
+    )
+    return f"{alone:,.0f}" if rows[0]["by"] == "venture" else f"{alone:,.0f}, {whole:,.0f}"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("by", choices=("venture", "numpyro", "table"))
+    parser.add_argument("by", choices=("venture", "numpyro", "nutpie", "table"))
     parser.add_argument("folder", type=Path, metavar="FOLDER")
     parser.add_argument("out", type=Path, metavar="OUT")
     parser.add_argument("names", nargs="*", metavar="NAME")
-    parser.add_argument("--seeds", type=int, default=3, help="how many, from 1")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     options = parser.parse_intermixed_args()
     if options.by == "table":
         return table(options.out)
     warnings.simplefilter("ignore")
-    run = run_venture if options.by == "venture" else run_numpyro
-    for name in options.names or MODELS:
+    run = {"venture": run_venture, "numpyro": run_numpyro, "nutpie": run_nutpie}[options.by]
+    known_here = {**REGRESSIONS, **(PYMC if options.by == "nutpie" else MODELS)}
+    for name in options.names or sorted(known_here):
         known = json.loads((options.folder / f"{name}.json").read_text("utf-8"))
-        for seed in range(1, options.seeds + 1):
+        for seed in options.seeds:
             with options.out.open("a", encoding="utf-8") as out:
                 print(run(name, known, seed), file=out, flush=True)
     return None

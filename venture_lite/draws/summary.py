@@ -197,22 +197,25 @@ def _rows_of(name: str, values: np.ndarray) -> Iterator[SummaryRow]:
         place: Any = (slice(None), slice(None), *index)
         scalar = values[place].astype(np.float64)
         with np.errstate(all="ignore"):
-            low, high = np.quantile(scalar, INTERVAL)
-            mean, spread = _moments(scalar)
-        yield SummaryRow(
-            label,
-            name,
-            mean,
-            spread,
-            float(low),
-            float(high),
-            diagnostics.ess_bulk(scalar),
-            diagnostics.ess_tail(scalar),
-            diagnostics.r_hat(scalar),
-            diagnostics.ess_mean(scalar),
-            diagnostics.ess_sd(scalar),
-            tuple(np.flatnonzero(diagnostics.never_moves(scalar)).tolist()),
-        )
+            row = _row(label, name, scalar)
+        yield row
+
+
+def _row(label: str, variable: str, scalar: np.ndarray) -> SummaryRow:
+    low, high = np.quantile(scalar, INTERVAL)
+    return SummaryRow(
+        label,
+        variable,
+        *_moments(scalar),
+        float(low),
+        float(high),
+        diagnostics.ess_bulk(scalar),
+        diagnostics.ess_tail(scalar),
+        diagnostics.r_hat(scalar),
+        diagnostics.ess_mean(scalar),
+        diagnostics.ess_sd(scalar),
+        tuple(np.flatnonzero(diagnostics.never_moves(scalar)).tolist()),
+    )
 
 
 def _moments(scalar: np.ndarray) -> tuple[float, float]:

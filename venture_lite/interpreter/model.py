@@ -77,6 +77,13 @@ class FixedValue:
         return self.value, 0.0
 
 
+class GivenValues(FixedValue):
+    """A proposal of given values, by choice."""
+
+    def propose(self, node: int, operator: Any, arguments: tuple[Any, ...], old: Any) -> tuple[Any, float]:
+        return self.value[node], 0.0
+
+
 class Transaction:
     """`with model.transaction() as change:` changes of a trace that are kept together, or taken back together.
 

@@ -35,6 +35,8 @@ class ChainProgram:
         self._begin: Part | None = None
         self._part: Part | None = None
         self._has_begun = False
+        # what was said of a state of probability zero
+        self._impossible = ""
 
     def prepare(self) -> None:
         """Compile the program, where it is one of actions. Raises VentureError where it cannot be."""
@@ -59,8 +61,15 @@ class ChainProgram:
             self._chains.collecting = None
         draws = program.finished(looked_at=error is None)
         if error is None:
-            _warn_impossible(model, self._number)
+            self._warn_impossible()
         return ChainOutcome(draws, value, error)
+
+    def _warn_impossible(self) -> None:
+        """Say so where inference ended at probability zero, naming the observation; once, however often it goes on."""
+        of_chain = f"chain {self._number}: " if self._number is not None else ""
+        if (why := _why_impossible(self.model)) != self._impossible and why:
+            warn(of_chain + why)
+        self._impossible = why
 
     def _run(self, times: int) -> Any:
         if not self.program.is_action(self._expression):
@@ -91,14 +100,11 @@ class ChainProgram:
         return [each for part in (self._begin, self._part) if part is not None for _, each in part.walk()]
 
 
-def _warn_impossible(model: Model, chain: int | None) -> None:
-    """Say so where inference ended at probability zero, and name the observation."""
-    if not model.maybe_impossible:
-        return
-    impossible = impossible_choices(model.trace)
+def _why_impossible(model: Model) -> str:
+    """That the state has probability zero, with the observation; empty where it has not."""
+    impossible = impossible_choices(model.trace) if model.maybe_impossible else []
     if not impossible:
         model.maybe_impossible = False
-        return
+        return ""
     more = f" (and {len(impossible) - 1} more)" if len(impossible) > 1 else ""
-    of_chain = f"chain {chain}: " if chain is not None else ""
-    warn(f"{of_chain}the state has probability zero: {told(model.trace, impossible[0])}{more}")
+    return f"the state has probability zero: {told(model.trace, impossible[0])}{more}"

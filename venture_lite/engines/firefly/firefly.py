@@ -30,7 +30,7 @@ from venture_lite.engines.firefly.brightness import Brightness, chosen
 from venture_lite.engines.firefly.firefly_bounds import BoundedRows, bound_of, bright_probability, collapse
 from venture_lite.errors import VentureError
 from venture_lite.interpreter.ancestry import readers_come_and_go
-from venture_lite.interpreter.model import FixedValue, Model
+from venture_lite.interpreter.model import GivenValues, Model
 from venture_lite.trace.kept import SetUp
 
 CHUNK = 32768
@@ -77,13 +77,6 @@ class FireflyPoint:
     # what was found at the bright rows, in their order: log((L - B) / B), and by kind the gaps' slopes
     excess: np.ndarray
     slopes: list[np.ndarray]
-
-
-class GivenValues(FixedValue):
-    """A proposal of known values, by choice."""
-
-    def propose(self, node: int, operator: Any, arguments: tuple[Any, ...], old: Any) -> tuple[Any, float]:
-        return self.value[node], 0.0
 
 
 class Firefly:

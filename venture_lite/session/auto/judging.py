@@ -104,7 +104,9 @@ def judged(draws: Draws, target: float) -> Judgement:
         values = draws[name]
         for label, index in coordinates(name, values.shape[2:]):
             place: Any = (slice(None), slice(None), *index)
-            found.append(_judged(label, values[place].astype(np.float64)))
+            # numbers near the end of the floats have no finite moments
+            with np.errstate(all="ignore"):
+                found.append(_judged(label, values[place].astype(np.float64)))
     densities = draws[LOG_SCORE].mean(axis=1).tolist() if draws and LOG_SCORE in draws else ()
     return Judgement(tuple(found), target, tuple(densities))
 

@@ -22,6 +22,7 @@ from venture_lite.interpreter.model import Model
 from venture_lite.language.parse import parse_expression
 from venture_lite.language.syntax import Expression
 from venture_lite.session.auto.composing import Composer, composed
+from venture_lite.session.auto.improper import refuse_improper
 from venture_lite.session.auto.judging import Judgement, judged, looks
 from venture_lite.session.auto.places import BURN, PATHS, STRIDE, SWEEPS, Place, elsewhere, places_line
 from venture_lite.session.auto.trials import APPROXIMATE, ROW_KERNELS, tried
@@ -129,12 +130,14 @@ class AutoRun:
         to which the steps of paths are tuned, after what was `tried` before; the seconds of the options count from
         `began`, a monotonic time.
 
-        Raises KernelError for a model that no program can be composed for.
+        Raises KernelError for a model that no program can be composed for, or whose posterior is improper.
         """
         self._run, self._others, self._options, self._began = run, others, options, began
         self._model = model
         self.target = target
         self.composed, self.left_out = composed(model, options.warmup, options.collect, target)
+        if target == TARGETS[0]:
+            refuse_improper(model, model.trace.default.everything())
         # seconds of the warm-up and of the draws
         self._warming = self._drawing = 0.0
         # draws a chain so far

@@ -108,6 +108,15 @@ def test_a_name_that_is_bound_anew_has_other_choices() -> None:
     check(v)
 
 
+def test_what_is_collected_changes_no_kinds() -> None:
+    """A predicate of its own reads a choice, which is smooth without it, while another choice is made."""
+    v = Venture(seed=1)
+    v.execute("[assume f (mem (lambda (i) (normal 0 1)))] [assume k (flip)] [assume y (f (if k 1 0))]")
+    v.infer("(repeat 20 (do (mh k one 2) (mh (choices f 'smooth) each 1) (collect (if (< (f 7) 0) 1 2))))")
+    assert len(blocks(v, "(choices f 'smooth)")) == 1
+    check(v)
+
+
 def test_an_explanation_that_is_taken_back_leaves_no_scope_behind() -> None:
     v = Venture(seed=1)
     undo = v.undo()

@@ -26,6 +26,7 @@ TRANSITIONS = (
     "(mh r all 'drift 0.2 2)",
     "(gibbs d one 2)",
     "(gibbs d each 1)",
+    "(gibbs (choices 'finite) each 1)",
     "(cycle ((mh default one 1) (gibbs d one 1)) 2)",
     "(mixture (0.5 (mh default one 1) 0.5 (mh r one 'drift 1.0 1)) 2)",
 )

@@ -107,6 +107,17 @@ def test_random_programs_come_back_as_they_were_left(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.thorough
+def test_choices_by_name_come_back_with_what_belongs_to_them(in_processes: None) -> None:
+    """Choices that go afterwards leave the scope."""
+    v = Venture(seed=1, chains=2)
+    v.execute("gone: [assume x (normal 0 1)] [assume k (flip)] [assume y (if k (normal 0 1) (flip))]")
+    v.infer("(mh (choices) one 20)")
+    check(v)
+    v.forget("gone")
+    check(v)
+
+
+@pytest.mark.thorough
 def test_rows_for_which_a_rejected_proposal_made_room_can_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
     """Seen to fail where columns come back with less room than their tables."""
     assert_comes_back(monkeypatch, 3066, "[assume more (normal 0 1)]")

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -243,19 +244,19 @@ def _has_gradient(record: Random | Maker) -> bool:
     return is_density and hasattr(record.transform, "free_gradient")
 
 
+@dataclass(frozen=True, slots=True)
 class SiteKinds:
     """The kind of the choices of each site of a program."""
 
-    def __init__(self, found: dict[int, str]) -> None:
-        self.found = found
+    found: dict[int, str]
 
-    def of(self, site: int) -> str | None:
+    def __call__(self, site: int) -> str | None:
         """None where no choice can stand."""
         return self.found.get(site)
 
 
 class PresentKinds:
-    """Those of one model, looked for anew where its program is another, and another object where they differ."""
+    """Those of one model, looked for anew where its program is another."""
 
     def __init__(self, model: Model) -> None:
         self._model, self._version, self._kinds = model, -1, SiteKinds({})
@@ -267,9 +268,7 @@ class PresentKinds:
         if self._version != trace.program.version or any(_has_rows(trace, code) for code in self._empty):
             directives = [code for code in trace.program.codes if code.kind == "directive"]
             self._empty = [code for code in directives if not _has_rows(trace, code)]
-            self._version, found = trace.program.version, _found(trace, directives)
-            if found != self._kinds.found:
-                self._kinds = SiteKinds(found)
+            self._version, self._kinds = trace.program.version, SiteKinds(_found(trace, directives))
         return self._kinds
 
 
@@ -289,4 +288,4 @@ def _found(trace: Trace, directives: list[Code]) -> dict[int, str]:
 
 def kinds(model: Model) -> Kinds:
     """The kind of the choices of each site, of the program as it stands: 'smooth', 'rough', 'finite' or 'counts'."""
-    return model.kept.lasting(PresentKinds, model).present().of
+    return model.kept.lasting(PresentKinds, model).present()

@@ -55,7 +55,7 @@ class ActionForm(Matched):
             if name not in trace.analyzer.globals:
                 hint = nearest(name, trace.analyzer.globals) or "choices takes names that assumes bind"
                 raise NameUnknown(f"nothing is assumed as {name}", item.span, hint)
-        enter(trace, choices, self.program.kinds)
+        enter(trace, choices, self.program.kinds())
         return choices
 
     @property

@@ -102,8 +102,8 @@ class InferenceProgram:
     data: Callable[..., Data | None] = lambda with_single=False: None
     # finds what an expression reads
     reader: Callable[[Expression], Sources] = lambda item: NOTHING_READ
-    # the kind of the choices of a site, for choices by name
-    kinds: Kinds = lambda site: None
+    # the kinds that choices are of now, for choices by name
+    kinds: Callable[[], Kinds] = lambda: lambda site: None
     # finds the choice that an expression's value is
     choice: Callable[[Expression], int] = lambda item: -1
     # whether kernels of an annealing are being compiled: data will be out while they run

@@ -24,7 +24,7 @@ KINDS = ("smooth", "rough", "finite", "counts")
 """Continuous with a gradient, continuous without, of finite support, counts without bound."""
 
 Kinds = Callable[[int], str | None]
-"""The kind of the choices of a site."""
+"""The kind of the choices of a site: a value, since choices leave a scope by the kinds by which they came."""
 
 
 @dataclass(frozen=True, slots=True)

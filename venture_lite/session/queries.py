@@ -17,6 +17,7 @@ from venture_lite.inference.measures import measure_of
 from venture_lite.inference.program import NOTHING_READ, InferenceProgram
 from venture_lite.inference.watch import Watch
 from venture_lite.interpreter.ancestry import Sources, sources_of
+from venture_lite.interpreter.choices import Kinds
 from venture_lite.interpreter.evidence import NO_EVIDENCE
 from venture_lite.interpreter.model import Model
 from venture_lite.language import syntax
@@ -178,15 +179,15 @@ def evaluator(chains: Chains, given: Given) -> InferenceProgram:
 def _program(chains: Chains, given: Given, model: Model, watch: Watch, *heard: Any) -> InferenceProgram:
     names = {**chains.defined, **given.passes}
     program = InferenceProgram(model, names, given.passes, given.parameters, sampler(model, given), watch, *heard)
-    program.kinds, program.choice = partial(_kind, model), partial(_choice_of, model, given)
+    program.kinds, program.choice = partial(_kinds, model), partial(_choice_of, model, given)
     return program
 
 
-def _kind(model: Model, site: int) -> str | None:
+def _kinds(model: Model) -> Kinds:
     # imported here: few programs name choices by their kinds
     from venture_lite.blocks.kinds import kinds
 
-    return kinds(model)(site)
+    return kinds(model)
 
 
 def force(chains: Chains, directive: syntax.Force, given: Given) -> Any:

@@ -37,6 +37,7 @@ class Handover:
         self._tables = [(table, table.code) for table in trace.tables]
         self._columns = [column for table in trace.tables for column in _columns(table)]
         self._stamp, self._structure = next(STAMPS), trace.structure_stamp()
+        self._named = dict(trace.named)
         slots = (slot for code in trace.program.codes for slot in code.slots)
         records = [*procedures, *(slot.record for slot in slots if slot.record is not None)]
         codes = [code for _, code in self._tables]
@@ -59,6 +60,7 @@ class Handover:
         trace, default = self.trace, self.trace.default
         # a choice may leave its scopes and come back where no row or edge changes
         is_restructured = trace.structure_stamp() != self._structure or default.bag.stamp > self._stamp
+        is_restructured |= trace.named != self._named
         counts = (default.epoch, trace.journal.version, trace.journal.structure)
         structure = self._structural() if is_restructured else None
         return self.dumps((trace.rng.bit_generator.state, counts, self._changed(), structure))
@@ -83,6 +85,7 @@ class Handover:
             [(column, column.content()) for table in kept for column in _links(table)],
             trace.default.bag,
             [(name, scope.blocks, scope.crowds, scope.names) for name, scope in scopes],
+            trace.named,
             [(memo, memo.entries.entries(), memo.unused) for memo in _memos(trace)],
             trace.statistics.makers,
             (trace.contexts, trace._context_ids),
@@ -110,7 +113,7 @@ class Handover:
         vars(trace.constants).update(constants)
 
     def _put_structure(
-        self, tables: Any, links: Any, bag: Any, scopes: Any, memos: Any, makers: Any, contexts: Any
+        self, tables: Any, links: Any, bag: Any, scopes: Any, named: Any, memos: Any, makers: Any, contexts: Any
     ) -> None:
         trace = self.trace
         for table, of_rows in tables:
@@ -125,6 +128,9 @@ class Handover:
                 column.reserve(table.capacity)
         trace.default.bag, trace.default._everything = bag, (-1, [])
         trace.scopes = {"default": trace.default, **{name: Scope.of(*parts) for name, *parts in scopes}}
+        # of choices by name there are the scopes that what belongs to them is known of
+        trace.named.clear()
+        trace.named.update(named)
         for memo, entries, unused in memos:
             memo.entries, memo.unused = KeyIndex(memo.entries.key_at, entries), unused
         trace.statistics.makers.clear()

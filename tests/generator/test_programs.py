@@ -28,6 +28,8 @@ SLOW = [pytest.param(first, id=f"{first}..{first + SLOW_CHUNK - 1}") for first i
 
 BY_KIND = "(gibbs (choices 'finite) each 1)"
 
+TEMPERED = f"(smc 4 'tempered 'runs 2 {BY_KIND} (mh default one 2))"
+
 PROPOSALS: tuple[tuple[str, Any, str | None], ...] = (
     ("default", "one", None),
     ("default", "one", None),
@@ -79,11 +81,11 @@ def by_columns(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def assert_fast_ways_agree_in_finite_programs(seed: int) -> None:
     """Sweeps over all that there is, tagged or not, which only programs of finite choices allow."""
-    for kernel in ("(gibbs default each 1)", BY_KIND, "(mh default each 1)"):
+    for kernel in ("(gibbs default each 1)", BY_KIND, "(mh default each 1)", TEMPERED):
         venture = load(finite_program(seed), seed, kernels="checked")
         # gibbs is refused where weights are drawn
         with contextlib.suppress(KernelError):
-            for _ in range(8):
+            for _ in range(1 if kernel is TEMPERED else 8):
                 infer(venture, kernel)
         check(venture)
 

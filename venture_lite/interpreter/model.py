@@ -230,6 +230,14 @@ class Model:
         for table in derived:
             table.clear()
 
+    def derive_anew(self) -> None:
+        """The text means something else from now on: what was derived from it goes, also where kernels hold it."""
+        self.kept.clear()
+        for table in self.trace.derived:
+            table.clear()
+        self.trace.program.version += 1
+        self.trace.journal.version += 1
+
     def transaction(self) -> Transaction:
         """What is changed in a `with` block and not kept by its end is taken back."""
         return Transaction(self)

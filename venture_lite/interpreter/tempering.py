@@ -58,17 +58,11 @@ class Tempering:
         """Raise the likelihood to a power (0, 1]."""
         for (code, slot), record in self._records.items():
             code.slots[slot].record = raised(record, power)
-        self._derive_anew()
+        self.model.derive_anew()
 
     def end(self) -> None:
         """The likelihood is as the program says."""
         self.set(1.0)
-
-    def _derive_anew(self) -> None:
-        trace = self.model.trace
-        self.model.let_go()
-        trace.program.version += 1
-        trace.journal.version += 1
 
     def log_likelihood(self) -> Weight:
         """The log density of all observations, to the present power."""

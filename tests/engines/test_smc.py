@@ -68,11 +68,19 @@ def groups(v: Venture) -> float:
     return float(stats.multivariate_normal(np.zeros(12), np.eye(12) + 1.0 + 0.25 * same).logpdf(DATA))
 
 
+def lists(v: Venture) -> float:
+    """Observations of several choices at once."""
+    v.execute("[assume x (normal 0 2)] for i in 1...6: [observe (list (normal x 1) (normal x 1)) (list {y[i]} {z[i]})]",
+              y=DATA[:6], z=DATA[6:])  # fmt: skip
+    return float(stats.multivariate_normal(np.zeros(12), np.eye(12) + 4.0).logpdf(DATA))
+
+
 CONJUGATE: dict[str, tuple[Callable[[Venture], float], str]] = {
     "normal": (normal_mean, "(mh default one 3)"),
     "coin": (coin, "(mh default one 'drift 0.5 2)"),
     "regression": (regression, "(mh default each 'drift 0.2 1)"),
     "groups": (groups, "(repeat 2 (mh default each 'drift 0.5 1))"),
+    "lists": (lists, "(mh default one 3)"),
     "two modes": (two_modes, "(slice default one 0.5 10 1)"),
 }
 
@@ -92,7 +100,7 @@ def often(name: str, those: tuple[str, ...]) -> Any:
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("name", [often(name, ("coin", "groups", "two modes")) for name in CONJUGATE])
+@pytest.mark.parametrize("name", [often(name, ("coin", "groups", "two modes", "lists")) for name in CONJUGATE])
 def test_evidence_is_that_of_a_closed_form(name: str, way: str) -> None:
     model, kernel = CONJUGATE[name]
     v = Venture(seed=4)

@@ -85,7 +85,7 @@ class LoopData:
     def evidence(self, datum: int) -> list[int]:
         """The choices that a datum which is in observes, in order."""
         found = ((made, int(made.rows[position])) for made, position in self._places(datum) if made.observed)
-        return [self.model.evidence_node(made.code, row) for made, row in found]
+        return [node for made, row in found for node in self.model.evidence_nodes(made.code, row)]
 
     def rows(self, datum: int) -> list[tuple[Code, int]]:
         """The rows of a datum's directives, in order."""

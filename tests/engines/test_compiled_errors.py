@@ -137,15 +137,87 @@ def test_training_beyond_the_memory_is_refused_before_it_begins(
     assert "try: fewer 'worlds" in told
 
 
-def test_a_training_that_diverges_names_what_it_read(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("program", "named"),
+    [
+        (ROOT.replace("{mean}", "9"), "value of (normal x (+ 1 (root x))): normal"),
+        ("[assume m (normal 0 1e9)] [assume x (tag 'x 0 (normal m 1))]", "mean of x: (normal m 1)"),
+    ],
+)
+def test_a_training_that_diverges_names_what_it_read(program: str, named: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def step(self: fitting.Training, minibatch: object) -> None:
         rates.append(self.rate)
         raise fitting.Diverged
 
     rates: list[float] = []
     monkeypatch.setattr(fitting.Training, "take_step", step)
-    told = refused(session(ROOT, mean=9.0), "(compile p x one 'worlds 100)")
+    told = refused(session(program), "(compile p x one 'worlds 100 'frame prior)")
     assert rates == [fitting.RATE, fitting.RATE / 3.0]
-    assert told.startswith(
-        "<input>:1:1: training does not converge: the largest values are those of value of (normal x"
-    )
+    assert told.startswith(f"<input>:1:1: training does not converge: the largest values are those of {named}")
+
+
+def of_rows(port: str, *columns: str) -> tuple[str, tuple[str, ...]]:
+    return port, columns
+
+
+@pytest.mark.parametrize(
+    ("program", "options", "fixed", "ports"),
+    [
+        (
+            "[assume m (normal 0 1)] [assume x (tag 'x 0 (normal m 1))] [observe (normal x 2) 3]",
+            "'frame prior",
+            ["mean of x: (normal m 1)", "sd of x: (normal m 1)"],
+            [of_rows("(normal x 2): normal", "value", "mean", "sd")],
+        ),
+        (
+            "[assume x (tag 'x 0 (normal 0 2))] [observe (poisson (exp x)) 3]",
+            "'frame newton",
+            [
+                *("mean of x: (normal 0 2)", "sd of x: (normal 0 2)", "mode of x: (normal 0 2)"),
+                *("log sd of x: (normal 0 2) at its mode", "whether there is a mode"),
+                "slope of (poisson (exp x)): poisson along x: (normal 0 2)",
+                "curvature of (poisson (exp x)): poisson along x: (normal 0 2)",
+            ],
+            [of_rows("(poisson (exp x)): poisson", "value", "rate")],
+        ),
+        (
+            "[assume s (tag 'x 0 (gamma 2 1))] [assume x (mem (lambda (i) (tag 'x i (normal 0 s))))]"
+            " for i in 1...2: [observe (normal (x i) 2) i]",
+            "",
+            [
+                *("shape of s: (gamma 2 1)", "rate of s: (gamma 2 1)"),
+                *(
+                    f"{what} of x: (normal 0 s) around their locations"
+                    for what in ("log rms", "log mean magnitude", "log number")
+                ),
+            ],
+            [of_rows("(normal (x i) 2): normal", "value", "mean", "sd")],
+        ),
+        (
+            "[assume x (mem (lambda (i) (tag 'x i (normal 0 1))))] [assume p (tag 'x 3 (dirichlet (vector 1 1 2)))]"
+            " for i in 1...2: [observe (normal (+ (x i) (lookup p 0)) 2) i]",
+            "'frame prior",
+            [
+                *("mean of x: (normal 0 1), choice 1", "sd of x: (normal 0 1), choice 1"),
+                *("mean of x: (normal 0 1), choice 2", "sd of x: (normal 0 1), choice 2"),
+                *(f"alphas of p: (dirichlet (vector 1 1 2)), number {at}" for at in (1, 2, 3)),
+            ],
+            [of_rows("(normal (+ (x i) (lookup p 0)) 2): normal", "value", "mean", "sd")],
+        ),
+        (
+            "[assume m (normal 0 1)] [assume b (flip 0.5)] [assume x (if b 1 (tag 'x 0 (normal m 1)))]"
+            " [observe (normal x 2) 3] [force b false]",
+            "",
+            ["mean of x: (normal m 1)", "sd of x: (normal m 1)"],
+            [of_rows("(normal x 2): normal", "value", "mean", "sd")],
+        ),
+    ],
+)
+def test_inputs_are_named_as_ports_are(program: str, options: str, fixed: list[str], ports: list[Any]) -> None:
+    """Of which port, in which role, and what of a choice."""
+    venture = session(program, seed=4)
+    venture.infer(f"(compile p x all 'worlds 400 'hidden 4 {options})")
+    (kind,) = proposers_of(venture.traces[0])["p"].kinds.values()
+    names = kind.network.layout.names if kind.network is not None else kind.names
+    assert sorted(names.fixed) == sorted(fixed)
+    assert list(names.ports) == ports

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from venture_lite.blocks.distributions import name_of
+from venture_lite.blocks.input_names import apart, argument_name, each_number
 from venture_lite.blocks.worlds import Features, PortKey, names_of
 from venture_lite.errors import KernelError
 from venture_lite.interpreter.application import simulate, simulate_anew
@@ -200,6 +201,27 @@ class StateBlanket:
                     ports.setdefault(key + reading.name, []).append(row)
         return Features(np.array([fixed]), {key: _table(rows) for key, rows in ports.items()})
 
+    def input_names(self, readings: Sequence[Reading]) -> tuple[list[str], dict[PortKey, tuple[str, ...]]]:
+        """What the inputs are that `read` finds: those beside rows, and the numbers of a row of each port."""
+        fixed: list[str] = []
+        columns: dict[PortKey, tuple[str, ...]] = {}
+        for reading in readings:
+            with self.model.aside():
+                handler = self._put(reading.value_of)
+                if reading is readings[0]:
+                    for node, name in zip(self.block, apart(names_of(self.model, self.block)), strict=True):
+                        operator = self.model.trace.application(node)[0]
+                        names, widths = _named_numbers(operator, handler.arguments[node])
+                        fixed += each_number([f"{each} of {name}" for each in names], widths)
+                for node in (*self._children, *handler.constrained):
+                    key, row = self._row(node)
+                    names, widths = _named_numbers(*self.model.trace.application(node))
+                    own = each_number(("value", *names), (len(row) - sum(widths), *widths))
+                    columns.setdefault(key + reading.name, tuple(own))
+                for node in self._scaffold.makers:
+                    columns.setdefault(f"{self._name(node)}: statistics{reading.name}", ("log density",))
+        return fixed, columns
+
     def _of_makers(self, first: dict[int, float]) -> Iterator[tuple[PortKey, list[float]]]:
         for node in self._scaffold.makers:
             found = self.model.trace.value(node).state.log_joint()
@@ -234,6 +256,12 @@ def _numbers_in(values: Sequence[Any]) -> list[float]:
         elif isinstance(value, tuple) and all(isinstance(each, (int, float)) for each in value):
             found += map(float, value)
     return found
+
+
+def _named_numbers(operator: Any, arguments: Sequence[Any]) -> tuple[list[str], list[int]]:
+    """What is given to a distribution, and how many numbers each of it is."""
+    names = [argument_name(operator, at) for at in range(len(arguments))]
+    return names, [len(_numbers_in((each,))) for each in arguments]
 
 
 def _position_in_support(operator: Random | Exchangeable, arguments: tuple[Any, ...], value: Any) -> list[float]:

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from venture_lite.blocks.input_names import apart, argument_name, each_number
 from venture_lite.blocks.tape import Tape
 from venture_lite.errors import KernelError, VentureError
 from venture_lite.interpreter.application import simulate_anew
@@ -371,9 +372,22 @@ class Port:
         reader, count = self.reader, worlds.count
         size = len(reader.run.rows)
         inputs = [_numbers(reader, reader.values(worlds))]
-        inputs += _spread(reader.outputs(worlds), reader.lifted, size * count)
+        inputs += [x for _, x in _spread(reader.outputs(worlds), reader.lifted, size * count)]
         flat = [np.asarray(x, dtype=np.float64).reshape(size, count, -1) for x in inputs]
         return np.concatenate(flat, axis=2).swapaxes(0, 1)
+
+    def number_names(self, worlds: Worlds) -> tuple[str, ...]:
+        """What each of the numbers of a row is."""
+        reader = self.reader
+        parts = [("value", _numbers(reader, reader.values(worlds)))]
+        given = _spread(reader.outputs(worlds), reader.lifted, len(reader.run.rows) * worlds.count)
+        parts += [(argument_name(reader.run.operator, at), x) for at, x in given]
+        return tuple(each_number([name for name, _ in parts], [_width(x) for _, x in parts]))
+
+
+def _width(column: np.ndarray) -> int:
+    """How many numbers each entry is."""
+    return int(np.prod(column.shape[1:]))
 
 
 def _numbers(reader: RunReader, values: np.ndarray) -> np.ndarray:
@@ -390,13 +404,13 @@ def _numbers(reader: RunReader, values: np.ndarray) -> np.ndarray:
     return np.array([[equal(value, other) for other in support] for value in values], np.float64)
 
 
-def _spread(outputs: Sequence[Any], lifted: Lifted, size: int) -> Iterator[np.ndarray]:
-    """What is read, as numbers, of each row: lists and names have none."""
-    for value, up in zip(outputs, lifted, strict=True):
+def _spread(outputs: Sequence[Any], lifted: Lifted, size: int) -> Iterator[tuple[int, np.ndarray]]:
+    """What is read, as numbers, of each row, with its position: lists and names have none."""
+    for at, (value, up) in enumerate(zip(outputs, lifted, strict=True)):
         if up and value.dtype.kind in "fbiu":
-            yield value
+            yield at, value
         elif not up and (isinstance(value, (int, float)) or getattr(value, "dtype", None) == np.float64):
-            yield np.repeat(np.asarray(value, dtype=np.float64)[None], size, axis=0)
+            yield at, np.repeat(np.asarray(value, dtype=np.float64)[None], size, axis=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -499,7 +513,7 @@ class Blanket:
             size = len(reader.run.rows)
             if choices is None or reader.run.nodes[0] in choices:
                 given = _spread(arguments, reader.lifted, size * count)
-                parts = [x.astype(np.float64).reshape(size, count, -1).swapaxes(0, 1) for x in given]
+                parts = [x.astype(np.float64).reshape(size, count, -1).swapaxes(0, 1) for _, x in given]
                 fixed.extend(part.reshape(count, -1) for part in parts)
 
         count = 1 if worlds is None else worlds.count
@@ -511,6 +525,21 @@ class Blanket:
             error.message += AT_CENTRE
             raise
         return Features(np.concatenate(fixed, axis=1) if fixed else np.zeros((count, 0)), rows)
+
+    def argument_names(self, put: Centre, worlds: Worlds, choices: Container[int] | None = None) -> list[str]:
+        """What the inputs are that `read` has beside the rows of ports."""
+        found: list[str] = []
+
+        def meet(reader: RunReader, arguments: list[Any]) -> None:
+            if choices is None or reader.run.nodes[0] in choices:
+                size = len(reader.run.rows)
+                own = apart(names_of(self.model, reader.run.nodes))
+                for at, x in _spread(arguments, reader.lifted, size * worlds.count):
+                    name = argument_name(reader.run.operator, at)
+                    found.extend(each_number([f"{name} of {each}" for each in own], [_width(x)] * size))
+
+        self.placed(put, worlds, meet)
+        return found
 
     def _rows(self, there: Worlds, keys: Container[PortKey] | None) -> dict[PortKey, np.ndarray]:
         """Of all ports or of some: those of procedures with one name at one site together, where they are as long."""

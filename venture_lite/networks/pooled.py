@@ -110,6 +110,10 @@ class InputNames:
         return [tuple(f"{column} of {port}" for column in columns) for port, columns in self.ports]
 
 
+NAMELESS = InputNames(())
+"""Of what nothing is known to be read."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class PooledPort:
     """What reads the rows of one port."""

@@ -17,6 +17,7 @@ from venture_lite.engines.compiled.report import KindReport, ProposerReport
 from venture_lite.errors import KernelError
 from venture_lite.interpreter.model import Model
 from venture_lite.networks.conditional import Conditional, ExampleDensity
+from venture_lite.networks.pooled import NAMELESS, InputNames
 
 MOST_LEARNED_BODY = 20
 """Numbers of a body that are learned; a larger one is normal in its frame."""
@@ -46,6 +47,8 @@ class KindProposer:
     # where heads scale other numbers of choices than in the worlds: of each head's coordinate what `of_more` makes of
     # its density; None of others
     more: tuple[tuple[float, float, float] | None, ...] = ()
+    # what is read, for a person, where the kind was trained; ports that are read no more among it
+    names: InputNames = NAMELESS
 
     @property
     def body_is_learned(self) -> bool:

@@ -22,6 +22,7 @@ from venture_lite.blocks.conditionals import (
     mode_of_single,
 )
 from venture_lite.blocks.density import BlockDensity
+from venture_lite.blocks.input_names import apart, each_number
 from venture_lite.blocks.single_conditionals import GivenSingle
 from venture_lite.blocks.worlds import Blanket, Features, PortKey, RunReader, Worlds, names_of
 from venture_lite.engines.compiled.frame import LOCATIONS, BlockFrame, raw
@@ -122,6 +123,24 @@ class BlockReader:
         of_sites = [residuals[:, sites == at] for at in range(sites.max() + 1)]
         found, rms = _magnitudes([*of_sites, *around_data])
         return BlockReading(features.joined(found, {}), self._shifts(rms), normal)
+
+    def input_names(self, worlds: Worlds) -> list[str]:
+        """What the inputs beside rows and derivatives are that `read` finds in worlds."""
+        put = self.frame.put(self.blanket.block, worlds.count)
+        if not self.body:
+            return self.blanket.argument_names(put, worlds)
+        if not self.heads:
+            own = self.numbers_of_body()
+            of_frame = [*(f"mode of {name}" for name in own), *(f"log sd of {name} at its mode" for name in own)]
+            return [*self.blanket.argument_names(put, worlds), *of_frame, "whether there is a mode"]
+        what = ("log rms", "log mean magnitude", "log number")
+        return [
+            *self.blanket.argument_names(put, worlds, self.heads),
+            *(f"{each} of {name} around their locations" for each in what for name in self._scaled),
+        ]
+
+    def numbers_of_body(self) -> list[str]:
+        return each_number(apart(names_of(self.blanket.model, self.body)), self.frame.body_widths)
 
     def number(self) -> tuple[float, float] | None:
         """Centre and sd of the body, one number without heads, as the trace stands; None of another, and where there

@@ -12,6 +12,7 @@ from venture_lite.blocks.resimulated import Reading, StateBlanket
 from venture_lite.blocks.worlds import Features
 from venture_lite.engines.compiled.frame import BlockFrame, Position
 from venture_lite.interpreter.model import Model
+from venture_lite.networks.pooled import InputNames
 from venture_lite.values import show
 
 MOST_VALUES = 10
@@ -39,6 +40,12 @@ def read_block(
     features = blanket.read(readings(block, frame, at_points))
     read = (features.fixed, *features.ports.values())
     return features if all(np.isfinite(inputs).all() for inputs in read) else None
+
+
+def input_names(model: Model, block: Sequence[int], frame: BlockFrame, at_points: bool) -> InputNames:
+    """What the inputs are that `read_block` finds. Raises VentureError as that does."""
+    fixed, columns = StateBlanket(model, block).input_names(readings(block, frame, at_points))
+    return InputNames(tuple(fixed), tuple(columns.items()))
 
 
 def readings(block: Sequence[int], frame: BlockFrame, at_points: bool) -> list[Reading]:

@@ -23,7 +23,7 @@ from venture_lite.engines.compiled.frame import BlockFrame, position_of
 from venture_lite.engines.compiled.proposer import KindProposer, SiteTexts
 from venture_lite.engines.compiled.refusals import refuse_choices, refuse_memory
 from venture_lite.engines.compiled.report import KindReport
-from venture_lite.engines.compiled.state_reader import read_block
+from venture_lite.engines.compiled.state_reader import input_names, read_block
 from venture_lite.engines.compiled.training import (
     MOST_FAILED,
     MOST_UNREAD,
@@ -35,7 +35,7 @@ from venture_lite.errors import KernelError, LimitError, VentureError
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.selection import Selection, in_order
 from venture_lite.interpreter.weights import log_density
-from venture_lite.networks.pooled import Examples, PortRows
+from venture_lite.networks.pooled import NAMELESS, Examples, InputNames, PortRows
 from venture_lite.procedures.record import Random
 from venture_lite.trace.nodes import site_of
 
@@ -63,6 +63,8 @@ class KindOfState:
     numbers: list[list[float]] = field(default_factory=list)
     log_prior: list[float] = field(default_factory=list)
     rows: list[dict[PortKey, np.ndarray]] = field(default_factory=list)
+    # what is read, for a person
+    names: InputNames = NAMELESS
 
     @property
     def at_points(self) -> bool:
@@ -244,13 +246,17 @@ class StateTrainer:
         except VentureError as error:
             self._unread.note(error)
             return
-        if features is not None:
-            kind.keep(features, numbers, total)
+        if features is None:
+            return
+        kind.keep(features, numbers, total)
+        if not set(features.ports).issubset(key for key, _ in kind.names.ports):
+            more = input_names(self.model, block, kind.frame, kind.at_points)
+            kind.names = InputNames(more.fixed, tuple((dict(more.ports) | dict(kind.names.ports)).items()))
 
     def _fit(self, sites: SiteTexts, kind: KindOfState, seconds: float) -> tuple[KindProposer, KindReport]:
         examples, widths = kind.examples()
         ports, reading = tuple(widths), "points" if kind.at_points else "centre"
-        bare = KindProposer(sites, kind.frame, ports, (), None, (), ports, reading)
+        bare = KindProposer(sites, kind.frame, ports, (), None, (), ports, reading, names=kind.names)
         proposer, fitted_to = fitted(self, bare, examples, np.array(kind.numbers))
         terms = -np.array(kind.log_prior)[fitted_to.held_out]
         report = KindReport(

@@ -37,6 +37,8 @@ MOST_BLOCKS = 16
 """Blocks of one kind that are read in each chunk of worlds; those with a body share its worlds, as modes take long."""
 MOST_ROWS = 64
 """A port of more rows speaks to a kind with a body by its derivatives alone."""
+NAMED = 8
+"""Worlds in which inputs are named; in one, an argument may have no value."""
 LEAST_MODES = 0.5
 """Share of worlds in which a body must have a mode, unless that frame was asked for."""
 TRIAL, TRIAL_STEPS = 2000, 500
@@ -130,6 +132,9 @@ class KindExamples:
         self._readers: dict[int, BlockReader] = {}
         self.frame = BlockFrame(())
         self.ports: tuple[PortKey, ...] = ()
+        # what inputs beside rows are, where one of the first worlds tells, and what the numbers of a row of each port
+        self._names: list[str] = []
+        self._columns: dict[PortKey, tuple[str, ...]] = {}
         # of each port how many inputs a row has, and whether its choices have evidence; those read by derivatives alone
         self._widths: dict[PortKey, tuple[int, bool]] = {}
         self._many: dict[PortKey, None] = {}
@@ -197,6 +202,8 @@ class KindExamples:
         chosen = self._chosen()
         self._set_frame(chosen, worlds)
         numbers, one = 0, worlds.part(slice(1))
+        with contextlib.suppress(VentureError):
+            self._names = self._reader(chosen[0]).input_names(worlds.part(slice(NAMED)))
         for at in chosen if not self.is_settled else ():
             # what cannot be read in this world is left out of all that are like it
             with contextlib.suppress(VentureError):
@@ -230,7 +237,7 @@ class KindExamples:
         reading = self._features(reader, worlds)
         for port in blanket.ports:
             if port.key in reading.features.ports:
-                self._meet(port, reading.features.ports[port.key].shape[2])
+                self._meet(port, reading.features.ports[port.key].shape[2], worlds)
         numbers, log_prior = self._numbers_of(reader, reading, worlds)
         self._keep(reading.features, numbers, log_prior, ~worlds.failed)
 
@@ -251,9 +258,11 @@ class KindExamples:
         prior = log_prior(reader.blanket, worlds, block) + volume + normal.log_volume()
         return np.concatenate([*heads, body], axis=1), prior
 
-    def _meet(self, port: Port, width: int) -> None:
+    def _meet(self, port: Port, width: int, worlds: Worlds) -> None:
         if port.key in self._widths:
             return
+        with contextlib.suppress(VentureError):
+            self._columns[port.key] = port.number_names(worlds.part(slice(NAMED)))
         self._widths[port.key] = width, self.trainer.model.trace.is_observed(port.reader.run.nodes[0])
         # examples before this one have no rows here
         self._rows[port.key] = [(np.zeros((0, width)), np.zeros(len(part), np.intp)) for part in self._fixed]
@@ -298,11 +307,18 @@ class KindExamples:
         terms = -np.concatenate(self._log_prior)[examples]
         return float(np.mean(terms[np.isfinite(terms)])) if np.isfinite(terms).any() else math.inf
 
+    def _input_names(self, slopes: Iterable[PortKey]) -> InputNames:
+        first = next(iter(self._readers.values()), None)
+        body = first.numbers_of_body() if first is not None else []
+        what = ("slope", "curvature")
+        of_slopes = [f"{each} of {key} along {name}" for key in slopes for each in what for name in body]
+        return InputNames((*self._names, *of_slopes), tuple(self._columns.items()))
+
     def fit(self, sites: SiteTexts, steps: int | None = None) -> tuple[KindProposer, FitReport | None]:
         self.ports = tuple(self._widths)
         slopes = tuple(dict.fromkeys(key for part in self._slopes for key in part))
         known = tuple(dict.fromkeys(port.key for reader in self._readers.values() for port in reader.blanket.ports))
-        kind = KindProposer(sites, self.frame, self.ports, slopes, None, (), known)
+        kind = KindProposer(sites, self.frame, self.ports, slopes, None, (), known, names=self._input_names(slopes))
         if not kind.learns:
             return replace(kind, ports=()), None
         pairs = zip(self._fixed, self._slopes, strict=True)
@@ -398,15 +414,25 @@ def fitted(
 ) -> tuple[KindProposer, FitReport]:
     """A kind with a network that is trained, in so many steps at most, on what it reads, and on its numbers (N, D), or
     the first of these."""
-    ports = tuple(
-        (key, ("value", *(f"argument {at}" for at in range(1, rows.values.shape[1]))))
-        for key, rows in zip(kind.ports, examples.ports, strict=True)
-    )
-    names = InputNames(tuple(f"input {at}" for at in range(examples.fixed.shape[1])), ports)
+    names = _fitting(kind, examples)
     layout = Layout(names, tuple(learned_of(kind.frame, settings.components)[: numbers.shape[1]]))
     initial = Conditional.drawn(settings.rng, layout, examples, numbers, settings.hidden)
     network, report = fit(initial, examples, numbers, settings.rng, settings.poll, steps, targets)
     return replace(kind, network=network, ranges=ranges_of(examples)), report
+
+
+def _fitting(kind: KindProposer, examples: Examples) -> InputNames:
+    """The names of what is read, by numbers where they are not known."""
+    known, ports = dict(kind.names.ports), []
+    for key, rows in zip(kind.ports, examples.ports, strict=True):
+        width = rows.values.shape[1]
+        columns = known.get(key, ())
+        numbered = ("value", *(f"argument {at}" for at in range(1, width)))
+        ports.append((key, columns if len(columns) == width else numbered))
+    fixed, count = kind.names.fixed, examples.fixed.shape[1]
+    if len(fixed) != count:
+        fixed = tuple(f"input {at} of {kind.sites[0]}" for at in range(count))
+    return InputNames(fixed, tuple(ports))
 
 
 def refitted(

@@ -9,12 +9,13 @@ a single state, W is 1.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from venture_lite.blocks.cut_draws import Interval, drawn_between
 from venture_lite.blocks.input_names import apart, argument_name, each_number
 from venture_lite.blocks.tape import Tape
 from venture_lite.errors import KernelError, VentureError
@@ -37,6 +38,8 @@ from venture_lite.values import equal
 
 Lifted = tuple[bool, ...]
 PortKey = str
+Box = Mapping[int, Interval]
+"""By choice the interval of its free coordinate to which its distribution is cut."""
 
 CALLS_TOLD = 8
 """Of the chain that leads to an error."""
@@ -208,10 +211,10 @@ class RunReader:
             if np.any(at == self._nowhere):
                 yield leaf.column
 
-    def set(self, worlds: Worlds) -> None:
+    def set(self, worlds: Worlds, box: Box | None = None) -> None:
         """Draw choices from their distributions, or compute values."""
         if self.is_choice:
-            self.draw(worlds)
+            self.draw(worlds, box or {})
         else:
             self.renew(worlds)
 
@@ -221,12 +224,29 @@ class RunReader:
             return np.repeat(_gathered(self.model.trace.column(self.run.site), self.run.rows), worlds.count, axis=0)
         return np.concatenate([worlds.values[place] for place in self.own.tolist()])
 
-    def draw(self, worlds: Worlds) -> None:
-        """Choices, from their distributions."""
+    def draw(self, worlds: Worlds, box: Box) -> None:
+        """Choices, from their distributions, some of them cut."""
         record, arguments = self.run.operator, self.outputs(worlds)
         assert isinstance(record, Random)
         size = len(self.run.rows) * worlds.count
-        worlds.put(self.own.tolist(), self._drawn(worlds, record, size, arguments))
+        drawn = self._drawn(worlds, record, size, arguments)
+        for row, node in enumerate(self.run.nodes):
+            if node in box:
+                of_row = slice(row * worlds.count, (row + 1) * worlds.count)
+                own = [x[of_row] if up else x for x, up in zip(arguments, self.lifted, strict=True)]
+                drawn[of_row] = self._cut(worlds, record, row, own, box[node])
+        worlds.put(self.own.tolist(), drawn)
+
+    def _cut(self, worlds: Worlds, record: Random, row: int, arguments: list[Any], interval: Interval) -> np.ndarray:
+        """The draws of one row; a world where there is no probability in the interval fails."""
+        found = drawn_between(self.model.trace.rng, record, worlds.count, arguments, interval)
+        failed = np.isnan(found)
+        if failed.all():
+            raise self._located(VentureError(f"{record.name}: no world has a value in the box"), row)
+        for at in np.flatnonzero(failed).tolist():
+            worlds.fail(at, self._located(VentureError(f"{record.name}: there is no value in the box"), row))
+        found[failed] = found[~failed][0]
+        return found
 
     def _drawn(self, worlds: Worlds, record: Random, size: int, arguments: list[Any]) -> np.ndarray:
         trace = self.model.trace
@@ -275,6 +295,8 @@ class WorldMaker:
         self._readers = [RunReader(model, self.places, run) for run in runs]
         # of a run
         self.most_rows = max(len(run.rows) for run in runs)
+        # what is drawn from its distribution cut to an interval
+        self.box: Box = {}
 
     def draw(self, count: int, rng: np.random.Generator) -> Worlds:
         """So many worlds. Raises VentureError where some choice cannot be drawn in the first of them."""
@@ -284,10 +306,20 @@ class WorldMaker:
             with np.errstate(all="ignore"):
                 for reader in self._readers:
                     self.model.poll()
-                    reader.set(worlds)
+                    reader.set(worlds, self.box)
         finally:
             trace.rng = before
         return worlds
+
+
+def all_above(trace: Trace, nodes: Iterable[int]) -> Iterator[int]:
+    """Some nodes with all that they depend on."""
+
+    def above(node: int) -> list[int]:
+        is_choice = trace.is_choice(*trace.decode(node))
+        return application_nodes(trace, node) if is_choice else depends_on(trace, node)
+
+    return reached(nodes, above)
 
 
 def _moving(trace: Trace, nodes: Iterable[int]) -> list[int]:
@@ -295,12 +327,7 @@ def _moving(trace: Trace, nodes: Iterable[int]) -> list[int]:
 
     Raises KernelError where what exists, or which family a call leads to, depends on a choice among them.
     """
-
-    def above(node: int) -> list[int]:
-        is_choice = trace.is_choice(*trace.decode(node))
-        return application_nodes(trace, node) if is_choice else depends_on(trace, node)
-
-    every = list(reached(nodes, above))
+    every = list(all_above(trace, nodes))
     choices = [node for node in every if trace.is_choice(*trace.decode(node))]
     scaffold = Builder(trace).build(choices)
     for node in every:

@@ -346,13 +346,15 @@ class Venture:
         components: int | None = None,
         hidden: int | None = None,
         frame: str | None = None,
+        box: bool = False,
     ) -> ProposerReport:
         """Train the proposer `name` for blocks of a scope, as `(compile NAME SCOPE BLOCK ...)` does, but print nothing:
         the report is returned. `(compiled_mh NAME SCOPE BLOCK T)` then proposes with it.
 
         `block` is "one", "each", "ordered", "all" or a key. Of the options, `worlds` is how many joint draws of the
         program and its data are trained on, `components` how many normals a number has, `hidden` the width of hidden
-        layers, `frame` "prior" or "newton", and `rounds` how often what was learned is corrected on the data at hand;
+        layers, `frame` "prior" or "newton", and `rounds` how often what was learned is corrected on the data at hand,
+        with `box` only by what serves other data near these, too;
         those left out have the action's defaults. Several chains are trained once, and share what was learned.
 
         Raises VentureError for blocks of which no proposal can be learned; a proposer that was there before under this
@@ -360,6 +362,7 @@ class Venture:
         """
         options = {"worlds": worlds, "rounds": rounds, "components": components, "hidden": hidden, "frame": frame}
         given = "".join(f" '{option} {value}" for option, value in options.items() if value is not None)
+        given += " 'box" if box else ""
         program = f"(compile {name_of(name)} {scope} {block}{given})"
         from venture_lite.engines.compiled.compiled import quietly
         from venture_lite.engines.compiled.report import ProposerReport

@@ -99,9 +99,10 @@ def _compile(program: InferenceProgram, given: ActionForm) -> Part:
         with _watched(program, trainer, name):
             kinds, reports = trainer.run()
             proposer = Proposer(name, scope, show_selector(given), kinds, tuple(reports), trainer.rare)
-            driven = Rounds(model, selection, DEFENSIVE, trainer.rng)
+            driven = Rounds(model, selection, DEFENSIVE, trainer.rng, "box" in given)
             for _ in range(rounds):
-                proposer = driven.after_round(proposer, partial(refitted, trainer))
+                assert isinstance(trainer, Trainer)
+                proposer = driven.after_round(proposer, partial(refitted, trainer), trainer.run_in)
         return proposer
 
     model.kept.lasting(Proposers, model).announced[name] = show_selector(given)
@@ -274,10 +275,12 @@ def _compiled_mh(program: InferenceProgram, given: ActionForm) -> Part:
 
 
 COMPILE = Action(
-    "compile", ("(compile NAME SCOPE BLOCK ['worlds N] ['components K] ['hidden H] ['frame FRAME] ['rounds R])",),
+    "compile",
+    ("(compile NAME SCOPE BLOCK ['worlds N] ['components K] ['hidden H] ['frame FRAME] ['rounds R ['box]])",),
     "Learns proposals for blocks from joint draws of the program and its data: a network for each kind of block reads "
     "what the block depends on and what depends on it. Moves nothing; prints what was learned. N worlds (10,000), K "
-    "normals for each number (5), hidden layers of H (32). FRAME is prior, or newton where there is a gradient.",
+    "normals for each number (5), hidden layers of H (32). FRAME is prior, or newton where there is a gradient. R "
+    "rounds correct it on the data at hand; with 'box only by what serves other data near these, too.",
     _compile, for_all_chains=True,
 )  # fmt: skip
 COMPILED_MH = Action(

@@ -44,6 +44,10 @@ class KindReport:
     def after_round(self, told: str, is_kept: bool) -> KindReport:
         return replace(self, rounds=(*self.rounds, told), rounds_kept=self.rounds_kept + is_kept)
 
+    def trained_again(self, report: KindReport) -> KindReport:
+        """What another training came to, with the rounds of this one before it."""
+        return replace(report, rounds=self.rounds, rounds_kept=self.rounds_kept)
+
     @property
     def gain(self) -> float:
         """Nats by which the network's loss is below the prior's; infinite where the frame is all there is."""

@@ -3,9 +3,12 @@
 A round runs four chains from draws of the prior, or from the modes next to these, in the session's trace and back: the
 journal leaves no trace of them. If they have mixed, it first corrects the frame of a body without heads by the mean and
 covariance of their states in it, under a t; then it fits networks to their states, with what was read of the observed
-data, and to the densities of these states, where nothing but one block moves. Each candidate is tried in further
-transitions, and kept only if the chains' effective sample size rises by a fifth, or, near its end, does not fall while
-refusals do: acceptance alone also rises where a mode is lost.
+data, and to the densities of these states, where nothing but one block moves. And it trains anew on worlds in which
+heads are drawn from their priors cut to a box that holds the chains' states, everything else forward from them: given
+all else a choice inside has the density that it had but for a constant, so that what is learned there is right for any
+data (Deistler, Goncalves and Macke 2022, Truncated proposals for scalable and hassle-free simulation-based inference).
+Each candidate is tried in further transitions, and kept only if the chains' effective sample size rises by a fifth, or,
+near its end, does not fall while refusals do: acceptance alone also rises where a mode is lost.
 
 Never is anything fitted to states of a posterior with data drawn from them: that would count the data twice
 (Greenberg, Nonnenmacher and Macke 2019, Automatic posterior transformation).
@@ -13,6 +16,7 @@ Never is anything fitted to states of a posterior with data drawn from them: tha
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -22,12 +26,16 @@ from typing import Any
 import numpy as np
 
 from venture_lite.blocks import mode_search
+from venture_lite.blocks.cut_draws import can_be_cut
 from venture_lite.blocks.gradients import Densities
-from venture_lite.blocks.worlds import Features
+from venture_lite.blocks.worlds import Box, Features, all_above
 from venture_lite.draws.diagnostics import ess_bulk, r_hat
+from venture_lite.engines.compiled.frame import Position
 from venture_lite.engines.compiled.moves import CompiledMH
 from venture_lite.engines.compiled.proposer import KindProposer, Proposer, SiteTexts
+from venture_lite.engines.compiled.report import KindReport
 from venture_lite.engines.compiled.standing import StateProposal
+from venture_lite.errors import VentureError
 from venture_lite.interpreter.kernel import Interpreted, Move, Resimulation
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.selection import Selection, in_order
@@ -41,10 +49,15 @@ MIXED = 1.05
 """R-hat below which chains have mixed."""
 GAIN = 1.2
 """The factor by which the effective sample size has to rise."""
+WIDENED = 0.5
+"""Of the length of each side of the box: so much longer than what the chains' states take up."""
 
 Train = Callable[[KindProposer, Sequence[Features], np.ndarray, np.ndarray | None], KindProposer]
 """(kind, what was read in each state, numbers of the states (N, H + D), their log densities (N,) where these are known)
 -> the kind with a network fitted to these."""
+
+TrainInBox = Callable[[Box], tuple[dict[SiteTexts, KindProposer], list[KindReport]]]
+"""What is learned on worlds in which some choices are cut."""
 
 
 @dataclass(slots=True)
@@ -84,18 +97,22 @@ class ChainRun:
 class Rounds:
     """The rounds of one `compile`."""
 
-    def __init__(self, model: Model, selection: Selection, safe: float, rng: np.random.Generator) -> None:
+    def __init__(
+        self, model: Model, selection: Selection, safe: float, rng: np.random.Generator, in_box_alone: bool = False
+    ) -> None:
+        """`in_box_alone`: nothing is fitted to the data at hand."""
         self.model, self.selection, self.safe, self.rng = model, selection, safe, rng
+        self._in_box_alone = in_box_alone
         self._densities = Densities(model, "compile", lambda text: None)
         self.blocks = [in_order(model, nodes) for _, nodes in selection.present() if nodes]
 
-    def after_round(self, proposer: Proposer, train: Train) -> Proposer:
+    def after_round(self, proposer: Proposer, train: Train, train_in: TrainInBox) -> Proposer:
         """The proposer that is kept, and in its reports what the round came to."""
-        better, told = self.round(proposer, train)
-        reports = [report.after_round(told, better is not proposer) for report in proposer.reports]
+        better, told = self.round(proposer, train, train_in)
+        reports = [report.after_round(told, better is not proposer) for report in better.reports]
         return replace(better, reports=tuple(reports))
 
-    def round(self, proposer: Proposer, train: Train) -> tuple[Proposer, str]:
+    def round(self, proposer: Proposer, train: Train, train_in: TrainInBox) -> tuple[Proposer, str]:
         """The proposer that is kept, and what the round came to."""
         explorer = self._explorer(proposer)
         run = self._chains(explorer, None, TRANSITIONS)
@@ -106,7 +123,10 @@ class Rounds:
             tried = self._chains(proposer, run.ends, TRIED)
             run.quantities, run.refused = tried.quantities, tried.refused
         before, best, rate, told = run.least_ess(), proposer, 0.0, "dropped: there is nothing to correct"
-        for what, candidate in self._candidates(explorer, run, train):
+        if self._in_box_alone:
+            told = "dropped: nothing is learned in a box, which no choice can be cut to"
+        fitted = () if self._in_box_alone else self._candidates(explorer, run, train)
+        for what, candidate in itertools.chain(fitted, self._in_box(proposer, run, train_in)):
             trial = self._chains(candidate, run.ends, TRIED)
             found = trial.least_ess()
             of = f"the least effective sample size of {CHAINS * TRIED:,} went from {before:.0f} to {found:.0f}"
@@ -144,7 +164,58 @@ class Rounds:
                 if kinds[sites].learns:
                     targets = self._targets(kinds[sites], states, run)
                     kinds[sites] = train(kinds[sites], run.read[sites], states, targets)
-            yield "networks fitted to their states", replace(proposer, kinds=kinds)
+            yield "networks fitted to their states, for these data alone,", replace(proposer, kinds=kinds)
+
+    def _in_box(self, proposer: Proposer, run: ChainRun, train: TrainInBox) -> Iterator[tuple[str, Proposer]]:
+        """What is learned on worlds in a box around the chains' states."""
+        box = self._box(proposer, run)
+        if not box:
+            return
+        try:
+            kinds, reports = train(box)
+        except VentureError:
+            # what cannot be drawn or learned there is no candidate
+            return
+        if kinds.keys() != proposer.kinds.keys():
+            return
+        told = [before.trained_again(report) for before, report in zip(proposer.reports, reports, strict=True)]
+        yield (
+            "networks trained on priors cut to a box around their states, for all data in it,",
+            replace(proposer, kinds=kinds, reports=tuple(told)),
+        )
+
+    def _box(self, proposer: Proposer, run: ChainRun) -> Box:
+        """Of each head that can be cut: where the chains were, of all blocks of a kind together, each side widened."""
+        states, at = run.quantities.reshape(-1, run.quantities.shape[2]), 0
+        sides: dict[tuple[SiteTexts, int], tuple[float, float]] = {}
+        of: dict[int, tuple[SiteTexts, int]] = {}
+        uncut: set[tuple[SiteTexts, int]] = set()
+        for block in self.blocks:
+            kind = proposer.kind_of(self.model, block)
+            for number, (node, position) in enumerate(zip(block, kind.frame.positions, strict=True)):
+                of[node] = key = kind.sites, number
+                if self._can_be_cut(node, position):
+                    low, high = sides.get(key, (np.inf, -np.inf))
+                    sides[key] = min(low, float(states[:, at].min())), max(high, float(states[:, at].max()))
+                else:
+                    uncut.add(key)
+                at += position.width
+        found = {}
+        for node, key in of.items():
+            low, high = sides.get(key, (0.0, 0.0))
+            if key not in uncut and low < high:
+                more = 0.5 * WIDENED * (high - low)
+                found[node] = low - more, high + more
+        return found
+
+    def _can_be_cut(self, node: int, position: Position) -> bool:
+        """Whether a node is a head whose distribution has a distribution function, and nothing that is moved stands
+        above it: what is cut off would depend on that, whose conditional distribution would be another one."""
+        is_number = position.is_head and position.is_number and not position.is_discrete
+        if not is_number or not can_be_cut(self.model.trace.application(node)[0]):
+            return False
+        moved = {each for block in self.blocks for each in block}
+        return all(each == node or each not in moved for each in all_above(self.model.trace, [node]))
 
     def _targets(self, kind: KindProposer, states: np.ndarray, run: ChainRun) -> np.ndarray | None:
         """Log densities (N,), but for a constant, of what a network learns of the states, where they are known."""

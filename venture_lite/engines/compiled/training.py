@@ -13,7 +13,7 @@ import numpy as np
 
 from venture_lite.blocks.conditionals import Normal
 from venture_lite.blocks.prior import log_prior
-from venture_lite.blocks.worlds import AT_CENTRE, Blanket, Features, Port, PortKey, WorldMaker, Worlds, names_of
+from venture_lite.blocks.worlds import AT_CENTRE, Blanket, Box, Features, Port, PortKey, WorldMaker, Worlds, names_of
 from venture_lite.engines.compiled.frame import BlockFrame, Position, prior_frame, raw, with_body
 from venture_lite.engines.compiled.proposer import MOST_LEARNED_BODY, KindProposer, SiteTexts
 from venture_lite.engines.compiled.ranges import ranges_of
@@ -106,6 +106,15 @@ class Trainer:
             ports = kind.ports_told(found[sites].known)
             reports.append(self._report(kind, drawn, failed + unread, seconds, fitted, ports))
         return found, reports
+
+    def run_in(self, box: Box) -> tuple[dict[SiteTexts, KindProposer], list[KindReport]]:
+        """The same on worlds in which some choices are drawn from their distributions cut to intervals, and all else
+        forward from them."""
+        self.maker.box = box
+        try:
+            return self.run()
+        finally:
+            self.maker.box = {}
 
     def _report(
         self,

@@ -1,7 +1,7 @@
 """A mixture with learned proposals: 200 data of five clusters, assignments and means one after the other.
 
     python programs/papers/compiled_mixture.py                  # as in the documents
-    python programs/papers/compiled_mixture.py --draws 100      # shorter chains
+    python programs/papers/compiled_mixture.py --draws 20       # shorter chains
 
 One network proposes every assignment, another every mean; beside them `gibbs`, which tries all clusters of a datum, and
 walks of the means. Effective sizes are of what does not depend on the clusters' names: sorted means, and the density.

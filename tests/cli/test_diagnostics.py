@@ -79,3 +79,10 @@ def test_the_sizes_of_mean_and_sd_agree_with_arviz(correlation: float) -> None:
     values = autoregression(3, 200, correlation)
     for method, size in (("mean", diagnostics.ess_mean(values)), ("sd", diagnostics.ess_sd(values))):
         assert size == pytest.approx(float(array_stats.ess(values, chain_axis=0, draw_axis=1, method=method)), rel=1e-9)
+
+
+@pytest.mark.filterwarnings("error")
+def test_sizes_do_not_depend_on_units() -> None:
+    """Also where squares are no floats."""
+    draws = np.random.default_rng(4).standard_cauchy((4, 100))
+    assert diagnostics.ess_mean(draws * 1e300) == pytest.approx(diagnostics.ess_mean(draws), rel=1e-9)

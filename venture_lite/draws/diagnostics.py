@@ -17,6 +17,8 @@ import numpy as np
 FEWEST_DRAWS = 4
 TAIL = (0.05, 0.95)
 BY_CHANCE = 16.0
+# whose squares, and sums of these over any chain, are floats
+SQUARABLE = 1e140
 # of the weights whose tail is looked at, and their relative rounding
 FEWEST_OF_TAIL = 5
 ROUNDING = 1e-12
@@ -124,6 +126,10 @@ def _scale_reduction(chains: np.ndarray) -> float:
 def _ess(chains: np.ndarray) -> float:
     """Geyer's initial monotone sequence over the chains' combined autocorrelations (Vehtari et al., section 3)."""
     chain_count, count = chains.shape
+    largest = float(np.abs(chains).max())
+    if largest > SQUARABLE:
+        # sizes do not depend on units
+        chains = chains / largest
     covariance = _autocovariance(chains).mean(axis=0)
     within = covariance[0] * count / (count - 1)
     pooled = covariance[0] + float(np.var(chains.mean(axis=1), ddof=1))

@@ -17,6 +17,7 @@ import numpy as np
 
 from venture_lite.draws.draws import KernelStatistics
 from venture_lite.engines.compiled import files
+from venture_lite.engines.compiled.chains import chains_of
 from venture_lite.engines.compiled.moves import CompiledMH
 from venture_lite.engines.compiled.proposer import Proposer
 from venture_lite.engines.compiled.report import LEAST_GAIN, ProposerReport
@@ -94,15 +95,14 @@ def _compile(program: InferenceProgram, given: ActionForm) -> Part:
             program.warn(selection.missing() or f"compile: there is nothing to move in {show(scope)}")
             return None
         trainer = trainer_of(model, selection, worlds, components, hidden, frame, generator(model, name))
-        if rounds and isinstance(trainer, StateTrainer):
-            raise ArgumentError("rounds need blocks around which structure stays", given["R"].span, "leave 'rounds out")
         with _watched(program, trainer, name):
             kinds, reports = trainer.run()
             proposer = Proposer(name, scope, show_selector(given), kinds, tuple(reports), trainer.rare)
-            driven = Rounds(model, selection, DEFENSIVE, trainer.rng, "box" in given)
+            chains = chains_of(model, selection, DEFENSIVE, trainer.rng, isinstance(trainer, StateTrainer))
+            in_box = trainer.run_in if isinstance(trainer, Trainer) else None
+            driven = Rounds(model, selection, chains, partial(refitted, trainer), in_box, "box" in given)
             for _ in range(rounds):
-                assert isinstance(trainer, Trainer)
-                proposer = driven.after_round(proposer, partial(refitted, trainer), trainer.run_in)
+                proposer = driven.after_round(proposer)
         return proposer
 
     model.kept.lasting(Proposers, model).announced[name] = show_selector(given)

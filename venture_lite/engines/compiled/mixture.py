@@ -129,6 +129,11 @@ class CompiledProposal:
         self._standing = self._read_state() if self.proposer.reads_states else self._read()
         return self._standing
 
+    @property
+    def stands_at(self) -> StateProposal | UnreadState | None:
+        """What `standing` gave last: the same before and after a transition of the block."""
+        return self._standing
+
     def log_prior(self) -> float:
         """Of the block where it stands, in its free coordinates."""
         trace, total = self.model.trace, 0.0

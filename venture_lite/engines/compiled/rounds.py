@@ -17,38 +17,29 @@ Never is anything fitted to states of a posterior with data drawn from them: tha
 from __future__ import annotations
 
 import itertools
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from venture_lite.blocks import mode_search
 from venture_lite.blocks.cut_draws import can_be_cut
-from venture_lite.blocks.gradients import Densities
 from venture_lite.blocks.worlds import Box, Features, all_above
-from venture_lite.draws.diagnostics import ess_bulk, r_hat
+from venture_lite.engines.compiled.chains import CHAINS, ChainDriver, ChainRun
 from venture_lite.engines.compiled.frame import Position
-from venture_lite.engines.compiled.moves import CompiledMH
 from venture_lite.engines.compiled.proposer import KindProposer, Proposer, SiteTexts
 from venture_lite.engines.compiled.report import KindReport
-from venture_lite.engines.compiled.standing import StateProposal
 from venture_lite.errors import VentureError
-from venture_lite.interpreter.kernel import Interpreted, Move, Resimulation
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.selection import Selection, in_order
-from venture_lite.trace.trace import Trace
 
-CHAINS, TRANSITIONS, TRIED = 4, 2000, 1000
-"""Of a round; transitions of each chain, of which the first half is left out, and those of a trial."""
-MOST_SWEPT = 20
-"""Blocks that a transition moves, one after the other, where there are several."""
+TRANSITIONS, TRIED = 2000, 1000
+"""Of each chain of a round, of which the first half is left out, and of a trial."""
 MIXED = 1.05
 """R-hat below which chains have mixed."""
 GAIN = 1.2
 """The factor by which the effective sample size has to rise."""
+LEAST_STATES = 100
+"""Of a kind of block, for a network to be fitted to them."""
 WIDENED = 0.5
 """Of the length of each side of the box: so much longer than what the chains' states take up."""
 
@@ -60,77 +51,50 @@ TrainInBox = Callable[[Box], tuple[dict[SiteTexts, KindProposer], list[KindRepor
 """What is learned on worlds in which some choices are cut."""
 
 
-@dataclass(slots=True)
-class ChainRun:
-    """What chains came to. Mutable: grows state by state."""
-
-    # (C, T, Q) coordinates of all blocks, their squares and the log density
-    quantities: np.ndarray
-    # by kind the states of its blocks after they moved: what was read, and the numbers of the frame
-    read: dict[SiteTexts, list[Features]]
-    numbers: dict[SiteTexts, list[list[float]]]
-    # of these, where the rest of the trace stays, the log densities but for a constant
-    targets: list[float]
-    # by chain the values of all choices at its end
-    ends: list[dict[int, Any]]
-    # CPU seconds, and how many moves were refused in the last TRIED transitions of each chain
-    seconds: float = 0.0
-    refused: int = 0
-
-    def least_ess(self) -> float:
-        """Over all quantities."""
-        found = [ess_bulk(self.quantities[:, :, at]) for at in range(self.quantities.shape[2])]
-        return float(min(np.nan_to_num(found)))
-
-    def is_better(self, other: ChainRun) -> bool:
-        """Whether the effective sample size rose by a fifth. Where it is near the number of transitions it cannot, and
-        its own error is as large: there refusals have to fall by a third."""
-        before, found = other.least_ess(), self.least_ess()
-        is_near = 2.0 * before > other.quantities.shape[0] * other.quantities.shape[1]
-        return found >= GAIN * before or (is_near and found >= before and 3 * self.refused < 2 * other.refused)
-
-    def worst_r_hat(self) -> float:
-        found = [r_hat(self.quantities[:, :, at]) for at in range(self.quantities.shape[2])]
-        return float(max(np.nan_to_num(found, nan=np.inf)))
-
-
 class Rounds:
     """The rounds of one `compile`."""
 
     def __init__(
-        self, model: Model, selection: Selection, safe: float, rng: np.random.Generator, in_box_alone: bool = False
+        self,
+        model: Model,
+        selection: Selection,
+        chains: ChainDriver,
+        train: Train,
+        train_in_box: TrainInBox | None,
+        in_box_alone: bool = False,
     ) -> None:
-        """`in_box_alone`: nothing is fitted to the data at hand."""
-        self.model, self.selection, self.safe, self.rng = model, selection, safe, rng
+        """`train_in_box` is None where worlds are not drawn in columns. `in_box_alone` says that nothing is fitted to
+        the data at hand."""
+        self.model, self._chains, self._train, self._train_in_box = model, chains, train, train_in_box
         self._in_box_alone = in_box_alone
-        self._densities = Densities(model, "compile", lambda text: None)
+        # of one that structure depends on these are others in other states
         self.blocks = [in_order(model, nodes) for _, nodes in selection.present() if nodes]
 
-    def after_round(self, proposer: Proposer, train: Train, train_in: TrainInBox) -> Proposer:
+    def after_round(self, proposer: Proposer) -> Proposer:
         """The proposer that is kept, and in its reports what the round came to."""
-        better, told = self.round(proposer, train, train_in)
+        better, told = self.round(proposer)
         reports = [report.after_round(told, better is not proposer) for report in better.reports]
         return replace(better, reports=tuple(reports))
 
-    def round(self, proposer: Proposer, train: Train, train_in: TrainInBox) -> tuple[Proposer, str]:
+    def round(self, proposer: Proposer) -> tuple[Proposer, str]:
         """The proposer that is kept, and what the round came to."""
         explorer = self._explorer(proposer)
-        run = self._chains(explorer, None, TRANSITIONS)
+        run = self._chains.run(explorer, None, TRANSITIONS, TRIED)
         run.quantities = run.quantities[:, -TRIED:]
         if (worst := run.worst_r_hat()) >= MIXED:
             return proposer, f"dropped: the four chains have not mixed, R-hat is {worst:.3g}"
         if explorer is not proposer:
-            tried = self._chains(proposer, run.ends, TRIED)
+            tried = self._chains.run(proposer, run.ends, TRIED, TRIED)
             run.quantities, run.refused = tried.quantities, tried.refused
         before, best, rate, told = run.least_ess(), proposer, 0.0, "dropped: there is nothing to correct"
         if self._in_box_alone:
             told = "dropped: nothing is learned in a box, which no choice can be cut to"
-        fitted = () if self._in_box_alone else self._candidates(explorer, run, train)
-        for what, candidate in itertools.chain(fitted, self._in_box(proposer, run, train_in)):
-            trial = self._chains(candidate, run.ends, TRIED)
+        fitted = () if self._in_box_alone else self._candidates(explorer, run)
+        for what, candidate in itertools.chain(fitted, self._in_box(proposer, run)):
+            trial = self._chains.run(candidate, run.ends, TRIED, TRIED)
             found = trial.least_ess()
             of = f"the least effective sample size of {CHAINS * TRIED:,} went from {before:.0f} to {found:.0f}"
-            if trial.is_better(run) and found / trial.seconds > rate:
+            if is_better(trial, run) and found / trial.seconds > rate:
                 best, rate, told = candidate, found / trial.seconds, f"kept: by {what} {of}"
             elif best is proposer:
                 told = f"dropped: by {what} {of}"
@@ -146,7 +110,7 @@ class Rounds:
                 kinds[sites] = kind.corrected(np.zeros(size), np.eye(size))
         return proposer if kinds == proposer.kinds else replace(proposer, kinds=kinds)
 
-    def _candidates(self, proposer: Proposer, run: ChainRun, train: Train) -> Iterator[tuple[str, Proposer]]:
+    def _candidates(self, proposer: Proposer, run: ChainRun) -> Iterator[tuple[str, Proposer]]:
         """What might be better, by what it is made of."""
         numbers = {sites: np.array(states) for sites, states in run.numbers.items()}
         kinds = dict(proposer.kinds)
@@ -159,20 +123,20 @@ class Rounds:
         moved = [kinds[sites] for sites in numbers]
         if not any(kind.frame.heads for kind in moved):
             yield "the mean and covariance of their states", replace(proposer, kinds=dict(kinds))
-        if any(kind.learns for kind in moved):
-            for sites, states in numbers.items():
-                if kinds[sites].learns:
-                    targets = self._targets(kinds[sites], states, run)
-                    kinds[sites] = train(kinds[sites], run.read[sites], states, targets)
+        taught = [sites for sites, states in numbers.items() if kinds[sites].learns and len(states) >= LEAST_STATES]
+        if taught:
+            for sites in taught:
+                targets = self._targets(kinds[sites], numbers[sites], run)
+                kinds[sites] = self._train(kinds[sites], run.read[sites], numbers[sites], targets)
             yield "networks fitted to their states, for these data alone,", replace(proposer, kinds=kinds)
 
-    def _in_box(self, proposer: Proposer, run: ChainRun, train: TrainInBox) -> Iterator[tuple[str, Proposer]]:
+    def _in_box(self, proposer: Proposer, run: ChainRun) -> Iterator[tuple[str, Proposer]]:
         """What is learned on worlds in a box around the chains' states."""
-        box = self._box(proposer, run)
-        if not box:
+        box = self._box(proposer, run) if self._train_in_box is not None else {}
+        if not box or self._train_in_box is None:
             return
         try:
-            kinds, reports = train(box)
+            kinds, reports = self._train_in_box(box)
         except VentureError:
             # what cannot be drawn or learned there is no candidate
             return
@@ -219,104 +183,19 @@ class Rounds:
 
     def _targets(self, kind: KindProposer, states: np.ndarray, run: ChainRun) -> np.ndarray | None:
         """Log densities (N,), but for a constant, of what a network learns of the states, where they are known."""
-        if len(self.blocks) != 1:
+        if len(run.targets) != len(states):
             return None
         body = states[:, sum(kind.frame.widths) :] if kind.frame.heads else states[:, :0]
         found: np.ndarray = np.array(run.targets) + 0.5 * (body**2).sum(axis=1)
         return found
 
-    # ------------------------------------------------------------------------------------------------- the chains
 
-    def _chains(self, proposer: Proposer, starts: Sequence[dict[int, Any]] | None, count: int) -> ChainRun:
-        """States of so many transitions of each chain, from draws of the prior or from where others have ended. The
-        trace is left as it was."""
-        run, begun = ChainRun(np.zeros(0), {}, {}, [], []), time.process_time()
-        found = []
-        for chain in range(CHAINS):
-            with self._aside():
-                self._start(proposer, starts[chain] if starts is not None else None)
-                found.append(self._chain(proposer, run, count))
-                run.ends.append({node: self.model.trace.value(node) for block in self.blocks for node in block})
-        run.quantities, run.seconds = np.array(found), time.process_time() - begun
-        return run
-
-    @contextmanager
-    def _aside(self) -> Iterator[None]:
-        trace = self.model.trace
-        before, trace.rng = trace.rng, self.rng
-        try:
-            with self.model.aside():
-                yield
-        finally:
-            trace.rng = before
-
-    def _start(self, proposer: Proposer, values: dict[int, Any] | None) -> None:
-        proposal = Resimulation(self.model) if values is None else Placing(values)
-        kernel = Interpreted(self.model, Move(proposal, lambda weight: True))
-        for block in self.blocks:
-            kernel.step(block, self.selection)
-        if values is None:
-            for block in self.blocks:
-                self._climb(proposer, block)
-
-    def _climb(self, proposer: Proposer, block: list[int]) -> None:
-        """To the mode nearest to a draw of the prior: chains in modes that what was learned does not join stay there,
-        where from far away all would go to the mode of the frame. Heads and body together need not have a mode."""
-        kind = proposer.kind_of(self.model, block)
-        if kind.frame.heads:
-            return
-        density = self._densities.of(block)
-
-        def evaluate(free: np.ndarray) -> tuple[float, np.ndarray] | None:
-            with self.model.aside():
-                found = self._densities.at(density, free)
-            return None if found is None or found[0].impossible else (found[0].total, found[1])
-
-        start = density.present()
-        if evaluate(start) is not None and evaluate(peak := mode_search.search(evaluate, start).at) is not None:
-            density.put(peak)
-
-    def _chain(self, proposer: Proposer, run: ChainRun, count: int) -> np.ndarray:
-        """(T, Q)."""
-        engine = CompiledMH(self.model, {proposer.name: proposer}, proposer.name, self.safe, lambda text: None)
-        engine.proposal.teaches = True
-        states, here = [], [np.zeros(0)] * len(self.blocks)
-        for transition in range(count):
-            for at in self._moved_now(first=not transition):
-                moved = engine.step(self.blocks[at], self.selection)
-                run.refused += not moved and transition >= count - TRIED
-                state = engine.proposal.standing()
-                if state is None:
-                    continue
-                coordinates = engine.proposal.present()
-                here[at] = np.array(coordinates)
-                if 2 * transition >= count and isinstance(state, StateProposal):
-                    run.read.setdefault(state.kind.sites, []).append(state.reading.features)
-                    run.numbers.setdefault(state.kind.sites, []).append(state.numbers(coordinates))
-                    if len(self.blocks) == 1:
-                        run.targets.append(self.model.log_score().total + engine.proposal.log_volume())
-            every = np.concatenate(here)
-            states.append(np.concatenate((every, every**2, [self.model.log_score().total])))
-        return np.array(states)
-
-    def _moved_now(self, first: bool) -> Iterable[int]:
-        size = len(self.blocks)
-        return range(size) if first or size <= MOST_SWEPT else self.rng.choice(size, MOST_SWEPT, replace=False).tolist()
-
-
-class Placing:
-    """A proposal of given values."""
-
-    counts = False
-
-    def __init__(self, values: dict[int, Any]) -> None:
-        self.values = values
-
-    def prepare(self, trace: Trace, principals: Iterable[int]) -> None:
-        """Nothing depends on the old state."""
-
-    def propose(self, node: int, operator: Any, arguments: tuple[Any, ...], old: Any) -> tuple[Any, float]:
-        return self.values[node], 0.0
+def is_better(trial: ChainRun, before: ChainRun) -> bool:
+    """Whether the effective sample size rose by a fifth. Where it is near the number of transitions it cannot, and its
+    own error is as large: there refusals have to fall by a third."""
+    was, found = before.least_ess(), trial.least_ess()
+    is_near = 2.0 * was > before.quantities.shape[0] * before.quantities.shape[1]
+    return found >= GAIN * was or (is_near and found >= was and 3 * trial.refused < 2 * before.refused)
 
 
 def moments_of(numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -452,7 +452,14 @@ def refitted(
     targets: np.ndarray | None,
 ) -> KindProposer:
     """The same on states of chains: where these all read alike, the network reads no rows, and fits what is known of
-    their log densities (N,), too."""
+    their log densities (N,), too. States that the frame has no numbers for are left out."""
+    known = np.isfinite(numbers).all(axis=1)
+    for at, (_, head) in enumerate(learned_of(kind.frame, settings.components)):
+        if isinstance(head, Categories):
+            known &= numbers[:, at] >= 0
+    if not known.all():
+        read, numbers = [each for each, good in zip(read, known, strict=True) if good], numbers[known]
+        targets = None if targets is None else targets[known]
     fixed = np.concatenate([kind.fixed(features) for features in read])
     if kind.frame.heads:
         # given these, a body is about as normal as its frame says

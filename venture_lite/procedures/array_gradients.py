@@ -61,9 +61,18 @@ def _of_columns(rows: Callable[..., Derivatives], exists: Flags, dimensions: tup
     return Gradient(exists, evaluate)
 
 
-def _multivariate_normal(lifted: Flags, wanted: Flags, value: Any, mean: Any, cov: Any) -> Derivatives:
-    if lifted[2]:
+def _one_matrix(lifted: Flags, wanted: Flags, matrix: Any) -> Any:
+    """What all rows share, also where it is given for each of them. Raises RowByRow where it differs between rows, or
+    the derivatives by each are asked for."""
+    if not lifted[2]:
+        return matrix
+    if wanted[2] or not isinstance(matrix, np.ndarray) or matrix.ndim != 3 or (matrix != matrix[:1]).any():
         raise RowByRow
+    return matrix[0]
+
+
+def _multivariate_normal(lifted: Flags, wanted: Flags, value: Any, mean: Any, cov: Any) -> Derivatives:
+    cov = _one_matrix(lifted, wanted, cov)
     factor = cholesky_of(cov)
     if factor is None:
         raise RowByRow
@@ -91,8 +100,7 @@ def _by_covariance(slopes: Any, count: int, factor: MatrixFactor) -> Any:
 
 def _multivariate_normal_cholesky(lifted: Flags, wanted: Flags, value: Any, mean: Any, lower: Any) -> Derivatives:
     """With z = L^-1 (x - mean): by the mean L^-T z, by L the lower triangle of L^-T (z z' - I)."""
-    if lifted[2]:
-        raise RowByRow
+    lower = _one_matrix(lifted, wanted, lower)
     whitening = np.linalg.inv(np.asarray(lower, dtype=np.float64))
     try:
         point, center = _floats(lifted[:2], (1, 1), (value, mean))

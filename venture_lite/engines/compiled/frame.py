@@ -46,8 +46,13 @@ MOST_BODY = 1000
 MOST_SHIFT = 0.5
 """Sds by which the joint mode may have a scale of data too low, for it to be in the body."""
 
-LOCATIONS = {"normal": 0, "student_t": 1, "laplace": 0, "cauchy": 0, "logistic_dist": 0, "lognormal": 0}
-"""Distribution -> which of its arguments moves the free coordinate as it is. The next one is the scale of that."""
+LOCATIONS = {
+    "normal": 0, "student_t": 1, "laplace": 0, "cauchy": 0, "logistic_dist": 0, "lognormal": 0,
+    "multivariate_normal": 0, "multivariate_normal_cholesky": 0,
+}  # fmt: skip
+"""Distribution -> which of its arguments moves the free coordinates as it is. The next one is the scale of that, or a
+matrix that is no scale."""
+MATRICES = ("multivariate_normal", "multivariate_normal_cholesky")
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,7 +269,8 @@ def _heads(model: Model, block: Sequence[int], frame: BlockFrame) -> dict[int, H
                 continue
             (name,) = names_of(model, [node_at(kind.site, 0)])
             name = port_key(name, kind.operator) if is_port else name
-            found[site] = HeadReader(name, is_port, location is not None and location + 1 in read)
+            is_scaled = location is not None and location + 1 in read and kind.operator.name not in MATRICES
+            found[site] = HeadReader(name, is_port, is_scaled)
     return found
 
 

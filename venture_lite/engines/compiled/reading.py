@@ -104,13 +104,15 @@ class BlockReader:
             return BlockReading(features, np.zeros((count, 0)), normal)
         residuals = normal.centre.copy()
         where = dict(zip(self.body, np.cumsum([0, *self.frame.body_widths]).tolist(), strict=False))
+        widths = dict(zip(self.body, self.frame.body_widths, strict=True))
 
         def meet(reader: RunReader, arguments: list[Any]) -> None:
             """What the centres are beside the locations that they are drawn around."""
-            location, nodes = LOCATIONS.get(reader.run.operator.name), reader.run.nodes
-            if location is not None and nodes[0] in where:
-                around = np.broadcast_to(arguments[location], len(nodes) * count).reshape(len(nodes), count)
-                residuals[:, [where[node] for node in nodes]] -= around.T
+            nodes = reader.run.nodes
+            if reader.run.operator.name in LOCATIONS and nodes[0] in where:
+                around = _locations(reader, arguments, count)
+                for row, node in enumerate(nodes):
+                    residuals[:, where[node] : where[node] + widths[node]] -= around[row]
 
         around_data: list[np.ndarray] = []
 
@@ -241,12 +243,22 @@ class BlockReader:
         ]
 
 
+def _locations(reader: RunReader, arguments: list[Any], count: int) -> np.ndarray:
+    """(N, W, 1), or of vectors (N, W, K): the locations that choices are drawn around."""
+    at, size = LOCATIONS[reader.run.operator.name], len(reader.run.nodes)
+    given = np.asarray(arguments[at], np.float64)
+    return (
+        given.reshape(size, count, -1) if reader.lifted[at] else np.broadcast_to(given, (size, count, given.size or 1))
+    )
+
+
 def _around(reader: RunReader, there: Worlds) -> np.ndarray:
     """What data are beside the locations that they are drawn around, (W, N), in free coordinates."""
-    record, arguments = reader.run.operator, reader.outputs(there)
-    free = free_of_rows(record.transform, reader.values(there), arguments)[:, 0]
-    around: np.ndarray = (free - arguments[LOCATIONS[record.name]]).reshape(-1, there.count).T
-    return around
+    arguments = reader.outputs(there)
+    free = free_of_rows(reader.run.operator.transform, reader.values(there), arguments)
+    around = free.reshape(len(reader.run.nodes), there.count, -1) - _locations(reader, arguments, there.count)
+    found: np.ndarray = around.swapaxes(0, 1).reshape(there.count, -1)
+    return found
 
 
 def _magnitudes(groups: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:

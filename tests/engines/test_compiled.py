@@ -249,6 +249,31 @@ def test_the_scale_of_few_data_is_proposed_before_their_many_locations() -> None
     assert found.statistics[0].details["acceptance of learned proposals"] > 0.75
 
 
+@pytest.mark.parametrize("kernels", ["compiled", "interpreted", "checked"])
+def test_discrete_choices_come_from_the_prior_where_they_do_not_come_from_the_network(
+    kernels: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a network that proposes one value alone. Shares are off by five standard errors, were a tenth of the draws
+    independent, once in a million times."""
+
+    def one_value(outputs: np.ndarray) -> np.ndarray:
+        return np.array([0.0] + [-800.0] * (len(outputs) - 1))
+
+    venture = Venture(seed=1, kernels=kernels)
+    venture.execute("[assume k (tag 'x 0 (uniform_discrete 0 4))] [observe (normal k 1) 1.5]")
+    venture.infer("(compile p x one 'worlds 100 'hidden 4)")
+    monkeypatch.setattr("venture_lite.networks.heads._log_softmax", one_value)
+    model = venture.traces[0]
+    proposal = CompiledProposal(model, 0.2)
+    proposal.proposer, proposal.block = proposers_of(model)["p"], model.trace.scopes["x"].everything()
+    assert isinstance(proposal.standing(), StateProposal)
+    # all of EPS, and no half of it from the network
+    assert math.isclose(proposal.log_mixture([2.0], math.log(0.25)), math.log(0.2 * 0.25))
+    k = draws(venture, "(compiled_mh p x one 'defensive 0.2 1)", 3000, "k").ravel()
+    weights = np.exp(-0.5 * (np.arange(4) - 1.5) ** 2)
+    assert (np.abs(np.bincount(k.astype(int), minlength=4) / 3000 - weights / weights.sum()) < 0.14).all()
+
+
 @pytest.mark.parametrize("frame", ["prior", "newton"])
 @pytest.mark.thorough
 def test_a_round_counts_the_data_once(frame: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -44,7 +44,8 @@ class StraightProposal(CompiledProposal):
             return self.propose(node, record, arguments, old)
         self.outside += number.lies_outside
         part = rng.random()
-        self.part = 0 if part < self._shares[0] else 1 if part < self._shares[1] else 2
+        of_prior = self._shares[0] if number.is_number else self._shares[1]
+        self.part = 0 if part < of_prior else 1 if part < self._shares[1] else 2
         if self.part:
             wanted = number.drawn(rng, self.part == 1)
             value = wanted if record.transform is None else record.transform.from_free(wanted, arguments)
@@ -52,7 +53,7 @@ class StraightProposal(CompiledProposal):
             value = simulate_anew(self.model.trace, node, record, arguments)
         try:
             coordinate, jacobian, prior = weigh(value, *arguments)
-            density = number.log_mixture(self._logs, coordinate, prior + jacobian) - jacobian
+            density = number.log_mixture(self._logs_of(number), coordinate, prior + jacobian) - jacobian
             is_sound = math.isfinite(density) and (
                 wanted is None or wanted == coordinate or abs(coordinate - wanted) <= RETURN * (1.0 + abs(wanted))
             )
@@ -61,6 +62,9 @@ class StraightProposal(CompiledProposal):
         if not is_sound:
             return self._told_apart(node, record, arguments, value, wanted, number.density)
         return value, number.density - density
+
+    def _logs_of(self, number: NumberProposal) -> tuple[float, float, float]:
+        return self._logs if number.is_number else self._discrete_logs
 
     def _number(self, node: int) -> NumberProposal | None:
         """What is proposed for a number in this state; None where it goes in the general way."""
@@ -85,7 +89,7 @@ class StraightProposal(CompiledProposal):
         """Whether the value that stands has a finite density of being proposed, which is kept."""
         try:
             coordinate, jacobian, prior = weigh(old, *arguments)
-            number.density = number.log_mixture(self._logs, coordinate, prior + jacobian) - jacobian
+            number.density = number.log_mixture(self._logs_of(number), coordinate, prior + jacobian) - jacobian
         except NOT_KNOWN:
             return False
         number.at = old if math.isfinite(number.density) else None

@@ -280,7 +280,7 @@ COMPILE = Action(
     "Learns proposals for blocks from joint draws of the program and its data: a network for each kind of block reads "
     "what the block depends on and what depends on it. Moves nothing; prints what was learned. N worlds (10,000), K "
     "normals for each number (5), hidden layers of H (32). FRAME is prior, or newton where there is a gradient. R "
-    "rounds correct it on the data at hand; with 'box only by what serves other data near these, too.",
+    "rounds (0) correct it on the data at hand; with 'box only by what serves other data near these, too.",
     _compile, for_all_chains=True,
 )  # fmt: skip
 COMPILED_MH = Action(

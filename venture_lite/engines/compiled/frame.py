@@ -152,6 +152,8 @@ class BlockFrame:
         self.body_coordinates = [starts[at] + k for at in self.body for k in range(positions[at].width)]
         # log |d coordinates / d numbers| of the heads
         self.log_volume = sum(position.log_volume() for position in self.head_positions)
+        # whether any choice is no discrete one
+        self.has_numbers = any(not position.is_discrete for position in positions)
         # how many numbers each choice of the body is
         self.body_widths = [positions[at].width for at in self.body]
 

@@ -65,6 +65,8 @@ class CompiledProposal:
         # probabilities of the parts, and their logarithms: the prior, the wide normals, the network
         self._shares = (0.5 * safe, safe)
         self._logs = (math.log(0.5 * safe), math.log(0.5 * safe), math.log1p(-safe) if safe < 1.0 else -math.inf)
+        # the same of discrete choices alone, of which nothing is wide but the prior
+        self._discrete_logs = (math.log(safe), -math.inf, self._logs[2])
         self.learned, self.safe = ProposalCounts(), ProposalCounts()
         # whether networks may be fitted to what is read, also where there is none yet
         self.teaches = False
@@ -108,7 +110,8 @@ class CompiledProposal:
         if standing is None:
             self.part = 0
             return []
-        self.part = 0 if standing.is_unread or part < self._shares[0] else 1 if part < self._shares[1] else 2
+        of_prior_alone = self._shares[0] if standing.kind.frame.has_numbers else self._shares[1]
+        self.part = 0 if standing.is_unread or part < of_prior_alone else 1 if part < self._shares[1] else 2
         if self.part:
             return standing.drawn(rng, self.part == 1)
         return standing.reader.drawn() if of_prior else []
@@ -227,7 +230,8 @@ class CompiledProposal:
         if self._standing is None:
             return prior
         learned, wide = self._standing.log_densities(coordinates)
-        return log_sum([log + term for log, term in zip(self._logs, (prior, wide, learned), strict=True)])
+        logs = self._logs if self._standing.kind.frame.has_numbers else self._discrete_logs
+        return log_sum([log + term for log, term in zip(logs, (prior, wide, learned), strict=True)])
 
     def propose(self, node: int, operator: Any, arguments: tuple[Any, ...], old: Any) -> tuple[Any, float]:
         wanted = self._drawn.get(node)

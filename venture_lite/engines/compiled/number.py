@@ -50,6 +50,8 @@ class NumberProposal(ABC):
     """What is proposed for one number in one state. Mutable: it keeps how the number that stands was weighed."""
 
     __slots__ = ("at", "density", "lies_outside")
+    # whether it is no discrete value
+    is_number = True
 
     def __init__(self, lies_outside: bool) -> None:
         self.lies_outside = lies_outside
@@ -138,6 +140,7 @@ class LearnedValue(NumberProposal):
     """Learned frequencies of the values of a discrete choice."""
 
     __slots__ = ("_density", "_positions", "_values")
+    is_number = False
 
     def __init__(self, values: Sequence[Any], density: Density, lies_outside: bool) -> None:
         super().__init__(lies_outside)

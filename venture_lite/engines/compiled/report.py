@@ -22,7 +22,8 @@ class KindReport:
     # how many blocks of the kind there are
     blocks: int
     worlds: int
-    # worlds that could not be drawn, or in which a block cannot be read at the centre of its frame: they are left out
+    # worlds that could not be drawn, in which a block cannot be read at the centre of its frame, or its own numbers are
+    # beyond the floats: they are left out
     failed: int
     # drawing worlds and reading them, for all kinds together
     seconds_of_worlds: float

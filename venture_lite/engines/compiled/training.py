@@ -104,7 +104,7 @@ class Trainer:
         for sites, kind in kinds.items():
             found[sites], fitted = kind.fit(sites)
             ports = kind.ports_told(found[sites].known)
-            reports.append(self._report(kind, drawn, failed + unread, seconds, fitted, ports))
+            reports.append(self._report(kind, drawn, failed + unread + kind.beyond, seconds, fitted, ports))
         return found, reports
 
     def run_in(self, box: Box) -> tuple[dict[SiteTexts, KindProposer], list[KindReport]]:
@@ -151,6 +151,8 @@ class KindExamples:
         self._rows: dict[PortKey, list[tuple[np.ndarray, np.ndarray]]] = {}
         self._slopes: list[dict[PortKey, np.ndarray]] = []
         self._numbers: list[np.ndarray] = []
+        # worlds that are left out, as numbers of the block are beyond the floats
+        self.beyond = 0
         # of each example, by the numbers of the frame
         self._log_prior: list[np.ndarray] = []
 
@@ -221,10 +223,12 @@ class KindExamples:
 
     def add(self, worlds: Worlds) -> None:
         chosen = self._chosen()
+        beyond = np.zeros(worlds.count, bool)
         for share, at in enumerate(chosen):
             # a slice of the worlds is for one block where finding modes takes long
-            some = worlds.part(slice(share, None, len(chosen))) if self.frame.body else worlds
-            self._read(self._reader(at), some)
+            some = slice(share, None, len(chosen)) if self.frame.body else slice(None)
+            beyond[some] |= self._read(self._reader(at), worlds.part(some))
+        self.beyond += int(beyond.sum())
 
     def _reader(self, at: int) -> BlockReader:
         if at not in self._readers:
@@ -239,9 +243,10 @@ class KindExamples:
                 self._many[port.key] = None
         return reader.read(worlds, [port.key for port in ports if port.key not in self._many])
 
-    def _read(self, reader: BlockReader, worlds: Worlds) -> None:
+    def _read(self, reader: BlockReader, worlds: Worlds) -> np.ndarray:
+        """(W,) in which worlds the block has numbers that are no floats."""
         if not worlds.count or self.is_settled:
-            return
+            return np.zeros(worlds.count, bool)
         blanket = reader.blanket
         reading = self._features(reader, worlds)
         for port in blanket.ports:
@@ -249,6 +254,8 @@ class KindExamples:
                 self._meet(port, reading.features.ports[port.key].shape[2], worlds)
         numbers, log_prior = self._numbers_of(reader, reading, worlds)
         self._keep(reading.features, numbers, log_prior, ~worlds.failed)
+        beyond: np.ndarray = ~np.isfinite(numbers).all(axis=1) & ~worlds.failed
+        return beyond
 
     def _numbers_of(self, reader: BlockReader, reading: BlockReading, worlds: Worlds) -> tuple[np.ndarray, np.ndarray]:
         """What is learned of the block in each world, (W, numbers), and the prior's log density of it."""

@@ -68,7 +68,7 @@ COMPUTED: Forms = {
         "(find (lambda (w) (< w 7)) <numbers>)",
         "(quantile <numbers> <probability>)",
         "(sd (append <vector> (vector 30)))",
-        "(variance <numbers>)",
+        "(variance (append <numbers> (list 0.5 2)))",
         "(apply + <numbers>)",
         "(apply (lambda (w u) (- w u)) (list <real> <bounded>))",
         "(let ((w <bounded>)) (lookup (lookup (ode (lambda (t y) (vector (- (sin t) (* w (lookup y 0)))))"

@@ -42,7 +42,7 @@ class Handover:
         records = [*procedures, *(slot.record for slot in slots if slot.record is not None)]
         codes = [code for _, code in self._tables]
         parts = [trace, trace.journal, trace.users, *codes, *(table for table, _ in self._tables), *self._columns]
-        self._known = [*parts, *_memos(trace), *trace.statistics.makers.values(), *records]
+        self._known = [*parts, *self._named.values(), *_memos(trace), *trace.statistics.makers.values(), *records]
         self._numbers = {id(part): number for number, part in enumerate(self._known)}
 
     def dumps(self, message: Any) -> bytes:

@@ -30,6 +30,12 @@ LOOPS = {
     "one that another sums": """
         [assume g (mem (lambda (t) (if (= t 0) m (exp (* a (sin (g (- t 1))))))))]
         [assume h (mem (lambda (t) (if (= t 0) (g 0) (+ (* 0.5 (h (- t 1))) (g t) (d t)))))]""",
+    "one that another holds a step later": """
+        [assume g (mem (lambda (t) (if (= t 0) m (+ (* a (g (- t 1))) (* s (z t))))))]
+        [assume h (mem (lambda (t) (if (= t 0) s (g (- t 1)))))]""",
+    "no other value": "[assume h (mem (lambda (t) (if (= t 0) (* m s) (h (- t 1)))))]",
+    "a step that is read often": """[assume h (mem (lambda (t) (if (= t 0) m
+        (let ((x (+ (* a (h (- t 1))) (* 0.1 (z t))))) (- x (* 0.1 x x) (* s (sin x)))))))]""",
     "steps that are not memoized between": """[assume next (lambda (x t) (+ (* a x) (log (+ 2 (pow x 2))) (z t)))]
         [assume h (mem (lambda (t) (if (= t 0) m (next (h (- t 1)) t))))]""",
 }
@@ -73,7 +79,8 @@ def both(model: Model, block: Sequence[int], monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.parametrize("name", LOOPS)
 def test_a_loop_and_its_steps_agree(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where the steps differ by the size of what they read. Seen to fail where what is read before the first step
-    gets no cotangent, where a lag is taken for another, and where sums over steps are left out."""
+    gets no cotangent, where a lag is taken for another, where sums over steps are left out, and where a slope stands in
+    another diagonal of the band."""
     model = loaded(name)
     together, apart = both(model, model.trace.default.everything(), monkeypatch)
     assert is_in_a_loop(together)

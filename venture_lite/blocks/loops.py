@@ -6,22 +6,27 @@ the loop begins: that is computed over columns, which the loop goes through, or 
 
 from __future__ import annotations
 
+import re
+import struct
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+
+import numpy as np
 
 from venture_lite.blocks.passes import maker
 from venture_lite.procedures.columns import RowByRow
 from venture_lite.procedures.pullbacks import ElementwisePullback
 from venture_lite.procedures.record import Deterministic
-from venture_lite.procedures.straight_line import (
-    Node,
-    Recording,
-    needed,
-    text_of,
-)
+from venture_lite.procedures.straight_line import Node, Recording, needed, text_of
+from venture_lite.trace.table import memory
 
 SHARED, COLUMN, STEP = range(3)
 """What a value is made from at the most: numbers that all steps share, columns, or what steps make."""
+MOST_NESTED = 20
+"""Operations within one another in a line."""
+UNIT = "unit"
+"""The name of 1, where that must not be a number."""
 
 
 class NotInOneLoop(Exception):
@@ -38,9 +43,18 @@ class LoopOperations(Recording):
         self.procedures: list[Deterministic] = []
         # places of what has no value where it is not finite
         self.guarded: set[int] = set()
+        # of which products are the other factor
+        self.unit: Any = None
+        self.unit = self.named(UNIT)
+
+    def record(self, operation: str, *operands: Any) -> Any:
+        if operation == "*" and any(each is self.unit for each in operands):
+            one, other = operands
+            return other if one is self.unit else one
+        return super().record(operation, *operands)
 
     def named(self, name: str) -> Node:
-        return self.record("name", name)
+        return super().record("name", name)
 
     def call(self, record: Deterministic, arguments: Sequence[Any]) -> Any:
         """Written out where that can be. Raises NotInOneLoop where it is not elementwise, or of constants."""
@@ -109,56 +123,116 @@ class BeforeLoop:
 
 
 class StepLoop:
-    """The lines of a loop: `print` makes them, `finish` the functions, `run` calls these."""
+    """A loop that makes the value of each of some kinds, step after step."""
 
-    def __init__(self, operations: LoopOperations, cuts: LoopCuts) -> None:
+    def __init__(
+        self, operations: LoopOperations, cuts: LoopCuts, values: Sequence[Any], waiting: Sequence[tuple[int, int]]
+    ) -> None:
+        """`values` are those of one step, in which what kind 0 made at that step is named `x0`, and two steps before
+        `p0_2`; `waiting` has each kind and number of steps for which there is such a name."""
         self._operations, self._cuts = operations, cuts
-        self.lines: list[str] = []
-        self._told: set[int] = set()
+        copied = {number: of for number, value in enumerate(values) if (of := _copied(value)) is not None}
+        # of kinds that hold what another one makes which that is, and how many steps before: no step makes it again
+        self.copies = {number: (of, lag) for number, (of, lag) in copied.items() if not lag or of not in copied}
+        self._made = [number for number in range(len(values)) if number not in self.copies]
         # what is made before, by name
         self._read: dict[str, Node] = {}
+        self._waiting = list(waiting)
+        lines = [*self._values(values), *self._handed_on()]
+        shared = [name for name, value in self._read.items() if cuts.of(value) == SHARED]
+        columns = [name for name in self._read if name not in shared]
+        self._shared = len(shared)
+        self._before = BeforeLoop(operations, [self._read[name] for name in (*shared, *columns)], cuts)
+        self._function = _executed(self._function_of(lines, shared, columns), operations, False)
 
-    def name(self, value: Any) -> str:
-        """Of a value that was printed, or is made before."""
-        name = name_of_value(value)
-        if value.__class__ is Node and self._cuts.of(value) < STEP:
-            self._read[name] = value
-        return name
+    def _values(self, values: Sequence[Any]) -> list[str]:
+        """The lines that make them. What is read once stands where it is read."""
+        lines: list[str] = []
+        texts: dict[int, tuple[str, int]] = {}
+        times = self._times(values)
 
-    def print(self, *values: Any) -> list[str]:
-        """The lines that make some values; their names."""
+        def name(value: Any) -> str:
+            if value.__class__ is Node and value.place in texts:
+                return texts[value.place][0]
+            text = name_of_value(value)
+            if value.__class__ is Node and self._cuts.of(value) < STEP:
+                self._read[text] = value
+            return text
+
+        for number, value in enumerate(values):
+            for node in needed([value]):
+                if node.operation == "name" or node.place in texts or self._cuts.of(node) < STEP:
+                    continue
+                text = _text(node, name, None)
+                within = [
+                    texts[each.place][1] for each in node.operands if each.__class__ is Node and each.place in texts
+                ]
+                depth = 1 + max(within, default=0)
+                if times[node.place] == 1 and depth < MOST_NESTED:
+                    texts[node.place] = f"({text})", depth
+                    continue
+                its = f"t{node.place}"
+                texts[node.place] = its, 0
+                lines.append(f"{its} = {text}")
+                if node.place in self._operations.guarded:
+                    lines.append(f"if {its} - {its} != 0.0: raise RowByRow")
+            lines.append(f"x{number} = {name(value)}")
+            lines += [f"a{number}(x{number})"] * (number in self._made)
+        return lines
+
+    def _times(self, values: Sequence[Any]) -> Counter[int]:
+        """By place how often what steps make is read; often, where it cannot stand where it is read."""
+        found = Counter(value.place for value in values if value.__class__ is Node)
         for node in needed(list(values)):
-            if node.operation == "name" or node.place in self._told or self._cuts.of(node) < STEP:
-                continue
-            self._told.add(node.place)
-            self.lines.append(f"t{node.place} = {_text(node, self.name, None)}")
-            if node.place in self._operations.guarded:
-                self.lines.append(f"if t{node.place} - t{node.place} != 0.0: raise RowByRow")
-        return [self.name(value) for value in values]
+            if self._cuts.of(node) == STEP:
+                # of a choice between numbers the text holds them more than once
+                often = 2 if node.operation == "clip" else 1
+                found.update({each.place: often for each in node.operands if each.__class__ is Node})
+        found.update(dict.fromkeys(self._operations.guarded, 2))
+        return found
 
-    def finish(self, starts: Sequence[str], ends: Sequence[str] = (), columns: Sequence[str] = ()) -> None:
-        """With what the loop is given by name to begin with, what is asked of it, and what it goes through besides what
-        is made before."""
-        shared = [name for name, value in self._read.items() if self._cuts.of(value) == SHARED]
-        made = [name for name in self._read if name not in shared]
-        self._shared, self._columns = len(shared), tuple(columns)
-        self._before = BeforeLoop(self._operations, [self._read[name] for name in (*shared, *made)], self._cuts)
-        through = [*made, *columns]
-        lists = [f"l_{name}" for name in through]
-        head = f"    def run({', '.join(['count', *starts, *shared, *lists])}):\n"
-        over = f"for {', '.join(through)}, in zip({', '.join(lists)}):\n" if through else "for _ in range(count):\n"
-        body = "".join(f"            {line}\n" for line in self.lines)
-        returned = "".join(f"{name}, " for name in ends)
-        text = f"{head}        {over}{body}        return ({returned})\n"
-        self._function = _executed(text, self._operations, False)
+    def _handed_on(self) -> list[str]:
+        """The lines that make values of this step those of the step before."""
+        return [
+            f"p{number}_{back} = {f'p{number}_{back - 1}' if back > 1 else f'x{number}'}"
+            for number, back in reversed(self._waiting)
+        ]
 
-    def run(self, count: int, given: Mapping[str, Any], starts: Sequence[Any], is_backward: bool = False) -> Any:
-        """What is asked of a loop of so many steps, the last one first if it goes backward."""
+    def _function_of(self, lines: Sequence[str], shared: Sequence[str], columns: Sequence[str]) -> str:
+        starts = [f"p{number}_{back}" for number, back in self._waiting]
+        given = ["count", *starts, *shared, *(f"l_{name}" for name in columns)]
+        begin = [f"m{number} = []; a{number} = m{number}.append" for number in self._made]
+        match columns:
+            case []:
+                over = "for _ in range(count):"
+            case [name]:
+                over = f"for {name} in l_{name}:"
+            case _:
+                over = f"for {', '.join(columns)} in zip({', '.join(f'l_{name}' for name in columns)}):"
+        end = f"return ({''.join(f'm{number}, ' for number in self._made)})"
+        body = [*begin, over, *(f"    {line}" for line in lines), end]
+        return f"    def run({', '.join(given)}):\n" + "".join(f"        {line}\n" for line in body)
+
+    def run(self, count: int, given: Mapping[str, Any], starts: Sequence[float]) -> dict[int, np.ndarray]:
+        """Of each kind but the copies the values at so many steps (count,), from those of the steps before by kind and
+        number of steps, as of `waiting`."""
         found = self._before(given)
-        shared = [float(value) for value in found[: self._shared]]
-        columns = [*found[self._shared :], *(given[name] for name in self._columns)]
-        lists = [(each[::-1] if is_backward else each).tolist() for each in columns]
-        return self._function(count, *starts, *shared, *lists)
+        shared = map(float, found[: self._shared])
+        columns = (memory(np.ascontiguousarray(each)) for each in found[self._shared :])
+        made = self._function(count, *starts, *shared, *columns)
+        # five times as fast as an array of a list
+        packed = struct.Struct(f"{count}d")
+        return {number: np.frombuffer(packed.pack(*each)) for number, each in zip(self._made, made, strict=True)}
+
+
+def _copied(value: Any) -> tuple[int, int] | None:
+    """Of which kind a value is, and how many steps before; None for one that is computed, or comes from outside."""
+    if value.__class__ is not Node or value.operation != "name":
+        return None
+    found = re.fullmatch(r"x(\d+)|p(\d+)_(\d+)", value.operands[0])
+    if found is None:
+        return None
+    return (int(found[1]), 0) if found[1] else (int(found[2]), int(found[3]))
 
 
 def _text(node: Node, name: Callable[[Any], str], cuts: LoopCuts | None) -> str:

@@ -207,7 +207,7 @@ class RowKind:
         """Both passes over some rows, to be called in order."""
         if together and self._together[0] is not _unprinted:
             parts = (part_of(each, start, stop) for each in self.given)
-            many = (start, stop, *map(_as_slice, parts))
+            many = (start, stop, *map(as_slice, parts))
             forward, backward = self.keeper(), self.keeper()
             return (
                 [(self._forward_together, (*many, forward), self, start)],
@@ -453,7 +453,7 @@ def _asked(parts: Sequence[Any], flags: Sequence[bool]) -> list[Any]:
     return [part for part, flag in zip(parts, flags, strict=True) if flag]
 
 
-def _as_slice(rows: Any) -> Any:
+def as_slice(rows: Any) -> Any:
     """Rows that follow one another as a slice, through which columns are read without a copy."""
     if isinstance(rows, np.ndarray) and bool((np.diff(rows) == 1).all()):
         return slice(int(rows[0]), int(rows[-1]) + 1)

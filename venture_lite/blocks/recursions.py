@@ -15,8 +15,18 @@ from typing import Any
 
 import numpy as np
 
-from venture_lite.blocks.loops import COLUMN, SHARED, STEP, BeforeLoop, LoopCuts, LoopOperations, NotInOneLoop, StepLoop
-from venture_lite.blocks.moving import BlockState, PassStep, RowKind, advance, weighed
+from venture_lite.blocks.loops import (
+    COLUMN,
+    SHARED,
+    STEP,
+    UNIT,
+    BeforeLoop,
+    LoopCuts,
+    LoopOperations,
+    NotInOneLoop,
+    StepLoop,
+)
+from venture_lite.blocks.moving import BlockState, PassStep, RowKind, advance, as_slice, weighed
 from venture_lite.blocks.tape import TapeLeaf
 from venture_lite.procedures.columns import RowByRow
 from venture_lite.procedures.pullbacks import ElementwisePullback
@@ -98,9 +108,8 @@ class StepRead:
     of: int | None = None
     lag: int = 0
 
-    @property
-    def is_shared(self) -> bool:
-        return self.of is None and np.ndim(listed(self.rows)) == 0
+    # whether it is one value from outside
+    is_shared: bool = False
 
 
 class Recursion:
@@ -120,6 +129,8 @@ class Recursion:
             for kind, start in zip(turns.kinds, turns.starts, strict=True)
         ]
         self._rows = [listed(given[0]) for given in self._given]
+        # the same, and the places of cotangents, as slices where they follow one another
+        self._stretches = [(as_slice(given[0]), as_slice(given[1])) for given in self._given]
         self._reads: dict[str, StepRead] = {}
         # of each kind what the places of its tape are, and which of these are still, by name
         self._values: list[dict[int, Any]] = [{} for _ in turns.kinds]
@@ -134,7 +145,7 @@ class Recursion:
         self._earlier = [self._before_first(number) for number in self._numbers]
         # each kind and steps back for which something waits
         self._waiting = [(number, back) for number, lag in enumerate(self._lags) for back in range(1, lag + 1)]
-        self._print_forward()
+        self._forward = StepLoop(self._operations, LoopCuts(self._names), self._results, self._waiting)
         self._print_backward()
 
     @property
@@ -185,7 +196,10 @@ class Recursion:
         rows, places = self._given[number][3 + 2 * position : 5 + 2 * position]
         of, lag = self._within(number, leaf.column, rows)
         name = f"v{number}_{position}" if of is None else f"x{of}" if lag == 0 else f"p{of}_{lag}"
-        read = self._reads[name] = StepRead(name, leaf.column, rows, places, of, lag)
+        is_shared = of is None and np.ndim(listed(rows)) == 0
+        if of is None and not is_shared:
+            rows, places = as_slice(rows), as_slice(places)
+        read = self._reads[name] = StepRead(name, leaf.column, rows, places, of, lag, is_shared)
         return self._named(name, STEP if of is not None else SHARED if read.is_shared else COLUMN)
 
     def _named(self, name: str, cut: int) -> Node:
@@ -219,49 +233,26 @@ class Recursion:
 
     # -------------------------------------------------------------------------------------------------- printing
 
-    def _print_forward(self) -> None:
-        self._forward = loop = StepLoop(self._operations, LoopCuts(self._names))
-        # a value that is handed on is made once
-        self._made = [number for number, value in enumerate(self._results) if not _is_step(value)]
-        for number, value in enumerate(self._results):
-            (name,) = loop.print(value)
-            loop.lines.append(f"x{number} = {name}")
-            if number in self._made:
-                loop.lines.append(f"a{number}(x{number})")
-        for number, back in reversed(self._waiting):
-            loop.lines.append(f"p{number}_{back} = {f'p{number}_{back - 1}' if back > 1 else f'x{number}'}")
-        loop.finish([*(f"p{number}_{back}" for number, back in self._waiting), *(f"a{n}" for n in self._made)])
-
     def _print_backward(self) -> None:
-        # values of the recursion are columns, and its cotangents what steps make
-        names = {name: min(cut, COLUMN) for name, cut in self._names.items()}
-        names |= {f"u{number}": STEP for number in self._numbers}
-        self._backward = loop = StepLoop(self._operations, LoopCuts(names))
-        # what is read outside, with the cotangents, and by kind and steps back those of the recursion
-        outside: list[tuple[StepRead, Any]] = []
-        due: dict[tuple[int, int], list[Any]] = {}
-        for number in reversed(self._numbers):
-            same = loop.print(*due.pop((number, 0), ()))
-            terms = [f"c{number}", *[f"q{number}_1"] * bool(self._lags[number]), *same]
-            loop.lines += [f"u{number} = {' + '.join(terms)}", f"a{number}(u{number})"]
-            for read, part in self._parts(number, self._operations.named(f"u{number}")):
-                if read.of is None:
-                    outside.append((read, part))
-                else:
-                    due.setdefault((read.of, read.lag), []).append(part)
-        sums = {where: " + ".join(loop.print(*parts)) for where, parts in due.items()}
-        loop.lines += [f"r{number}_{back} = {sums.get((number, back), '0.0')}" for number, back in self._waiting]
-        for number, back in self._waiting:
-            rest = f" + q{number}_{back + 1}" if back < self._lags[number] else ""
-            loop.lines.append(f"q{number}_{back} = r{number}_{back}{rest}")
-        waiting = [f"q{number}_{back}" for number, back in self._waiting]
-        loop.finish([*waiting, *(f"a{n}" for n in self._numbers)], waiting, [f"c{n}" for n in self._numbers])
-        self._outside_reads = [read for read, _ in outside]
-        after = LoopCuts({name: min(cut, COLUMN) for name, cut in names.items()})
-        self._after = BeforeLoop(self._operations, [part for _, part in outside], after)
+        """What gives the slopes of each kind's value by what it reads: values of the recursion are columns here."""
+        cuts = LoopCuts({name: min(cut, COLUMN) for name, cut in self._names.items()} | {UNIT: SHARED})
+        found = [(number, read, slope) for number in self._numbers for read, slope in self._slopes_by(number)]
+        # kind and what it reads: of the recursion, and from outside
+        self._inner = [(number, read) for number, read, _ in found if read.of is not None]
+        self._outer = [(number, read) for number, read, _ in found if read.of is None]
+        slopes = [slope for _, read, slope in found if read.of is not None]
+        slopes += [slope for _, read, slope in found if read.of is None]
+        self._slopes = BeforeLoop(self._operations, slopes, cuts)
+        width = max((self._below(number, read) for number, read in self._inner), default=0)
+        self._band = np.zeros((width + 1, self._turns.count * len(self._turns.kinds)), order="F")
 
-    def _parts(self, number: int, own: Node) -> Iterator[tuple[StepRead, Any]]:
-        """From the cotangent of a kind's value those of what it reads."""
+    def _below(self, number: int, read: StepRead) -> int:
+        """How many values after one that it reads a kind's value comes, where those of one step follow one another."""
+        assert read.of is not None
+        return read.lag * len(self._turns.kinds) + number - read.of
+
+    def _slopes_by(self, number: int) -> Iterable[tuple[StepRead, Any]]:
+        """The slopes of a kind's value by all that it reads and that moves."""
         kind, values = self._turns.kinds[number], self._values[number]
         tape = kind.tape
         found: dict[int, Any] = {}
@@ -276,15 +267,19 @@ class Recursion:
                     found[each.place] = found[each.place] + part if each.place in found else part
 
         if kind.operator is None:
-            found[tape.outputs[0].place] = own
+            found[tape.outputs[0].place] = self._operations.unit
         else:
-            pass_on(kind.operator, own, self._results[number], tape.outputs)
+            pass_on(kind.operator, self._operations.unit, self._results[number], tape.outputs)
         for node, record, arguments, _ in reversed(tape.steps):
             if node.place in found:
                 pass_on(record, found[node.place], values[node.place], arguments)
+        # several leaves may be one value
+        slopes: dict[str, Any] = {}
         for leaf in tape.leaves:
             if leaf.node.place in found:
-                yield self._reads[values[leaf.node.place].operands[0]], found[leaf.node.place]
+                name, slope = values[leaf.node.place].operands[0], found[leaf.node.place]
+                slopes[name] = slopes[name] + slope if name in slopes else slope
+        return [(self._reads[name], slope) for name, slope in slopes.items()]
 
     # --------------------------------------------------------------------------------------------------- running
 
@@ -309,39 +304,58 @@ class Recursion:
 
     def forward(self) -> None:
         """Raises RowByRow, or what arithmetic raises, where a step has no value; then nothing was stored."""
-        made: dict[int, list[float]] = {number: [] for number in self._made}
         starts = [
             self._turns.kinds[number].column.view[self._earlier[number][back - 1][0]] for number, back in self._waiting
         ]
-        self._forward.run(self._turns.count, self._outside(), [*starts, *(each.append for each in made.values())])
-        values: list[np.ndarray] = []
-        for number in self._numbers:
-            of = number if number in made else int(self._results[number].operands[0][1:])
-            values.append(np.array(made[of]) if number in made else values[of])
-        if any(np.isnan(value).any() for value in values):
+        values = self._forward.run(self._turns.count, self._outside(), starts)
+        if any(np.isnan(value).any() for value in values.values()):
             raise RowByRow
-        for kind, rows, value in zip(self._turns.kinds, self._rows, values, strict=True):
-            kind.store_rows(rows, value)
+        for number, (of, lag) in self._forward.copies.items():
+            values[number] = self._shifted(of, lag, values[of])
+        for number, value in values.items():
+            self._turns.kinds[number].column.array[self._stretches[number][0]] = value
+
+    def _shifted(self, number: int, lag: int, values: np.ndarray) -> np.ndarray:
+        """The values of a kind so many steps before each step."""
+        if not lag:
+            return values
+        earlier = [self._turns.kinds[number].column.view[row] for row, _ in self._earlier[number][:lag]]
+        return np.concatenate([earlier[::-1], values[: len(values) - lag]])
 
     def backward(self) -> None:
         """Raises RowByRow, or what arithmetic raises, where a derivative is none; then nothing was added."""
         cotangents = self._state.cotangents
-        given = {**self._outside(), **self._values_of_steps()}
-        given |= {f"c{number}": cotangents[given[1]] for number, given in enumerate(self._given)}
-        found: list[list[float]] = [[] for _ in self._numbers]
-        starts = [*[0.0] * len(self._waiting), *(each.append for each in found)]
-        due = self._backward.run(self._turns.count, given, starts, is_backward=True)
-        given |= {f"u{number}": np.array(each)[::-1] for number, each in enumerate(found)}
-        parts = [np.broadcast_to(part, self._turns.count) for part in self._after(given)]
+        slopes = self._slopes({**self._outside(), **self._values_of_steps(), UNIT: 1.0})
+        inner, outer = slopes[: len(self._inner)], slopes[len(self._inner) :]
+        due = self._solved(inner)
+        parts = [due[:, number] * slope for (number, _), slope in zip(self._outer, outer, strict=True)]
         if np.isnan(due).any() or any(np.isnan(part).any() for part in parts):
             raise RowByRow
-        for read, part in zip(self._outside_reads, parts, strict=True):
+        for (_, read), part in zip(self._outer, parts, strict=True):
             if read.is_shared:
                 cotangents[read.places] += np.add.reduce(part)
             else:
                 self._state.scatter(read.places, part)
-        for (number, back), part in zip(self._waiting, due, strict=True):
-            cotangents[self._earlier[number][back - 1][1]] += part
+        for (number, read), slope in zip(self._inner, inner, strict=True):
+            # the first steps read rows before the first
+            for step in range(read.lag):
+                cotangents[read.places[step]] += due[step, number] * (slope[step] if np.ndim(slope) else slope)
+
+    def _solved(self, slopes: Sequence[Any]) -> np.ndarray:
+        """The cotangents (steps, kinds) of what steps make, which hand them on by these slopes: of each value that of
+        its readers times their slopes, and what is due to it from outside, which is a triangular system of equations
+        with a band."""
+        from scipy.linalg.lapack import dtbtrs
+
+        count, kinds = self._turns.count, len(self._turns.kinds)
+        for (number, read), slope in zip(self._inner, slopes, strict=True):
+            entries = self._band[self._below(number, read)].reshape(count, kinds)[: count - read.lag, read.of]
+            np.negative(slope[read.lag :] if np.ndim(slope) else slope, out=entries)
+        due = np.empty((count, kinds))
+        for number, (_, places) in enumerate(self._stretches):
+            due[:, number] = self._state.cotangents[places]
+        found, _ = dtbtrs(self._band, due.reshape(-1, 1), uplo="L", trans="T", diag="U", overwrite_b=True)
+        return np.asarray(found).reshape(count, kinds)
 
     def _outside(self) -> dict[str, Any]:
         """By name, what is read that steps do not make."""
@@ -358,11 +372,10 @@ class Recursion:
 
     def _values_of_steps(self) -> Mapping[str, np.ndarray]:
         found = {}
-        for number, (kind, rows) in enumerate(zip(self._turns.kinds, self._rows, strict=True)):
+        for number, (kind, (rows, _)) in enumerate(zip(self._turns.kinds, self._stretches, strict=True)):
             found[f"x{number}"] = values = kind.column.gather(rows)
-            earlier = [kind.column.view[row] for row, _ in self._earlier[number]]
             for back in range(1, self._lags[number] + 1):
-                found[f"p{number}_{back}"] = np.concatenate([earlier[:back][::-1], values[: len(values) - back]])
+                found[f"p{number}_{back}"] = self._shifted(number, back, values)
         return found
 
 
@@ -370,11 +383,6 @@ def _is_plain(kind: RowKind) -> bool:
     """Whether rows are computed, numbers from numbers."""
     is_computed = kind.operator is None or isinstance(kind.operator, Deterministic)
     return is_computed and kind.coordinates is None and kind.column.kind is float and not kind.tape.closures
-
-
-def _is_step(value: Any) -> bool:
-    """Whether a value is that of another kind at the same step."""
-    return value.__class__ is Node and value.operation == "name" and value.operands[0].startswith("x")
 
 
 def _as_float(value: Any) -> Any:

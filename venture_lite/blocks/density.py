@@ -64,6 +64,8 @@ class BlockDensity:
         self._state = BlockState(model, runs, self.size)
         # parents first
         self._moved = self._moving(runs)
+        # a recursion has a stretch for each step, and few kinds
+        self._kinds = tuple(dict.fromkeys(kind for kind, _, _ in self._moved))
         self._terms = list(self._absorbing(scaffold))
         # rows whose densities one evaluation takes
         self.rows = len(scaffold.principals) + sum(kind.count for kind in self._terms)
@@ -269,7 +271,7 @@ class BlockDensity:
     def present(self) -> np.ndarray:
         """The block's free coordinates (D,) as it stands in the trace."""
         free = np.zeros(self.size)
-        for kind in {kind for kind, _, _ in self._moved}:
+        for kind in self._kinds:
             kind.present(free)
         return free
 
@@ -314,9 +316,7 @@ class BlockDensity:
     @property
     def is_put_over(self) -> bool:
         """Whether putting it leaves nothing of where it was put before: all that moves are numbers."""
-        return not any(kind.is_maker for kind in self._terms) and all(
-            kind.column.kind is float for kind, _, _ in self._moved
-        )
+        return not any(kind.is_maker for kind in self._terms) and all(kind.column.kind is float for kind in self._kinds)
 
     def rows_of_terms(self) -> list[RowKind]:
         """The rows that weigh the change, by kind."""

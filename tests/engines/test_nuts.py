@@ -10,9 +10,10 @@ import pytest
 
 from venture_lite import Venture, VentureError
 from venture_lite.audit.snapshot import snapshot
-from venture_lite.engines.adaptation import DualAveraging, Metric, Scales, Windows, shrunk
+from venture_lite.engines.adaptation import DualAveraging, FirstScales, Metric, Scales, Tuner, Windows, shrunk
 from venture_lite.engines.hmc import PathPoint
 from venture_lite.engines.nuts.trajectory import MOST_DEPTH, Trajectory
+from venture_lite.interpreter.selection import Selection, Selector
 from venture_lite.interpreter.weights import Weight
 from venture_lite.trace.nodes import node_at
 
@@ -90,6 +91,26 @@ def test_windows_are_those_of_stan() -> None:
     assert sorted(windows.ends) == [100, 150, 250, 450, 950]
     few = Windows(100)
     assert (few.start, few.stop, few.ends) == (15, 90, {90})
+
+
+def test_windows_begin_soon_where_a_path_knows_few_of_the_scales() -> None:
+    """The path is followed after the kernel was compiled. Seen to fail where it is asked for before, and where the
+    covariance of a path is not looked at."""
+    assert sorted(Windows(1000, soon=True).ends) == [25, 55, 115, 235, 950]
+    (model,) = Venture(seed=1).traces
+    for is_joint, end in ((False, 25), (True, 100)):
+        first = FirstScales()
+        tuner = Tuner(0.0, 0.8, 1000, finds=True, first=first)
+        first.variances[node_at(0, 0)] = np.ones(1)
+        if is_joint:
+            first.joint.append(({node_at(0, 0): slice(0, 1)}, np.ones((1, 1))))
+        at, where = Selection(model, "default", Selector("all")), {node_at(0, 0): slice(0, 1)}
+        learned: list[int] = []
+        for at.runs in range(1, 151):
+            tuning = tuner.begin([node_at(0, 0)], at)
+            tuner.learn(tuning, 0.8, where, np.array([float(at.runs % 2)]))
+            learned += [at.runs] * (tuning.closed > len(learned))
+        assert learned[0] == end + 1
 
 
 def test_steps_find_the_acceptance_that_is_asked_for() -> None:

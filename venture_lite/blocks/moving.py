@@ -30,6 +30,7 @@ from venture_lite.procedures.derivatives import slopes_of_floats
 from venture_lite.procedures.pullbacks import accumulated
 from venture_lite.procedures.record import Maker, Random
 from venture_lite.procedures.straight_line import Node
+from venture_lite.procedures.transforms import REAL
 from venture_lite.program.code import Kind
 from venture_lite.trace.nodes import node_at
 from venture_lite.trace.runtime import Exchangeable
@@ -125,6 +126,7 @@ class RowKind:
         self.count = length(rows)
         # of each row its coordinates, and the shape in which the transform takes them, None for a number
         self.coordinates = coordinates
+        self._firsts = np.array([taken.start for taken, _ in coordinates or ()])
         self.is_apart = is_apart
         read = [tape.rows_of(leaf, at) for leaf in tape.leaves]
         places = [state.places.of(leaf.site, found) for leaf, found in zip(tape.leaves, read, strict=True)]
@@ -185,8 +187,7 @@ class RowKind:
     def bind(self, together: bool) -> None:
         """Print the functions for the columns as they stand, of many rows; those of single ones when they are used."""
         if self.coordinates is not None:
-            first = np.array([taken.start for taken, _ in self.coordinates])
-            self.given[2] = first if self.column.kind is float else self.coordinates
+            self.given[2] = self._firsts if self.column.kind is float else self.coordinates
         self._single, self._together = None, (_unprinted, _unprinted)
         self._keeping = []
         if together:
@@ -198,6 +199,9 @@ class RowKind:
 
     def present(self, free: np.ndarray) -> None:
         """Fill in the coordinates of choices as they stand."""
+        if self.coordinates and self.column.kind is float and self.operator.transform is REAL:
+            free[self._firsts] = self.column.gather(self.rows)
+            return
         for index, (coordinates, _) in enumerate(self.coordinates or ()):
             _, arguments = self.trace.application(self.node(index))
             value = self.trace.value(self.node(index))

@@ -24,6 +24,10 @@ GAMMA, DELAY, KAPPA = 0.05, 10.0, 0.75
 """Of dual averaging: how hard it pulls towards its centre, how slow it begins, how fast it forgets."""
 FIRST, WINDOW, LAST = 75, 25, 50
 """Draws before the first window, in it, and after the last."""
+SOON, SHORT = 10, 15
+"""Draws before the first window and in it, where a path has led to where the posterior is, through so many coordinates
+that its normal knows few of their scales: some are off by ten, and until a window closes paths are as many times as
+long."""
 FEW, FEW_FIRST, FEW_LAST = 150, 0.15, 0.10
 """Below so many draws there is one window, between these shares of them."""
 IN_SDS = 0.1
@@ -73,12 +77,14 @@ class DualAveraging:
 class Windows:
     """Which draws of a warm-up belong to windows, and where these end."""
 
-    def __init__(self, burn: int) -> None:
+    def __init__(self, burn: int, soon: bool = False) -> None:
+        """`soon`: whether the chain begins where the posterior is, with poor scales."""
         self.burn = burn
-        first, last = (FIRST, LAST) if burn >= FEW else (int(FEW_FIRST * burn), int(FEW_LAST * burn))
+        first, size = (SOON, SHORT) if soon else (FIRST, WINDOW)
+        first, last = (first, LAST) if burn >= FEW else (int(FEW_FIRST * burn), int(FEW_LAST * burn))
         self.start, self.stop = first, burn - last
         self.ends: set[int] = set()
-        size, at = WINDOW if burn >= FEW else self.stop - first, first
+        size, at = size if burn >= FEW else self.stop - first, first
         while at < self.stop:
             # a window after which the next would not fit takes the rest
             at = at + size if at + 3 * size <= self.stop else self.stop
@@ -94,6 +100,11 @@ class FirstScales:
     variances: dict[int, np.ndarray] = field(default_factory=dict)
     # of some choices together: where each is in their covariance, and that; at most one
     joint: list[tuple[dict[int, slice], np.ndarray]] = field(default_factory=list)
+
+    @property
+    def are_poor(self) -> bool:
+        """Whether there are so many that a path learns little of most."""
+        return bool(self.variances) and not self.joint
 
     @classmethod
     def of(cls, shared: dict[Any, Any]) -> FirstScales:
@@ -305,7 +316,9 @@ class Tuner:
         kernel `finds` a step to begin with, it is 0 until then, and again when scales have changed."""
         self._start, self._target, self._is_dense = start, target, is_dense
         self._scaled, self._finds, self._first = scaled, finds, first
-        self._warm_up, self._windows = WarmUp(burn), Windows(burn)
+        self._warm_up = WarmUp(burn)
+        # none before the first transition: until then a path may set the block
+        self._known_windows: Windows | None = None
         self._tunings: dict[tuple[int, ...], BlockTuning] = {}
         # by site, of one coordinate
         self._variances: dict[int, float] = {}
@@ -318,6 +331,12 @@ class Tuner:
     def is_adapting(self) -> bool:
         """As of the transition that was begun last."""
         return self._warm_up.is_on
+
+    @property
+    def _windows(self) -> Windows:
+        if self._known_windows is None:
+            self._known_windows = Windows(self.burn, self._first is not None and self._first.are_poor)
+        return self._known_windows
 
     def steps(self) -> list[float]:
         """Of the blocks so far."""

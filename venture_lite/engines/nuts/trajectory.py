@@ -131,7 +131,7 @@ class Trajectory:
             if point is None:
                 return None
             momentum = momentum + 0.5 * step * metric.pulled(point.gradient)
-        return Phase(point, momentum) if math.isfinite(momentum @ momentum) else None
+            return Phase(point, momentum) if math.isfinite(momentum @ momentum) else None
 
 
 def _turns(one: Subtree, other: Subtree) -> bool:

@@ -50,6 +50,24 @@ def test_divergences_above_a_tenth_of_a_percent_are_told() -> None:
     assert "diverged in 0.2% of its transitions" in warning
 
 
+def test_divergences_of_one_chain_are_told_where_they_are_no_chance() -> None:
+    """Two of a thousand are as likely as not where there are 0.05% in all. Seen to fail where each chain is looked at
+    alone, and where none is."""
+    kernel = "(nuts x all 'adapt 500 1)"
+
+    def warned(*counts: float) -> tuple[str, ...]:
+        rows = [
+            statistics(kernel, 1000, 900, chain=chain, details={"divergences": count})
+            for chain, count in enumerate(counts, 1)
+        ]
+        return Draws([{}] * len(counts), rows).summary().warnings
+
+    assert not warned(2.0, 0.0, 0.0, 0.0)
+    assert not warned(4.0, 0.0, 0.0, 0.0)
+    assert "diverged in 0.5% of its transitions in chain 1:" in warned(5.0, *[0.0] * 7)[0]
+    assert "in chain 1, 3:" in warned(3.0, 1.0, 2.0, 0.0)[0]
+
+
 def test_the_greatest_depth_and_a_low_energy_fraction_are_told() -> None:
     kernel, deepest = "(nuts x all 'adapt 500 1)", "transitions at the greatest depth"
     (warning,) = warnings_of(statistics(kernel, 1000, 990, details={"transitions that count": 500.0, deepest: 6.0}))

@@ -32,6 +32,8 @@ MOST_REFUSED = 200
 CHANCE = 1e-3
 # shares of transitions
 MOST_DIVERGENT = 0.001
+# in one chain, whatever the others do: of 1,000 transitions as many diverge by chance in one chain of 300 where 0.1% do
+FEWEST_DIVERGENT = 5
 MOST_DEEPEST = 0.01
 # Betancourt 2016, Diagnosing suboptimal cotangent disintegrations in Hamiltonian Monte Carlo
 LEAST_ENERGY_FRACTION = 0.3
@@ -101,6 +103,16 @@ class KernelRow:
         """None where the engine knows of none."""
         counts = [row.details["divergences"] for row in self.chains if "divergences" in row.details]
         return int(sum(counts)) if counts else None
+
+    @property
+    def divergent(self) -> float:
+        """The share of transitions that diverged, in all chains together or in the worst one, where they are many: in
+        single chains two are no sign of more than there are in all."""
+        counts = [row.details.get("divergences", 0.0) for row in self.chains]
+        shares = [share_of(row, "divergences") for row in self.chains]
+        together = sum(counts) / max(sum(count_of(row) for row in self.chains), 1.0)
+        alone = (share for share, count in zip(shares, counts, strict=True) if count >= FEWEST_DIVERGENT)
+        return max([together, *alone])
 
     def worst(self, detail: str) -> float | None:
         """The largest of what the chains say under a name; None where none says it."""
@@ -204,7 +216,7 @@ def _wrong_with(row: KernelRow, one: KernelStatistics) -> Iterator[str]:
         yield "refused"
     elif _stands_still(row, one, share):
         yield "stands still"
-    if share_of(one, "divergences") > MOST_DIVERGENT:
+    if share_of(one, "divergences") > MOST_DIVERGENT and row.divergent > MOST_DIVERGENT:
         yield "divergent"
     if share_of(one, DEEPEST) > MOST_DEEPEST:
         yield "deep"
@@ -223,7 +235,12 @@ def _wrong_with_fit(one: KernelStatistics) -> Iterator[str]:
 
 def share_of(one: KernelStatistics, name: str) -> float:
     """The share of the transitions that count which were this; 0 where nobody counts it."""
-    return one.details.get(name, 0.0) / (one.details.get(COUNTED, 0.0) or max(one.transitions, 1))
+    return one.details.get(name, 0.0) / count_of(one)
+
+
+def count_of(one: KernelStatistics) -> float:
+    """The transitions that count."""
+    return one.details.get(COUNTED, 0.0) or max(one.transitions, 1)
 
 
 def _stood_still(one: KernelStatistics) -> bool:

@@ -13,7 +13,7 @@ from typing import Protocol
 import numpy as np
 
 from venture_lite.draws.draws import Draws
-from venture_lite.draws.kernel_summary import MOST_DIVERGENT, share_of
+from venture_lite.draws.kernel_summary import MOST_DIVERGENT, kernel_rows
 from venture_lite.draws.presentation import listed, number
 from venture_lite.engines.adaptation import LEAST_BURN
 from venture_lite.engines.hmc import TARGET
@@ -342,8 +342,8 @@ class AutoRun:
 
 
 def divergent(draws: Draws) -> float:
-    """The share of transitions that diverged, of the kernel and chain where most did."""
-    return max((share_of(row, "divergences") for row in draws.statistics), default=0.0)
+    """The share of transitions that diverged, of the kernel where most did."""
+    return max((row.divergent for row in kernel_rows(draws.statistics)), default=0.0)
 
 
 def _reached(judgement: Judgement) -> str:

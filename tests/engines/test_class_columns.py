@@ -71,6 +71,19 @@ def test_labels_that_have_no_columns_are_moved_by_the_interpreter(name: str, mon
     assert found.labels == expected.labels
 
 
+def test_a_name_that_is_collected_leaves_the_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seen to fail where text that has no rows counts as a reader of the name (`LabelRows._has_rows`)."""
+    v = Venture(seed=3)
+    v.execute(PROGRAMS["two_parameters"][0] + "\n[assume first (m (z 1))]", y=NUMBERS)
+    v.infer("(repeat 2 (do (mh (choices s) one 1) (collect first (+ first 1))))")
+    found: list[bool | None] = []
+    step = SplitMerge._by_columns
+    monkeypatch.setattr(SplitMerge, "_by_columns", lambda kernel, nodes: found.append(step(kernel, nodes)) or found[-1])
+    v.infer("(split_merge (choices z) 5)")
+    assert len(found) == 5
+    assert None not in found
+
+
 @pytest.mark.thorough
 def test_a_parameter_that_others_read_is_no_classs_own(monkeypatch: pytest.MonkeyPatch) -> None:
     """The class of that label keeps its parameter when its members go; all others are moved by columns."""

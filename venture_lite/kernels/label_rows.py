@@ -165,7 +165,15 @@ class LabelRows:
         if not part.shape.goes_on or part.code.kind != "directive":
             return part.shape.goes_on
         bound = self._trace.bindings.by_row.get((part.code.index, part.row))
-        return bound is not None and bool(bound.readers)
+        return bound is not None and any(self._has_rows(code) for code, _, _ in bound.readers)
+
+    def _has_rows(self, code: Code) -> bool:
+        """Whether text is part of a directive that stands; what `collect` evaluates is not, and has rows meanwhile."""
+        while code.parent is not None:
+            code = code.parent
+        tables = self._trace.tables
+        table = tables[code.index] if 0 <= code.index < len(tables) else None
+        return table is not None and table.count > table.dead
 
     def _reader(self, part: FollowedRow) -> LabelReader:
         """Raises NotByColumns where a row is read otherwise than by calls with the label and what absorbs."""

@@ -29,10 +29,11 @@ from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.weights import Weight
 from venture_lite.kernels.followers import Finder, Mover, Weigher, restore
 from venture_lite.kernels.label_chunks import LabelChunks, first_of
-from venture_lite.kernels.label_rows import FreshClass, NotByColumns, ReadLabel, predicted
+from venture_lite.kernels.label_rows import FreshClass, LabelReader, NotByColumns, ReadLabel, predicted
 from venture_lite.kernels.preview import Added, Drawable, Drawn, Unplanned
 from venture_lite.kernels.reassign import plans_of
 from venture_lite.procedures.exchangeable.crp import CrpState
+from venture_lite.procedures.record import MakerState
 from venture_lite.program.code import Code
 from venture_lite.trace.runtime import Exchangeable
 from venture_lite.trace.table import ROW_MASK
@@ -54,6 +55,17 @@ class LabelDraws:
     moves: list[tuple[int, int, int]]
     # whether the last of them opens a class
     opens: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AppliedLabel:
+    """A label that one application reads: in its row the call that gives the maker, and the value."""
+
+    row: int
+    label: ReadLabel
+    reader: LabelReader
+    call: int
+    value: Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,6 +273,8 @@ class SiteColumns:
         if not self.are_steady(draws):
             return [], 0
         rows, journal = [node & ROW_MASK for node in nodes], self._trace.journal
+        if applied := self._applied_once(rows, draws):
+            return self._draw_applied(nodes, applied, draws)
         generator = self._trace.rng.bit_generator
         before = generator.state
         try:
@@ -298,6 +312,62 @@ class SiteColumns:
             self._rows.is_private = True
             self.moved()
         return moved, len(terms) * int(chunk.absorbing[places[: found.count]].sum())
+
+    def _applied_once(self, rows: list[int], draws: Drawable) -> list[AppliedLabel]:
+        """The first of some labels of which each is read by one application of what its class gives, and by nothing
+        else that weighs."""
+        found = []
+        for row in rows:
+            label = self._rows.of(row, draws)
+            if label is None or not label.is_applied or label.terms != 1 or not self._rows.is_private:
+                break
+            ((reader, its_row),) = [(reader, its_row) for reader, its_row in label.readers if reader.made]
+            ((values, call),) = reader.made
+            found.append(AppliedLabel(row, label, reader, call, values.view[its_row]))
+        return found
+
+    def _draw_applied(self, nodes: list[int], labels: list[AppliedLabel], draws: Drawable) -> tuple[list[bool], int]:
+        """Draw labels that are applied, each given those before it: the statistics of the classes are asked. Up to one
+        that opens a class, or is the last of its own."""
+        model, trace, state = self._model, self._trace, self._state(self._maker)
+        prior, tables, moved = self._fresh_class(state, draws), list(state.tables), list[bool]()
+        places = {table: place for place, table in enumerate(tables)}
+        # of each way to be applied the statistics of the classes, with those of a fresh one
+        known: dict[tuple[LabelReader, int], list[MakerState]] = {}
+        opens = False
+        with model.transaction() as change:
+            for label in labels:
+                old = self._values.view[label.row]
+                own = places[old]
+                if state.counts[old] == 1:
+                    break
+                at = label.reader, label.call
+                if at not in known:
+                    makers = [self._chunks.families(table)[label.reader][1][label.call] for table in tables]
+                    known[at] = [maker.state for maker in (*makers, prior.given(*at))]
+                states, value = known[at], label.value
+                token = states[own].remove(value)
+                try:
+                    terms = [each.log_predictive(value) for each in states]
+                finally:
+                    states[own].restore(token)
+                if not all(term < math.inf for term in terms) or terms[own] == -math.inf:
+                    break
+                best, masses = max(terms), state.masses_without(own)
+                shares = [mass * math.exp(term - best) for mass, term in zip(masses, terms, strict=True)]
+                chosen = _drawn(shares, own, trace.rng.random())
+                moved.append(chosen != own)
+                if opens := chosen == len(tables):
+                    break
+                if chosen != own:
+                    self._lead(label.row, label.label, old, tables[chosen])
+            change.keep()
+        self._version = trace.journal.version
+        if opens:
+            self._plans.plan(nodes[len(moved) - 1], draws).apply(state.fresh(), {})
+            self._rows.is_private = True
+            self.moved()
+        return moved, len(moved) * (len(tables) + 1)
 
     def _state(self, maker: Exchangeable | None) -> CrpState:
         assert maker is not None

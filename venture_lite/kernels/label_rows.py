@@ -311,6 +311,10 @@ class FreshClass:
             raise NotByColumns from None
         return self._total, drawn
 
+    def given(self, reader: LabelReader, call: int) -> Any:
+        """What a call gives that makes no choice."""
+        return self._results[reader.memos[call]]
+
     def drawn_for(self, count: int) -> tuple[list[list[Any]], list[float]]:
         """What the choices (C, count) would be for so many labels, and a uniform number for each label: in the order in
         which labels are drawn one by one."""

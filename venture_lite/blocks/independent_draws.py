@@ -52,6 +52,9 @@ class ConditionalChoice(Protocol):
     def weigh(self, value: Any) -> Weight:
         """The log weight of a value, up to a constant; nothing is left of it."""
 
+    def weigh_several(self, values: Sequence[Any]) -> list[Weight]:
+        """Those of some values."""
+
     def put(self, value: Any) -> None:
         """Give the choice a value."""
 
@@ -81,6 +84,9 @@ class InTrace:
             if not rejects(model, error, ()):
                 raise
             return Weight(NEVER)
+
+    def weigh_several(self, values: Sequence[Any]) -> list[Weight]:
+        return [self.weigh(value) for value in values]
 
     def put(self, value: Any) -> None:
         self._model.put_value(self._node, value)
@@ -148,11 +154,11 @@ def _prior(at: ConditionalChoice, old: Any, keeps: bool) -> float:
 
 def _continuous(at: ConditionalChoice, rng: np.random.Generator, transform: Transform, old: Any, keeps: bool) -> float:
     start = np.array(transform.to_free(at.value, at.arguments), dtype=np.float64)
+    if not start.ndim:
+        return _number(at, rng, transform, float(start), old, keeps)
 
     def value_at(coordinates: np.ndarray) -> Any:
-        return transform.from_free(
-            coordinates.reshape(start.shape) if start.ndim else float(coordinates[0]), at.arguments
-        )
+        return transform.from_free(coordinates.reshape(start.shape), at.arguments)
 
     normals = _normals(at, start.ravel(), value_at, transform)
     if normals is None:
@@ -166,6 +172,35 @@ def _continuous(at: ConditionalChoice, rng: np.random.Generator, transform: Tran
     return float(log_normal.sum()) - float(transform.log_jacobian(value, at.arguments))
 
 
+def _number(
+    at: ConditionalChoice, rng: np.random.Generator, transform: Transform, start: float, old: Any, keeps: bool
+) -> float:
+    """As `_continuous`, of a choice that has one coordinate."""
+    arguments = at.arguments
+
+    def log_densities(points: Sequence[float]) -> list[float]:
+        return _densities(at, transform, [transform.from_free(point, arguments) for point in points])
+
+    found = normal_at_mode(log_densities, start)
+    if found is None:
+        return _prior(at, old, keeps)
+    mean, sd = found
+    value = old if keeps else transform.from_free(float(rng.normal(mean, sd)), arguments)
+    free = float(transform.to_free(value, arguments))
+    at.put(value)
+    log_normal = -0.5 * ((free - mean) / sd) ** 2 - math.log(sd) - 0.5 * math.log(2.0 * math.pi)
+    return log_normal - float(transform.log_jacobian(value, arguments))
+
+
+def _densities(at: ConditionalChoice, transform: Transform, values: Sequence[Any]) -> list[float]:
+    """The log densities of values in free coordinates, up to a constant."""
+    found = []
+    for value, weight in zip(values, at.weigh_several(values), strict=True):
+        total = weight.total + float(transform.log_jacobian(value, at.arguments))
+        found.append(total if weight.impossible <= 0 and math.isfinite(total) else -math.inf)
+    return found
+
+
 def _normals(
     at: ConditionalChoice, start: np.ndarray, value_at: Callable[[np.ndarray], Any], transform: Transform
 ) -> tuple[np.ndarray, np.ndarray] | None:
@@ -173,26 +208,31 @@ def _normals(
     means, sds = start.copy(), np.ones(start.size)
     for place in range(start.size):
 
-        def log_density(x: float, place: int = place) -> float:
-            """In the free coordinate, up to a constant."""
-            value = value_at(np.concatenate([means[:place], [x], means[place + 1 :]]))
-            weight = at.weigh(value)
-            total = weight.total + float(transform.log_jacobian(value, at.arguments))
-            return total if weight.impossible <= 0 and math.isfinite(total) else -math.inf
+        def log_densities(points: Sequence[float], place: int = place) -> list[float]:
+            values = [value_at(np.concatenate([means[:place], [x], means[place + 1 :]])) for x in points]
+            return _densities(at, transform, values)
 
-        found = normal_at_mode(log_density, float(start[place]))
+        found = normal_at_mode(log_densities, float(start[place]))
         if found is None:
             return None
         means[place], sds[place] = found
     return means, sds
 
 
-def normal_at_mode(log_density: Callable[[float], float], start: float) -> tuple[float, float] | None:
-    """(mean, sd) of the normal at the mode that Newton's steps find from a start; None where they find none."""
-    x, here = start, log_density(start)
-    for _ in range(STEPS):
+def normal_at_mode(
+    log_densities: Callable[[Sequence[float]], Sequence[float]], start: float
+) -> tuple[float, float] | None:
+    """(mean, sd) of the normal at the mode that Newton's steps find from a start; None where they find none.
+
+    A point is weighed with the two beside it, which the next step is made from.
+    """
+
+    def beside(x: float) -> tuple[float, Sequence[float]]:
         step = NEAREST * max(1.0, abs(x))
-        above, below = log_density(x + step), log_density(x - step)
+        return step, log_densities((x, x + step, x - step))
+
+    x, (step, (here, above, below)) = start, beside(start)
+    for _ in range(STEPS):
         if not (math.isfinite(above) and math.isfinite(below) and math.isfinite(here)):
             return None
         slope, curvature = (above - below) / (2.0 * step), (above - 2.0 * here + below) / step**2
@@ -203,11 +243,11 @@ def normal_at_mode(log_density: Callable[[float], float], start: float) -> tuple
         else:
             length = math.copysign(LARGEST_STEP, slope)
         for _ in range(HALVINGS):
-            there = log_density(x + length)
-            if there >= here:
+            next_step, densities = beside(x + length)
+            if densities[0] >= here:
                 break
             length *= 0.5
         else:
             return None
-        x, here = x + length, there
+        x, step, (here, above, below) = x + length, next_step, densities
     return None

@@ -16,8 +16,16 @@ from venture_lite.procedures.numeric import lgamma
 SCANS = 3
 """Restricted scans that make a launch state; Jain and Neal (2007) use three."""
 
+OFTEN = 0.5
+"""How often they are made: two clusters in one class come apart in them, parts of one cluster are as they are."""
+
 ANY_CLASS = 0.2
 """How often the other class is any: one that the first label's datum does not fit may be the right one for the rest."""
+
+
+def drawn_scans(rng: np.random.Generator) -> int:
+    """How many restricted scans make the launch states of a proposal, whatever state it begins in."""
+    return SCANS if rng.random() < OFTEN else 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ import numpy as np
 
 from venture_lite.blocks.independent_draws import renew
 from venture_lite.blocks.label_classes import is_label
-from venture_lite.blocks.label_shares import SCANS, Share, drawn_index, shares_of
+from venture_lite.blocks.label_shares import Share, drawn_index, drawn_scans, shares_of
 from venture_lite.interpreter.candidates import support_of
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.weights import NEVER, Weight
@@ -135,6 +135,8 @@ class ColumnProposal:
         self._kept: list[Any] = []
         self._merged: list[Any] = []
         self._in_first = self._in_kept = self._all
+        # of the launch states
+        self._scans = drawn_scans(self._rng)
         # evaluations of labels
         self.rows = 0
 
@@ -182,7 +184,7 @@ class ColumnProposal:
         if not self._columns.parameters:
             return 0.0
         drawn = self._from_prior()
-        for _ in range(SCANS):
+        for _ in range(max(self._scans, 1)):
             self._parameters(cells, drawn, self._all, None)
         log_density = self._parameters(cells, drawn, self._all, values)
         self._merged = drawn
@@ -194,7 +196,7 @@ class ColumnProposal:
         self.rows += len(self.members)
         self._parameters(cells, self._first, self._in_first, None)
         self._parameters(cells, self._kept, self._in_kept, None)
-        for _ in range(SCANS):
+        for _ in range(self._scans):
             self._scan(cells, share, None, None)
 
     def _scan(
@@ -313,6 +315,21 @@ class InClass:
         values = [*self._drawn[: self._place], value, *self._drawn[self._place + 1 :]]
         total = float(self._cells.terms(values, self._members).sum())
         return Weight(NEVER) if total == -math.inf else Weight(0, prior + total)
+
+    def weigh_several(self, values: Sequence[Any]) -> list[Weight]:
+        priors = [self.log_prior(value) for value in values]
+        if -math.inf in priors:
+            return [self.weigh(value) for value in values]
+        others = [[each] * len(values) for each in self._drawn]
+        others[self._place] = list(values)
+        try:
+            totals = self._cells.terms_of_several(others, self._members).sum(axis=1).tolist()
+        except NotByColumns:
+            return [self.weigh(value) for value in values]
+        return [
+            Weight(NEVER) if total == -math.inf else Weight(0, prior + total)
+            for prior, total in zip(priors, totals, strict=True)
+        ]
 
     def put(self, value: Any) -> None:
         self._drawn[self._place] = value

@@ -7,6 +7,7 @@ from typing import Any
 
 from venture_lite.engines.enumeration import Enumeration, refuse_support, too_many_candidates
 from venture_lite.engines.forward import ForwardGibbs
+from venture_lite.engines.weighted_labels import WeightedLabels
 from venture_lite.errors import ArgumentError, VentureError
 from venture_lite.inference.given import ActionForm
 from venture_lite.inference.program import Action, InferenceProgram
@@ -131,6 +132,11 @@ class Gibbs(Drawing):
 
 
 def _compile_gibbs(program: InferenceProgram, given: ActionForm) -> Part:
+    if "weights" in given:
+        if "forward" in given or given.selector.kind == "one":
+            what = "'weights draws all labels of a block at once"
+            raise ArgumentError(what, given["BLOCK"].span, "all, each, or a block's key, without 'forward")
+        return given.kernel("labels given the weights of their classes", WeightedLabels(program.model))
     if "forward" not in given:
         return given.kernel("exact draws, by enumeration", drawing(program.model, Gibbs))
     if given.selector.kind == "one":
@@ -140,9 +146,10 @@ def _compile_gibbs(program: InferenceProgram, given: ActionForm) -> Part:
 
 
 GIBBS = Action(
-    "gibbs", ("(gibbs SCOPE BLOCK ['forward] T)",),
+    "gibbs", ("(gibbs SCOPE BLOCK ['forward] ['weights] T)",),
     "T exact draws of a block from its conditional distribution, by enumerating the block's joint support. With "
     "'forward the block is a chain of states of finite support, or several: it is drawn as a whole by forward "
-    "filtering and backward sampling, in a time that grows with its length.",
+    "filtering and backward sampling, in a time that grows with its length. With 'weights the block is labels, draws "
+    "of `make_crp`: the weights of their classes are drawn, and given these all labels.",
     _compile_gibbs,
 )  # fmt: skip

@@ -12,7 +12,7 @@ from typing import Any
 
 from venture_lite.blocks.independent_draws import InTrace, renew
 from venture_lite.blocks.label_classes import by_label, parameters_of
-from venture_lite.blocks.label_shares import SCANS, Share
+from venture_lite.blocks.label_shares import Share, drawn_scans
 from venture_lite.engines.label_pairs import LabelPair
 from venture_lite.errors import KernelError
 from venture_lite.interpreter.ancestry import read_by_density
@@ -66,6 +66,8 @@ class RestrictedMove:
         # evaluations of labels
         self.rows = 0
         self._no_new = NoNewChoices(model.trace)
+        # restricted scans of the launch states
+        self._scans = 0
         self._by_label = by_label(self.trace, every)
         self._movable = set(movable)
         ends = (pair.first, pair.second)
@@ -88,6 +90,7 @@ class RestrictedMove:
     def split(self) -> tuple[float, float]:
         """Split the class; the log probabilities of the proposal, and of the one back."""
         kept = self._class_of(self.pair.second)
+        self._scans = drawn_scans(self.trace.rng)
         backward = self._merged_scan(kept, [self.trace.value(node) for node in kept.parameters])
         first = self._opened()
         share = Share.any(self.trace.rng)
@@ -102,6 +105,7 @@ class RestrictedMove:
         labels = {node: key_of(self.trace.value(node)) == key_of(first.label) for node in self.members}
         values = [[self.trace.value(node) for node in each.parameters] for each in (first, kept)]
         went = sum(labels.values())
+        self._scans = drawn_scans(self.trace.rng)
         share = Share.of(self.trace.rng, went, len(labels) - went)
         self._launch(first, kept, share)
         backward = self._scan(first, kept, share, labels, values)
@@ -116,7 +120,7 @@ class RestrictedMove:
         if not kept.parameters:
             return 0.0
         self._from_prior(kept)
-        for _ in range(SCANS):
+        for _ in range(max(self._scans, 1)):
             self._parameters(kept, None)
         return self._parameters(kept, values)
 
@@ -130,7 +134,7 @@ class RestrictedMove:
             self._move(node, (first if rng.random() < share.first else kept).label)
         for each in (first, kept):
             self._parameters(each, None)
-        for _ in range(SCANS):
+        for _ in range(self._scans):
             self._scan(first, kept, share)
 
     def _scan(

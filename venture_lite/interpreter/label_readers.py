@@ -61,5 +61,5 @@ def _is_keyed(trace: Trace, node: int, value: object) -> bool:
 
 
 def _refused(trace: Trace, node: int) -> KernelError:
-    reason = "split_merge moves labels that are keys and nothing else, and one is read otherwise here"
+    reason = "labels that go over to other classes are keys and nothing else, and one is read otherwise here"
     return KernelError(reason, hint=HINT).at(*trace.place(*trace.decode(node)))

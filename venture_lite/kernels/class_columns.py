@@ -10,7 +10,8 @@ cells put back.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -19,7 +20,6 @@ import numpy as np
 
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.selection import in_order, one_of_each_kind
-from venture_lite.kernels.followers import Mover
 from venture_lite.kernels.label_rows import (
     FreshClass,
     LabelReader,
@@ -87,9 +87,9 @@ class ClassColumns:
         self._table = model.trace.tables[self._code.index]
         self._rows = LabelRows(model, self._code, self._slot, lambda row: None)
         self._values = model.trace.column(site_of(node))
-        self._mover = Mover(model)
         self._known: tuple[Any, ...] = ()
-        # the labels that have several users, with their rows
+        # the rows of the labels that have a few users, with these, and those of labels that have many
+        self._few: tuple[list[int], list[Any]] = [], []
         self._several: list[tuple[int, ReadLabel]] = []
         self._version = -1
         # the rows of the labels (n,), and for each reader (rows, which label each belongs to)
@@ -122,6 +122,10 @@ class ClassColumns:
 
     def _same_users(self) -> bool:
         """Whether the labels that have several users have the same ones."""
+        rows, users = self._few
+        # tuples that are the same object are found equal at once
+        if list(map(self._table.users.get, rows)) != users:
+            return False
         return all(self._rows.of(row, EVERYTHING) is label for row, label in self._several)
 
     def _lay_out(self, nodes: Sequence[int]) -> None:
@@ -138,12 +142,15 @@ class ClassColumns:
             # labels of other makers, perhaps
             raise NotByColumns
         places: dict[LabelReader, tuple[list[int], list[int]]] = {}
-        self._several = []
+        self._few, self._several = ([], []), []
         for position, row in enumerate(found):
             label = self._rows.of(row, EVERYTHING)
             if label is None or label.is_applied:
                 raise NotByColumns
-            if len(label.users) > 1:
+            if isinstance(users := table.users.get(row), tuple):
+                self._few[0].append(row)
+                self._few[1].append(users)
+            elif users is not None:
                 self._several.append((row, label))
             for reader, its_row in label.readers:
                 rows, owners = places.setdefault(reader, ([], []))
@@ -270,7 +277,7 @@ class ClassColumns:
         places = [(each.column, self._family(each, label)) for each in self.parameters]
         values = [column.view[row] for column, row in places]
         families = {reader: self._rows.led_to(reader, label)[0] for reader, _, _ in self._layout}
-        at_hand = ClassAtHand(places, families)
+        at_hand = ClassAtHand(places, families, [each.memo for each in self.parameters])
         try:
             yield at_hand
         finally:
@@ -286,24 +293,114 @@ class ClassColumns:
     def move(self, positions: Sequence[int], label: int) -> None:
         """Lead labels, by their positions, to another class that exists, and none of them out of a class that has no
         other. Within a transaction of the caller's."""
-        trace, maker, shape = self._trace, self.maker, self._rows.own_shape
-        assert shape is not None
-        for position in positions:
-            row = int(self.labels[position])
-            found = self._rows.of(row, EVERYTHING)
-            assert found is not None
-            trace.statistics.unincorporate(maker, self._values.view[row], ())
-            trace.statistics.incorporate(maker, label, ())
-            shape.move(self._mover, row, label)
-            for reader, its_row in found.readers:
-                reader.shape.move(self._mover, its_row, label)
+        before, moving = self.values(), np.zeros(len(self.labels), bool)
+        labels = before.copy()
+        labels[positions], moving[positions] = label, True
+        self._lead_together(before, labels, moving)
+
+    def reassign(self, before: np.ndarray, labels: np.ndarray, opened: Mapping[int, Sequence[Any]]) -> None:
+        """Give all labels (n,) others (n,): of classes that exist, and of those that are `opened` with parameters.
+
+        A class that ends without members keeps one until the others have gone, and one that is opened begins with one
+        label, while few rows read its parameters.
+        """
+        model, moving = self._model, before != labels
+        gone = set(self.state.tables).difference(np.unique(labels).tolist())
+        last = [int(np.flatnonzero(before == label)[-1]) for label in sorted(gone)]
+        with model.transaction() as change:
+            lent = self._lent(before, labels, last)
+            for at, label in lent.items():
+                model.put_value(self.node(at), label)
+            together = moving & ~np.isin(labels, list(opened))
+            together[last] = False
+            self._lead_together(before, labels, together)
+            for label, parameters in opened.items():
+                its = np.flatnonzero(labels == label)
+                self._open(label, parameters, its[~np.isin(its, last)].tolist())
+            for at in last:
+                label = int(labels[at])
+                if label in opened and label not in self.state.counts:
+                    self._open(label, opened[label], [at])
+                else:
+                    model.put_value(self.node(at), label)
+            for at in lent:
+                model.put_value(self.node(at), int(labels[at]))
+            change.keep()
+
+    def _lent(self, before: np.ndarray, labels: np.ndarray, last: Sequence[int]) -> dict[int, int]:
+        """Labels that stay, by position, which are lent to classes all of whose members come as the last of others: so
+        that these classes have a member meanwhile. Raises NotByColumns where there are none."""
+        others = np.delete(labels, last)
+        thin = [label for label in self.state.tables if label in labels[last] and label not in others]
+        if not thin:
+            return {}
+        stays = np.flatnonzero(before == labels)
+        # one of each class is left there
+        _, firsts = np.unique(labels[stays], return_index=True)
+        found = np.delete(stays, firsts).tolist()
+        if len(found) < len(thin):
+            raise NotByColumns
+        return dict(zip(found, thin, strict=False))
+
+    def _open(self, label: int, parameters: Sequence[Any], positions: list[int]) -> None:
+        """Lead labels to a class that does not exist."""
+        if not positions:
+            return
+        first, *others = positions
+        generator = self._trace.rng.bit_generator
+        before = generator.state
+        self._model.put_value(self.node(first), label)
+        # its parameters are given
+        generator.state = before
+        for parameter, value in zip(self.parameters, parameters, strict=True):
+            self._model.put_value(self.parameter_node(parameter, label), value)
+        self.move(others, label)
+
+    def _lead_together(self, before: np.ndarray, labels: np.ndarray, moving: np.ndarray) -> None:
+        """Lead the labels where a mask (n,) holds to classes that exist, site by site."""
+        trace, maker = self._trace, self.maker
+        positions = np.flatnonzero(moving)
+        if not len(positions):
+            return
+        changes = Counter(labels[positions].tolist())
+        changes.subtract(before[positions].tolist())
+        trace.statistics.change_counts(maker, {label: change for label, change in changes.items() if change})
+        self._store(self._code.first_site + self._slot, self.labels[positions], labels[positions])
+        for reader, rows, owners in self._layout:
+            moves = moving[owners]
+            if not moves.any():
+                continue
+            its_rows, its_labels = rows[moves], labels[owners[moves]]
+            for slot in reader.start:
+                self._store(reader.code.first_site + slot, its_rows, its_labels)
+            classes, which = np.unique(its_labels, return_inverse=True)
+            found = [self._rows.led_to(reader, label) for label in classes.tolist()]
+            for call, (slot, memo, _) in enumerate(reader.calls):
+                site, packed = reader.code.first_site + slot, memo.procedure.code.index << 32
+                families = np.array([packed | its_families[call] for its_families, _ in found], np.int64)
+                trace.users.lead(site, its_rows, families[which])
+                if slot not in reader.borrowed:
+                    for row, place in zip(its_rows.tolist(), which.tolist(), strict=True):
+                        trace.journal.put(trace.column(site), row, found[place][1][slot])
+
+    def _store(self, site: int, rows: np.ndarray, labels: np.ndarray) -> None:
+        if self._trace.is_borrowed(site << 32):
+            return
+        if not self._trace.put_rows(site, rows, labels):
+            column = self._trace.column(site)
+            for row, label in zip(rows.tolist(), labels.tolist(), strict=True):
+                self._trace.journal.put(column, row, label)
 
 
 class ClassAtHand:
     """A class whose cells hold the parameters of any."""
 
-    def __init__(self, places: list[tuple[Column, int]], families: dict[LabelReader, list[int]]) -> None:
+    def __init__(
+        self, places: list[tuple[Column, int]], families: dict[LabelReader, list[int]], memos: Sequence[Memo]
+    ) -> None:
+        """`memos` make the parameters."""
         self._places, self._families = places, families
+        self._parameter_of = {memo: place for place, memo in enumerate(memos)}
 
     def write(self, values: Sequence[Any]) -> None:
         for (column, row), value in zip(self._places, values, strict=True):
@@ -319,6 +416,32 @@ class ClassAtHand:
         """The log densities of some members' rows (m,), were the parameters these. Raises NotByColumns."""
         self.write(values)
         return summed_terms(members, self._families)
+
+    def terms_of_several(self, values: Sequence[Sequence[Any]], members: Members) -> np.ndarray:
+        """The log densities (P, m) of some members' rows, were the parameters, each a list of P numbers, these: one
+        evaluation for all. Raises NotByColumns, also where that is not to be had."""
+        count = len(values[0])
+        total = np.zeros((count, members.count))
+        for part in members.rows:
+            given = [self._given(values, part, slot) for slot in part.reader.borrowed]
+            rows = np.tile(part.rows, count)
+            for group in part.reader.given_groups:
+                group.families[: len(given)] = given
+                terms = np.broadcast_to(group_terms(group, rows), (len(rows),)).reshape(count, -1)
+                if part.owners is None:
+                    total += terms
+                else:
+                    np.add.at(total.T, part.owners, terms.T)
+        if not bool((total < math.inf).all()):
+            raise NotByColumns
+        return total
+
+    def _given(self, values: Sequence[Sequence[Any]], part: MemberRows, slot: int) -> np.ndarray:
+        """What a call gives in the rows of a part, for each of some parameters after the other."""
+        place = self._parameter_of.get(part.reader.memos[slot])
+        if place is None or any(type(value) is not float for value in values[place]):
+            raise NotByColumns
+        return np.repeat(np.array(values[place]), len(part.rows))
 
 
 def summed_terms(members: Members, families: dict[LabelReader, list[int]]) -> np.ndarray:

@@ -4,10 +4,11 @@ procedure is equal to itself alone."""
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from venture_lite.procedures.exchangeable.counted import Counted
 from venture_lite.procedures.record import Maker, MakerState
 from venture_lite.program.code import Code
 from venture_lite.trace.journal import Journal
@@ -101,6 +102,14 @@ class Statistics:
         token = procedure.state.remove(value, *inputs)
         self.updates += 1
         self.journal.note(Exchangeable.restore, procedure, token)
+
+    def change_counts(self, procedure: Exchangeable, changes: Mapping[int, int]) -> None:
+        """Let a procedure whose statistics are counts have so many more or fewer draws of some values."""
+        state = procedure.state
+        assert isinstance(state, Counted)
+        for value, change in changes.items():
+            self.journal.note(Exchangeable.restore, procedure, state.change(value, change))
+        self.updates += sum(map(abs, changes.values()))
 
     def set_arguments(self, procedure: Exchangeable, arguments: tuple[Any, ...]) -> None:
         self.journal.note(Exchangeable.set_arguments, procedure, procedure.state.arguments)

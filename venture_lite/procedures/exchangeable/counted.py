@@ -40,6 +40,10 @@ class Counted:
     def remove(self, value: Any) -> tuple[int, int]:
         return self._move(int(value), -1)
 
+    def change(self, value: int, change: int) -> tuple[int, int]:
+        """So many more draws of a value, or fewer."""
+        return self._move(value, change)
+
     def restore(self, token: tuple[int, int]) -> None:
         self._move(*token)
 

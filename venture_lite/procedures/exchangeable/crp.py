@@ -45,6 +45,10 @@ class CrpState(Counted):
     def discount(self) -> float:
         return self._discount
 
+    @property
+    def concentration(self) -> float:
+        return self._alpha
+
     def fresh(self) -> int:
         """The smallest unused label: occupied ones are sorted and distinct, so those up to the gap stand at label -
         1."""

@@ -20,6 +20,7 @@ from venture_lite.session.auto.places import elsewhere, places_line
 from venture_lite.session.auto.running import AutoRun
 from venture_lite.session.runner import _keep
 
+MANY = 300
 DATA = {"y": [2.9, 1.0, 0.3, 1.8, 2.2, 0.9]}
 LEVEL = "[assume mu (normal 0 10)] for n in 1...6: [observe (normal mu 1) {y[n]}]"
 MODELS = {
@@ -108,6 +109,23 @@ MODELS = {
         {},
     ),
 }
+
+
+@pytest.mark.parametrize(
+    ("classes", "observed", "sweep"),
+    [
+        ("(normal 0 5)", "(normal (c (z i)) 1)", "(gibbs (choices 'finite) all 'weights 1)"),
+        ("(make_normal_inv_chi_sq 0 1 1 1)", "((c (z i)))", "(gibbs (choices 'finite) each 1)"),
+    ],
+)
+def test_many_labels_are_drawn_at_once(classes: str, observed: str, sweep: str) -> None:
+    """Where they are independent, given the weights and the parameters of their classes."""
+    v = Venture(seed=1)
+    labels = f"[assume crp (make_crp 1)] [assume z (mem (lambda (i) (crp)))] [assume c (mem (lambda (k) {classes}))]"
+    v.execute(f"{labels} for i in 1...{MANY}: [observe {observed} {{y[i]}}]", y=[0.1 * i for i in range(MANY)])
+    (model,) = v.traces
+    program, _ = composed(model, 100, None)
+    assert sweep in program.kernels
 
 
 TWO_MODES = "[assume x (normal 0 5)] [assume y (normal x 1)] [observe (normal (pow (- x 1) 2) 0.3) 9]"

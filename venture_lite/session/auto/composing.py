@@ -19,7 +19,7 @@ from venture_lite.interpreter.choices import Choices
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.scaffold import Builder
 from venture_lite.session.auto.groups import KindGroup
-from venture_lite.session.auto.labels import keyed_by_labels, splitting
+from venture_lite.session.auto.labels import keyed_by_labels, label_sweep, splitting
 from venture_lite.session.auto.quantities import LeftOut, Quantities, Quantity
 from venture_lite.session.auto.state_chains import is_finite_chain, is_ordered_chain
 from venture_lite.session.auto.trials import MANY_ROWS, rows_of_predictor, written_row_kernel
@@ -179,8 +179,9 @@ class Composer:
         chains = [group for group in finite if self._is_alone(group) and is_finite_chain(self.model, group.nodes)]
         found.extend(f"(gibbs {self._scope([group])} all 'forward 1)" for group in chains)
         if others := [group for group in finite if group not in chains]:
-            found.append(f"(gibbs {self._scope(others)} each 1)")
-            found.extend(splitting(self.model, self._scope(others), [node for group in others for node in group.nodes]))
+            scope, nodes = self._scope(others), [node for group in others for node in group.nodes]
+            found.append(label_sweep(self.model, scope, nodes))
+            found.extend(splitting(self.model, scope, nodes))
         if counts := [group for group in self._of("counts", structural=False) if group not in rows]:
             found.append(f"(mh {self._scope(counts)} each 'drift {WIDTH} 'adapt {self.burn} 1)")
         if deciding := [group for group in self.groups if group.structural and group.kind in ("rough", "counts")]:

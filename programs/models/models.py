@@ -108,6 +108,8 @@ def volatility() -> Given:
     return {"N": 1000, "y": np.exp(h / 2) * rng.normal(size=1000)}
 
 
+OF_EACH = (4, 2, 34, 6)
+"""Data of the mixture, one of each class."""
 SHARES, CENTRES, NOISE = np.array([0.45, 0.3, 0.15, 0.1]), np.array([-4.0, 0.0, 3.0, 9.0]), 0.8
 
 
@@ -178,7 +180,7 @@ MODELS: dict[str, Model] = {
     "robust": Model(robust, {f"w[{i}]": float(w) for i, w in enumerate(WEIGHTS)} | {"scale": 1.3, "degrees": 4.0}),
     "volatility": Model(volatility, VOLATILITY),
     "volatility_centred": Model(volatility, VOLATILITY),
-    "mixture": Model(mixture, {"noise": NOISE}),
+    "mixture": Model(mixture, {"noise": NOISE} | {f"centre_of_{n}": CENTRES[k] for k, n in enumerate(OF_EACH)}),
     "mixture_collapsed": Model(mixture, {}),
     "hidden_markov": Model(hidden_markov, {"noise": 1.0}),
     "gaussian_process": Model(gaussian_process, {"amplitude": 1.5, "length": 1.2, "noise": 0.3}),

@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 QUICK := language parse project check session procedures networks trace engines
 
-.PHONY: run test quick setup test-slow bench lint docs pictures experiments references
+.PHONY: run test quick setup test-slow bench lint docs pictures experiments references models
 
 run: $(STAMP)
 	$(BIN)/python programs/digits.py
@@ -40,6 +40,10 @@ experiments: $(STAMP)
 # DATA names the folder with the data and the reference draws
 references: $(STAMP)
 	$(BIN)/python programs/references/references.py $(DATA)
+
+# models of the field by auto, on generated data
+models: $(STAMP)
+	$(BIN)/python programs/models/models.py
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -9,14 +9,17 @@ of the transforms.
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import islice
 from typing import Any
 
 import numpy as np
 
 from venture_lite.blocks import second
+from venture_lite.blocks.block_function import BlockFunction, NotOneFunction, NumbersFunction
 from venture_lite.blocks.distributions import name_of, transform_of
 from venture_lite.blocks.loops import NotInOneLoop
 from venture_lite.blocks.minibatch import Minibatch
@@ -55,6 +58,8 @@ class BlockDensity:
         self._refuse(scaffold, block)
         self._coordinates = dict(self._placed(scaffold.principals))
         self.size = max((taken.stop for taken, _ in self._coordinates.values()), default=0)
+        # the free coordinates of each choice of the block
+        self.places = {node: self._coordinates[node][0] for node in block}
         renewed = [node for node in scaffold.pending if node not in scaffold.makers and not self._is_fixed(node)]
         runs = runs_of(trace, [*scaffold.principals, *renewed])
         # choices that are moved apart from what weighs them: in one go, though each depends on the one before
@@ -82,6 +87,9 @@ class BlockDensity:
         self._seen = -1
         # those that keep what does not depend on the block
         self._keeping: list[RowKind] = []
+        # the whole as one function, once it was asked for; None where there is none
+        self._whole: BlockFunction | None = None
+        self._has_whole = False
 
     def is_valid(self) -> bool:
         return self._stamp == self.model.trace.structure_stamp()
@@ -305,6 +313,22 @@ class BlockDensity:
             total = weighed(self._backward, total)
         return Weight(self._state.impossible, float(total)), self._state.gradient.copy()
 
+    def function(self) -> NumbersFunction | None:
+        """The log density and its gradient as a function of free coordinates that moves nothing, as all else stands
+        now; None where there is none of this block, or of this state."""
+        self._look()
+        if not self._has_whole:
+            self._has_whole = True
+            with contextlib.suppress(NotOneFunction):
+                self._whole = BlockFunction(self._state, self._moved, self._terms, self.size)
+        return None if self._whole is None else self._whole.now()
+
+    def offer(self, free: tuple[float, ...]) -> None:
+        """The block was left at these coordinates, which `function` knows: weights of its sites follow from them."""
+        whole = self._whole
+        if whole is not None and whole.sums is not None:
+            self.model.weights.offer(whole.sites, partial(whole.sums, *free))
+
     def hessian(self) -> np.ndarray | None:
         """The second derivatives (D, D) of the log density in free coordinates, at the state that `present` or `put`
         left; None where they do not go through all that depends on the block."""
@@ -338,6 +362,7 @@ class BlockDensity:
         if self._seen != Column.reshaped:
             if not self._views or any(column.view is not view for column, view in self._views):
                 self._bind()
+                self._whole, self._has_whole = None, False
             self._seen = Column.reshaped
         for kind in self._keeping:
             kind.look()

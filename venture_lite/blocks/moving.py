@@ -30,7 +30,7 @@ from venture_lite.procedures.derivatives import slopes_of_floats
 from venture_lite.procedures.pullbacks import accumulated
 from venture_lite.procedures.record import Maker, Random
 from venture_lite.procedures.straight_line import Node
-from venture_lite.procedures.transforms import REAL
+from venture_lite.procedures.transforms import REAL, Elementwise
 from venture_lite.program.code import Kind
 from venture_lite.trace.nodes import node_at
 from venture_lite.trace.runtime import Exchangeable
@@ -201,6 +201,12 @@ class RowKind:
         """Fill in the coordinates of choices as they stand."""
         if self.coordinates and self.column.kind is float and self.operator.transform is REAL:
             free[self._firsts] = self.column.gather(self.rows)
+            return
+        transform = self.operator.transform if self.coordinates is not None else None
+        if isinstance(transform, Elementwise) and not transform.reads_arguments and self.column.kind is float:
+            view, free_of = self.column.view, transform.free_of
+            for row, (coordinates, _) in zip(listed(self.rows).tolist(), self.coordinates or (), strict=True):
+                free[coordinates.start] = free_of(view[row])
             return
         for index, (coordinates, _) in enumerate(self.coordinates or ()):
             _, arguments = self.trace.application(self.node(index))

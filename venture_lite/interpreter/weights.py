@@ -9,7 +9,7 @@ supports: evidence that is impossible is never exchanged for one.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -353,6 +353,8 @@ class KeptWeights:
         # site -> (stamp, weight) of the last two states weighed, the latest used first: the current state and the
         # proposed one
         self._kept: dict[int, list[tuple[tuple[int, ...], Weight]]] = {}
+        # as of which version of the trace what gives the weights of some sites, or these, by position
+        self._offered: tuple[int, Mapping[int, int], Callable[[], Sequence[float]] | tuple[float, ...]] = -1, {}, ()
         trace.derived.extend((self.groups, self._by_call, self._kept))
 
     def users(self, users: UserGroup) -> Group:
@@ -375,9 +377,26 @@ class KeptWeights:
         if len(kept) > 1 and kept[1][0] == stamp:
             self._kept[site] = [kept[1], kept[0]]
             return kept[1][1]
-        weight = group.weigh(self.trace.tables[group.code.index].rows())
+        weight = self._offered_weight(site)
+        if weight is None:
+            weight = group.weigh(self.trace.tables[group.code.index].rows())
         self.keep(site, weight)
         return weight
+
+    def offer(self, sites: Mapping[int, int], totals: Callable[[], Sequence[float]]) -> None:
+        """What gives the weights of these sites, by their positions, at the state that was just made final; it is
+        asked where they are."""
+        self._offered = self.trace.journal.version, sites, totals
+
+    def _offered_weight(self, site: int) -> Weight | None:
+        version, sites, totals = self._offered
+        journal, position = self.trace.journal, sites.get(site)
+        if position is None or version != journal.version or journal.entries:
+            return None
+        if not isinstance(totals, tuple):
+            totals = tuple(totals())
+            self._offered = version, sites, totals
+        return Weight(0, totals[position])
 
     def keep(self, site: int, weight: Weight) -> None:
         """A weight that was computed at what is now the current state."""

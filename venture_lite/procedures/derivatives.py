@@ -184,11 +184,16 @@ def _share(node: Node, position: int, partial: Any) -> Any:
 @functools.cache
 def slopes_of(density: Callable[..., Any], asked: Flags, columns: bool) -> Callable[..., tuple[Any, ...]]:
     """`(*inputs) -> (log density, one derivative for each input asked for)`, over columns or of single numbers."""
+    return compiled(recorded_slopes(density, asked), len(asked), columns)
+
+
+@functools.cache
+def recorded_slopes(density: Callable[..., Any], asked: Flags) -> list[Any]:
+    """The log density, and one derivative for each input asked for, as operations on recorded inputs."""
     recording = Recording()
     result = recordable(density)(*map(recording.input, range(len(asked))))
     partials = partials_of(result, asked)
-    wanted = [partials.get(i, 0.0) for i, ask in enumerate(asked) if ask]
-    return compiled([result, *wanted], len(asked), columns)
+    return [result, *(partials.get(i, 0.0) for i, ask in enumerate(asked) if ask)]
 
 
 @functools.cache

@@ -7,21 +7,33 @@ of the block may come and go, so that what is learned in a warm-up is kept by si
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
+from venture_lite.blocks.density import BlockDensity
 from venture_lite.blocks.distributions import transform_of
 from venture_lite.blocks.gradients import Densities
 from venture_lite.draws.kernel_summary import FUNNEL, STEEP
-from venture_lite.engines.adaptation import LEAST_BURN, FirstScales, Metric, Tuner, geometric_mean, tuned
-from venture_lite.engines.hmc import NO_PATH, TARGET, PathPoint, path_told
-from venture_lite.engines.nuts.trajectory import MOST_DEPTH, Follow, Trajectory
+from venture_lite.engines.adaptation import (
+    LEAST_BURN,
+    BlockTuning,
+    FirstScales,
+    Metric,
+    Tuner,
+    geometric_mean,
+    tuned,
+)
+from venture_lite.engines.hmc import NO_PATH, TARGET
+from venture_lite.engines.nuts.paths import ArrayPaths, BlockPaths, NumberPaths
+from venture_lite.engines.nuts.trajectory import MOST_DEPTH, Trajectory
+from venture_lite.engines.nuts.vectors import MOST_NUMBERS, Vectors, vectors_of
 from venture_lite.inference.given import ActionForm
 from venture_lite.inference.program import Action, InferenceProgram
 from venture_lite.inference.tree import Part
 from venture_lite.interpreter.ancestry import name_of_choice
 from venture_lite.interpreter.kernel import BlockKernel, Course
+from venture_lite.interpreter.model import Transaction
 from venture_lite.interpreter.selection import Selection
 from venture_lite.procedures.transforms import POSITIVE
 from venture_lite.values import show
@@ -70,6 +82,8 @@ class NoUTurn(BlockKernel):
         self.diverged: list[tuple[tuple[int, ...], np.ndarray]] = []
         # of each block how many states count, the mean of their free coordinates, and the sum of squares about it
         self._met: dict[tuple[int, ...], tuple[int, np.ndarray, np.ndarray]] = {}
+        # of each block the last metric, and what trajectories do their sums with
+        self._vectors: dict[int, tuple[Metric, Vectors]] = {}
 
     @property
     def rows(self) -> int:
@@ -127,38 +141,48 @@ class NoUTurn(BlockKernel):
         tuner = self._tuner
         tuning = tuner.begin(nodes, at)
         model, density = self.model, self.densities.of(nodes)
-        where = {node: density.coordinates_of(node) for node in nodes}
-        with model.transaction() as change:
-
-            def follow(free: np.ndarray) -> PathPoint | None:
-                if not density.is_put_over:
-                    change.back()
-                found = self.densities.at(density, free)
-                return None if found is None else PathPoint(free, *found)
-
-            start, metric = PathPoint(*self.densities.here(density)), tuner.metric(tuning, where, density.size)
+        where = density.places
+        with model.transaction() as change, np.errstate(over="ignore", invalid="ignore"):
+            paths = self._paths(density, tuner.metric(tuning, where, density.size), tuning, change)
             if not tuning.step.now:
-                tuning.step.begin(reasonable_step(follow, start, metric, self._start, model.trace.rng))
-            trajectory = Trajectory(follow, start, metric, tuning.step.now, model.trace.rng)
+                tuning.step.begin(reasonable_step(paths.trajectory, self._start))
+            trajectory = paths.trajectory(tuning.step.now)
             end = trajectory.draw()
-            moved = end is not trajectory.start and follow(end.point.free) is not None
+            moved = end is not trajectory.start and paths.leave(end)
             if moved:
                 change.keep()
+                paths.settle(end)
         acceptance = trajectory.acceptance / max(trajectory.steps, 1)
-        kinetic = 0.5 * float(end.momentum @ end.momentum)
-        self.transition = path_told(end.point, kinetic, trajectory.diverged is not None) | {
+        free = np.asarray(end.free)
+        self.transition = {
+            "diverging": trajectory.diverged is not None,
+            "lp": paths.log_density,
+            "energy": end.kinetic - paths.log_density,
             "tree_depth": trajectory.depth,
             "n_steps": trajectory.steps,
             "acceptance_rate": acceptance,
             "step_size": tuning.step.now,
         }
-        tuner.learn(tuning, acceptance, where, end.point.free)
+        tuner.learn(tuning, acceptance, where, free)
         if not tuner.is_adapting:
             self._count(tuple(nodes), self._left.get(id(tuning)), trajectory, acceptance)
-        self._left[id(tuning)] = kinetic, -end.point.weight.total
+        self._left[id(tuning)] = end.kinetic, -paths.log_density
         if tuner.burn:
             self.program.draws.mark(self, tuner.is_adapting)
         return moved
+
+    def _paths(self, density: BlockDensity, metric: Metric, tuning: BlockTuning, change: Transaction) -> BlockPaths:
+        """Paths from where a block stands: over numbers where its density is a function of a few."""
+        function = density.function() if density.size <= MOST_NUMBERS else None
+        known = self._vectors.get(id(tuning))
+        if known is None or known[0] is not metric or known[1].are_numbers != (function is not None):
+            known = self._vectors[id(tuning)] = metric, vectors_of(metric.root, function is not None)
+        if function is not None:
+            paths = NumberPaths(self.densities, density, known[1], function)
+            if paths.begin():
+                return paths
+            known = metric, vectors_of(metric.root, False)
+        return ArrayPaths(self.densities, density, known[1], change)
 
     def _count(
         self, block: tuple[int, ...], left: tuple[float, float] | None, trajectory: Trajectory, acceptance: float
@@ -173,15 +197,14 @@ class NoUTurn(BlockKernel):
         self._energy += off / self._transitions
         self._spread += off * (trajectory.energy - self._energy)
         if left is not None:
-            momentum = trajectory.start.momentum
-            kinetic = 0.5 * float(momentum @ momentum)
+            kinetic = trajectory.start.kinetic
             self._changes += 1
             self._changed += (kinetic - left[0]) ** 2
             self._moved += (trajectory.energy - kinetic - left[1]) ** 2
         if trajectory.diverged is not None:
             self._divergences += 1
-            self.diverged.append((block, trajectory.diverged.point.free))
-        self._meet(block, trajectory.start.point.free)
+            self.diverged.append((block, np.asarray(trajectory.diverged.free)))
+        self._meet(block, np.asarray(trajectory.start.free))
 
     def _meet(self, block: tuple[int, ...], free: np.ndarray) -> None:
         count, mean, squares = self._met.get(block, (0, np.zeros(len(free)), np.zeros(len(free))))
@@ -192,13 +215,13 @@ class NoUTurn(BlockKernel):
         self._met[block] = count + 1, mean, squares + off * (free - mean)
 
 
-def reasonable_step(follow: Follow, start: PathPoint, metric: Metric, step: float, rng: np.random.Generator) -> float:
+def reasonable_step(trajectory: Callable[[float], Trajectory], step: float) -> float:
     """The step, doubled or halved, at which the acceptance of a single one crosses TARGET."""
 
     def is_short(step: float) -> bool:
-        trajectory = Trajectory(follow, start, metric, step, rng)
-        end = trajectory.leapfrog(1.0, trajectory.start)
-        return end is not None and trajectory.gain(end) > math.log(TARGET)
+        path = trajectory(step)
+        end = path.leapfrog(step, path.start)
+        return end is not None and path.gain(end) > math.log(TARGET)
 
     factor = 2.0 if is_short(step) else 0.5
     for _ in range(MOST_DOUBLINGS):

@@ -1,0 +1,193 @@
+"""Densities of small blocks as one function of numbers, against the passes over their rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pytest
+
+from tests.generator.directives import random_program
+from tests.generator.session import infer, load
+from tests.posterior.cases import CASES
+from venture_lite import Venture
+from venture_lite.audit.snapshot import snapshot
+from venture_lite.blocks.block_function import FAILURES, MOST_ROWS
+from venture_lite.blocks.density import BlockDensity
+from venture_lite.blocks.gradients import Densities
+from venture_lite.errors import KernelError
+from venture_lite.interpreter.model import Model
+from venture_lite.interpreter.weights import KeptWeights
+
+PROGRAMS = {
+    "a regression": """[assume a (normal 0 50)] [assume b (normal 0 10)] [assume noise (gamma 2 0.1)]
+        for n in 1...8: [observe (normal (+ a (* b {X[n]})) noise) {Y[n]}]""",
+    "a hierarchy": """[assume level (normal 0 10)] [assume spread (half_cauchy 5)]
+        [assume z (mem (lambda (j) (normal 0 1)))] [assume effect (mem (lambda (j) (+ level (* spread (z j)))))]
+        for n in 1...8: [observe (normal (effect n) 3) {Y[n]}]""",
+    "a centred hierarchy": """[assume level (normal 0 10)] [assume spread (half_cauchy 5)]
+        [assume effect (mem (lambda (j) (normal level spread)))]
+        for n in 1...8: [observe (normal (effect n) 3) {Y[n]}]""",
+    "a walk": """[assume s (gamma 2 2)] [assume x (mem (lambda (t) (if (= t 0) (normal 0 1) (normal (x (- t 1)) s))))]
+        for n in 1...8: [observe (poisson (exp (x n))) {K[n]}]""",
+    "a walk that is moved apart": """[assume s (gamma 2 2)]
+        [assume x (mem (lambda (t) (if (= t 0) (normal 0 1) (normal (x (- t 1)) s))))] [predict (x 24)]
+        [observe (normal (x 24) 1) 3]""",
+    "bounds that move": """[assume low (normal 0 1)] [assume width (gamma 2 2)]
+        [assume x (uniform_continuous low (+ low width))] [observe (normal (* x x) 0.5) 1.5]""",
+    "links": """[assume w (mem (lambda (i) (normal 0 2)))] [assume p (beta 2 3)] [assume r (gamma 2 1)]
+        for n in 1...8: [observe (bernoulli (logistic (+ (w 0) (* (w 1) {X[n]})))) {B[n]}]
+        for n in 1...8: [observe (poisson (exp (* r p))) {K[n]}]
+        [observe (student_t 4 (/ (w 1) r) (sqrt (+ r 1))) 2.5] [observe (binomial 9 p) 3]
+        [observe (normal (pow r 1.5) (abs (w 0))) 2] [observe (neg_binomial r p) 4]""",
+    "arguments outside their domains": """[assume m (normal 0 1)] [assume s (normal 0 1)]
+        [observe (normal m (+ s 3)) 0.5] [observe (normal (log (+ m 5)) 1) 0.5]
+        [observe (flip (+ 0.5 (* 0.1 m))) true]""",
+}
+DATA = {
+    "X": [0.5, -1.0, 2.0, 0.0, 1.5, 3.0, -2.0, 1.0],
+    "Y": [1.5, -2.0, 4.0, 0.5, 2.5, 7.0, -3.0, 2.0],
+    "K": [0, 1, 3, 0, 2, 5, 0, 1],
+    "B": [1, 0, 1, 0, 1, 1, 0, 0],
+}
+
+
+def loaded(program: str) -> Venture:
+    venture = Venture(seed=1)
+    venture.execute(program, **{name: values for name, values in DATA.items() if f"{{{name}[" in program})
+    return venture
+
+
+def compare(model: Model, block: Sequence[int], rng: np.random.Generator, exact: bool = True) -> tuple[int, int]:
+    """Both ways at random coordinates; how often they gave numbers, and neither did."""
+    densities = Densities(model, "nuts", lambda text: None)
+    density = densities.of(block)
+    function = density.function()
+    if function is None:
+        return 0, 0
+    before, told, silent = snapshot(model), 0, 0
+    for size in (0.3, 1.0, 3.0, 30.0):
+        for _ in range(5):
+            free = size * rng.normal(size=density.size)
+            with model.aside():
+                by_rows = densities.at(density, free)
+            try:
+                found = function(*free.tolist())
+            except FAILURES:
+                found = None
+            if found is None:
+                # it may be silent where the passes have a value that they find otherwise
+                silent += by_rows is None or by_rows[0].impossible > 0
+                continue
+            assert by_rows is not None
+            assert not by_rows[0].impossible
+            assert found[0] == pytest.approx(by_rows[0].total, rel=0.0 if exact else 1e-9, abs=0.0 if exact else 1e-9)
+            np.testing.assert_allclose(found[1], by_rows[1], rtol=0.0 if exact else 1e-9, atol=0.0 if exact else 1e-9)
+            told += 1
+    assert snapshot(model) == before
+    return told, silent
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_function_gives_what_the_passes_give(name: str) -> None:
+    """Bit for bit: the rows are as few as to go one by one. Noticed: a cotangent that is added in another order, a
+    Jacobian left out, rows in reverse, a derivative of an argument of the transform left out."""
+    model = loaded(PROGRAMS[name]).traces[0]
+    # recursions of twenty steps and more have a loop of their own, which sums otherwise
+    told, silent = compare(model, model.trace.default.everything(), np.random.default_rng(0), "apart" not in name)
+    assert told >= (4 if "outside" in name else 10)
+    assert silent > 0 or "outside" not in name
+
+
+def blocks(model: Model) -> Iterator[list[int]]:
+    """All choices together, and each alone, that have a density with a gradient."""
+    nodes = model.trace.default.everything()
+    for block in (nodes, *([node] for node in nodes)):
+        try:
+            BlockDensity(model, block)
+        except KernelError:
+            continue
+        yield block
+
+
+@pytest.mark.thorough
+def test_functions_of_other_programs() -> None:
+    rng, told = np.random.default_rng(1), 0
+    for case in CASES:
+        venture = Venture(seed=1)
+        venture.execute(case.program, **dict(case.parameters))
+        told += sum(compare(venture.traces[0], block, rng, exact=False)[0] for block in blocks(venture.traces[0]))
+    for seed in range(40):
+        venture = load(random_program(seed), seed)
+        infer(venture, "(mh default one 20)")
+        told += sum(compare(venture.traces[0], block, rng, exact=False)[0] for block in blocks(venture.traces[0]))
+    assert told > 300
+
+
+def test_what_stands_still_may_change() -> None:
+    """Data that a choice of another block leads to. Noticed: numbers that are kept for good."""
+    venture = Venture(seed=1)
+    venture.execute(
+        """[assume k (tag 'k 0 (uniform_discrete 0 5))] [assume m (normal 0 1)] [assume at (* k 2)]
+        [observe (normal (+ m at) 1) 3] [observe (normal m k_sd) 1]""".replace("k_sd", "(+ k 1)")
+    )
+    model, rng = venture.traces[0], np.random.default_rng(0)
+    (node,) = [node for node in model.trace.default.everything() if model.trace.choice(node)[0].name == "normal"]
+    density = Densities(model, "nuts", lambda text: None).of([node])
+    seen = set()
+    for k in (0, 3, 1, 3):
+        venture.force("k", k)
+        found = density.function()
+        assert found is not None
+        assert found is density.function()
+        told, _ = compare(model, [node], rng)
+        assert told >= 15
+        by_rows = density.evaluate()[0].total
+        assert found(float(density.present()[0]))[0] == by_rows  # type: ignore[index]
+        seen.add(by_rows)
+    assert len(seen) == 3
+
+
+def test_large_blocks_and_vectors_have_none() -> None:
+    for program in (
+        f"[assume m (normal 0 1)] for n in 1...{MOST_ROWS}: [observe (normal m 1) 1]",
+        "[assume m (normal (vector 0 0) 1)] [observe (normal m 1) (vector 1 2)]",
+        "[assume a (gamma 1 1)] [assume f (make_beta_bernoulli a 1)] [observe (f) true]",
+    ):
+        model = loaded(program).traces[0]
+        assert BlockDensity(model, model.trace.default.everything()).function() is None
+
+
+@pytest.mark.parametrize("name", ["a regression", "a hierarchy", "a centred hierarchy", "a walk", "links"])
+def test_log_scores_after_a_path_are_those_of_the_trace(name: str) -> None:
+    """Bit for bit, as they are weighed anew. Noticed: sums in another order, or with Jacobians, and sums of an earlier
+    state."""
+    venture = loaded(PROGRAMS[name])
+    model = venture.traces[0]
+    venture.infer("(do (initialize) (nuts default all 'step 0.1 5))")
+    for _ in range(10):
+        (score,) = venture.infer("(do (nuts default all 'step 0.1 1) (collect (log_score)))")["(log_score)"][0].tolist()
+        assert math.isfinite(score)
+        assert score == anew(model)
+        venture.infer("(mh default one 3)")
+        assert model.log_score().value() == anew(model)
+
+
+def anew(model: Model) -> float:
+    """The log score, of which nothing is known."""
+    weights, model.weights = model.weights, KeptWeights(model.trace)
+    score = model.log_score().value()
+    model.weights = weights
+    return score
+
+
+def test_draws_are_those_of_paths_by_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While rounding has not grown. Noticed: a half step left out, energies of another state."""
+    found = []
+    for most in (12, 0):
+        monkeypatch.setattr("venture_lite.engines.nuts.nuts.MOST_NUMBERS", most)
+        venture = loaded(PROGRAMS["a hierarchy"])
+        draws = venture.infer("(do (initialize) (repeat 40 (do (nuts default all 'step 0.2 1) (collect level (z 3)))))")
+        found.append([draws["level"], draws["(z 3)"]])
+    np.testing.assert_allclose(*found, rtol=1e-6, atol=1e-9)

@@ -128,6 +128,20 @@ def test_run_shows_plots_and_writes_pictures(tmp_path: Path, capsys: pytest.Capt
     assert (tmp_path / "out" / "plot-1.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_draws_of_auto_are_a_picture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("matplotlib")
+    program = tmp_path / "p.vnt"
+    program.write_text("[assume x (flip 0.5)] [observe (flip (if x 0.7 0.4)) true]")
+    plots_of = ["--seed", "1", "--plots", str(tmp_path)]
+    assert main(["run", str(program), "--auto", "--draws", "100", *plots_of]) == 0
+    assert "picture written to" in capsys.readouterr().err
+    assert (tmp_path / "plot-1.png").read_bytes().startswith(b"\x89PNG")
+    # of other draws nothing was asked for
+    program.write_text("[assume x (flip 0.5)] [infer (repeat 10 (do (gibbs default one 1) (collect x)))]")
+    assert main(["run", str(program), *plots_of]) == 0
+    assert "picture written to" not in capsys.readouterr().err
+
+
 def test_json_names_the_picture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("matplotlib")
     program = tmp_path / "p.vnt"

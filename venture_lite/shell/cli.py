@@ -154,7 +154,7 @@ def _add_limits(parser: argparse.ArgumentParser) -> None:
 
 def _add_plots(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--plots", type=Path, metavar="DIR", help="write what (plot ...) shows as pictures into a folder"
+        "--plots", type=Path, metavar="DIR", help="write plots, and draws of auto, as pictures into a folder"
     )
 
 

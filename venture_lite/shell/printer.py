@@ -106,14 +106,15 @@ class Printer:
             self._write(text)
 
     def _draw(self, draws: Draws) -> Path | None:
-        """Write what was plotted to a picture in `--plots`."""
-        if self._plots is None or draws.plotted is None:
+        """Write what was plotted to a picture in `--plots`, and the draws of `auto`, of which nobody could say so."""
+        shown = draws if draws.plotted is None and draws.preface else draws.plotted
+        if self._plots is None or shown is None:
             return None
         from venture_lite.draws.pictures import write
 
         self._pictures_written += 1
         path = self._plots / f"plot-{self._pictures_written}.png"
-        write(draws.plotted, path)
+        write(shown, path)
         self._say(f"picture written to {path}")
         return path
 

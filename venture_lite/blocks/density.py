@@ -19,7 +19,9 @@ from typing import Any
 import numpy as np
 
 from venture_lite.blocks import second
-from venture_lite.blocks.block_function import BlockFunction, NotOneFunction, NumbersFunction
+from venture_lite.blocks.block_function import BlockFunction
+from venture_lite.blocks.block_passes import NotOneFunction
+from venture_lite.blocks.block_text import NumbersFunction
 from venture_lite.blocks.distributions import name_of, transform_of
 from venture_lite.blocks.loops import NotInOneLoop
 from venture_lite.blocks.minibatch import Minibatch

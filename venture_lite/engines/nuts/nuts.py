@@ -7,6 +7,7 @@ of the block may come and go, so that what is learned in a warm-up is kept by si
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping
 
 import numpy as np
@@ -25,7 +26,7 @@ from venture_lite.engines.adaptation import (
     tuned,
 )
 from venture_lite.engines.hmc import NO_PATH, TARGET
-from venture_lite.engines.nuts.paths import ArrayPaths, BlockPaths, NumberPaths
+from venture_lite.engines.nuts.paths import BlockPaths, FunctionPaths, RowPaths
 from venture_lite.engines.nuts.trajectory import MOST_DEPTH, Trajectory
 from venture_lite.engines.nuts.vectors import MOST_NUMBERS, Vectors, vectors_of
 from venture_lite.inference.given import ActionForm
@@ -43,6 +44,8 @@ FEWEST_STEEP, FAR = 3, 1.0
 the density is steep."""
 MOST_MOVED = 0.05
 """Of the mean square that draws of the momentum change of the energy, by other kernels, for a fraction to be told."""
+FEW_MOVES = 20
+"""Of a block among others, in which to make a function of its density takes longer than it gains."""
 MOST_DOUBLINGS = 50
 """Of a step, until its acceptance crosses the one it is tuned to."""
 
@@ -82,6 +85,8 @@ class NoUTurn(BlockKernel):
         self.diverged: list[tuple[tuple[int, ...], np.ndarray]] = []
         # of each block how many states count, the mean of their free coordinates, and the sum of squares about it
         self._met: dict[tuple[int, ...], tuple[int, np.ndarray, np.ndarray]] = {}
+        # how often each block was moved
+        self._moves = Counter[int]()
         # of each block the last metric, and what trajectories do their sums with
         self._vectors: dict[int, tuple[Metric, Vectors]] = {}
 
@@ -142,8 +147,9 @@ class NoUTurn(BlockKernel):
         tuning = tuner.begin(nodes, at)
         model, density = self.model, self.densities.of(nodes)
         where = density.places
-        with model.transaction() as change, np.errstate(over="ignore", invalid="ignore"):
-            paths = self._paths(density, tuner.metric(tuning, where, density.size), tuning, change)
+        with model.transaction() as change, np.errstate(all="ignore"):
+            tuner.metric(tuning, where, density.size)
+            paths = self._paths(density, tuning, change, at.selector.kind in ("all", "key"))
             if not tuning.step.now:
                 tuning.step.begin(reasonable_step(paths.trajectory, self._start))
             trajectory = paths.trajectory(tuning.step.now)
@@ -171,18 +177,22 @@ class NoUTurn(BlockKernel):
             self.program.draws.mark(self, tuner.is_adapting)
         return moved
 
-    def _paths(self, density: BlockDensity, metric: Metric, tuning: BlockTuning, change: Transaction) -> BlockPaths:
-        """Paths from where a block stands: over numbers where its density is a function of a few."""
-        function = density.function() if density.size <= MOST_NUMBERS else None
-        known = self._vectors.get(id(tuning))
-        if known is None or known[0] is not metric or known[1].are_numbers != (function is not None):
-            known = self._vectors[id(tuning)] = metric, vectors_of(metric.root, function is not None)
+    def _paths(self, density: BlockDensity, tuning: BlockTuning, change: Transaction, is_only: bool) -> BlockPaths:
+        """Paths from where a block stands: by one function where its density is one, which one of many blocks has once
+        it was moved a few times."""
+        assert tuning.metric is not None
+        key, (_, metric) = id(tuning), tuning.metric
+        self._moves[key] += 1
+        function = density.function() if is_only or self._moves[key] > FEW_MOVES else None
+        are_numbers = function is not None and density.size <= MOST_NUMBERS
+        known = self._vectors.get(key)
+        if known is None or known[0] is not metric or known[1].are_numbers != are_numbers:
+            known = self._vectors[key] = metric, vectors_of(metric.root, are_numbers)
         if function is not None:
-            paths = NumberPaths(self.densities, density, known[1], function)
+            paths = FunctionPaths(self.densities, density, known[1], function)
             if paths.begin():
                 return paths
-            known = metric, vectors_of(metric.root, False)
-        return ArrayPaths(self.densities, density, known[1], change)
+        return RowPaths(self.densities, density, vectors_of(metric.root, False), change)
 
     def _count(
         self, block: tuple[int, ...], left: tuple[float, float] | None, trajectory: Trajectory, acceptance: float

@@ -1,4 +1,4 @@
-"""Paths of one block: the density that a trajectory follows, over arrays or over numbers, and the block's way there."""
+"""Paths of one block: the density that a trajectory follows, and the block's way to where it ends."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from typing import Protocol
 
 import numpy as np
 
-from venture_lite.blocks.block_function import FAILURES, NumbersFunction
+from venture_lite.blocks.block_function import FAILURES
+from venture_lite.blocks.block_text import NumbersFunction
 from venture_lite.blocks.density import BlockDensity
 from venture_lite.blocks.gradients import Densities
 from venture_lite.engines.nuts.trajectory import FEWER, Phase, Trajectory
@@ -29,7 +30,7 @@ class BlockPaths(Protocol):
         """The block stays there, whatever else is known of that place is kept."""
 
 
-class ArrayPaths:
+class RowPaths:
     """By the passes over the block's rows, which move it at each step."""
 
     def __init__(self, densities: Densities, density: BlockDensity, vectors: Vectors, change: Transaction) -> None:
@@ -63,21 +64,22 @@ class ArrayPaths:
         """No more is known."""
 
 
-class NumberPaths:
-    """By one function of numbers, which moves nothing; where it says nothing, by the passes over rows."""
+class FunctionPaths:
+    """By one function, which moves nothing; where it says nothing, by the passes over rows."""
 
     def __init__(
         self, densities: Densities, density: BlockDensity, vectors: Vectors, function: NumbersFunction
     ) -> None:
         self._densities, self._density, self._vectors, self._function = densities, density, vectors, function
-        self._poll = densities.model.poll
+        self._poll, self._are_numbers = densities.model.poll, vectors.are_numbers
         self.log_density = 0.0
-        self._free: tuple[float, ...] = ()
-        self._gradient: tuple[float, ...] = ()
+        self._free: Vector = ()
+        self._gradient: Vector = ()
 
     def begin(self) -> bool:
         """See where the block stands; whether the function knows that place."""
-        self._free = tuple(self._density.present().tolist())
+        free = self._density.present()
+        self._free = tuple(free.tolist()) if self._are_numbers else free
         found = self._found(self._free)
         if found is not None:
             self.log_density, self._gradient = found
@@ -88,35 +90,38 @@ class NumberPaths:
         rng = self._densities.model.trace.rng
         return Trajectory(self._follow, self._vectors, self._free, here, step, rng)
 
-    def _found(self, free: tuple[float, ...]) -> tuple[float, tuple[float, ...]] | None:
+    def _found(self, free: Vector) -> tuple[float, Vector] | None:
         self._densities.rows += self._density.rows
         try:
-            return self._function(*free)
+            if self._are_numbers:
+                return self._function(*free)
+            found = self._function(*free.tolist())
         except FAILURES:
             return None
+        return None if found is None else (found[0], np.array(found[1]))
 
-    def _follow(self, free: tuple[float, ...]) -> tuple[float, tuple[float, ...]] | None:
+    def _follow(self, free: Vector) -> tuple[float, Vector] | None:
         self._poll()
         found = self._found(free)
         if found is not None:
             return found
         with self._densities.model.aside():
-            by_rows = self._densities.at(self._density, np.array(free))
+            by_rows = self._densities.at(self._density, np.asarray(free))
         if by_rows is None:
             return None
         weight, gradient = by_rows
-        return weight.total - FEWER * weight.impossible, tuple(gradient.tolist())
+        return weight.total - FEWER * weight.impossible, tuple(gradient.tolist()) if self._are_numbers else gradient
 
     def leave(self, end: Phase) -> bool:
         self.log_density = end.log_density
         if end.log_density > -FEWER / 2.0:
-            self._density.put(np.array(end.free))
+            self._density.put(np.asarray(end.free))
             return True
-        found = self._densities.at(self._density, np.array(end.free))
+        found = self._densities.at(self._density, np.asarray(end.free))
         if found is not None:
             self.log_density = found[0].total
         return found is not None
 
     def settle(self, end: Phase) -> None:
         if end.log_density > -FEWER / 2.0:
-            self._density.offer(end.free)
+            self._density.offer(tuple(map(float, end.free)))

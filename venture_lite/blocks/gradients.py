@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -53,13 +52,15 @@ class Densities:
     ) -> tuple[float, np.ndarray] | None:
         """The log density of a block at other free coordinates and its gradient, None where it is zero or they are not
         finite; the block stays where it is."""
-        function = density.function() if minibatch is None else None
-        if function is not None:
+        if minibatch is None and (function := density.function()) is not None:
             self.model.poll()
-            with contextlib.suppress(*FAILURES):
-                if (known := function(*free.tolist())) is not None:
-                    self.rows += density.rows
-                    return known[0], np.array(known[1])
+            try:
+                known = function(*free.tolist())
+            except FAILURES:
+                known = None
+            if known is not None:
+                self.rows += density.rows
+                return known[0], np.array(known[1])
         with self.model.aside():
             found = self.at(density, free, minibatch)
         return None if found is None or found[0].impossible else (found[0].total, found[1])

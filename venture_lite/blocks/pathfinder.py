@@ -7,6 +7,7 @@ which seldom is the one at the end: a mode need not be typical, and there may be
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -76,10 +77,13 @@ class PathNormal:
         within = self.across.T @ found
         return np.asarray(found + self.across @ (self.lower.T @ within - within))
 
-    def draw(self, noise: np.ndarray) -> tuple[np.ndarray, float]:
+    def log_det(self) -> float:
+        """Of the covariance."""
+        return 2.0 * float(np.log(self.root).sum() + np.log(self.lower.diagonal()).sum())
+
+    def draw(self, noise: np.ndarray, log_det: float) -> tuple[np.ndarray, float]:
         """Where standard normals (D,) lead, and the log density there (algorithm 4)."""
         found = self.mean + self.spread(noise)
-        log_det = 2.0 * float(np.sum(np.log(self.root)) + np.sum(np.log(np.diag(self.lower))))
         return found, -0.5 * (log_det + float(noise @ noise) + len(noise) * LOG_TWO_PI)
 
 
@@ -123,8 +127,9 @@ def pathfinder(
     if hessian is not None and leads_on and (normal := _of_mode(evaluate, path.end, hessian)) is not None:
         judged.append((_elbo(evaluate, normal, rng), len(path.steps), normal))
     for elbo, step, normal in sorted(judged, key=lambda each: -each[0]):
+        log_det = normal.log_det()
         for _ in range(DRAWS if elbo > -math.inf else 0):
-            free, log_normal = normal.draw(rng.standard_normal(len(start)))
+            free, log_normal = normal.draw(rng.standard_normal(len(start)), log_det)
             if (there := evaluate(free)) is not None:
                 return PathEnd(
                     normal, free, there[0], log_normal, elbo, step, len(path.steps) - 1, growing, _is_in_flight(path)
@@ -154,9 +159,9 @@ def _growing(path: Climb, last: PathNormal) -> np.ndarray | None:
 
 def _elbo(evaluate: Evaluate, normal: PathNormal, rng: np.random.Generator) -> float:
     """-inf where a draw has no positive density."""
-    total = 0.0
+    total, log_det = 0.0, normal.log_det()
     for _ in range(DRAWS):
-        free, log_normal = normal.draw(rng.standard_normal(len(normal.mean)))
+        free, log_normal = normal.draw(rng.standard_normal(len(normal.mean)), log_det)
         if (there := evaluate(free)) is None:
             return -math.inf
         total += there[0] - log_normal
@@ -190,16 +195,30 @@ def _normal(
     Schnabel 1994, theorem 2.2), moves and losses (D, J); None where it is not positive definite."""
     if not (np.isfinite(diagonal).all() and (diagonal > 0.0).all()):
         return None
-    upper = np.triu(moves.T @ losses)
+    upper = moves.T @ losses
+    count = len(upper)
+    upper[_below(count)] = 0.0
     try:
         inverse = np.linalg.inv(upper)
-        inner = np.diag(np.diag(upper)) + losses.T @ (diagonal[:, None] * losses)
-        gamma = np.block([[np.zeros_like(upper), -inverse], [-inverse.T, inverse.T @ inner @ inverse]])
-        beta = np.hstack([diagonal[:, None] * losses, moves])
+        scaled = diagonal[:, None] * losses
+        inner = losses.T @ scaled
+        inner.flat[:: count + 1] += upper.diagonal()
+        gamma = np.zeros((2 * count, 2 * count))
+        gamma[:count, count:], gamma[count:, :count] = -inverse, -inverse.T
+        gamma[count:, count:] = inverse.T @ inner @ inverse
+        beta = np.concatenate((scaled, moves), axis=1)
         root = np.sqrt(diagonal)
         across, triangle = np.linalg.qr(beta / root[:, None])
-        lower = np.linalg.cholesky(np.eye(len(triangle)) + triangle @ gamma @ triangle.T)
+        within = triangle @ gamma @ triangle.T
+        within.flat[:: len(within) + 1] += 1.0
+        lower = np.linalg.cholesky(within)
     except np.linalg.LinAlgError:
         return None
     mean = free + diagonal * gradient + beta @ (gamma @ (beta.T @ gradient))
     return PathNormal(mean, root, across, lower) if np.isfinite(mean).all() else None
+
+
+@functools.cache
+def _below(count: int) -> tuple[np.ndarray, np.ndarray]:
+    """The entries below the diagonal of a matrix."""
+    return np.tril_indices(count, -1)

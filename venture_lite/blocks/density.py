@@ -73,6 +73,8 @@ class BlockDensity:
         self._moved = self._moving(runs)
         # a recursion has a stretch for each step, and few kinds
         self._kinds = tuple(dict.fromkeys(kind for kind, _, _ in self._moved))
+        # those of the block itself
+        self._choices = [kind for kind in self._kinds if kind.coordinates]
         self._terms = list(self._absorbing(scaffold))
         # rows whose densities one evaluation takes
         self.rows = len(scaffold.principals) + sum(kind.count for kind in self._terms)
@@ -281,7 +283,7 @@ class BlockDensity:
     def present(self) -> np.ndarray:
         """The block's free coordinates (D,) as it stands in the trace."""
         free = np.zeros(self.size)
-        for kind in self._kinds:
+        for kind in self._choices:
             kind.present(free)
         return free
 

@@ -128,6 +128,9 @@ class RowKind:
         self.coordinates = coordinates
         self._firsts = np.array([taken.start for taken, _ in coordinates or ()])
         self.is_apart = is_apart
+        # of numbers, each row and its coordinate
+        placed = zip(listed(rows).tolist(), coordinates or (), strict=False)
+        self._rows_placed = [(row, taken.start) for row, (taken, _) in placed]
         read = [tape.rows_of(leaf, at) for leaf in tape.leaves]
         places = [state.places.of(leaf.site, found) for leaf, found in zip(tape.leaves, read, strict=True)]
         moves = [found != state.nowhere for found in places]
@@ -205,8 +208,8 @@ class RowKind:
         transform = self.operator.transform if self.coordinates is not None else None
         if isinstance(transform, Elementwise) and not transform.reads_arguments and self.column.kind is float:
             view, free_of = self.column.view, transform.free_of
-            for row, (coordinates, _) in zip(listed(self.rows).tolist(), self.coordinates or (), strict=True):
-                free[coordinates.start] = free_of(view[row])
+            for row, at in self._rows_placed:
+                free[at] = free_of(view[row])
             return
         for index, (coordinates, _) in enumerate(self.coordinates or ()):
             _, arguments = self.trace.application(self.node(index))

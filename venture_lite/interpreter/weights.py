@@ -377,8 +377,10 @@ class KeptWeights:
         if len(kept) > 1 and kept[1][0] == stamp:
             self._kept[site] = [kept[1], kept[0]]
             return kept[1][1]
-        weight = self._offered_weight(site)
-        if weight is None:
+        sites, totals = self._totals()
+        if site in sites:
+            weight = Weight(0, totals[sites[site]])
+        else:
             weight = group.weigh(self.trace.tables[group.code.index].rows())
         self.keep(site, weight)
         return weight
@@ -388,15 +390,16 @@ class KeptWeights:
         asked where they are."""
         self._offered = self.trace.journal.version, sites, totals
 
-    def _offered_weight(self, site: int) -> Weight | None:
+    def _totals(self) -> tuple[Mapping[int, int], Sequence[float]]:
+        """Weights that were offered of the present state, by the positions of their sites."""
         version, sites, totals = self._offered
-        journal, position = self.trace.journal, sites.get(site)
-        if position is None or version != journal.version or journal.entries:
-            return None
+        journal = self.trace.journal
+        if version != journal.version or journal.entries:
+            return {}, ()
         if not isinstance(totals, tuple):
             totals = tuple(totals())
             self._offered = version, sites, totals
-        return Weight(0, totals[position])
+        return sites, totals
 
     def keep(self, site: int, weight: Weight) -> None:
         """A weight that was computed at what is now the current state."""
@@ -405,9 +408,13 @@ class KeptWeights:
     def log_score(self) -> Weight:
         """Log joint density of all live choices."""
         weight, trace = Weight(), self.trace
+        sites, totals = self._totals()
         for table in trace.tables:
             for slot in table.positions if table.dead < table.count else ():
                 site = table.code.first_site + slot
+                if site in sites:
+                    weight.total += totals[sites[site]]
+                    continue
                 if table.code.slots[slot].kind is Kind.RANDOM:
                     weight.plus(self.all_rows(site))
                     continue

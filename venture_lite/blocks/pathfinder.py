@@ -81,9 +81,10 @@ class PathNormal:
         """Of the covariance."""
         return 2.0 * float(np.log(self.root).sum() + np.log(self.lower.diagonal()).sum())
 
-    def draw(self, noise: np.ndarray, log_det: float) -> tuple[np.ndarray, float]:
-        """Where standard normals (D,) lead, and the log density there (algorithm 4)."""
+    def draw(self, noise: np.ndarray, log_det: float | None = None) -> tuple[np.ndarray, float]:
+        """Where standard normals (D,) lead, and the log density there (algorithm 4); the determinant may be known."""
         found = self.mean + self.spread(noise)
+        log_det = self.log_det() if log_det is None else log_det
         return found, -0.5 * (log_det + float(noise @ noise) + len(noise) * LOG_TWO_PI)
 
 

@@ -14,7 +14,7 @@ import pytest
 from venture_lite import Venture
 from venture_lite.draws.draws import Draws, Origin
 from venture_lite.errors import VentureError
-from venture_lite.session.auto.composing import composed
+from venture_lite.session.auto.composing import MOST_OF_PATHS, composed
 from venture_lite.session.auto.judging import judged, looks
 from venture_lite.session.auto.places import elsewhere, places_line
 from venture_lite.session.auto.running import AutoRun
@@ -316,6 +316,22 @@ def test_paths_that_come_to_where_the_chains_are_are_not_told(monkeypatch: pytes
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert "compared" in session(LEVEL).auto(draws=100, warmup=100, target_ess=50).preface
+
+
+@pytest.mark.thorough
+def test_fewer_paths_are_compared_where_each_is_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seen to fail where all are followed."""
+    # of so many numbers some differ between short chains
+    monkeypatch.setattr("venture_lite.session.auto.judging.APART", 100.0)
+    monkeypatch.setattr("venture_lite.session.auto.running.PATHS", 4)
+    monkeypatch.setattr("venture_lite.session.auto.running.FEW_PATHS", 3)
+    for size, paths in ((MOST_OF_PATHS - 1, 4), (MOST_OF_PATHS, 3)):
+        v = session(
+            f"[assume mu (normal 0 1)] [assume z (mem (lambda (i) (normal mu 1)))]for i in 1...{size}: [predict (z i)]",
+            chains=2,
+        )
+        draws = v.auto(draws=20, warmup=20, target_ess=1)
+        assert f"{paths} paths from random starts were compared" in draws.preface
 
 
 def test_what_lies_elsewhere() -> None:

@@ -52,6 +52,8 @@ class Composed:
     quantities: tuple[Quantity, ...]
     # as `starts`, on traces whose paths are compared
     starts_aside: tuple[str, ...]
+    # whether a path takes as long as many draws
+    has_long_paths: bool = False
 
     @property
     def adapts(self) -> bool:
@@ -159,8 +161,13 @@ class Composer:
         smooth = self._of("smooth")
         if not smooth:
             return ("(initialize)",)
-        several = f" 'paths {paths}" if paths > 1 and self._size(smooth) <= MOST_OF_PATHS else ""
+        several = f" 'paths {paths}" if paths > 1 and not self.has_long_paths() else ""
         return "(initialize)", f"(pathfinder {self._scope(smooth)} all{several})"
+
+    def has_long_paths(self) -> bool:
+        """Whether paths uphill go through many coordinates."""
+        smooth = self._of("smooth")
+        return bool(smooth) and self._size(smooth) > MOST_OF_PATHS
 
     def kernels(self) -> tuple[str, ...]:
         """Raises KernelError for choices that no kernel can be written for."""
@@ -260,8 +267,10 @@ def composed(
     """The program of a model, which draws what is judged, or expressions of the user's; and what it leaves out."""
     composer = Composer(model, burn, target, row_kernel)
     starts, kernels, aside = composer.starts(PATHS), composer.kernels(), composer.starts()
+    are_long = composer.has_long_paths()
     if collect is not None:
-        return Composed(starts, kernels, tuple(map(Quantity, collect)), aside), ()
+        return Composed(starts, kernels, tuple(map(Quantity, collect)), aside, are_long), ()
     bound = sorted(model.trace.analyzer.globals.values(), key=lambda target: target.order)
     found = Quantities(model, (target.name for target in bound))
-    return Composed(starts, kernels, (*found.found, Quantity("(log_score)")), aside), tuple(found.left_out)
+    quantities = *found.found, Quantity("(log_score)")
+    return Composed(starts, kernels, quantities, aside, are_long), tuple(found.left_out)

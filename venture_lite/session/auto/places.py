@@ -1,6 +1,6 @@
 """Whether the chains of `auto` missed a place: other paths uphill are followed, on traces of their own, to see.
 
-Chains that all stand in one of two modes agree with one another. So PATHS paths, those of the chains among them, begin
+Chains that all stand in one of two modes agree with one another. So some paths, those of the chains among them, begin
 at random starts of their own (never resampled against each other, which would leave the wrong mode alone). Where one
 ends outside of what the chains drew, it is moved as they were for a while; a place from which it never comes to them,
 though its density is not much lower than theirs, is one that they missed.
@@ -19,8 +19,8 @@ from venture_lite.draws.presentation import number
 from venture_lite.draws.summary import coordinates
 from venture_lite.session.auto.judging import LOG_SCORE
 
-PATHS = 16
-"""In all."""
+PATHS, FEW_PATHS = 16, 8
+"""In all, and where each takes as long as many draws."""
 SWEEPS, BURN, STRIDE = 150, 100, 10
 """Of paths of which one ends elsewhere: how many there are at most, how many of them tune, and after how many it is
 looked whether all have come to the chains."""

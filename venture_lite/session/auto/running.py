@@ -24,7 +24,7 @@ from venture_lite.language.syntax import Expression
 from venture_lite.session.auto.composing import Composer, composed
 from venture_lite.session.auto.improper import refuse_improper
 from venture_lite.session.auto.judging import Judgement, judged, looks
-from venture_lite.session.auto.places import BURN, PATHS, STRIDE, SWEEPS, Place, elsewhere, places_line
+from venture_lite.session.auto.places import BURN, FEW_PATHS, PATHS, STRIDE, SWEEPS, Place, elsewhere, places_line
 from venture_lite.session.auto.trials import APPROXIMATE, ROW_KERNELS, tried
 from venture_lite.session.programs import expression_of
 
@@ -196,11 +196,11 @@ class AutoRun:
 
     def _compare(self, draws: Draws) -> None:
         """Tell of places that other paths lead to and no chain came to."""
-        chains = draws.chain_count
-        if not self.composed.has_paths or self._options.collect is not None or chains >= PATHS or self._left <= 0.0:
+        chains, paths = draws.chain_count, FEW_PATHS if self.composed.has_long_paths else PATHS
+        if not self.composed.has_paths or self._options.collect is not None or chains >= paths or self._left <= 0.0:
             return
         try:
-            places = self._places(draws, PATHS - chains)
+            places = self._places(draws, paths - chains)
         except VentureError as error:
             # what was frozen or changed since cannot be had again; or a path met what chains did not
             self.compared = f"other paths were not compared: {error.message}"
@@ -208,9 +208,9 @@ class AutoRun:
         except BaseException as error:
             error.draws = draws  # type: ignore[attr-defined]
             raise
-        self.compared = f"{PATHS} paths from random starts were compared"
+        self.compared = f"{paths} paths from random starts were compared"
         if places:
-            warn(f"auto: {places_line(places.values(), PATHS)}")
+            warn(f"auto: {places_line(places.values(), paths)}")
 
     def _places(self, draws: Draws, paths: int) -> dict[int, Place]:
         """Where so many other paths stand in the end that no chain came to."""

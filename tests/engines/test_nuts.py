@@ -120,7 +120,7 @@ def test_windows_are_those_of_stan() -> None:
 def test_windows_begin_soon_where_a_path_knows_few_of_the_scales() -> None:
     """The path is followed after the kernel was compiled. Seen to fail where it is asked for before, and where the
     covariance of a path is not looked at."""
-    assert sorted(Windows(1000, soon=True).ends) == [25, 55, 115, 235, 950]
+    assert sorted(Windows(1000, soon=True).ends) == [25, 55, 115, 235, 850]
     (model,) = Venture(seed=1).traces
     for is_joint, end in ((False, 25), (True, 100)):
         first = FirstScales()

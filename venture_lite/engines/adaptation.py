@@ -28,6 +28,9 @@ SOON, SHORT = 10, 15
 """Draws before the first window and in it, where a path has led to where the posterior is, through so many coordinates
 that its normal knows few of their scales: some are off by ten, and until a window closes paths are as many times as
 long."""
+SETTLING = 0.15
+"""The share of a warm-up after the last window, there: a step that is tuned in fewer draws is often too short, and then
+paths take twice as many."""
 FEW, FEW_FIRST, FEW_LAST = 150, 0.15, 0.10
 """Below so many draws there is one window, between these shares of them."""
 IN_SDS = 0.1
@@ -80,8 +83,8 @@ class Windows:
     def __init__(self, burn: int, soon: bool = False) -> None:
         """`soon`: whether the chain begins where the posterior is, with poor scales."""
         self.burn = burn
-        first, size = (SOON, SHORT) if soon else (FIRST, WINDOW)
-        first, last = (first, LAST) if burn >= FEW else (int(FEW_FIRST * burn), int(FEW_LAST * burn))
+        first, size, last = (SOON, SHORT, int(SETTLING * burn)) if soon else (FIRST, WINDOW, LAST)
+        first, last = (first, last) if burn >= FEW else (int(FEW_FIRST * burn), int(FEW_LAST * burn))
         self.start, self.stop = first, burn - last
         self.ends: set[int] = set()
         size, at = size if burn >= FEW else self.stop - first, first

@@ -19,6 +19,9 @@ NormalMoments = tuple[int, float, float]
 SMALLEST = 2.3e-308
 """Where nu times var is smaller, it has no logarithm to be added to others."""
 
+NEAR_ENOUGH = 1e100
+"""A number whose square is no float's limit."""
+
 
 class NormalInvChiSqState:
     """Statistics are the number, the mean and the centred scatter of the draws (Welford's updates); the predictive
@@ -64,7 +67,10 @@ class NormalInvChiSqState:
             constant = lgamma(half) - lgamma(0.5 * nu) - 0.5 * math.log(math.pi * spread)
             self._predictive = (mean, math.sqrt(spread), half, constant)
         mean, scale, half, constant = self._predictive
-        return float(constant - half * log1p_square((value - mean) / scale))
+        z = (value - mean) / scale
+        # a sweep of labels asks each class for each datum
+        log_square = math.log1p(z * z) if -NEAR_ENOUGH < z < NEAR_ENOUGH else log1p_square(z)
+        return float(constant - half * log_square)
 
     def log_joint(self) -> float:
         if not self.count:

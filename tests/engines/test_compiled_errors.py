@@ -65,7 +65,7 @@ def test_a_first_world_that_errs_is_left_out_as_any_other(monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize("frame", ["prior", "newton"])
 def test_draws_beyond_the_floats_are_counted(frame: str) -> None:
-    """0.7% of the draws are 90 times the scale or more: none of 3,000, or more than 60, less than once in 10^8."""
+    """0.7% of the draws are 90 times the scale or more: of 3,000 none, or more than 60, once in 10^8 times."""
     program = "[assume x (tag 'x 0 (cauchy 0 2e306))] [observe (normal x 1) 1]"
     (kind,) = session(program).compile("p", "x", "one", worlds=3000, hidden=4, frame=frame)
     assert 0 < kind.failed < 60

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
+from tests.posterior.test_compiled_power import read_the_block_where_it_stands
 from tests.statistics import autocorrelation_time
 from venture_lite import Venture, VentureError
 from venture_lite.audit.snapshot import snapshot
@@ -83,7 +84,7 @@ def share_of_branch(venture: Venture, draws: int, engine: str = ENGINE) -> tuple
 @pytest.mark.thorough
 def test_a_branch_with_a_choice_of_its_own_is_learned() -> None:
     venture = compiled()
-    assert {kind.reading for kind in proposers_of(venture.traces[0])["p"].kinds.values()} == {"points", "centre"}
+    assert {kind.reading for kind in proposers_of(venture.traces[0])["p"].kinds.values()} == {"points", "modes"}
     share, error = share_of_branch(venture, 1200)
     assert abs(share - exact()) < 5.0 * error
     assert error < 0.02
@@ -118,6 +119,52 @@ def test_features_of_the_state_that_is_left_are_noticed(monkeypatch: pytest.Monk
     monkeypatch.setattr(state_reader, "readings", where_it_stands)
     share, error = share_of_branch(venture, 1800, "(compiled_mh p z one 1)")
     assert abs(share - expected) > 5.0 * error
+
+
+# whether x has a number beside it depends on b; x itself has a gradient in either state
+BESIDE = """
+    [assume b (tag 'b 0 (flip 0.5))] [assume x (tag 'x 0 (gamma 3 1))]
+    [assume m (if b x (+ x (tag 'g 0 (normal 0 2))))]
+    [observe (normal m 1) 1.5] [observe (normal x 0.6) 1]
+"""
+
+
+def beside() -> tuple[Venture, float]:
+    """With the mean of x by quadrature."""
+    venture = Venture(seed=1)
+    venture.execute(BESIDE)
+    grid = np.linspace(1e-4, 25.0, 20_001)
+    of_m = stats.norm.pdf(1.5, grid, 1.0) + stats.norm.pdf(1.5, grid, math.hypot(1.0, 2.0))
+    each = stats.gamma.pdf(grid, 3.0) * stats.norm.pdf(1.0, grid, 0.6) * of_m
+    return venture, float((each * grid).sum() / each.sum())
+
+
+def mean_of_x(venture: Venture, draws: int) -> tuple[float, float]:
+    """With its standard error."""
+    engine = "(do (compiled_mh p x one 'defensive 0.1 3) (mh b one 1) (mh g one 'drift 1 1))"
+    x = np.asarray(venture.infer(f"(repeat {draws} (do {engine} (collect x)))")["x"]).reshape(draws)
+    return float(x.mean()), math.sqrt(x.var() * autocorrelation_time(x) / draws)
+
+
+@pytest.mark.thorough
+@pytest.mark.filterwarnings("ignore::venture_lite.VentureWarning")
+def test_a_block_on_which_no_structure_depends_has_the_frame_of_its_mode(monkeypatch: pytest.MonkeyPatch) -> None:
+    venture, expected = beside()
+    report = venture.compile("p", "x", "one", worlds=400, hidden=8, frame="newton")
+    assert [kind.frame for kind in report] == ["newton"]
+    (kind,) = proposers_of(venture.traces[0])["p"].kinds.values()
+    assert kind.reading == "modes"
+    mean, error = mean_of_x(venture, 1500)
+    assert abs(mean - expected) < 5.0 * error < 0.2
+    # steps that start where the block is, and end half way
+    read_the_block_where_it_stands(monkeypatch)
+    mean, error = mean_of_x(venture, 4000)
+    assert abs(mean - expected) > 5.0 * error
+
+
+def test_the_frame_of_a_mode_is_refused_where_structure_depends_on_the_block() -> None:
+    with pytest.raises(VentureError, match="what exists around the block"):
+        beside()[0].infer("(compile p b one 'worlds 200 'hidden 4 'frame newton)")
 
 
 @pytest.mark.thorough

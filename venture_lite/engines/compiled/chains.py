@@ -253,6 +253,7 @@ class ChangingChains:
     def _chain(self, proposer: Proposer, run: ChainRun, count: int) -> list[tuple[dict[Identity, np.ndarray], float]]:
         """Of each state the numbers of its blocks, and the log density."""
         engine = CompiledMH(self.model, {proposer.name: proposer}, proposer.name, self.safe, lambda text: None)
+        engine.proposal.teaches = True
         states = []
         for transition in range(count):
             for block in self._moved_now():

@@ -215,7 +215,7 @@ def with_body(frame: BlockFrame, blanket: Blanket, worlds: Worlds) -> BlockFrame
     where nothing has, or derivatives are missing."""
     model, block = blanket.model, blanket.block
     found = raw(blanket, worlds)
-    heads = _heads(model, block, frame)
+    heads = heads_of(model, block, frame)
     bodies = {name for node, name in zip(block, names_of(model, block), strict=True) if site_of(node) not in heads}
     positions = []
     for node, position in zip(block, frame.positions, strict=True):
@@ -250,7 +250,7 @@ class HeadReader(NamedTuple):
     is_scaled: bool = False
 
 
-def _heads(model: Model, block: Sequence[int], frame: BlockFrame) -> dict[int, HeadReader]:
+def heads_of(model: Model, block: Sequence[int], frame: BlockFrame) -> dict[int, HeadReader]:
     """Sites of heads, each with what makes it one."""
     sites: dict[int, list[int]] = {}
     for node in block:

@@ -19,7 +19,7 @@ from venture_lite.engines.compiled.frame import Position
 from venture_lite.engines.compiled.proposer import KindProposer, Proposer
 from venture_lite.engines.compiled.reading import BlockReader, BlockReading
 from venture_lite.engines.compiled.standing import StateProposal, UnreadState
-from venture_lite.engines.compiled.state_reader import read_block
+from venture_lite.engines.compiled.state_reader import read_block, reader_at_mode
 from venture_lite.errors import KernelError, LimitError, VentureError
 from venture_lite.interpreter.application import simulate_anew
 from venture_lite.interpreter.model import Model
@@ -159,10 +159,12 @@ class CompiledProposal:
             total += position.log_jacobian(operator, self.model.trace.value(node), arguments)
         return total
 
-    def _read_state(self) -> StateProposal | None:
+    def _read_state(self) -> StateProposal | UnreadState | None:
         kind = self.proposer.kinds.get(names_of(self.model, self.block))
         if kind is None:
             return None
+        if kind.reading == "modes":
+            return self._read_at_mode(kind)
         try:
             features = read_block(self.model, self.block, kind.frame, kind.reading == "points")
         except (KernelError, LimitError):
@@ -172,6 +174,23 @@ class CompiledProposal:
         if features is None or features.fixed.shape[1] != len(kind.ranges[0][0]):
             return None
         return StateProposal(kind, BlockReading(features, np.zeros((1, sum(kind.frame.widths)))), None)
+
+    def _read_at_mode(self, kind: KindProposer) -> StateProposal | UnreadState | None:
+        """The network, and the frame of the mode in this state; None where there is no such frame, wherever the block
+        stands."""
+        key = self.proposer.name, tuple(self.block)
+        found = self._readers.get(key)
+        try:
+            if found is None or not found[0].blanket.holds() or found[2] is not self.proposer:
+                if len(self._readers) >= MOST_BLANKETS:
+                    self._readers.clear()
+                reader = reader_at_mode(self.model, kind.frame, self.block)
+                if reader is None:
+                    return None
+                found = self._readers[key] = reader, kind, self.proposer
+            return self._read_by(found[0], kind)
+        except KernelError:
+            return None
 
     def reader(self) -> tuple[BlockReader, KindProposer]:
         """What reads the block, and what was learned for it."""
@@ -188,7 +207,10 @@ class CompiledProposal:
 
     def _read(self) -> StateProposal | UnreadState:
         """The network and the frame in this state."""
-        (reader, kind), key = self.reader(), tuple(self.block)
+        return self._read_by(*self.reader())
+
+    def _read_by(self, reader: BlockReader, kind: KindProposer) -> StateProposal | UnreadState:
+        key = tuple(self.block)
         stamps, kept = reader.blanket.stamps(), self._kept.get(key)
         if kept is None or kept[0] is not reader or kept[1] != stamps:
             if len(self._kept) >= MOST_BLANKETS:
@@ -198,7 +220,10 @@ class CompiledProposal:
 
     def _made(self, kind: KindProposer, reader: BlockReader) -> StateProposal | UnreadState:
         try:
-            return StateProposal(kind, reader.read(None, kind.ports, self.teaches or kind.network is not None), reader)
+            reading = reader.read(None, kind.ports, self.teaches or kind.network is not None)
+            if kind.reading == "modes" and not kind.fits(reading.features):
+                return UnreadState(kind, reader)
+            return StateProposal(kind, reading, reader)
         except KernelError:
             raise
         except VentureError:

@@ -41,8 +41,8 @@ class KindProposer:
     ranges: tuple[Range, ...]
     # what read the blocks that were trained on
     known: tuple[PortKey, ...]
-    # how a block is read: in columns, where structure stays, else in the state at hand, at its centre or, a single
-    # choice, at several points
+    # how a block is read: in columns, where structure stays, else in the state at hand: at its mode, at its centre or,
+    # a single choice, at several points
     reading: str = "columns"
     # where heads scale other numbers of choices than in the worlds: of each head's coordinate what `of_more` makes of
     # its density; None of others
@@ -74,6 +74,10 @@ class KindProposer:
         """Inputs (W, I) beside the rows of ports."""
         none = np.zeros((len(features.fixed), 2 * self.frame.size))
         return np.concatenate((features.fixed, *[features.slopes.get(key, none) for key in self.slopes]), axis=1)
+
+    def fits(self, features: Features) -> bool:
+        """Whether a state has as many inputs as the network reads: arguments may be lists of any length."""
+        return self.network is None or self.fixed(features).shape[1] == len(self.network.layout.names.fixed)
 
     def given(self, features: Features) -> ExampleDensity | None:
         """The density for the state whose features these are; None where nothing was to be learned."""

@@ -116,7 +116,7 @@ class Rounds:
         kinds = dict(proposer.kinds)
         for sites, states in numbers.items():
             # the body after heads is normal in its frame, where a t of many choices would accept less
-            if kinds[sites].frame.body and not kinds[sites].frame.heads:
+            if kinds[sites].frame.body and not kinds[sites].frame.heads and len(states) >= LEAST_STATES:
                 mean, root = moments_of(states)
                 kinds[sites] = kinds[sites].corrected(mean, root)
                 numbers[sites] = np.linalg.solve(root, (states - mean).T).T

@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 
 from venture_lite.blocks.resimulated import Reading, StateBlanket
-from venture_lite.blocks.worlds import Features
-from venture_lite.engines.compiled.frame import BlockFrame, Position
+from venture_lite.blocks.worlds import Blanket, Features
+from venture_lite.engines.compiled.frame import BlockFrame, Position, heads_of
+from venture_lite.engines.compiled.reading import BlockReader
+from venture_lite.errors import KernelError
 from venture_lite.interpreter.model import Model
 from venture_lite.networks.pooled import InputNames
 from venture_lite.values import show
@@ -40,6 +42,21 @@ def read_block(
     features = blanket.read(readings(block, frame, at_points))
     read = (features.fixed, *features.ports.values())
     return features if all(np.isfinite(inputs).all() for inputs in read) else None
+
+
+def reader_at_mode(model: Model, frame: BlockFrame, block: Sequence[int]) -> BlockReader | None:
+    """What reads a block of which all is a body, as where structure stays; None where what exists, or statistics that
+    are kept, depend on it, a choice has no gradient, or some choice is a head: so it is wherever the block stands.
+
+    Raises KernelError where derivatives are missing.
+    """
+    if any(position.is_discrete for position in frame.positions):
+        return None
+    try:
+        blanket = Blanket(model, block)
+    except KernelError:
+        return None
+    return None if heads_of(model, block, frame) else BlockReader(frame, blanket)
 
 
 def input_names(model: Model, block: Sequence[int], frame: BlockFrame, at_points: bool) -> InputNames:

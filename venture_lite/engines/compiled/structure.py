@@ -3,7 +3,8 @@
 The first worlds show which kinds of blocks come about, how their choices are spread, and whether what exists depends on
 them; in the others blocks are read, in half of them with a part of their data. A single choice on which structure
 depends is read at each of its values, or at several: at the middle one alone, data would show how they fit one
-component and not the others.
+component and not the others. A block on which no structure depends, and whose conditional density has a gradient in the
+states at hand, is read in these as where structure stays, and has the frame of the mode there.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import itertools
 import math
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -21,14 +22,20 @@ from venture_lite.blocks.resimulated import ResimulatedWorlds, StateBlanket
 from venture_lite.blocks.worlds import AT_CENTRE, Blanket, Features, PortKey, names_of
 from venture_lite.engines.compiled.frame import BlockFrame, position_of
 from venture_lite.engines.compiled.proposer import KindProposer, SiteTexts
+from venture_lite.engines.compiled.reading import BlockReader, BlockReading
 from venture_lite.engines.compiled.refusals import refuse_choices, refuse_memory
 from venture_lite.engines.compiled.report import KindReport
-from venture_lite.engines.compiled.state_reader import input_names, read_block
+from venture_lite.engines.compiled.state_reader import input_names, read_block, reader_at_mode
 from venture_lite.engines.compiled.training import (
+    ENTROPY,
+    LEAST_MODES,
     MOST_FAILED,
     MOST_UNREAD,
+    WORTH,
+    KindExamples,
     Trainer,
     fitted,
+    log_t_of,
     refuse_failed,
 )
 from venture_lite.errors import KernelError, LimitError, VentureError
@@ -45,6 +52,8 @@ MOST_READ = 8
 """Blocks of one kind that are read in each world."""
 LEAST_FIRST, LEAST = 10, 100
 """A kind of which fewer blocks come up in the first worlds, or can be read, is left to the prior."""
+MODES_TRIED = 40
+"""Worlds in which blocks are looked at around their modes before a frame is chosen."""
 MOST_KINDS = 32
 """Kinds that are learned, the most frequent ones."""
 
@@ -65,6 +74,12 @@ class KindOfState:
     rows: list[dict[PortKey, np.ndarray]] = field(default_factory=list)
     # what is read, for a person
     names: InputNames = NAMELESS
+    # of blocks that are looked at around their modes: whether there is one, and the log density of the t there
+    tried: list[tuple[bool, float]] = field(default_factory=list)
+    # the examples of those that are read there, in a frame of their own; None of others
+    modes: KindExamples | None = None
+    # whether blocks are also read at the centre, and the frame is chosen by what is learned in it
+    is_in_doubt: bool = False
 
     @property
     def at_points(self) -> bool:
@@ -72,10 +87,15 @@ class KindOfState:
         return self.restructures and len(self.drawn) == 1
 
     @property
+    def count(self) -> int:
+        """How many examples there are."""
+        return max(len(self.numbers), 0 if self.modes is None else self.modes.count)
+
+    @property
     def size(self) -> int:
         """How many numbers are kept."""
         inputs = sum(each.size for each in self.fixed) + sum(part.size for rows in self.rows for part in rows.values())
-        return inputs + sum(map(len, self.numbers))
+        return inputs + sum(map(len, self.numbers)) + (0 if self.modes is None else self.modes.size)
 
     def keep(self, features: Features, numbers: list[float], log_prior: float) -> None:
         fixed = features.fixed[0]
@@ -117,9 +137,19 @@ class StateTrainer:
     """Trains a network for each kind of block that a selection may move in some world."""
 
     def __init__(
-        self, model: Model, selection: Selection, worlds: int, components: int, hidden: int, rng: np.random.Generator
+        self,
+        model: Model,
+        selection: Selection,
+        worlds: int,
+        components: int,
+        hidden: int,
+        frame: str | None,
+        rng: np.random.Generator,
+        refusal: KernelError,
     ) -> None:
-        """Raises KernelError for a block whose choices have no numbers, before worlds are drawn."""
+        """`refusal` says why worlds are not drawn in columns. Raises KernelError for a block whose choices have no
+        numbers, before worlds are drawn."""
+        self.frame, self._refusal = frame, refusal
         # asked at each step of a training
         self.poll = model.poll
         self.model, self.selection, self.worlds, self.rng = model, selection, worlds, rng
@@ -143,6 +173,10 @@ class StateTrainer:
         counts = {sites: len(kind.drawn[0]) for sites, kind in self._kinds.items()}
         frequent = sorted((sites for sites in counts if counts[sites] >= LEAST_FIRST), key=lambda sites: -counts[sites])
         self._kinds = {sites: self._kinds[sites] for sites in frequent[:MOST_KINDS]}
+        if self.frame != "prior":
+            self._draw(MODES_TRIED, self._try_modes)
+            for sites, kind in self._kinds.items():
+                self._decide(sites, kind)
         self._draw(1, self._read)
         refuse_memory(self.model, sum(kind.size for kind in self._kinds.values()), self.worlds)
         self._draw(self.worlds - 1, self._read)
@@ -151,7 +185,7 @@ class StateTrainer:
         found: dict[SiteTexts, KindProposer] = {}
         reports = []
         for sites, kind in self._kinds.items():
-            if len(kind.numbers) >= LEAST:
+            if kind.count >= LEAST:
                 found[sites], report = self._fit(sites, kind, seconds)
                 reports.append(report)
         if not found:
@@ -218,11 +252,83 @@ class StateTrainer:
             kind = self._kinds.get(sites)
             if kind is None:
                 continue
-            if not kind.frame.positions:
-                pairs = zip(blocks[0], kind.drawn, strict=True)
-                kind.frame = BlockFrame([position_of(self.model, node, _column(drawn)) for node, drawn in pairs])
+            self._set_frame(kind, blocks[0])
             for block in blocks:
-                self._read_block(kind, block)
+                if kind.modes is not None:
+                    self._read_at_mode(kind.modes, block)
+                if kind.modes is None or kind.is_in_doubt:
+                    self._read_block(kind, block)
+
+    def _set_frame(self, kind: KindOfState, block: list[int]) -> None:
+        if not kind.frame.positions:
+            pairs = zip(block, kind.drawn, strict=True)
+            kind.frame = BlockFrame([position_of(self.model, node, _column(drawn)) for node, drawn in pairs])
+
+    # ------------------------------------------------------------------------------------------- around the modes
+
+    def _try_modes(self) -> None:
+        """See in a world whether blocks have modes, and how they lie around these."""
+        for sites, _, blocks in self._blocks():
+            kind = self._kinds.get(sites)
+            if kind is None or kind.restructures:
+                continue
+            self._set_frame(kind, blocks[0])
+            for block in blocks:
+                found = self._at_mode(around_modes(kind.frame), block)
+                if found is not None:
+                    _, reading, numbers, _ = found
+                    assert reading.normal is not None
+                    kind.tried.append((bool(reading.normal.is_of_mode[0]), float(log_t_of(numbers[None])[0])))
+
+    def _decide(self, sites: SiteTexts, kind: KindOfState) -> None:
+        """Take the frame of the mode where there is one in most states; where draws are unlike those of a normal there,
+        what is learned decides.
+
+        Raises KernelError where that frame was asked for, and blocks as there are now cannot have it."""
+        wanted = self.frame == "newton"
+        if not kind.tried:
+            if wanted and sites in self._here:
+                raise self._refusal
+            return
+        share, density = np.mean(kind.tried, axis=0)
+        if wanted or share >= LEAST_MODES:
+            kind.modes = KindExamples(self, [], None)
+            kind.modes.frame = around_modes(kind.frame)
+            kind.is_in_doubt = not wanted and -density > (ENTROPY + WORTH) * kind.modes.frame.size
+
+    def _at_mode(
+        self, frame: BlockFrame, block: list[int]
+    ) -> tuple[BlockReader, BlockReading, np.ndarray, float] | None:
+        """What reads a block of which all is a body, what is read, its numbers (D,) and their log density by the prior;
+        None where it has no such frame in this state."""
+        try:
+            reader = reader_at_mode(self.model, frame, block)
+            if reader is None:
+                return None
+            reading = reader.read(None, [port.key for port in reader.blanket.ports])
+        except (KernelError, LimitError):
+            return None
+        except VentureError as error:
+            self._unread.note(error)
+            return None
+        assert reading.normal is not None
+        free: list[float] = []
+        total = float(reading.normal.log_volume()[0])
+        for node, position in zip(block, frame.positions, strict=True):
+            operator, arguments, value = self.model.trace.choice(node)
+            assert isinstance(operator, Random)
+            free += position.of_value(operator, value, arguments)
+            total += log_density(self.model.trace, node) + position.log_jacobian(operator, value, arguments)
+        if len(free) != frame.size or not np.isfinite(free).all():
+            return None
+        return reader, reading, reading.normal.numbers(np.array([free]))[0], total
+
+    def _read_at_mode(self, modes: KindExamples, block: list[int]) -> None:
+        found = self._at_mode(modes.frame, block)
+        if found is not None and np.isfinite(found[2]).all():
+            modes.add_state(*found)
+
+    # ----------------------------------------------------------------------------------------------------- at centres
 
     def _read_block(self, kind: KindOfState, block: list[int]) -> None:
         numbers: list[float] = []
@@ -254,6 +360,15 @@ class StateTrainer:
             kind.names = InputNames(more.fixed, tuple((dict(more.ports) | dict(kind.names.ports)).items()))
 
     def _fit(self, sites: SiteTexts, kind: KindOfState, seconds: float) -> tuple[KindProposer, KindReport]:
+        if kind.modes is None or kind.modes.count < LEAST:
+            return self._fit_at_centre(sites, kind, seconds)
+        found = self._fit_at_modes(sites, kind.modes, seconds)
+        if not kind.is_in_doubt or len(kind.numbers) < LEAST:
+            return found
+        other = self._fit_at_centre(sites, kind, seconds)
+        return found if found[1].gain >= other[1].gain else other
+
+    def _fit_at_centre(self, sites: SiteTexts, kind: KindOfState, seconds: float) -> tuple[KindProposer, KindReport]:
         examples, widths = kind.examples()
         ports, reading = tuple(widths), "points" if kind.at_points else "centre"
         bare = KindProposer(sites, kind.frame, ports, (), None, (), ports, reading, names=kind.names)
@@ -275,6 +390,29 @@ class StateTrainer:
         )
         return proposer, report
 
+    def _fit_at_modes(self, sites: SiteTexts, modes: KindExamples, seconds: float) -> tuple[KindProposer, KindReport]:
+        proposer, fitted_to = modes.fit(sites)
+        proposer = replace(proposer, reading="modes")
+        first = sites, self._here.get(sites, 0), self.worlds, self._failed.count, seconds
+        report = KindReport(
+            *first, 0.0, 0, math.nan, math.nan, modes.frame.kind, modes.ports_told(proposer.known), 0
+        )  # fmt: skip
+        if fitted_to is None:
+            return proposer, report
+        return proposer, replace(
+            report,
+            seconds_of_training=fitted_to.seconds,
+            parameters=fitted_to.parameters,
+            loss=fitted_to.loss,
+            prior_loss=modes.prior_loss(fitted_to.held_out),
+            clipped=fitted_to.clipped,
+        )
+
+
+def around_modes(frame: BlockFrame) -> BlockFrame:
+    """A frame of the prior, all of it a body."""
+    return BlockFrame([replace(each, is_head=False, reference=each.centre) for each in frame.positions])
+
 
 def _column(drawn: Sequence[Any]) -> np.ndarray:
     """Draws of one choice, (N, K) or (N,), of vectors those that are as long as the first."""
@@ -292,16 +430,13 @@ def trainer_of(
     frame: str | None,
     rng: np.random.Generator,
 ) -> Trainer | StateTrainer:
-    """Worlds in columns where structure stays, else one by one. Raises KernelError where the newton frame is asked for
-    and structure does not stay."""
+    """Worlds in columns where structure stays, else one by one."""
     blocks = [in_order(model, nodes) for nodes in selection.in_order() if nodes]
     refuse_choices(model, blocks)
     try:
         trainer = Trainer(model, blocks, worlds, components, hidden, frame, rng)
         for alike in trainer.kinds.values():
             Blanket(model, alike[0], trainer.maker.places)
-    except KernelError:
-        if frame == "newton":
-            raise
-        return StateTrainer(model, selection, worlds, components, hidden, rng)
+    except KernelError as error:
+        return StateTrainer(model, selection, worlds, components, hidden, frame, rng, error)
     return trainer

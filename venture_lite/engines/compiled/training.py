@@ -135,8 +135,9 @@ class Trainer:
 class KindExamples:
     """What the worlds hold for the blocks of one kind. Mutable: grows by chunks."""
 
-    def __init__(self, trainer: Trainer, blocks: list[list[int]], frame: str | None) -> None:
+    def __init__(self, trainer: ExampleSettings, blocks: list[list[int]], frame: str | None) -> None:
         """`frame` as the trainer's."""
+        self._places = trainer.maker.places if isinstance(trainer, Trainer) else None
         self.trainer, self.blocks, self._wanted = trainer, blocks, frame
         self._readers: dict[int, BlockReader] = {}
         self.frame = BlockFrame(())
@@ -163,7 +164,7 @@ class KindExamples:
         return bool(frame.positions) and not frame.heads and frame.size > MOST_LEARNED_BODY
 
     def _blanket(self, at: int) -> Blanket:
-        return Blanket(self.trainer.model, self.blocks[at], self.trainer.maker.places)
+        return Blanket(self.trainer.model, self.blocks[at], self._places)
 
     def _chosen(self) -> list[int]:
         rng, count = self.trainer.rng, len(self.blocks)
@@ -256,6 +257,35 @@ class KindExamples:
         self._keep(reading.features, numbers, log_prior, ~worlds.failed)
         beyond: np.ndarray = ~np.isfinite(numbers).all(axis=1) & ~worlds.failed
         return beyond
+
+    def add_state(self, reader: BlockReader, reading: BlockReading, numbers: np.ndarray, log_prior: float) -> None:
+        """What one state holds for a block: its numbers (D,) in the frame, and the prior's log density of these."""
+        features = reading.features
+        if self._fixed and features.fixed.shape[1] != self._fixed[0].shape[1]:
+            return
+        if len(self._readers) < MOST_BLOCKS:
+            self._readers[len(self._readers)] = reader
+        there: Worlds | None = None
+        for port in reader.blanket.ports:
+            if port.key in features.ports and port.key not in self._widths:
+                there = there or reader.blanket.placed(self.frame.put(reader.blanket.block, 1))
+                self._meet(port, features.ports[port.key].shape[2], there)
+        if not self._names:
+            self._names = reader.input_names(Worlds(reader.blanket.places, 1))
+        rows = {key: part for key, part in features.ports.items() if part.shape[2] == self._widths[key][0]}
+        self._keep(replace(features, ports=rows), numbers[None], np.array([log_prior]), np.ones(1, bool))
+
+    @property
+    def size(self) -> int:
+        """How many numbers are kept."""
+        rows = sum(values.size for parts in self._rows.values() for values, _ in parts)
+        slopes = sum(found.size for part in self._slopes for found in part.values())
+        return rows + slopes + sum(part.size for part in (*self._fixed, *self._numbers))
+
+    @property
+    def count(self) -> int:
+        """How many examples there are."""
+        return sum(map(len, self._numbers))
 
     def _numbers_of(self, reader: BlockReader, reading: BlockReading, worlds: Worlds) -> tuple[np.ndarray, np.ndarray]:
         """What is learned of the block in each world, (W, numbers), and the prior's log density of it."""
@@ -405,6 +435,12 @@ class FitSettings(Protocol):
     hidden: int
     rng: np.random.Generator
     poll: Callable[[], None]
+
+
+class ExampleSettings(FitSettings, Protocol):
+    """How examples are read."""
+
+    model: Model
 
 
 def learned_of(frame: BlockFrame, components: int) -> list[tuple[str, Head]]:

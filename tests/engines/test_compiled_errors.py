@@ -215,7 +215,7 @@ def of_rows(port: str, *columns: str) -> tuple[str, tuple[str, ...]]:
         (
             "[assume m (normal 0 1)] [assume b (flip 0.5)] [assume x (if b 1 (tag 'x 0 (normal m 1)))]"
             " [observe (normal x 2) 3] [force b false]",
-            "",
+            "'frame prior",
             ["mean of x: (normal m 1)", "sd of x: (normal m 1)"],
             [of_rows("(normal x 2): normal", "value", "mean", "sd")],
         ),

@@ -133,9 +133,9 @@ class Gibbs(Drawing):
 
 def _compile_gibbs(program: InferenceProgram, given: ActionForm) -> Part:
     if "weights" in given:
-        if "forward" in given or given.selector.kind == "one":
+        if given.selector.kind == "one":
             what = "'weights draws all labels of a block at once"
-            raise ArgumentError(what, given["BLOCK"].span, "all, each, or a block's key, without 'forward")
+            raise ArgumentError(what, given["BLOCK"].span, "all, each, or a block's key")
         return given.kernel("labels given the weights of their classes", WeightedLabels(program.model))
     if "forward" not in given:
         return given.kernel("exact draws, by enumeration", drawing(program.model, Gibbs))
@@ -146,7 +146,7 @@ def _compile_gibbs(program: InferenceProgram, given: ActionForm) -> Part:
 
 
 GIBBS = Action(
-    "gibbs", ("(gibbs SCOPE BLOCK ['forward] ['weights] T)",),
+    "gibbs", ("(gibbs SCOPE BLOCK ['forward] T)", "(gibbs SCOPE BLOCK 'weights T)"),
     "T exact draws of a block from its conditional distribution, by enumerating the block's joint support. With "
     "'forward the block is a chain of states of finite support, or several: it is drawn as a whole by forward "
     "filtering and backward sampling, in a time that grows with its length. With 'weights the block is labels, draws "

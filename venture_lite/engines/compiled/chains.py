@@ -241,11 +241,11 @@ class ChangingChains:
     def _start(self, ends: Ends) -> None:
         """Every block at some values, or drawn from the prior; also those that this brings about."""
         done: set[Identity] = set()
+        is_there = self.model.trace.default.has
         while todo := [pair for pair in self._blocks().items() if pair[0] not in done]:
-            stamp = self.model.trace.structure_stamp()
             for each, block in todo:
-                if self.model.trace.structure_stamp() != stamp:
-                    # others may have come or gone
+                if not all(map(is_there, block)):
+                    # it went with another, and others may have come
                     break
                 done.add(each)
                 _step(self.model, block, self.selection, ends.get(each))

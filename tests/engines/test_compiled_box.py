@@ -159,7 +159,7 @@ def test_what_is_cut_has_a_distribution_function_and_no_parents_that_move(
     assert sorted(map(nodes.index, box)) == cut
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 @pytest.mark.usefixtures("short_rounds")
 def test_a_round_in_a_box_leaves_the_trace_as_it_was_and_is_made_of_the_seed() -> None:
     found = []

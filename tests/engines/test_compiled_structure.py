@@ -146,7 +146,7 @@ def mean_of_x(venture: Venture, draws: int) -> tuple[float, float]:
     return float(x.mean()), math.sqrt(x.var() * autocorrelation_time(x) / draws)
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::venture_lite.VentureWarning")
 def test_a_block_on_which_no_structure_depends_has_the_frame_of_its_mode(monkeypatch: pytest.MonkeyPatch) -> None:
     venture, expected = beside()
@@ -284,7 +284,7 @@ def learned_share(venture: Venture) -> float:
     return math.exp(standing.log_densities([float(list(position.values).index(True))])[0])
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_a_round_counts_the_data_once_where_structure_changes(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is fitted has 0.345 within 0.02; of data counted twice it would have 0.22, and 0.51 by states after moves of
     blocks that are drawn: where there are few each is drawn more often."""

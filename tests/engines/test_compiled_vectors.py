@@ -63,7 +63,7 @@ def test_a_vector_of_weights_is_proposed_around_its_mode(choice: str) -> None:
         (f"[assume w (tag 'x 1 (multivariate_normal (vector s s s) {DIAGONAL}))]" + DATA, 0),
     ],
 )
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_a_scale_is_proposed_before_the_vectors_that_it_scales(program: str, heads: int) -> None:
     """And one that is in the location of a vector with it."""
     head = "(half_cauchy 2)" if heads else "(normal 0 1)"

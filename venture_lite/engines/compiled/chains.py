@@ -23,9 +23,8 @@ from venture_lite.engines.compiled.moves import CompiledMH
 from venture_lite.engines.compiled.proposer import Proposer, SiteTexts
 from venture_lite.engines.compiled.standing import StateProposal
 from venture_lite.interpreter.kernel import Interpreted, Move, Resimulation
-from venture_lite.interpreter.model import Model
+from venture_lite.interpreter.model import GivenValues, Model
 from venture_lite.interpreter.selection import Selection, Selector, in_order, order_of
-from venture_lite.trace.trace import Trace
 from venture_lite.values import key_of
 
 CHAINS = 4
@@ -184,23 +183,10 @@ def _values(model: Model, block: list[int]) -> list[Any]:
 
 def _step(model: Model, block: list[int], at: Selection, values: Sequence[Any] | None) -> None:
     """Put a block at some values, or draw it from the prior."""
-    proposal = Resimulation(model) if values is None else Placing(dict(zip(block, values, strict=True)))
+    proposal = (
+        Resimulation(model) if values is None else GivenValues(dict(zip(block, values, strict=True)), counts=False)
+    )
     Interpreted(model, Move(proposal, lambda weight: True)).step(block, at)
-
-
-class Placing:
-    """A proposal of given values."""
-
-    counts = False
-
-    def __init__(self, values: dict[int, Any]) -> None:
-        self.values = values
-
-    def prepare(self, trace: Trace, principals: Iterable[int]) -> None:
-        """Nothing depends on the old state."""
-
-    def propose(self, node: int, operator: Any, arguments: tuple[Any, ...], old: Any) -> tuple[Any, float]:
-        return self.values[node], 0.0
 
 
 # ----------------------------------------------------------------------------------------- where structure changes

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from venture_lite import Draws, Venture, __version__
+from venture_lite import Draws, Venture, VentureWarning, __version__
 
 PROGRAM = """
 [assume mu (normal 0 1)]
@@ -157,6 +157,34 @@ def test_what_was_drawn_while_a_kernel_adapted_is_warmup() -> None:
     tree = v.infer(f"(repeat 10 (do {kernel} (collect w)))").to_datatree(warmup=True)
     assert len(tree["posterior"].data_vars) == 0
     assert tree["warmup_posterior"]["w"].shape == (1, 10)
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        "(nuts default all 'adapt 30 {})",
+        "(hmc default all 0.1 5 'adapt 30 {})",
+        "(mh default all 'drift 1 'adapt 30 {})",
+        "(slice default each 1 10 'adapt 30 {})",
+        "(flymc default all auto 'untuned 0.5 'drift 1 'adapt 30 {})",
+    ],
+)
+def test_a_kernel_that_has_learned_all_it_will_marks_one_draw_of_each_variable(kernel: str) -> None:
+    v = Venture(seed=1)
+    v.execute("[assume w (normal 0 1)] [observe (bernoulli (logistic w)) 1] [observe (flip (logistic w)) 1]")
+    once = kernel.format(30)
+    draws = v.infer(f"(do {once} (repeat 50 (do {kernel.format(1)} (collect w) (collect (> w 0)))))")
+    tree = draws.to_datatree(warmup=True)
+    for name in ("w", "(> w 0)"):
+        assert tree["warmup_posterior"][name].shape == (1, 30)
+    # what moves nothing is told
+    with pytest.warns(VentureWarning, match="moved by no kernel"):
+        tree = v.infer(f"(do {once} (repeat 5 (do (collect w) (collect (> w 0)))))").to_datatree(warmup=True)
+    assert tree["warmup_posterior"]["w"].shape == tree["warmup_posterior"]["(> w 0)"].shape == (1, 1)
+    # one that has not learned all of it marks them until it has
+    with pytest.warns(VentureWarning, match="moved by no kernel"):
+        tree = v.infer(f"(do {kernel.format(29)} (repeat 5 (collect w)))").to_datatree(warmup=True)
+    assert tree["warmup_posterior"]["w"].shape == (1, 5)
 
 
 @pytest.mark.thorough

@@ -69,8 +69,8 @@ class DrawsBuilder:
         self.values: defaultdict[str, list[Any]] = defaultdict(list)
         # by variable how many of its first draws were made while a kernel still adapted
         self.adapting: dict[str, int] = {}
-        # what adapts now
-        self._adapting: set[Hashable] = set()
+        # what adapts now, with the variables that were drawn since where it has learned all that it will
+        self._adapting: dict[Hashable, set[str] | None] = {}
         # the variables that never changed though they depend on an unobserved choice, found out at the end
         self.could_move: frozenset[str] = frozenset()
         # whether some variables of one `collect` have their draw already, and others not yet
@@ -87,8 +87,18 @@ class DrawsBuilder:
         """One more draw of a variable; `value` is a value of the language, and values never change in place."""
         column = self.values[name]
         column.append(value)
-        if self._adapting:
+        if self._adapting and self._is_marked(name):
             self.adapting[name] = len(column)
+
+    def _is_marked(self, name: str) -> bool:
+        """Whether a draw comes after a transition that adapted. Mutates what is known of kernels that will no more:
+        theirs is one draw of each variable, whether they run again or not."""
+        for kernel, drawn in list(self._adapting.items()):
+            if drawn is not None and name in drawn:
+                del self._adapting[kernel]
+            elif drawn is not None:
+                drawn.add(name)
+        return bool(self._adapting)
 
     def add_together(self, draws: Sequence[tuple[str, Any]]) -> None:
         """One more draw of several variables, which stay equally long wherever the program is interrupted."""
@@ -112,9 +122,13 @@ class DrawsBuilder:
         found = {name: column[known.get(name, 0) :] for name, column in list(self.values.items())}
         return None if self._adding else {name: column for name, column in found.items() if column}
 
-    def mark(self, kernel: Hashable, is_adapting: bool) -> None:
-        """Whether a kernel's last transition adapted: draws are marked while one did."""
-        (self._adapting.add if is_adapting else self._adapting.discard)(kernel)
+    def mark(self, kernel: Hashable, left: int) -> None:
+        """How many runs of a kernel's warm-up were left at its last transition, that one among them: draws are marked
+        while there are any, and once more after the last."""
+        if left:
+            self._adapting[kernel] = set() if left == 1 else None
+        else:
+            self._adapting.pop(kernel, None)
 
     def settled(self) -> None:
         """What adapted is frozen: the draws to come count."""

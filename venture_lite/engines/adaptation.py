@@ -264,6 +264,11 @@ class WarmUp:
     def is_on(self) -> bool:
         return self.runs <= self.burn
 
+    @property
+    def left(self) -> int:
+        """How many runs adapt still, the present one among them."""
+        return max(0, self.burn + 1 - self.runs)
+
     def begin(self, at: Selection) -> None:
         """A transition of the block at which a selection stands."""
         self.runs = at.runs
@@ -334,6 +339,11 @@ class Tuner:
     def is_adapting(self) -> bool:
         """As of the transition that was begun last."""
         return self._warm_up.is_on
+
+    @property
+    def left(self) -> int:
+        """Runs that adapt still, that of the last transition among them."""
+        return self._warm_up.left
 
     @property
     def _windows(self) -> Windows:

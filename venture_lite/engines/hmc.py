@@ -62,9 +62,9 @@ class Hamiltonian(BlockKernel):
         preconditioner: Preconditioner | None,
         shared: dict[Any, Any],
         tuner: Tuner | None = None,
-        mark: Callable[[BlockKernel, bool], None] = lambda kernel, is_adapting: None,
+        mark: Callable[[BlockKernel, int], None] = lambda kernel, left: None,
     ) -> None:
-        """`mark` is told whether the last transition adapted, where there is a tuner."""
+        """`mark` is told how many runs adapt still, where there is a tuner."""
         super().__init__(model)
         self.transition = dict(NO_PATH)
         self.tuner, self._mark = tuner, mark
@@ -128,7 +128,7 @@ class Hamiltonian(BlockKernel):
         self._shared[PathPoint] = tuple(nodes), model.trace.journal.version, end or start
         if self.tuner is not None and tuning is not None:
             self.tuner.learn(tuning, probability, where, (end or start).free)
-            self._mark(self, self.tuner.is_adapting)
+            self._mark(self, self.tuner.left)
             if self.tuner.is_adapting:
                 self._transitions = self._divergences = 0
                 self._acceptance = self._changes = 0.0

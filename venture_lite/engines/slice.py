@@ -62,7 +62,7 @@ class Slice(BlockKernel):
         moved = False
         if self._warm_up.burn:
             self._warm_up.begin(at)
-            self._draws.mark(self, self._warm_up.is_on)
+            self._draws.mark(self, self._warm_up.left)
         waiting = in_order(self.model, nodes)
         while waiting:
             node, *waiting = waiting

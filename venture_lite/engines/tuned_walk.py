@@ -114,7 +114,7 @@ class TunedWalk(Walk):
             sds = tuner.metric(tuning, where, size).root
             proposal.sds = {node: sds[taken] for node, taken in where.items()}
         moved = super().step(nodes, at)
-        self._draws.mark(self, tuner.is_adapting)
+        self._draws.mark(self, tuner.left)
         if tuner.is_adapting:
             stays = trace.structure_stamp() == stamp
             free = np.concatenate([free_of(trace, node) for node in nodes]) if stays and nodes else None

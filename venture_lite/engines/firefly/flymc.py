@@ -235,7 +235,7 @@ class FireflyMonteCarlo(BlockKernel):
             self._count(firefly, is_adapting)
         self._tuner.learn(tuning, probability)
         if self._tuner.burn:
-            self.program.draws.mark(self, is_adapting)
+            self.program.draws.mark(self, self._tuner.left)
         if not is_adapting:
             self._transitions += 1
             self._accepted += moved

@@ -174,7 +174,7 @@ class NoUTurn(BlockKernel):
             self._count(tuple(nodes), self._left.get(id(tuning)), trajectory, acceptance)
         self._left[id(tuning)] = end.kinetic, -paths.log_density
         if tuner.burn:
-            self.program.draws.mark(self, tuner.is_adapting)
+            self.program.draws.mark(self, tuner.left)
         return moved
 
     def _paths(self, density: BlockDensity, tuning: BlockTuning, change: Transaction, is_only: bool) -> BlockPaths:

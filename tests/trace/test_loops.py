@@ -24,6 +24,11 @@ LOOPS = {
         (sqrt (+ (* s s) (/ (pow (- (d t) m) 2) (+ 1 (* s s))) (* a a (pow (h (- t 1)) 2)))))))]""",
     "two and three steps back": """[assume h (mem (lambda (t) (if (< t 3) (* t s)
         (+ (* a (h (- t 2))) (* 0.2 (h (- t 3))) (* s (z t)) (tan (* 0.1 (h (- t 1))))))))]""",
+    "sums of the step before and of one three before": """[assume h (mem (lambda (t) (if (< t 3) (* (+ t 1) s)
+        (- (* s (z t)) (/ (- (h (- t 1)) (* 0.2 (h (- t 3)))) (+ 2 a))))))]""",
+    "products of steps": """[assume h (mem (lambda (t) (if (= t 0) m
+        (+ (* 0.1 (h (- t 1)) (h (- t 1))) (z t)))))]""",
+    "a quotient by a step": "[assume h (mem (lambda (t) (if (= t 0) m (+ (z t) (/ s (+ 20 (h (- t 1))))))))]",
     "two that read each other": """
         [assume v (mem (lambda (t) (if (= t 0) s (+ (* 0.9 (v (- t 1))) (* -0.1 (h (- t 1))) (* 0.1 (z t))))))]
         [assume h (mem (lambda (t) (if (= t 0) m (+ (h (- t 1)) (* a (v t))))))]""",
@@ -79,8 +84,9 @@ def both(model: Model, block: Sequence[int], monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.parametrize("name", LOOPS)
 def test_a_loop_and_its_steps_agree(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where the steps differ by the size of what they read. Seen to fail where what is read before the first step
-    gets no cotangent, where a lag is taken for another, where sums over steps are left out, and where a slope stands in
-    another diagonal of the band."""
+    gets no cotangent, where a lag is taken for another, where sums over steps are left out, where a slope stands in
+    another diagonal of the band, where an affine recursion begins at 0, or reads another row than that many before its
+    first, and where what multiplies or divides by a step is taken for affine."""
     model = loaded(name)
     together, apart = both(model, model.trace.default.everything(), monkeypatch)
     assert is_in_a_loop(together)

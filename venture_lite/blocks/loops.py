@@ -100,6 +100,25 @@ def name_of_value(value: Any) -> str:
     return str(value.operands[0]) if value.operation == "name" else f"t{value.place}"
 
 
+def is_affine(values: Sequence[Any], cuts: LoopCuts) -> bool:
+    """Whether values are sums of what steps make, times numbers that no step makes, and of such numbers."""
+
+    def is_made(value: Any) -> bool:
+        return cuts.of(value) == STEP
+
+    for node in needed(list(values)):
+        if not is_made(node) or node.operation in ("name", "+", "-", "negative"):
+            continue
+        above, *below = node.operands
+        match node.operation:
+            case "*" if not (is_made(above) and is_made(*below)):
+                continue
+            case "/" if not is_made(*below):
+                continue
+        return False
+    return True
+
+
 class BeforeLoop:
     """Some values as a function of columns and shared numbers, by name."""
 

@@ -9,6 +9,7 @@ numbers, or fail, are left to the functions of single rows, which say what is wr
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -25,6 +26,7 @@ from venture_lite.blocks.loops import (
     LoopOperations,
     NotInOneLoop,
     StepLoop,
+    is_affine,
 )
 from venture_lite.blocks.moving import BlockState, PassStep, RowKind, advance, as_slice, weighed
 from venture_lite.blocks.tape import TapeLeaf
@@ -145,8 +147,13 @@ class Recursion:
         self._earlier = [self._before_first(number) for number in self._numbers]
         # each kind and steps back for which something waits
         self._waiting = [(number, back) for number, lag in enumerate(self._lags) for back in range(1, lag + 1)]
-        self._forward = StepLoop(self._operations, LoopCuts(self._names), self._results, self._waiting)
+        cuts = LoopCuts(self._names)
+        self._is_affine = is_affine(self._results, cuts)
+        if not self._is_affine:
+            self._loop = StepLoop(self._operations, cuts, self._results, self._waiting)
         self._print_backward()
+        if self._is_affine:
+            self._print_forward()
 
     @property
     def _numbers(self) -> range:
@@ -246,6 +253,15 @@ class Recursion:
         width = max((self._below(number, read) for number, read in self._inner), default=0)
         self._band = np.zeros((width + 1, self._turns.count * len(self._turns.kinds)), order="F")
 
+    def _print_forward(self) -> None:
+        """What gives the slopes, which no step makes, and the values as they were if all that steps made were 0."""
+        slopes = [slope for number in self._numbers for read, slope in self._slopes_by(number) if read.of is not None]
+        cuts = LoopCuts({name: min(cut, COLUMN) for name, cut in self._names.items()} | {UNIT: SHARED})
+        self._made_of_nothing = dict.fromkeys((name for name, cut in self._names.items() if cut == STEP), 0.0) | {
+            UNIT: 1.0
+        }
+        self._affine = BeforeLoop(self._operations, [*slopes, *self._results], cuts)
+
     def _below(self, number: int, read: StepRead) -> int:
         """How many values after one that it reads a kind's value comes, where those of one step follow one another."""
         assert read.of is not None
@@ -304,16 +320,40 @@ class Recursion:
 
     def forward(self) -> None:
         """Raises RowByRow, or what arithmetic raises, where a step has no value; then nothing was stored."""
-        starts = [
-            self._turns.kinds[number].column.view[self._earlier[number][back - 1][0]] for number, back in self._waiting
-        ]
-        values = self._forward.run(self._turns.count, self._outside(), starts)
-        if any(np.isnan(value).any() for value in values.values()):
+        values = self._solved_forward() if self._is_affine else self._made_in_turn()
+        if any(math.isnan(float(np.add.reduce(value))) for value in values.values()):
             raise RowByRow
-        for number, (of, lag) in self._forward.copies.items():
-            values[number] = self._shifted(of, lag, values[of])
         for number, value in values.items():
             self._turns.kinds[number].column.array[self._stretches[number][0]] = value
+
+    def _made_in_turn(self) -> dict[int, np.ndarray]:
+        """Of each kind the values (steps,), step by step."""
+        starts = [self._before(number, back) for number, back in self._waiting]
+        values = self._loop.run(self._turns.count, self._outside(), starts)
+        for number, (of, lag) in self._loop.copies.items():
+            values[number] = self._shifted(of, lag, values[of])
+        return values
+
+    def _before(self, number: int, back: int) -> float:
+        """The value of a kind so many steps before the first."""
+        value: float = self._turns.kinds[number].column.view[self._earlier[number][back - 1][0]]
+        return value
+
+    def _solved_forward(self) -> dict[int, np.ndarray]:
+        """The same of an affine recursion: the solution of a triangular system of equations with a band."""
+        found = self._affine(self._outside() | self._made_of_nothing)
+        slopes, offsets = found[: len(self._inner)], found[len(self._inner) :]
+        given = np.empty((self._turns.count, len(self._turns.kinds)))
+        for number, offset in enumerate(offsets):
+            given[:, number] = offset
+        for (number, read), slope in zip(self._inner, slopes, strict=True):
+            assert read.of is not None
+            for step in range(read.lag):
+                given[step, number] += (slope[step] if np.ndim(slope) else slope) * self._before(
+                    read.of, read.lag - step
+                )
+        values = self._through_band(slopes, given, "N")
+        return {number: values[:, number] for number in self._numbers}
 
     def _shifted(self, number: int, lag: int, values: np.ndarray) -> np.ndarray:
         """The values of a kind so many steps before each step."""
@@ -329,11 +369,13 @@ class Recursion:
         inner, outer = slopes[: len(self._inner)], slopes[len(self._inner) :]
         due = self._solved(inner)
         parts = [due[:, number] * slope for (number, _), slope in zip(self._outer, outer, strict=True)]
-        if np.isnan(due).any() or any(np.isnan(part).any() for part in parts):
+        sums = [float(np.add.reduce(part)) for part in parts]
+        # of what is no number the sum is none
+        if math.isnan(float(np.add.reduce(due, axis=None))) or any(map(math.isnan, sums)):
             raise RowByRow
-        for (_, read), part in zip(self._outer, parts, strict=True):
+        for (_, read), part, total in zip(self._outer, parts, sums, strict=True):
             if read.is_shared:
-                cotangents[read.places] += np.add.reduce(part)
+                cotangents[read.places] += total
             else:
                 self._state.scatter(read.places, part)
         for (number, read), slope in zip(self._inner, inner, strict=True):
@@ -345,16 +387,21 @@ class Recursion:
         """The cotangents (steps, kinds) of what steps make, which hand them on by these slopes: of each value that of
         its readers times their slopes, and what is due to it from outside, which is a triangular system of equations
         with a band."""
+        due = np.empty((self._turns.count, len(self._turns.kinds)))
+        for number, (_, places) in enumerate(self._stretches):
+            due[:, number] = self._state.cotangents[places]
+        return self._through_band(slopes, due, "T")
+
+    def _through_band(self, slopes: Sequence[Any], given: np.ndarray, way: str) -> np.ndarray:
+        """What solves the equations (steps, kinds) of values by what is `given`, or of cotangents, the other way (T).
+        Overwrites `given`."""
         from scipy.linalg.lapack import dtbtrs
 
-        count, kinds = self._turns.count, len(self._turns.kinds)
+        count, kinds = given.shape
         for (number, read), slope in zip(self._inner, slopes, strict=True):
             entries = self._band[self._below(number, read)].reshape(count, kinds)[: count - read.lag, read.of]
             np.negative(slope[read.lag :] if np.ndim(slope) else slope, out=entries)
-        due = np.empty((count, kinds))
-        for number, (_, places) in enumerate(self._stretches):
-            due[:, number] = self._state.cotangents[places]
-        found, _ = dtbtrs(self._band, due.reshape(-1, 1), uplo="L", trans="T", diag="U", overwrite_b=True)
+        found, _ = dtbtrs(self._band, given.reshape(-1, 1), uplo="L", trans=way, diag="U", overwrite_b=True)
         return np.asarray(found).reshape(count, kinds)
 
     def _outside(self) -> dict[str, Any]:

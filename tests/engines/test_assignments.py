@@ -410,3 +410,18 @@ def test_draws_that_go_are_taken_out_before_others_are_made(drawn: str) -> None:
         [assume kept (mem (lambda (i) {drawn}))] [assume k (uniform_discrete 0 3)] [predict (kept k)]"""
     )
     v.infer("(mh default each 20)")
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("kernel", ["(mh default one 20)", "(gibbs begins all 3)"])
+def test_what_depends_on_a_choice_may_be_a_long_recursion(kernel: str) -> None:
+    """Of more steps than Python's own calls may be nested. Seen to fail where rows are entered by calls."""
+    v = Venture(seed=1)
+    v.execute(
+        "[assume begins (tag 'begins 0 (bernoulli 0.5))]"
+        "[assume h (mem (lambda (t) (if (= t 0) (* 2 begins) (+ (* 0.99 (h (- t 1))) (tag 'noise t (normal 0 1))))))]"
+        "for t in 1...T: [observe (normal (h t) 1) 0]",
+        T=1500,
+    )
+    v.infer(kernel)
+    check(v.traces[0])

@@ -134,7 +134,11 @@ class Reassignment:
         self.parts: list[FollowedRow] = []
         self._rows: set[tuple[Code, int]] = set()
         code, slot, row = trace.decode(node)
-        self._go_on(self._entered(code, (slot,), row, -1))
+        # all before what lies behind one of them, and behind the last first, as the interpreter meets them
+        # (`interpreter/scaffold.py`)
+        waiting = [self._entered(code, (slot,), row, -1)]
+        while waiting:
+            waiting += self._entered_from(waiting.pop())
         self.operator, self.arguments = trace.application(node)
         self.old = trace.value(node)
         # procedures that something is taken out of, and how it goes back
@@ -150,24 +154,20 @@ class Reassignment:
         self.parts.append(FollowedRow(code, row, start, self._plans.shape(code, start, row), source))
         return len(self.parts) - 1
 
-    def _go_on(self, at: int) -> None:
-        """Enter the rows that a part's result goes to: all before what lies behind one of them, and behind the last
-        first, as the interpreter meets them (`interpreter/scaffold.py`)."""
+    def _entered_from(self, at: int) -> list[int]:
+        """The places of the rows that a part's result goes to."""
         part = self.parts[at]
         if not part.shape.goes_on:
-            return
+            return []
         match part.code.kind:
             case "directive":
                 bound = self._trace.bindings.by_row.get((part.code.index, part.row))
-                entered = [] if bound is None else self._enter_readers(bound, at)
+                return [] if bound is None else self._enter_readers(bound, at)
             case "branch":
-                entered = [self._enter_if(*self._trace.decode(self._trace.if_of(part.code, part.row)), at)]
+                return [self._enter_if(*self._trace.decode(self._trace.if_of(part.code, part.row)), at)]
             case "lambda":
-                entered = self._enter_users(part.code, part.row, at)
-            case _:
-                raise Unplanned
-        for place in reversed(entered):
-            self._go_on(place)
+                return self._enter_users(part.code, part.row, at)
+        raise Unplanned
 
     def _enter_users(self, code: Code, row: int, source: int) -> list[int]:
         """The rows that call a family; those last whose last call is."""

@@ -93,18 +93,24 @@ class DrawsBuilder:
     def _is_marked(self, name: str) -> bool:
         """Whether a draw comes after a transition that adapted. Mutates what is known of kernels that will no more:
         theirs is one draw of each variable, whether they run again or not."""
-        for kernel, drawn in list(self._adapting.items()):
-            if drawn is not None and name in drawn:
-                del self._adapting[kernel]
-            elif drawn is not None:
+        over = []
+        for kernel, drawn in self._adapting.items():
+            if drawn is not None:
+                over += [kernel] * (name in drawn)
                 drawn.add(name)
+        for kernel in over:
+            del self._adapting[kernel]
         return bool(self._adapting)
 
     def add_together(self, draws: Sequence[tuple[str, Any]]) -> None:
         """One more draw of several variables, which stay equally long wherever the program is interrupted."""
         self._adding = True
-        for name, value in draws:
-            self.add(name, value)
+        if self._adapting:
+            for name, value in draws:
+                self.add(name, value)
+        else:
+            for name, value in draws:
+                self.values[name].append(value)
         self._add_transition(draws)
         self._adding = False
 

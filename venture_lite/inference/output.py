@@ -29,7 +29,7 @@ def _kept(program: InferenceProgram, given: ActionForm, items: list[Expression],
         samplers.append((name, program.sampler(expression)))
         program.collected.setdefault(name, []).append(expression)
     names = tuple(name for name, _ in samplers)
-    return Keep(given.action, names, tuple(samplers), add, program.watch, tuple(watched))
+    return Keep(given.action, names, tuple(samplers), add, program.watch.collect(watched))
 
 
 def _compile_print(program: InferenceProgram, given: ActionForm) -> Part:

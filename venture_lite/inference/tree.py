@@ -21,7 +21,7 @@ from venture_lite.values import show, to_python
 
 if TYPE_CHECKING:
     from venture_lite.inference.program import InferenceProgram
-    from venture_lite.inference.watch import Use, Watch, WatchedVariable
+    from venture_lite.inference.watch import Use, WatchedCollect
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,26 +138,18 @@ class Keep(Part):
     names: tuple[str, ...]
     samplers: Samplers = field(repr=False, compare=False)
     add: Add = field(repr=False, compare=False)
-    watch: Watch = field(repr=False, compare=False)
-    # what is known of the draws of each
-    watched: tuple[WatchedVariable, ...] = field(repr=False, compare=False)
+    watched: WatchedCollect = field(repr=False, compare=False)
 
     @property
     def heading(self) -> str:
         return " ".join([self.action, *self.names])
 
     def run(self) -> None:
-        watch = self.watch
-        for watched in self.watched:
-            if watched.first < 0:
-                watch.begin(self.watched)
+        self.watched.begin()
         # all are made before one is kept: an error or Ctrl-C in the second leaves no draw of the first alone
-        self.add([(name, to_python(sample())) for name, sample in self.samplers])
-        now = watch.now
-        for watched in self.watched:
-            watched.draws += 1
-            watched.last = now
-        watch.now = now + 1
+        values = [(name, sample()) for name, sample in self.samplers]
+        self.add([(name, value if value.__class__ is float else to_python(value)) for name, value in values])
+        self.watched.ran()
 
 
 @dataclass(frozen=True, slots=True)

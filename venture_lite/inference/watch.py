@@ -8,6 +8,7 @@ block that it lies in, or if it came in the meantime, as what was drawn anew wit
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cache, cached_property
@@ -71,12 +72,32 @@ class WatchedVariable:
 
     # the choices that came in this epoch or later did not stand all the time
     epoch: int = -1
-    # the collects with its first draw and its last
+    # the collects with its first draw and its last, which is known at the end
     first: int = -1
     last: int = -1
-    draws: int = 0
     # what its expressions read, one for each expression and pass
     readings: dict[Any, Callable[[], Sources]] = field(default_factory=dict)
+
+
+@dataclass(slots=True, eq=False)
+class WatchedCollect:
+    """One action that adds a draw to each of some variables, which are many: it counts for all of them."""
+
+    watch: Watch
+    variables: tuple[WatchedVariable, ...]
+    runs: int = 0
+    last: int = -1
+
+    def begin(self) -> None:
+        """Draws are about to be made."""
+        if not self.runs:
+            self.watch.begin(self.variables)
+
+    def ran(self) -> None:
+        """They are made."""
+        self.runs += 1
+        self.last = self.watch.now
+        self.watch.now += 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +127,8 @@ class Watch:
         self.now = 0
         self.variables: dict[str, WatchedVariable] = {}
         self._uses: dict[Any, Use] = {}
+        # by the variables
+        self._collects: dict[tuple[int, ...], WatchedCollect] = {}
         self._births: dict[int, int] = {}
 
     # ----------------------------------------------------------------------------------------- while it runs
@@ -126,6 +149,11 @@ class Watch:
         if len(found.readings) < READINGS:
             found.readings[key] = reading
         return found
+
+    def collect(self, variables: Iterable[WatchedVariable]) -> WatchedCollect:
+        """The entry of the actions that add draws to just them: those of all passes of a loop have one."""
+        variables = tuple(variables)
+        return self._collects.setdefault(tuple(map(id, variables)), WatchedCollect(self, variables))
 
     def begin(self, variables: Iterable[WatchedVariable]) -> None:
         """The first draw of some variables is about to be made."""
@@ -156,8 +184,13 @@ class Watch:
     def _windows(self) -> dict[tuple[Any, ...], list[WatchedVariable]]:
         """By epoch and kernels the variables that these stand behind."""
         found: dict[tuple[Any, ...], list[WatchedVariable]] = {}
+        draws = Counter[int]()
+        for collect in self._collects.values():
+            for variable in collect.variables:
+                draws[id(variable)] += collect.runs
+                variable.last = max(variable.last, collect.last)
         for variable in self.variables.values():
-            if variable.draws > 1:
+            if draws[id(variable)] > 1:
                 ran = (use for use in self._uses.values() if self._counts(use, variable))
                 found.setdefault((variable.epoch, *ran), []).append(variable)
         return found

@@ -62,7 +62,7 @@ def assert_finds(v: Venture, kernel: str, expression: str, exact: Expected, draw
 )
 def test_discrete_choices_are_weighed_by_factors(kernel: str) -> None:
     v = venture(CHAIN, Y=list(BONUS))
-    assert_finds(v, kernel, STATE, states(), draws=300)
+    assert_finds(v, kernel, STATE, states(), draws=200)
     check(v.traces[0])
 
 
@@ -77,7 +77,7 @@ def test_a_broken_weight_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     v = Venture(seed=1, kernels="interpreted")
     v.execute(CHAIN, Y=list(BONUS))
     with pytest.raises(AssertionError):
-        assert_finds(v, "(mh z one 8)", STATE, states())
+        assert_finds(v, "(mh z one 8)", STATE, states(), draws=200)
 
 
 TILTED = "[assume x (normal 0 1)] [factor (* 3 x)] [condition (> 2 1)]\nfor i in 1...3: [factor (- (* x x))]"

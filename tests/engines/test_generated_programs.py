@@ -48,12 +48,12 @@ def infer(venture: Venture, engine: str) -> bool:
 @pytest.mark.thorough
 def test_invariants_hold(engine: str) -> None:
     ran = 0
-    for seed in range(400, 425):
+    for seed in range(400, 415):
         venture = load(random_program(seed), seed)
         for _ in range(2):
             ran += infer(venture, engine)
             check(venture)
-    assert ran >= 10
+    assert ran >= 6
 
 
 @pytest.mark.parametrize("engine", [ENGINES[0], ENGINES[4], *ENGINES[6:]])

@@ -284,9 +284,9 @@ def test_choices_may_come_and_go_between_transitions() -> None:
         "[observe (normal (x k) 1) 2]"
     )
     for block in ("all", "each"):
-        draws = v.infer(f"(repeat 800 (do (mh k one 3) (nuts x {block} 'adapt 100 2) (collect (labelled (x k) at))))")
+        draws = v.infer(f"(repeat 450 (do (mh k one 3) (nuts x {block} 'adapt 100 2) (collect (labelled (x k) at))))")
         # normal of mean 1.6 and variance 0.8: six standard errors of a third as many draws
-        assert abs(np.mean(draws["at"]) - 1.6) < 6.0 * math.sqrt(0.8 / 230.0)
+        assert abs(np.mean(draws["at"]) - 1.6) < 6.0 * math.sqrt(0.8 / 115.0)
         assert np.std(draws["at"]) == pytest.approx(math.sqrt(0.8), rel=0.25)
 
 

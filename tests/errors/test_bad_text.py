@@ -107,7 +107,7 @@ def nested(n: int) -> dict[str, str]:
     }
 
 
-DEPTHS = [5_000, pytest.param(100_000, marks=pytest.mark.slow)]
+DEPTHS = [2_000, pytest.param(100_000, marks=pytest.mark.slow)]
 
 
 @pytest.mark.parametrize("depth", DEPTHS)

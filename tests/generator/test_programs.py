@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 # Each chunk is one test; a failure names the seed of its program.
 CHUNK = 10
-FAST = [pytest.param(first, id=f"{first}..{first + CHUNK - 1}") for first in range(0, 20, CHUNK)]
+FAST = [pytest.param(first, id=f"{first}..{first + CHUNK - 1}") for first in range(0, 10, CHUNK)]
 SLOW_CHUNK = 100
 SLOW = [pytest.param(first, id=f"{first}..{first + SLOW_CHUNK - 1}") for first in range(0, 10_000, SLOW_CHUNK)]
 
@@ -90,7 +90,7 @@ def assert_fast_ways_agree_in_finite_programs(seed: int) -> None:
         check(venture)
 
 
-@pytest.mark.parametrize("first", [20, 30])
+@pytest.mark.parametrize("first", [20])
 def test_fast_ways_agree_in_finite_programs(first: int) -> None:
     for seed in range(first, first + CHUNK):
         assert_fast_ways_agree_in_finite_programs(seed)

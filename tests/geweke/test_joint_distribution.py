@@ -60,8 +60,8 @@ PAIRS = [
 FAST = [
     pytest.param(MODELS[name], ENGINES[title], draws, id=f"{name}:{title}")
     for name, title, draws in (
-        ("branch", "resimulation of one", 3500),
-        ("tables", "gibbs of all", 3000),
+        ("branch", "resimulation of one", 2000),
+        ("tables", "gibbs of all", 1500),
         ("levels", "drift of each", 8000),
         ("branch", "slice of each", 5500),
     )

@@ -77,7 +77,7 @@ LONG = (
     "vector_of_effects",
 )
 """Cases of which a thousand draws take seconds."""
-DRAWS, FEWER = 600, 400
+DRAWS, FEWER = 400, 250
 """Of the everyday suite, and of the long cases there; a chain that cannot tell yet goes on."""
 
 

@@ -42,7 +42,7 @@ def reference_chain(
 )
 def test_a_correct_chain_passes(name: str, scope: str) -> None:
     case = BY_NAME[name]
-    assert_chain_agrees(reference_chain(case, 8, scope, Faults(), 3), case.exact(), 1000, name)
+    assert_chain_agrees(reference_chain(case, 8, scope, Faults(), 3), case.exact(), 600, name)
 
 
 @pytest.mark.parametrize(

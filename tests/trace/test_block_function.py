@@ -137,15 +137,15 @@ def blocks(model: Model) -> Iterator[list[int]]:
 @pytest.mark.thorough
 def test_functions_of_other_programs() -> None:
     rng, told = np.random.default_rng(1), 0
-    for case in CASES:
+    for case in CASES[::2]:
         venture = Venture(seed=1)
         venture.execute(case.program, **dict(case.parameters))
         told += sum(compare(venture.traces[0], block, rng, exact=False)[0] for block in blocks(venture.traces[0]))
-    for seed in range(40):
+    for seed in range(15):
         venture = load(random_program(seed), seed)
         infer(venture, "(mh default one 20)")
         told += sum(compare(venture.traces[0], block, rng, exact=False)[0] for block in blocks(venture.traces[0]))
-    assert told > 300
+    assert told > 120
 
 
 def test_what_stands_still_may_change() -> None:

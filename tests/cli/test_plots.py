@@ -12,6 +12,7 @@ from venture_lite import Venture, VentureError
 from venture_lite.draws import pictures, plots
 from venture_lite.draws.draws import Draws
 from venture_lite.shell.cli import main
+from venture_lite.shell.painter import Painter
 
 MODEL = "[assume mu (normal 0 1)] [assume b (flip)] [observe (normal mu 1) 1] "
 LOOP = MODEL + "[infer (repeat 200 (do (mh default one 2) (plot mu b (labelled (list mu) pair) 'red)))]"
@@ -175,3 +176,33 @@ def test_pictures_without_matplotlib_say_what_to_install(
     program.write_text(LOOP)
     assert main(["run", str(program), "--plots", str(tmp_path)]) == 1
     assert "venture-lite[plots]" in capsys.readouterr().err
+
+
+class TestPainter:
+    """A process that makes pictures. Seen to fail where failures are not handed over, and where a process that is gone
+    is waited for."""
+
+    def test_writes_one_after_the_other(self, tmp_path: Path) -> None:
+        pytest.importorskip("matplotlib")
+        painter = Painter()
+        try:
+            for name in ("a", "b"):
+                painter.write(of(x=np.linspace(0.0, 1.0, 50)), tmp_path / "new" / f"{name}.png")
+                assert (tmp_path / "new" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+            (tmp_path / "file").write_text("")
+            with pytest.raises(VentureError, match="cannot write"):
+                painter.write(of(x=np.zeros(5)), tmp_path / "file" / "c.png")
+            painter.write(of(x=np.zeros(5)), tmp_path / "d.png")
+        finally:
+            painter.end()
+        assert (tmp_path / "d.png").exists()
+
+    def test_may_be_gone(self, tmp_path: Path) -> None:
+        pytest.importorskip("matplotlib")
+        painter = Painter()
+        if painter._connection is not None:
+            painter._process.kill()
+            painter._process.join()
+        painter.write(of(x=np.arange(5.0)), tmp_path / "a.png")
+        assert (tmp_path / "a.png").exists()
+        painter.end()

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from venture_lite.draws.draws import Draws
 
 ROW_INCHES = (9.0, 1.9)
+BETWEEN_INCHES, ABOVE_INCHES, BELOW_INCHES = 0.75, 0.3, 0.45
+"""Of a row, for the numbers beside its trace, its title, and the numbers below."""
 DOTS_PER_INCH = 120
 MOST_BINS = 60
 # a PNG is at most 2^16 dots high, and nobody looks at more
@@ -37,6 +39,17 @@ def check_available() -> None:
         raise VentureError("pictures need matplotlib, which is not installed", hint="pip install 'venture-lite[plots]'")
 
 
+def get_ready() -> None:
+    """Import what a figure needs, and look for its letters. Raises ImportError where matplotlib is missing."""
+    from io import BytesIO
+
+    from matplotlib.figure import Figure
+
+    made = Figure(figsize=(1.0, 1.0))
+    made.subplots(1, 1).set_title("0", parse_math=False)
+    made.savefig(BytesIO(), format="png")
+
+
 def figure(draws: Draws) -> Figure:
     """One row for each scalar quantity: at the left its histogram (chains together), at the right its trace, one line
     for each chain. Values that are few or no numbers have bars.
@@ -49,8 +62,20 @@ def figure(draws: Draws) -> Figure:
 
     variables = variables_of(draws)[0][:ROWS_SHOWN]
     width, height = ROW_INCHES
-    made = Figure(figsize=(width, max(1, len(variables)) * height), layout="constrained")
-    axes = made.subplots(max(1, len(variables)), 2, squeeze=False, width_ratios=(1, 1.6))
+    rows = max(1, len(variables))
+    # names of values may be long; where there are none, looking for a layout would take as long as all else
+    names = any(variable.is_discrete() for variable in variables)
+    made = Figure(figsize=(width, rows * height), layout="constrained" if names else None)
+    axes = made.subplots(rows, 2, squeeze=False, width_ratios=(1, 1.6))
+    if not names:
+        made.subplots_adjust(
+            **{side: inches / width for side, inches in (("left", 0.15), ("right", width - 0.15))},
+            bottom=BELOW_INCHES / (rows * height),
+            top=1.0 - ABOVE_INCHES / (rows * height),
+            # of the mean width and height of what is drawn in
+            wspace=BETWEEN_INCHES / ((width - 0.3 - BETWEEN_INCHES) / 2),
+            hspace=(ABOVE_INCHES + BELOW_INCHES) / (height - ABOVE_INCHES - BELOW_INCHES),
+        )
     for variable, (left, right) in zip(variables, axes, strict=False):
         _draw(variable, left, right)
     return made

@@ -27,6 +27,7 @@ from venture_lite.shell.streams import say, told, write_line
 if TYPE_CHECKING:
     from venture_lite.checker import Checked
     from venture_lite.shell.data import Options
+    from venture_lite.shell.painter import Painter
     from venture_lite.shell.workers import Job
 
 Run = Callable[[argparse.Namespace, Stop], int]
@@ -204,6 +205,18 @@ def _repl(options: argparse.Namespace, stop: Stop) -> int:
 
 
 def _run(options: argparse.Namespace, stop: Stop) -> int:
+    with contextlib.ExitStack() as around:
+        painter = None
+        if options.plots is not None:
+            from venture_lite.shell.painter import Painter
+
+            # before all that is heavy is imported here
+            painter = Painter()
+            around.callback(painter.end)
+        return _run_with(options, stop, painter)
+
+
+def _run_with(options: argparse.Namespace, stop: Stop, painter: Painter | None) -> int:
     with stop.held():
         from venture_lite.shell.printer import Printer
         from venture_lite.shell.workers import ProgramFailed, run
@@ -213,7 +226,7 @@ def _run(options: argparse.Namespace, stop: Stop) -> int:
     options.chains = options.chains or (AUTO_CHAINS if together else 1)
     if options.scheduler is not None and options.chains == 1:
         raise UsageError("--scheduler runs the chains of a program: say how many, --chains K with K from 2 on")
-    printer = Printer(options.json, options.out, options.plots, options.chains)
+    printer = Printer(options.json, options.out, options.plots, options.chains, painter)
     try:
         job = _job(source, together, options, printer.is_watched, stop)
         with _elsewhere(job, options.scheduler, stop) as job:

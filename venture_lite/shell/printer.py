@@ -7,7 +7,7 @@ import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from venture_lite.draws.draws import Draws
 from venture_lite.draws.files import save_parts
@@ -17,11 +17,18 @@ from venture_lite.inference.progress import Display, Snapshot, is_watched
 from venture_lite.shell.report import RunReport, as_json, as_text
 from venture_lite.shell.streams import say, write_line
 
+if TYPE_CHECKING:
+    from venture_lite.shell.painter import Painter
+
 
 class Printer:
     """Writes values as they come. Mutable: it counts the sets of draws and remembers the warnings it has given."""
 
-    def __init__(self, as_json: bool, out: Path | None, plots: Path | None, chains: int = 1) -> None:
+    def __init__(
+        self, as_json: bool, out: Path | None, plots: Path | None, chains: int = 1, painter: Painter | None = None
+    ) -> None:
+        """Pictures go to the folder `plots`, by the painter where there is one."""
+        self._painter = painter
         self._as_json = as_json
         self._out = out
         self._plots = plots
@@ -110,8 +117,10 @@ class Printer:
         shown = draws if draws.plotted is None and draws.preface else draws.plotted
         if self._plots is None or shown is None:
             return None
-        from venture_lite.draws.pictures import write
-
+        if self._painter is None:
+            from venture_lite.draws.pictures import write
+        else:
+            write = self._painter.write
         self._pictures_written += 1
         path = self._plots / f"plot-{self._pictures_written}.png"
         write(shown, path)

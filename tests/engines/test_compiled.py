@@ -514,7 +514,7 @@ def spoilt(path: Path, how: str) -> None:
         case "pickled":
             np.savez(path, **held | {"text": np.array([{"format": "proposers"}], object)})
         case "another version":
-            text = str(held["text"]).replace('"version": 4', '"version": 5')
+            text = str(held["text"]).replace('"version": 5', '"version": 6')
             np.savez(path, **held | {"text": np.array(text)})
         case "a wrong shape":
             np.savez(path, **held | {"float64": held["float64"][:-1]})
@@ -528,7 +528,7 @@ def spoilt(path: Path, how: str) -> None:
         ("no archive", "no file of proposers, or a damaged one"),
         ("other arrays", "no file of proposers, or a damaged one"),
         ("pickled", "no file of proposers, or a damaged one"),
-        ("another version", "proposers of format 5, and this version reads 4"),
+        ("another version", "proposers of format 6, and this version reads 5"),
         ("a wrong shape", "no file of proposers, or a damaged one"),
     ],
 )

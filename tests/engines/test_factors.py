@@ -15,7 +15,7 @@ from scipy import stats
 
 from tests.engines.data_and_sessions import venture
 from tests.posterior.derive import cdf, table
-from tests.statistics import Expected, Table, assert_chain_agrees
+from tests.statistics import Cdf, Expected, Table, assert_chain_agrees
 from venture_lite import Venture, VentureError
 from venture_lite.audit.invariants import check
 from venture_lite.audit.snapshot import snapshot
@@ -185,7 +185,45 @@ def test_a_condition_that_does_not_hold_is_left_and_told_of() -> None:
     assert v.report("x") == 2
 
 
-def test_proposals_are_not_learned_from_what_cannot_be_drawn() -> None:
-    v = venture("[assume t (mem (lambda (i) (tag 't i (normal 0 1))))] [factor (t 1)] [observe (normal (t 2) 1) 0]")
-    with pytest.raises(VentureError, match="cannot be drawn"):
-        v.infer("(compile p t each 'worlds 100)")
+LEARNED = "[assume a (normal 0 1)] [assume x (tag 'x 0 (normal a 1))] [assume c (normal x 1)] [observe (normal x 1) 1] "
+
+
+@pytest.mark.parametrize(
+    ("more", "place"),
+    [
+        ("[factor (* -1 (* x x))]", "(* -1 (* x x))"),
+        ("[condition (> x -9)]", "(> x -9)"),
+        ("[factor (* -1 (+ x a))]", "(* -1 (+ x a))"),
+        ("[assume b (flip)] [observe (normal (if b x (gamma 1 1)) 1) 1] [factor (* -1 (* x x))]", "(* -1 (* x x))"),
+        ("[assume f (flat)] [observe (normal (+ x f) 1) 0]", "(flat)"),
+    ],
+)
+def test_proposals_are_not_learned_from_what_cannot_be_drawn(more: str, place: str) -> None:
+    """What reads the block is told with its place, before anything is drawn."""
+    v = venture(LEARNED + more)
+    before = snapshot(v.traces[0])
+    with pytest.raises(VentureError, match=r"cannot be drawn|flat is improper") as refused:
+        v.infer("(compile p x all 'worlds 100)")
+    assert refused.value.span is not None
+    assert refused.value.span.text == place
+    assert snapshot(v.traces[0]) == before
+
+
+@pytest.mark.thorough
+def test_proposals_are_learned_beside_factors_that_do_not_read_the_block() -> None:
+    """Above it, below what reads it, and anywhere else: given these the block has the density that it has without."""
+    v = venture(
+        LEARNED + "[assume u (normal 0 1)] [factor (* -0.5 (* a a))] [factor (* -0.5 (* c c))] [condition (< u 3)]",
+        seed=2,
+    )
+    v.infer("(compile p x all 'worlds 300 'hidden 4)")
+
+    def more(n: int) -> dict[str, np.ndarray]:
+        kernel = "(compiled_mh p x all 2) (mh default each 'drift 1 3) (collect x)"
+        return {"x": np.asarray(v.infer(f"(repeat {n} (do {kernel}))")["x"], dtype=float).reshape(n)}
+
+    # by the two factors a has variance 1 / 2, and c + 0 is observed with sd 1
+    precision = 1.0 / 1.5 + 1.0 + 0.5
+    points = stats.norm(1.0 / precision, precision**-0.5).ppf(np.array([0.1, 0.3, 0.5, 0.7, 0.9]))
+    answer = Cdf(points, np.array([0.1, 0.3, 0.5, 0.7, 0.9]))
+    assert_chain_agrees(more, {"x": answer}, 400, "beside factors")

@@ -1,11 +1,13 @@
 """Draws from distributions cut to intervals, in columns: by halving, between the tails of a distribution function.
 
-An interval is one of the free coordinate, so that its ends lie in any support.
+An interval is one of the free coordinate, so that its ends lie in any support. Counts, one by one, are cut to those
+above some count.
 """
 
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -26,8 +28,17 @@ Interval = tuple[float, float]
 
 def can_be_cut(record: Any) -> bool:
     """Whether the distribution is of numbers over an interval, and has a distribution function."""
-    is_built_in = registry.PROCEDURES.get(getattr(record, "name", "")) is record
-    return is_built_in and isinstance(record.transform, Elementwise) and record.name in TAILS
+    return _has_function(record) and isinstance(record.transform, Elementwise)
+
+
+def has_tail(record: Any) -> bool:
+    """Whether the distribution is of counts, and has a distribution function."""
+    return _has_function(record) and record.transform is None
+
+
+def _has_function(record: Any) -> bool:
+    name = getattr(record, "name", "")
+    return name in TAILS and registry.PROCEDURES.get(name) is record
 
 
 @functools.cache
@@ -65,3 +76,25 @@ def drawn_between(
             low, high = np.where(is_reached, low, middle), np.where(is_reached, middle, high)
         found = values_of_rows(transform, 0.5 * (low + high), given)
         return np.where(whole > -np.inf, found, np.nan)
+
+
+def log_tail(record: Random, last: int, arguments: Sequence[Any]) -> float:
+    """The log probability of the counts above `last`."""
+    return TAILS[record.name].above(last, *arguments)
+
+
+def drawn_beyond(rng: np.random.Generator, record: Random, last: int, arguments: Sequence[Any]) -> int | None:
+    """A count above `last`: the first of which no more than a share of that tail, drawn evenly, lies above it. None
+    where the tail has no probability."""
+    above = TAILS[record.name].above
+    left = above(last, *arguments) + math.log1p(-rng.random())
+    if not left > -math.inf:
+        return None
+    low, step = last, 1
+    while above(low + step, *arguments) > left:
+        low, step = low + step, 2 * step
+    high = low + step
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if above(middle, *arguments) > left else (low, middle)
+    return high

@@ -12,7 +12,15 @@ from typing import Any
 
 from venture_lite.blocks.single_conditionals import NOT_KNOWN
 from venture_lite.engines.compiled.mixture import MOST_BLANKETS, RETURN, CompiledProposal
-from venture_lite.engines.compiled.number import InFrame, NumberProposal, Weigh, number_of, weighing
+from venture_lite.engines.compiled.number import (
+    BEYOND,
+    InFrame,
+    LearnedValue,
+    NumberProposal,
+    Weigh,
+    number_of,
+    weighing,
+)
 from venture_lite.engines.compiled.proposer import KindProposer
 from venture_lite.engines.compiled.reading import BlockReader
 from venture_lite.engines.compiled.standing import StateProposal
@@ -48,6 +56,8 @@ class StraightProposal(CompiledProposal):
         self.part = 0 if part < of_prior else 1 if part < self._shares[1] else 2
         if self.part:
             wanted = number.drawn(rng, self.part == 1)
+            if wanted is BEYOND:
+                return self._beyond(node, record, arguments, number)
             value = wanted if record.transform is None else record.transform.from_free(wanted, arguments)
         else:
             value = simulate_anew(self.model.trace, node, record, arguments)
@@ -62,6 +72,15 @@ class StraightProposal(CompiledProposal):
         if not is_sound:
             return self._told_apart(node, record, arguments, value, wanted, number.density)
         return value, number.density - density
+
+    def _beyond(
+        self, node: int, record: Random, arguments: tuple[Any, ...], number: NumberProposal
+    ) -> tuple[Any, float]:
+        """A count in the tail, weighed in the general way."""
+        assert isinstance(number, LearnedValue)
+        assert number.tail is not None
+        value = number.tail.beyond(record, arguments, self.model.trace.rng)
+        return self._told_apart(node, record, arguments, value, value, number.density)
 
     def _logs_of(self, number: NumberProposal) -> tuple[float, float, float]:
         return self._logs if number.is_number else self._discrete_logs

@@ -27,7 +27,7 @@ from venture_lite.networks.heads import Categories, Head, Normals
 from venture_lite.networks.pooled import InputNames
 from venture_lite.values import Symbol
 
-VERSION = 4
+VERSION = 5
 """Of the format."""
 DAMAGED = (
     *(ValueError, LookupError, TypeError, AttributeError, ArithmeticError, EOFError, RecursionError, MemoryError),
@@ -93,7 +93,8 @@ def _of_kind(kind: KindProposer, prefix: str, arrays: dict[str, np.ndarray]) -> 
     return {
         "sites": kind.sites,
         "positions": [
-            (each.text, each.distribution, each.is_number, each.is_head, each.scales) for each in kind.frame.positions
+            (each.text, each.distribution, each.is_number, each.is_head, each.scales, each.has_tail)
+            for each in kind.frame.positions
         ],
         "fixed": layout.names.fixed if layout is not None else (),
         "ports": layout.names.ports if layout is not None else (),
@@ -150,8 +151,8 @@ def _kind(told: Mapping[str, Any], prefix: str, arrays: Mapping[str, np.ndarray]
     heads = tuple((name, _head(*head)) for name, head in told["heads"])
     moments = (frame.pop(-2), frame.pop()) if told["corrected"] else (None, None)
     positions = [
-        Position(text, distribution, centre, scale, values, is_number, is_head, reference, scales)
-        for (text, distribution, is_number, is_head, scales), centre, scale, values, reference in zip(
+        Position(text, distribution, centre, scale, values, is_number, is_head, reference, scales, has_tail)
+        for (text, distribution, is_number, is_head, scales, has_tail), centre, scale, values, reference in zip(
             told["positions"], frame[::4], frame[1::4], frame[2::4], frame[3::4], strict=True
         )
     ]

@@ -2,7 +2,8 @@
 
 A continuous choice stands at z = (free(x) - c) / s, `free` being the transform of its distribution, so that nothing is
 proposed outside a support. A discrete choice stands at the position of its value among those that it can have, or among
-the counts that draws reach.
+the counts that draws reach; a count beyond these, where its distribution has a distribution function, at one more, and
+which one it is comes from the prior cut to that tail.
 
 *Heads* have their c and s from draws of the prior: the median, and half the distance between the 16% and the 84%
 quantile. The *body* has the normal at the mode of its conditional density, z = L^-1 (free(x) - c) for all of it
@@ -23,6 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from venture_lite.blocks.conditionals import Normal
+from venture_lite.blocks.cut_draws import drawn_beyond, has_tail, log_tail
 from venture_lite.blocks.density import BlockDensity
 from venture_lite.blocks.worlds import Blanket, RunReader, Worlds, names_of, port_key
 from venture_lite.engines.compiled.differences import described
@@ -33,7 +35,7 @@ from venture_lite.procedures.transforms import POSITIVE, Elementwise, free_of_ro
 from venture_lite.trace.nodes import node_at, site_of
 
 MOST_COUNT = 200
-"""Counts above are left to the prior."""
+"""Counts above are one of the tail, or left to the prior."""
 MOST_LEARNED = 0.5
 """Of the draws of a count, so many must lie below."""
 SHARE = 0.999
@@ -73,10 +75,17 @@ class Position:
     reference: np.ndarray = field(default_factory=lambda: np.zeros(0))
     # of a head that is a scale: of which site of the body, by name, or of the choices of which port; else none
     scales: str = ""
+    # of counts, whether all beyond the values are one more value
+    has_tail: bool = False
 
     @property
     def is_discrete(self) -> bool:
         return len(self.values) > 0
+
+    @property
+    def size(self) -> int:
+        """How many values a discrete choice is learned to have, the tail one of them."""
+        return len(self.values) + self.has_tail
 
     @property
     def width(self) -> int:
@@ -87,8 +96,11 @@ class Position:
         """What worlds hold of the choice as (W, width): free coordinates, or the positions of values, -1 of others."""
         if not self.is_discrete:
             return raw
-        at = np.minimum(np.searchsorted(self.values, raw), len(self.values) - 1)
-        return np.where(self.values[at] == raw, at, -1)[:, None].astype(np.float64)
+        last = len(self.values) - 1
+        at = np.minimum(np.searchsorted(self.values, raw), last)
+        beyond = last + 1 if self.has_tail else -1
+        found = np.where(self.values[at] == raw, at, np.where(raw > self.values[last], beyond, -1))
+        return found[:, None].astype(np.float64)
 
     def of_value(self, record: Random, value: Any, arguments: Sequence[Any]) -> list[float]:
         """The same of one value."""
@@ -102,6 +114,14 @@ class Position:
         coordinates: list[float] = np.ravel(free).tolist()
         return coordinates
 
+    def is_beyond(self, coordinates: Sequence[float]) -> bool:
+        """Whether these are those of counts in the tail, which have no value of their own."""
+        return self.has_tail and coordinates[0] == len(self.values)
+
+    def beyond(self, record: Random, arguments: Sequence[Any], rng: np.random.Generator) -> int | None:
+        """A count in the tail, from the prior; None where that has none."""
+        return drawn_beyond(rng, record, int(self.values[-1]), arguments)
+
     def value(self, record: Random, coordinates: Sequence[float], arguments: Sequence[Any]) -> Any:
         """The value at some coordinates."""
         if self.is_discrete:
@@ -111,7 +131,11 @@ class Position:
         return record.transform.from_free(free, tuple(arguments))
 
     def log_jacobian(self, record: Random, value: Any, arguments: Sequence[Any]) -> float:
-        """log |d value / d coordinates| at a value."""
+        """log |d value / d coordinates| at a value; of a count in the tail the logarithm of how much more likely the
+        whole tail is by the prior than the count: what is proposed for the tail is so shared among its counts."""
+        if self.has_tail and value > self.values[-1]:
+            own = record.log_density(value, *arguments)
+            return log_tail(record, int(self.values[-1]), arguments) - own if own > -math.inf else 0.0
         if record.transform is None:
             return 0.0
         return record.transform.log_jacobian(value, tuple(arguments))
@@ -228,7 +252,8 @@ def with_body(frame: BlockFrame, blanket: Blanket, worlds: Worlds) -> BlockFrame
             scales = reader.name
         if not position.is_discrete and not reader.is_port:
             position = replace(position, reference=np.quantile(found[node], REFERENCE, axis=0))
-        positions.append(replace(position, scales=scales))
+        # the body has a frame at a value of each head, and counts in the tail have none
+        positions.append(replace(position, scales=scales, has_tail=False))
     body = [at for at, position in enumerate(positions) if not position.is_head]
     with_body = BlockFrame(positions)
     if not body or with_body.size > MOST_BODY:
@@ -315,11 +340,12 @@ def position_of(model: Model, node: int, draws: np.ndarray) -> Position:
     ):
         reason = f"a proposal for {record.name} cannot be learned: its values are no numbers"
         raise KernelError(reason, span, "gibbs, or mh", trace.call_chain(code, slot, row))
-    values = np.unique(draws)
+    values, is_cut = np.unique(draws), False
     if len(values) > MOST_COUNT or record.support is None:
+        is_cut = has_tail(record)
         values = np.arange(min(int(np.quantile(draws, SHARE)) + 1, MOST_COUNT) + 1)
     if np.isin(draws, values).mean() < MOST_LEARNED:
         reason = f"a proposal for {record.name} cannot be learned: most of its counts are above {MOST_COUNT}"
         raise KernelError(reason, span, "mh, or a proposal of your own", trace.call_chain(code, slot, row))
     middle = np.array([(len(values) - 1.0) // 2.0])
-    return Position(text, described(record), none, none, values, reference=middle)
+    return Position(text, described(record), none, none, values, reference=middle, has_tail=is_cut)

@@ -260,16 +260,21 @@ class CompiledProposal:
 
     def propose(self, node: int, operator: Any, arguments: tuple[Any, ...], old: Any) -> tuple[Any, float]:
         wanted = self._drawn.get(node)
-        if wanted:
+        if wanted and (position := self._position(node)).is_beyond(wanted):
+            value = position.beyond(operator, arguments, self.model.trace.rng)
+        elif wanted:
             value = self._position(node).value(operator, wanted, arguments)
         else:
             value = simulate_anew(self.model.trace, node, operator, arguments)
         return self._weighed_against(node, operator, arguments, value, wanted)
 
     def _weighed_against(
-        self, node: int, operator: Any, arguments: tuple[Any, ...], value: Any, wanted: list[float] | None
+        self, node: int, operator: Any, arguments: tuple[Any, ...], value: Any | None, wanted: list[float] | None
     ) -> tuple[Any, float]:
-        """A value that was drawn, at coordinates `wanted` or from the prior, with the ratio of the densities."""
+        """A value that was drawn, at coordinates `wanted` or from the prior, with the ratio of the densities; None
+        where there is none in the tail."""
+        if value is None:
+            raise Outside
         coordinates, _, prior = self._weighed[node] = self._weigh(node, operator, arguments, value)
         # an angle beyond the seam, or a number at the end of the floats, has other numbers too
         if prior == -math.inf or (wanted and not are_near(coordinates, wanted)):

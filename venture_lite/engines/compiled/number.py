@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from venture_lite.engines.compiled.frame import Position
 from venture_lite.engines.compiled.standing import DEGREES, StateProposal, drawn_wide, log_t, log_wide
 from venture_lite.networks.heads import HALF_LOG_TWO_PI, Density, NormalMixture
 from venture_lite.procedures.record import Random
@@ -44,6 +45,10 @@ def _weighing(definition: Callable[..., float], transform: Elementwise | None, c
         return compiled([value, 0.0, density], 1 + count, False)
     free, slope = (recordable(part)(value, *arguments) for part in (transform.free_of, transform.log_slope))
     return compiled([free, slope, density], 1 + count, False)
+
+
+BEYOND: Any = object()
+"""Stands for a count in the tail."""
 
 
 class NumberProposal(ABC):
@@ -137,18 +142,24 @@ class LearnedHead(NumberProposal):
 
 
 class LearnedValue(NumberProposal):
-    """Learned frequencies of the values of a discrete choice."""
+    """Learned frequencies of the values of a discrete choice. Counts in the tail, of which one is drawn as BEYOND, have
+    no density here, and are left to the general way."""
 
-    __slots__ = ("_density", "_positions", "_values")
+    __slots__ = ("_density", "_positions", "_values", "tail")
     is_number = False
 
-    def __init__(self, values: Sequence[Any], density: Density, lies_outside: bool) -> None:
+    def __init__(self, position: Position, density: Density, lies_outside: bool) -> None:
         super().__init__(lies_outside)
-        self._density, self._values = density, values
+        self._density, values = density, position.values.tolist()
+        self.tail = position if position.has_tail else None
+        self._values = [*values, BEYOND] if position.has_tail else values
         self._positions = {value: at for at, value in enumerate(values)}
 
     def log_densities(self, coordinate: Any) -> tuple[float, float]:
-        density = self._density.log_density(self._positions.get(coordinate, -1))
+        at = self._positions.get(coordinate)
+        if at is None and self.tail is not None:
+            return math.nan, math.nan
+        density = self._density.log_density(-1 if at is None else at)
         return density, density
 
     def drawn(self, rng: np.random.Generator, is_wide: bool) -> Any:
@@ -168,7 +179,7 @@ def number_of(standing: StateProposal) -> NumberProposal | None:
     if density is None or kind.more:
         return None
     if position.is_discrete:
-        return LearnedValue(position.values.tolist(), density, outside)
+        return LearnedValue(position, density, outside)
     if not position.is_number or not isinstance(density, NormalMixture):
         return None
     return LearnedHead(float(position.centre[0]), float(position.scale[0]), density, outside)

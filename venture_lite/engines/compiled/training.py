@@ -451,8 +451,7 @@ def learned_of(frame: BlockFrame, components: int) -> list[tuple[str, Head]]:
 
 def _heads_of(position: Position, components: int) -> list[tuple[str, Head]]:
     if position.is_discrete:
-        ordered = len(position.values) > 12
-        return [(position.text, Categories(len(position.values), ordered))]
+        return [(position.text, Categories(position.size, ordered=len(position.values) > 12))]
     return [(position.text, Normals(components))] * position.width
 
 

@@ -305,20 +305,6 @@ def test_a_round_counts_the_data_once(frame: str, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.thorough
-def test_a_round_leaves_the_trace_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rounds, "TRANSITIONS", 60)
-    monkeypatch.setattr(rounds, "TRIED", 20)
-    venture = Venture(seed=1)
-    venture.execute(LEVELS, y=1.0)
-    model = venture.traces[0]
-    before, state = snapshot(model), model.trace.rng.bit_generator.state
-    report = venture.compile("p", "x", "all", worlds=300, hidden=4, rounds=1)
-    assert snapshot(model) == before
-    assert model.trace.rng.bit_generator.state == state
-    assert len(report.kinds[0].rounds) == 1
-
-
-@pytest.mark.thorough
 def test_a_round_on_chains_that_have_not_mixed_is_dropped() -> None:
     """Each ends in one of sixteen modes."""
     venture = Venture(seed=1)

@@ -158,6 +158,7 @@ class SteadyChains:
         engine.proposal.teaches = True
         states, here = [], [np.zeros(0)] * len(self.blocks)
         for transition in range(count):
+            self.model.poll()
             for at in self._moved_now(first=not transition):
                 moved = engine.step(self.blocks[at], self.selection)
                 run.refused += not moved and transition >= count - run.counted
@@ -242,6 +243,7 @@ class ChangingChains:
         engine.proposal.teaches = True
         states = []
         for transition in range(count):
+            self.model.poll()
             for block in self._moved_now():
                 moved = engine.step(block, self.selection)
                 run.refused += not moved and transition >= count - run.counted

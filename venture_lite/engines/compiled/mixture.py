@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +20,7 @@ from venture_lite.engines.compiled.proposer import KindProposer, Proposer
 from venture_lite.engines.compiled.reading import BlockReader, BlockReading
 from venture_lite.engines.compiled.standing import StateProposal, UnreadState
 from venture_lite.engines.compiled.state_reader import read_block, reader_at_mode
-from venture_lite.errors import KernelError, LimitError, VentureError
+from venture_lite.errors import InternalError, KernelError, LimitError, VentureError
 from venture_lite.interpreter.application import simulate_anew
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.weights import density_of
@@ -89,6 +89,8 @@ class CompiledProposal:
         self._weighed = {node: self._weigh(node, *trace.application(node), trace.value(node)) for node in self.block}
         self._old = self._log_density()
         coordinates = iter(self.drawn(of_prior=False))
+        # numbers of the frame of the choices that have been proposed, where these are drawn one after the other
+        self._before: list[float] | None = [] if self.part == 1 and self.draws_in_order else None
         positions = [] if standing is None else standing.kind.frame.positions
         # of each choice what was drawn; nothing where it comes from the prior
         self._drawn = {
@@ -112,9 +114,16 @@ class CompiledProposal:
             return []
         of_prior_alone = self._shares[0] if standing.kind.frame.has_numbers else self._shares[1]
         self.part = 0 if standing.is_unread or part < of_prior_alone else 1 if part < self._shares[1] else 2
+        if self.part == 1 and self.draws_in_order:
+            return []
         if self.part:
             return standing.drawn(rng, self.part == 1)
         return standing.reader.drawn() if of_prior else []
+
+    @property
+    def draws_in_order(self) -> bool:
+        """Whether choices of what is wide are drawn where they are proposed: discrete ones come from the prior."""
+        return isinstance(self._standing, StateProposal) and self._standing.discrete_by_prior
 
     def present(self) -> list[float]:
         """The coordinates of the block where it stands."""
@@ -251,22 +260,46 @@ class CompiledProposal:
         return self.log_mixture(coordinates, prior + jacobian) - jacobian
 
     def log_mixture(self, coordinates: list[float], prior: float) -> float:
-        """The log density of proposing some coordinates, of which `prior` is the prior's."""
+        """The log density of proposing some coordinates, of which `prior` is the prior's, as of the values that were
+        weighed."""
         if self._standing is None:
             return prior
         learned, wide = self._standing.log_densities(coordinates)
+        if self.draws_in_order:
+            wide += sum(
+                jacobian + density
+                for node, (_, jacobian, density) in self._weighed.items()
+                if self._position(node).is_discrete
+            )
         logs = self._logs if self._standing.kind.frame.has_numbers else self._discrete_logs
         return log_sum([log + term for log, term in zip(logs, (prior, wide, learned), strict=True)])
 
     def propose(self, node: int, operator: Any, arguments: tuple[Any, ...], old: Any) -> tuple[Any, float]:
-        wanted = self._drawn.get(node)
+        wanted = self._drawn.get(node) if self._before is None else self._next(node)
         if wanted and (position := self._position(node)).is_beyond(wanted):
             value = position.beyond(operator, arguments, self.model.trace.rng)
         elif wanted:
             value = self._position(node).value(operator, wanted, arguments)
         else:
             value = simulate_anew(self.model.trace, node, operator, arguments)
+        if self._before is not None and not wanted:
+            self._before += self._position(node).of_value(operator, value, arguments)
         return self._weighed_against(node, operator, arguments, value, wanted)
+
+    def _next(self, node: int) -> list[float] | None:
+        """Coordinates of the next choice, from what is wide; None of a discrete one, which comes from the prior."""
+        position, before = self._position(node), self._before
+        assert before is not None
+        if len(before) != sum(each.width for each in self._positions_before(node)):
+            raise InternalError("choices of a block are proposed in another order than they are read")
+        if position.is_discrete:
+            return None
+        assert isinstance(self._standing, StateProposal)
+        return self._standing.drawn_next(self.model.trace.rng, position, before)
+
+    def _positions_before(self, node: int) -> Sequence[Position]:
+        assert self._standing is not None
+        return self._standing.kind.frame.positions[: self.block.index(node)]
 
     def _weighed_against(
         self, node: int, operator: Any, arguments: tuple[Any, ...], value: Any | None, wanted: list[float] | None

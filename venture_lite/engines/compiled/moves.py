@@ -20,7 +20,7 @@ from venture_lite.engines.compiled.mixture import Outside, are_near
 from venture_lite.engines.compiled.proposer import Proposer
 from venture_lite.errors import KernelError, VentureError
 from venture_lite.interpreter.impossible import first_outside
-from venture_lite.interpreter.kernel import INTERPRETED, BlockKernel, Course, Metropolis, Move
+from venture_lite.interpreter.kernel import INTERPRETED, BlockKernel, Course, Interpreted, Metropolis, Move
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.selection import Selection, in_order
 from venture_lite.interpreter.weights import NEVER, Weight
@@ -55,7 +55,9 @@ class CompiledMH(BlockKernel):
         self._known, self._name = known, name
         self.warn = warn
         self.proposal = StraightProposal(model, safe)
-        self._moves = kernel(model, Move(self.proposal, self._decide))
+        move = Move(self.proposal, self._decide)
+        # the interpreter proposes the choices of a block in their order, forms in one of their own
+        self._moves, self._in_order = kernel(model, move), Interpreted(model, move)
         self._metropolis = Metropolis(model)
         self._densities = Densities(model, "compiled_mh", warn)
         self._rows = 0
@@ -71,7 +73,7 @@ class CompiledMH(BlockKernel):
 
     @property
     def rows(self) -> int:
-        return self._rows + self._moves.rows
+        return self._rows + self._moves.rows + self._in_order.rows
 
     def details(self) -> dict[str, float]:
         """Acceptance of the network's and of the safe proposals apart, weights, and the longest stay."""
@@ -103,11 +105,18 @@ class CompiledMH(BlockKernel):
         self._at = at
         density = self._density()
         try:
-            moved = self._moves.step(self.proposal.block, at) if density is None else self._moved(density)
+            moved = self._stepped(at) if density is None else self._moved(density)
         except Outside:
             moved = False
         self._count(moved)
         return moved
+
+    def _stepped(self, at: Selection) -> bool:
+        """A transition choice by choice."""
+        proposal = self.proposal
+        is_single = len(proposal.block) == 1 or proposal.proposer.reads_states
+        in_order = not is_single and proposal.reader()[0].discrete_by_prior
+        return (self._in_order if in_order else self._moves).step(proposal.block, at)
 
     def _density(self) -> BlockDensity | None:
         """That of a block with a body; None where the block is moved choice by choice, as one of a single choice is."""

@@ -6,6 +6,7 @@ that it proposes.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,7 +25,7 @@ from venture_lite.blocks.conditionals import (
 from venture_lite.blocks.density import BlockDensity
 from venture_lite.blocks.input_names import apart, each_number
 from venture_lite.blocks.single_conditionals import GivenSingle
-from venture_lite.blocks.worlds import Blanket, Features, PortKey, RunReader, Worlds, names_of
+from venture_lite.blocks.worlds import Blanket, Features, PortKey, RunReader, Worlds, all_above, names_of
 from venture_lite.engines.compiled.frame import LOCATIONS, BlockFrame, raw
 from venture_lite.procedures.transforms import free_of_rows
 from venture_lite.trace.nodes import site_of
@@ -143,6 +144,20 @@ class BlockReader:
 
     def numbers_of_body(self) -> list[str]:
         return each_number(apart(names_of(self.blanket.model, self.body)), self.frame.body_widths)
+
+    @functools.cached_property
+    def discrete_by_prior(self) -> bool:
+        """Whether discrete choices of what is wide come from the prior, each where all before it in the block are
+        known: not in a block of these alone, of which nothing is wide, nor where one depends on a later choice, or a
+        body has its frame after all heads."""
+        block, of_discrete = self.blanket.block, [position.is_discrete for position in self.frame.positions]
+        if self.body or all(of_discrete) or not any(of_discrete):
+            return False
+        return not any(
+            later in all_above(self.blanket.model.trace, [node])
+            for at, node in enumerate(block)
+            for later in block[at + 1 :]
+        )
 
     def number(self) -> tuple[float, float] | None:
         """Centre and sd of the body, one number without heads, as the trace stands; None of another, and where there

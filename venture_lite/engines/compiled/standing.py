@@ -2,7 +2,8 @@
 
 A proposal is a mixture: with probability 1 - EPS from the network, with EPS from what is safe whatever it learned. Half
 of that is the prior; half is wide: of heads the network's normals, each made a t with 8 degrees of freedom and twice
-its scale, of a body the t with 8 degrees in its frame. (Liang et al. 2021, section 3; the mixture is ours.)
+its scale, of a body the t with 8 degrees in its frame. Discrete choices come from the prior in both halves. (Liang et
+al. 2021, section 3; the mixture is ours.)
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import math
 
 import numpy as np
 
+from venture_lite.engines.compiled.frame import Position
 from venture_lite.engines.compiled.proposer import KindProposer
 from venture_lite.engines.compiled.reading import BlockReader, BlockReading
 from venture_lite.errors import InternalError
@@ -42,6 +44,9 @@ class StateProposal:
         self._shifts = self.reading.shifts[0].tolist()
         self._volume = frame.log_volume
         self._heads, self._body = frame.head_coordinates, frame.body_coordinates
+        # whether the density of what is wide leaves out discrete choices, which the prior weighs, and draws choice by
+        # choice
+        self.discrete_by_prior = reader is not None and reader.discrete_by_prior
         # by coordinates, of those that were weighed last
         self._weighed: dict[tuple[float, ...], tuple[float, float]] = {}
 
@@ -72,6 +77,18 @@ class StateProposal:
             for at, coordinate in zip(self._body, normal.free(body), strict=True):
                 found[at] = coordinate
         return found
+
+    def drawn_next(self, rng: np.random.Generator, position: Position, before: list[float]) -> list[float]:
+        """Coordinates of the next choice of a block without a body, from what is wide, after numbers of the frame that
+        are known; which become more."""
+        start = len(before)
+        for _ in range(position.width):
+            before.append(drawn_wide(self._of_coordinate(len(before), before), rng))
+        shifts = self._shifts[start:]
+        return [
+            float(position.centre[k]) + shifts[k] + float(position.scale[k]) * before[start + k]
+            for k in range(position.width)
+        ]
 
     def _of_heads(self, numbers: list[float]) -> list[float]:
         """Coordinates of heads."""
@@ -116,7 +133,8 @@ class StateProposal:
         return numbers + normal.numbers([coordinates[at] for at in self._body]), normal.log_volume
 
     def log_densities(self, coordinates: list[float]) -> tuple[float, float]:
-        """Of coordinates of the block: by the network, and by what is wide."""
+        """Of coordinates of the block: by the network, and by what is wide, without the discrete choices where the
+        prior weighs these."""
         key = tuple(coordinates)
         if key not in self._weighed:
             if len(self._weighed) > MOST_WEIGHED:
@@ -131,7 +149,8 @@ class StateProposal:
         for d in range(heads):
             density = self._of_coordinate(d, numbers)
             learned += density.log_density(numbers[d])
-            wide += log_wide(density, numbers[d])
+            if not self.discrete_by_prior or isinstance(density, NormalMixture):
+                wide += log_wide(density, numbers[d])
             if wide == -math.inf:
                 return learned, wide
         if not self._body:

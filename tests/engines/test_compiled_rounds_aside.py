@@ -72,8 +72,19 @@ def by_an_error_within_a_transition(patch: Patch) -> None:
 
 @pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore::venture_lite.VentureWarning")
-@pytest.mark.parametrize("ended", [by_nothing, by_an_interruption, by_an_error, by_an_error_within_a_transition])
-@pytest.mark.parametrize(("program", "block"), [(STEADY, "all"), (STEADY, "one"), (CHANGING, "one")])
+@pytest.mark.parametrize(
+    ("program", "block", "ended"),
+    [
+        (STEADY, "all", by_nothing),
+        (STEADY, "all", by_an_interruption),
+        (STEADY, "all", by_an_error),
+        (STEADY, "all", by_an_error_within_a_transition),
+        (STEADY, "one", by_an_interruption),
+        (CHANGING, "one", by_nothing),
+        (CHANGING, "one", by_an_interruption),
+        (CHANGING, "one", by_an_error_within_a_transition),
+    ],
+)
 def test_a_round_leaves_the_session_as_it_was(
     program: str, block: str, ended: Callable[[Patch], None], monkeypatch: Patch
 ) -> None:

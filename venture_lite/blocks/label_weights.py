@@ -61,6 +61,10 @@ class MeasureDraw:
                 self.weights[new.label] = weight
                 yield new
 
+    def is_wide(self, label: int) -> bool:
+        """Whether a class is among those that every label may choose, whatever its level."""
+        return self.weights[label] >= self._width
+
     def log_odds(self, label: int) -> float:
         """Of a class among those that are wide enough."""
         weight = self.weights[label]

@@ -15,7 +15,7 @@ import numpy as np
 
 from venture_lite.blocks.independent_draws import renew
 from venture_lite.blocks.label_classes import is_label
-from venture_lite.blocks.label_shares import Share, drawn_index, drawn_scans, shares_of
+from venture_lite.blocks.label_shares import BY_CLASS, Share, drawn_index, drawn_scans, shares_of
 from venture_lite.interpreter.candidates import support_of
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.weights import NEVER, Weight
@@ -55,7 +55,8 @@ class ColumnProposals:
         self.proposed = None
         self._columns.look(nodes)
         values = self._columns.values()
-        first, splits = int(self._rng.random() * len(values)), self._rng.random() < 0.5
+        by_class, splits = self._rng.random() < BY_CLASS, self._rng.random() < 0.5
+        first = self._first(values, by_class and not splits)
         if splits:
             others = np.flatnonzero(values == values[first])
             others = others[others != first]
@@ -68,28 +69,56 @@ class ColumnProposals:
         if not len(others):
             return None
         second = int(others[int(self._rng.random() * len(others))])
-        move = self.proposed = ColumnProposal(self._model, self._columns, values, first, second)
+        move = self.proposed = ColumnProposal(self._model, self._columns, values, first, second, by_class)
         if splits:
             log_ratio = move.split()
             log_back = math.log(self._share_after(move)) - math.log(len(move.members) + 1 - move.went)
-            return log_ratio + log_back + math.log(len(others))
+            return log_ratio + log_back + math.log(len(others)) + self._log_first(move)
         log_pair = math.log(shares[classes.index(int(values[second]))]) - math.log(len(others))
-        return move.merge() - math.log(len(move.members) + 1) - log_pair
+        return move.merge() - math.log(len(move.members) + 1) - log_pair - self._log_first(move)
+
+    def _first(self, values: np.ndarray, by_class: bool) -> int:
+        """The position of the first label."""
+        u = self._rng.random()
+        if not by_class:
+            return int(u * len(values))
+        classes = list(dict.fromkeys(values.tolist()))
+        members = np.flatnonzero(values == classes[int(u * len(classes))])
+        return int(members[int(self._rng.random() * len(members))])
+
+    def _log_first(self, move: ColumnProposal) -> float:
+        """The log probability that the first label is drawn for the merge, over that for the split."""
+        if not move.by_class:
+            return 0.0
+        tables = len(self._columns.state.tables) + move.splits
+        return math.log(len(move.values)) - math.log(tables) - math.log(move.went + 1)
 
     def _shares(self, first: int, values: np.ndarray, classes: list[int]) -> list[float]:
-        member = self._columns.members(np.array([first]))
-        terms = [float(self._columns.terms(label, member)[0]) for label in classes]
+        terms = self._terms_in(first, classes)
         counts = self._columns.state.counts
         weights = [self._weight(counts[label], term) for label, term in zip(classes, terms, strict=True)]
         return shares_of(weights)
+
+    def _terms_in(self, position: int, classes: list[int]) -> list[float]:
+        """What one label's rows would absorb in some classes, as these stand."""
+        if not classes:
+            return []
+        columns, member = self._columns, self._columns.members(np.array([position]))
+        try:
+            parameters = [columns.values_of(label) for label in classes]
+            with columns.standing_for(classes[0]) as cells:
+                pairs = columns.pairs(member, np.ones((len(classes), 1), bool))
+                found: list[float] = cells.terms_of_pairs(parameters, pairs).tolist()
+                return found
+        except NotByColumns:
+            return [float(columns.terms(label, member)[0]) for label in classes]
 
     def _share_after(self, move: ColumnProposal) -> float:
         """The probability that the second label's class is drawn for the first, once these are split."""
         state, values = self._columns.state, move.values
         kept = int(values[move.second])
-        member = self._columns.members(np.array([move.first]))
         classes = [kept, *(label for label in state.tables if label != kept)]
-        terms = [move.term_of_first(), *(float(self._columns.terms(label, member)[0]) for label in classes[1:])]
+        terms = [move.term_of_first(), *self._terms_in(move.first, classes[1:])]
         sizes = [len(move.members) + 1 - move.went, *(state.counts[label] for label in classes[1:])]
         return shares_of([self._weight(*each) for each in zip(sizes, terms, strict=True)])[0]
 
@@ -117,11 +146,14 @@ class ColumnProposals:
 class ColumnProposal:
     """One proposal: what `restricted_move.RestrictedMove` is on the trace."""
 
-    def __init__(self, model: Model, columns: ClassColumns, values: np.ndarray, first: int, second: int) -> None:
-        """Of the labels at two positions; `values` (n,) are those of all."""
+    def __init__(
+        self, model: Model, columns: ClassColumns, values: np.ndarray, first: int, second: int, by_class: bool
+    ) -> None:
+        """Of the labels at two positions, of which the first was drawn by its class or not; `values` (n,) are those of
+        all."""
         self._model, self._rng, self._columns = model, model.trace.rng, columns
         self.values, self.first, self.second = values, first, second
-        self.splits = bool(values[first] == values[second])
+        self.splits, self.by_class = bool(values[first] == values[second]), by_class
         among = (values == values[first]) | (values == values[second])
         among[[first, second]] = False
         # positions of those that are shared out
@@ -135,6 +167,8 @@ class ColumnProposal:
         self._kept: list[Any] = []
         self._merged: list[Any] = []
         self._in_first = self._in_kept = self._all
+        # what all absorb in the first and in the kept class, as of the last scan
+        self._terms: tuple[np.ndarray, ...] = ()
         # of the launch states
         self._scans = drawn_scans(self._rng)
         # evaluations of labels
@@ -150,6 +184,7 @@ class ColumnProposal:
     def split(self) -> float:
         """The log ratio of a split, the probability of the pair aside. Raises NotByColumns."""
         kept, columns = int(self.values[self.second]), self._columns
+        columns.refuse_known(columns.state.fresh())
         self._merged = columns.parameters_of(kept, np.flatnonzero(self.values == kept))
         with columns.standing_for(kept) as cells:
             back = self._merged_scan(cells, self._merged)
@@ -157,10 +192,10 @@ class ColumnProposal:
             for place in columns.drawing_order:
                 # what the fresh label brings into being
                 self._simulated(columns.parameters[place])
-            share = Share.any(self._rng)
-            self._launch(cells, share, None)
+            share = Share.any(self._rng, self.by_class)
+            self._launch(cells, share)
             there = self._scan(cells, share, None, None)
-            return self._weight_split(cells) - before + back - there + self._share_back(share)
+            return self._weight_split() - before + back - there + self._share_back(share)
 
     def merge(self) -> float:
         """The log ratio of a merge, the probability of the pair aside. Raises NotByColumns."""
@@ -170,32 +205,31 @@ class ColumnProposal:
         present = [columns.parameters_of(label, np.flatnonzero(self.values == label)) for label in (first, kept)]
         with columns.standing_for(kept) as cells:
             went = int(labels.sum())
-            share = Share.of(self._rng, went, len(labels) - went)
-            self._launch(cells, share, present)
+            share = Share.of(self._rng, went, len(labels) - went, self.by_class)
+            self._launch(cells, share)
             back = self._scan(cells, share, labels, present)
-            before = self._weight_split(cells)
+            before = self._weight_split()
             there = self._merged_scan(cells, None)
             return self._weight_merged(cells) - before + back - there - self._share_back(share)
 
     def _share_back(self, share: Share) -> float:
-        return share.log_density_of(self.went, len(self.members) - self.went)
+        return share.log_ratio_of(self.went, len(self.members) - self.went)
 
     def _merged_scan(self, cells: ClassAtHand, values: list[Any] | None) -> float:
         if not self._columns.parameters:
             return 0.0
         drawn = self._from_prior()
-        for _ in range(max(self._scans, 1)):
+        for _ in range(self._scans):
             self._parameters(cells, drawn, self._all, None)
         log_density = self._parameters(cells, drawn, self._all, values)
         self._merged = drawn
         return log_density
 
-    def _launch(self, cells: ClassAtHand, share: Share, present: Any) -> None:
+    def _launch(self, cells: ClassAtHand, share: Share) -> None:
         self._first, self._kept = self._from_prior(), self._from_prior()
-        self._share_out(self._rng.random(len(self.members)) < share.first)
+        probability = share.first if self._scans else share.launched(self._rng, len(self.members))
+        self._share_out(self._rng.random(len(self.members)) < probability)
         self.rows += len(self.members)
-        self._parameters(cells, self._first, self._in_first, None)
-        self._parameters(cells, self._kept, self._in_kept, None)
         for _ in range(self._scans):
             self._scan(cells, share, None, None)
 
@@ -205,20 +239,41 @@ class ColumnProposal:
         self._model.poll()
         count = len(self.members)
         self.rows += count
-        in_first, in_kept = (cells.terms(each, self._all)[:count] for each in (self._first, self._kept))
+        first, kept = (None, None) if values is None else values
+        if self._scans:
+            log_probability = self._parameters(cells, self._first, self._in_first, first)
+            log_probability += self._parameters(cells, self._kept, self._in_kept, kept)
+        else:
+            log_probability = self._in_turn(cells, share, first, kept)
+        self._terms = tuple([cells.terms(each, self._all) for each in (self._first, self._kept)])
+        in_first, in_kept = self._terms
         with np.errstate(invalid="ignore"):
-            weight = in_first - in_kept
+            weight = in_first[:count] - in_kept[:count]
         # both impossible
         weight[np.isnan(weight)] = 0.0
         weight += share.log_odds
         log_sum = np.maximum(weight, 0.0) + np.log1p(np.exp(-np.abs(weight)))
         goes = self._rng.random(count) < np.exp(weight - log_sum) if labels is None else labels
         self._share_out(goes)
-        log_probability = float(np.where(goes, weight - log_sum, -log_sum).sum())
-        log_probability += self._parameters(cells, self._first, self._in_first, None if values is None else values[0])
-        return log_probability + self._parameters(
-            cells, self._kept, self._in_kept, None if values is None else values[1]
-        )
+        return log_probability + float(np.where(goes, weight - log_sum, -log_sum).sum())
+
+    def _in_turn(self, cells: ClassAtHand, share: Share, first: list[Any] | None, kept: list[Any] | None) -> float:
+        """Draw the parameters of the smaller class given its members, and those of the other given these, with the
+        labels summed out; or take those given: their log density."""
+        small, large = (self._first, first, self._in_first), (self._kept, kept, self._in_kept)
+        if not share.first_is_small:
+            small, large = large, small
+        log_density = self._parameters(cells, small[0], small[2], small[1])
+        self._parameters(cells, large[0], large[2], None)
+        fixed = cells.terms(small[0], self._all)[: len(self.members)]
+        odds = -share.log_odds if share.first_is_small else share.log_odds
+        # behind the members are the first and the second label
+        anchor = -1 if share.first_is_small else -2
+        for place in range(len(large[0])):
+            at = SummedInClass(self._model, self._columns.parameters[place], cells, large[0], place, self._all)
+            at.sum_out(fixed, odds, anchor)
+            log_density += renew(at, self._rng, None if large[1] is None else large[1][place], large[1] is not None)
+        return log_density
 
     def _share_out(self, is_first: np.ndarray) -> None:
         self._is_first = is_first
@@ -243,24 +298,26 @@ class ColumnProposal:
 
     # ------------------------------------------------------------------------------------------------- weights
 
-    def _log_density(self, cells: ClassAtHand, values: list[Any], members: Members) -> float:
-        total = float(cells.terms(values, members).sum())
-        for parameter, value in zip(self._columns.parameters, values, strict=True):
-            total += prior_of(self._model, parameter, value)
+    def _with_priors(self, total: float, *classes: list[Any]) -> float:
+        """A log density of rows, with that of the parameters of some classes."""
+        for values in classes:
+            for parameter, value in zip(self._columns.parameters, values, strict=True):
+                total += prior_of(self._model, parameter, value)
         if not math.isfinite(total):
             # the interpreter counts what is impossible
             raise NotByColumns
         return total
 
     def _weight_merged(self, cells: ClassAtHand) -> float:
-        return self._log_density(cells, self._merged, self._all)
+        return self._with_priors(float(cells.terms(self._merged, self._all).sum()), self._merged)
 
-    def _weight_split(self, cells: ClassAtHand) -> float:
-        """With what the maker gives to the labels, over that of the merged class."""
+    def _weight_split(self) -> float:
+        """With what the maker gives to the labels, over that of the merged class; after a scan."""
         tables = len(self._columns.state.tables) - (not self.splits)
         labels = self._columns.state.log_split(self.went + 1, len(self.members) - self.went + 1, tables)
-        parts = self._log_density(cells, self._first, self._in_first)
-        return labels + parts + self._log_density(cells, self._kept, self._in_kept)
+        in_first, in_kept = self._terms
+        is_first = np.append(self._is_first, [True, False])
+        return labels + self._with_priors(float(np.where(is_first, in_first, in_kept).sum()), self._first, self._kept)
 
     def term_of_first(self) -> float:
         """What the first label's rows would absorb in the kept class."""
@@ -280,20 +337,14 @@ class ColumnProposal:
                 model.put_value(node, label)
                 # its parameters are those of the proposal
                 self._rng.bit_generator.state = generator
-                # while one label reads it
-                self._put(label, self._first)
+                columns.give(label, self._first)
                 columns.move(self.members[self._is_first].tolist(), label)
-                self._put(kept, self._kept)
+                columns.give(kept, self._kept)
             else:
-                # before others read it
-                self._put(kept, self._merged)
+                columns.give(kept, self._merged)
                 columns.move(self.members[self._is_first].tolist(), kept)
                 model.put_value(node, kept)
             change.keep()
-
-    def _put(self, label: int, values: list[Any]) -> None:
-        for parameter, value in zip(self._columns.parameters, values, strict=True):
-            self._model.put_value(self._columns.parameter_node(parameter, label), value)
 
 
 class InClass:
@@ -313,7 +364,7 @@ class InClass:
         if prior == -math.inf:
             return Weight(NEVER)
         values = [*self._drawn[: self._place], value, *self._drawn[self._place + 1 :]]
-        total = float(self._cells.terms(values, self._members).sum())
+        (total,) = self._totals(self._cells.terms(values, self._members)[None])
         return Weight(NEVER) if total == -math.inf else Weight(0, prior + total)
 
     def weigh_several(self, values: Sequence[Any]) -> list[Weight]:
@@ -323,13 +374,18 @@ class InClass:
         others = [[each] * len(values) for each in self._drawn]
         others[self._place] = list(values)
         try:
-            totals = self._cells.terms_of_several(others, self._members).sum(axis=1).tolist()
+            totals = self._totals(self._cells.terms_of_several(others, self._members))
         except NotByColumns:
             return [self.weigh(value) for value in values]
         return [
             Weight(NEVER) if total == -math.inf else Weight(0, prior + total)
             for prior, total in zip(priors, totals, strict=True)
         ]
+
+    def _totals(self, terms: np.ndarray) -> list[float]:
+        """Of the log densities of all members under some values (P, m)."""
+        found: list[float] = terms.sum(axis=1).tolist()
+        return found
 
     def put(self, value: Any) -> None:
         self._drawn[self._place] = value
@@ -343,6 +399,21 @@ class InClass:
     def support(self) -> list[Any] | None:
         found = support_of(self.operator, self.arguments)
         return None if found is None else list(found)
+
+
+class SummedInClass(InClass):
+    """One parameter of a class, given those of another and the share of each, with the labels summed out."""
+
+    def sum_out(self, fixed: np.ndarray, log_odds: float, anchor: int) -> None:
+        """`fixed` are the log densities of all but the two anchors (m - 2,) in the other class, `log_odds` this one's,
+        and `anchor` is the position of the member that stays here."""
+        self._fixed, self._log_odds, self._anchor = fixed, log_odds, anchor
+
+    def _totals(self, terms: np.ndarray) -> list[float]:
+        count = len(self._fixed)
+        summed = np.logaddexp(terms[:, :count] + self._log_odds, self._fixed).sum(axis=1)
+        found: list[float] = (summed + terms[:, self._anchor]).tolist()
+        return found
 
 
 def prior_of(model: Model, parameter: ClassParameter, value: Any) -> float:

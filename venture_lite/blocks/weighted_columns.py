@@ -7,34 +7,27 @@ closed by the last of its old ones, which go one by one.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from venture_lite.blocks.label_weights import MeasureDraw
+from venture_lite.blocks.straight_slices import SliceWidth
+from venture_lite.blocks.summed_columns import SummedClasses, moves_of, shared_cells
 from venture_lite.interpreter.model import Model
-from venture_lite.kernels.class_columns import ClassColumns, Members
+from venture_lite.kernels.class_columns import ClassColumns
 from venture_lite.kernels.label_rows import NotByColumns
-
-
-@dataclass(frozen=True, slots=True)
-class OpenedClass:
-    """A class that has no members yet, with its parameters."""
-
-    label: int
-    parameters: list[Any]
+from venture_lite.trace.nodes import site_of
 
 
 class WeightedColumns:
     """The labels of one site, drawn given the weights of their classes. Mutable: `rows` counts."""
 
-    def __init__(self, model: Model, node: int) -> None:
-        """Of the site of a label."""
-        self._model, self._rng, self._node = model, model.trace.rng, node
+    def __init__(self, model: Model, node: int, width: SliceWidth | None = None) -> None:
+        """Of the site of a label; with a width, other choices are moved with the labels summed out."""
+        self._model, self._rng, self._node, self._width = model, model.trace.rng, node, width
         # evaluations of labels
         self.rows = 0
 
@@ -44,66 +37,78 @@ class WeightedColumns:
         return ClassColumns(self._model, self._node)
 
     def draw(self, nodes: Sequence[int]) -> bool | None:
-        """Draw the labels; whether one moved. None where they have no columns, and nothing was drawn."""
+        """Draw the labels, after moving what else there is among some choices; whether something moved. None where
+        they have no columns, and nothing was drawn."""
         before, self.rows = self._rng.bit_generator.state, 0
         try:
-            self._columns.look(nodes)
-            values = self._columns.values()
-            labels, opened = self._drawn(values)
-            if bool((labels == values).all()):
-                return False
-            self._columns.reassign(values, labels, {each.label: each.parameters for each in opened})
+            return self._move(self._look(nodes))
         except NotByColumns:
             self._rng.bit_generator.state = before
             return None
+
+    def has_columns(self, nodes: Sequence[int]) -> bool:
+        """Whether the labels and what else there is have columns, as they stand. Nothing changes."""
+        try:
+            others = self._look(nodes)
+            if self._width is not None:
+                moves_of(self._model, self._columns, others, self._width)
+        except NotByColumns:
+            return False
         return True
 
-    def _drawn(self, values: np.ndarray) -> tuple[np.ndarray, list[OpenedClass]]:
-        """New labels (n,), and the classes without members among which they were drawn. Raises NotByColumns."""
-        columns, rng, count = self._columns, self._rng, len(values)
-        for label in columns.state.tables:
-            # they would go with their members
-            columns.parameters_of(label, np.flatnonzero(values == label))
-        measure = MeasureDraw(rng, columns.state)
-        tables = np.array(columns.state.tables)
-        widths = np.array([measure.width(measure.weights[label]) for label in tables.tolist()])
-        levels = widths[np.searchsorted(tables, values)] * (1.0 - rng.random(count))
-        opened = [self._opened(new.label) for new in measure.broken(float(levels.min()))]
-        uniform = rng.random(count)
-        everyone = columns.members(np.arange(count))
-        found = np.full((len(measure.weights), count), -math.inf)
-        for place, label in enumerate(tables.tolist()):
-            found[place] = self._fits(measure, label, levels, columns.terms(label, everyone))
-        with columns.standing_for(int(tables[0])) as cells:
-            for place, new in enumerate(opened, len(tables)):
-                wide = np.flatnonzero(levels <= measure.width(measure.weights[new.label]))
-                terms = cells.terms(new.parameters, _some(columns, everyone, wide))
-                found[place, wide] = measure.log_odds(new.label) + terms
-                self.rows += len(wide)
-        self.rows += len(tables) * count
-        chosen = drawn_places(found, uniform)
-        return np.array([*tables.tolist(), *(new.label for new in opened)])[chosen], opened
+    def _look(self, nodes: Sequence[int]) -> list[int]:
+        """See who reads the labels; the other choices. Raises NotByColumns."""
+        if self._width is None:
+            self._columns.look(nodes)
+            return []
+        site = site_of(self._node)
+        self._columns.look([node for node in nodes if site_of(node) == site])
+        return [node for node in nodes if site_of(node) != site]
 
-    def _opened(self, label: int) -> OpenedClass:
-        """A class with parameters from the prior, in the order in which evaluation would draw them."""
+    def _move(self, others: Sequence[int]) -> bool:
+        """Raises NotByColumns, before anything has changed but the generator."""
+        columns, rng = self._columns, self._rng
+        values = columns.values()
+        tables = list(columns.state.tables)
+        # they would go with their members
+        classes = [(label, columns.parameters_of(label, np.flatnonzero(values == label))) for label in tables]
+        moves = None if self._width is None else moves_of(self._model, columns, others, self._width)
+        measure = MeasureDraw(rng, columns.state)
+        widths = np.array([measure.width(measure.weights[label]) for label in tables])
+        levels = widths[np.searchsorted(tables, values)] * (1.0 - rng.random(len(values)))
+        classes += [(new.label, self._simulated(new.label)) for new in measure.broken(float(levels.min()))]
+        shared: list[Any] = []
+        with columns.standing_for(tables[0]) as cells:
+            summed = SummedClasses(self._model, columns, cells, measure, classes, levels)
+            if moves is not None:
+                summed.move_classes(moves.places, moves.width)
+                with shared_cells(moves.shared):
+                    shared = [summed.move_shared(each, moves.width) for each in moves.shared]
+            chosen = drawn_places(summed.log_weights(), rng.random(len(values)))
+        self.rows += summed.rows
+        labels = np.array(summed.labels)[chosen]
+        if moves is None and bool((labels == values).all()):
+            return False
+        with self._model.transaction() as change:
+            if moves is not None:
+                for label, parameters in zip(tables, summed.parameters, strict=False):
+                    columns.give(label, parameters)
+                for each, value in zip(moves.shared, shared, strict=True):
+                    self._model.put_value(each.node, value)
+            opened = dict(zip(summed.labels[len(tables) :], summed.parameters[len(tables) :], strict=True))
+            columns.reassign(values, labels, opened)
+            change.keep()
+        return True
+
+    def _simulated(self, label: int) -> list[Any]:
+        """Parameters of a new class from the prior, in the order in which evaluation would draw them."""
         columns = self._columns
+        columns.refuse_known(label)
         drawn: list[Any] = [None] * len(columns.parameters)
         for place in columns.drawing_order:
             parameter = columns.parameters[place]
             drawn[place] = parameter.record.simulate(self._rng, *parameter.arguments)
-        return OpenedClass(label, drawn)
-
-    @staticmethod
-    def _fits(measure: MeasureDraw, label: int, levels: np.ndarray, terms: np.ndarray) -> np.ndarray:
-        """The log weight (n,) of a class for each label, -inf where it is too narrow."""
-        wide = levels <= measure.width(measure.weights[label])
-        return np.where(wide, terms + measure.log_odds(label), -math.inf)
-
-
-def _some(columns: ClassColumns, members: Members, positions: np.ndarray) -> Members:
-    mask = np.zeros(members.count, bool)
-    mask[positions] = True
-    return columns.some(members, mask)
+        return drawn
 
 
 def drawn_places(weights: np.ndarray, uniform: np.ndarray) -> np.ndarray:

@@ -1,8 +1,10 @@
 """Which two labels of one maker a split or a merge begins from, and how probable that is.
 
-The first label is any, and whether its class is to be split or to be merged is a coin. Of a class that is split the
-second label is any other member. For a merge a class is drawn first, mostly by the conditional distribution of the
-first label: classes that lie where others do explain each other's data, and of two that lie apart no merge is accepted.
+Whether a class is to be split or to be merged is a coin. The first label of a split is any, the second any other member
+of its class. The first label of a merge is mostly one of a class that is drawn among all: of two classes that could be
+one the smaller has few of the labels, and would seldom be found by them. For the second label a class is drawn first,
+mostly by the conditional distribution of the first label: classes that lie where others do explain each other's data,
+and of two that lie apart no merge is accepted.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from venture_lite.blocks.label_classes import by_label, free_labels, labels_by_maker
-from venture_lite.blocks.label_shares import drawn_index, shares_of
+from venture_lite.blocks.label_shares import BY_CLASS, drawn_index, shares_of
 from venture_lite.errors import VentureError
 from venture_lite.interpreter.impossible import rejects
 from venture_lite.interpreter.model import Model
@@ -29,6 +31,8 @@ class LabelPair:
     first: int
     second: int
     splits: bool
+    # whether the first label of a merge is drawn by its class
+    by_class: bool
 
 
 class LabelPairs:
@@ -43,11 +47,16 @@ class LabelPairs:
     def drawn(self) -> LabelPair | None:
         """None where there is no second label."""
         rng = self._model.trace.rng
+        by_class, splits = rng.random() < BY_CLASS, rng.random() < 0.5
         labels = [(maker, node) for maker, members in self._free.items() for node in members]
         if not labels:
             return None
-        maker, first = labels[int(rng.random() * len(labels))]
-        splits = rng.random() < 0.5
+        if by_class and not splits:
+            every = self._classes()
+            maker, members = every[int(rng.random() * len(every))]
+            first = members[int(rng.random() * len(members))]
+        else:
+            maker, first = labels[int(rng.random() * len(labels))]
         classes = by_label(self._model.trace, self._free[maker])
         own = classes.pop(key_of(self._model.trace.value(first)))
         if splits:
@@ -56,7 +65,14 @@ class LabelPairs:
             others = list(classes.values())[drawn_index(self._shares(first, classes), rng.random())]
         else:
             return None
-        return LabelPair(maker, first, others[int(rng.random() * len(others))], splits) if others else None
+        if not others:
+            return None
+        return LabelPair(maker, first, others[int(rng.random() * len(others))], splits, by_class)
+
+    def _classes(self) -> list[tuple[int, list[int]]]:
+        """All classes that have free labels, with their makers."""
+        trace = self._model.trace
+        return [(maker, each) for maker, free in self._free.items() for each in by_label(trace, free).values()]
 
     def log_probability(self, pair: LabelPair, splits: bool) -> float:
         """That two labels are drawn, to be split or to be merged."""
@@ -66,6 +82,8 @@ class LabelPairs:
         among = -math.log(2 * sum(map(len, self._free.values())))
         if splits:
             return among - math.log(len(classes[own]) - 1)
+        if pair.by_class:
+            among = -math.log(2 * len(self._classes())) - math.log(len(classes[own]))
         members = classes.pop(own), classes[other]
         share = self._shares(pair.first, classes)[list(classes).index(other)]
         return among + math.log(share) - math.log(len(members[1]))

@@ -6,7 +6,7 @@ This is the definition, on the trace. `blocks/restricted_columns.py` makes the s
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,14 +14,15 @@ from venture_lite.blocks.independent_draws import InTrace, renew
 from venture_lite.blocks.label_classes import by_label, parameters_of
 from venture_lite.blocks.label_shares import Share, drawn_scans
 from venture_lite.engines.label_pairs import LabelPair
-from venture_lite.errors import KernelError
+from venture_lite.errors import KernelError, VentureError
 from venture_lite.interpreter.ancestry import read_by_density
 from venture_lite.interpreter.application import simulate_anew
 from venture_lite.interpreter.handler import Handler
+from venture_lite.interpreter.impossible import rejects
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.selection import in_order
 from venture_lite.interpreter.sources import parents_first
-from venture_lite.interpreter.weights import Weight
+from venture_lite.interpreter.weights import NEVER, Weight
 from venture_lite.trace.runtime import Exchangeable
 from venture_lite.trace.trace import Trace
 from venture_lite.values import key_of
@@ -45,6 +46,27 @@ class NewChoices(Handler):
         self.made.append(node)
         assert self.before is not None
         return self.before.choose(node, operator, arguments)
+
+
+class SummedInTrace(InTrace):
+    """One parameter of a trace, with labels summed out."""
+
+    def __init__(self, model: Model, node: int, summed: Callable[[], Weight]) -> None:
+        """`summed` is what labels have in all of their classes over what they have in their own, as these stand."""
+        super().__init__(model, node)
+        self._summed = summed
+
+    def weigh(self, value: Any) -> Weight:
+        model = self._model
+        try:
+            with model.transaction():
+                weight = model.put_value(self._node, value)
+                weight.plus(self._summed())
+                return weight
+        except VentureError as error:
+            if not rejects(model, error, ()):
+                raise
+            return Weight(NEVER)
 
 
 @dataclass(slots=True)
@@ -93,11 +115,11 @@ class RestrictedMove:
         self._scans = drawn_scans(self.trace.rng)
         backward = self._merged_scan(kept, [self.trace.value(node) for node in kept.parameters])
         first = self._opened()
-        share = Share.any(self.trace.rng)
+        share = Share.any(self.trace.rng, self.pair.by_class)
         self._launch(first, kept, share)
         forward = self._scan(first, kept, share)
         went = sum(key_of(self.trace.value(node)) == key_of(first.label) for node in self.members)
-        return forward, backward + share.log_density_of(went, len(self.members) - went)
+        return forward, backward + share.log_ratio_of(went, len(self.members) - went)
 
     def merge(self) -> tuple[float, float]:
         """Merge the first label's class into the second's; the log probabilities of that, and of the way back."""
@@ -106,13 +128,13 @@ class RestrictedMove:
         values = [[self.trace.value(node) for node in each.parameters] for each in (first, kept)]
         went = sum(labels.values())
         self._scans = drawn_scans(self.trace.rng)
-        share = Share.of(self.trace.rng, went, len(labels) - went)
+        share = Share.of(self.trace.rng, went, len(labels) - went, self.pair.by_class)
         self._launch(first, kept, share)
         backward = self._scan(first, kept, share, labels, values)
         for node in (*self.members, self.pair.first):
             if key_of(self.trace.value(node)) != key_of(kept.label):
                 self.model.put_value(node, kept.label)
-        forward = self._merged_scan(kept, None) + share.log_density_of(went, len(labels) - went)
+        forward = self._merged_scan(kept, None) + share.log_ratio_of(went, len(labels) - went)
         return forward, backward
 
     def _merged_scan(self, kept: LabelledClass, values: list[Any] | None) -> float:
@@ -120,7 +142,7 @@ class RestrictedMove:
         if not kept.parameters:
             return 0.0
         self._from_prior(kept)
-        for _ in range(max(self._scans, 1)):
+        for _ in range(self._scans):
             self._parameters(kept, None)
         return self._parameters(kept, values)
 
@@ -129,11 +151,10 @@ class RestrictedMove:
         rng = self.trace.rng
         self._from_prior(first)
         self._from_prior(kept)
+        probability = share.first if self._scans else share.launched(rng, len(self.members))
         for node in self.members:
             self.model.poll()
-            self._move(node, (first if rng.random() < share.first else kept).label)
-        for each in (first, kept):
-            self._parameters(each, None)
+            self._move(node, (first if rng.random() < probability else kept).label)
         for _ in range(self._scans):
             self._scan(first, kept, share)
 
@@ -141,14 +162,53 @@ class RestrictedMove:
         self, first: LabelledClass, kept: LabelledClass, share: Share, labels: Mapping[int, bool] | None = None,
         values: Sequence[list[Any]] = (),
     ) -> float:  # fmt: skip
-        """Each member between the two, then the parameters of both, drawn or as they are given; the log probability."""
+        """The parameters of both, then each member between the two, drawn or as they are given; the log probability."""
         log_probability = 0.0
+        if self._scans:
+            for position, each in enumerate((first, kept)):
+                log_probability += self._parameters(each, values[position] if values else None)
+        else:
+            log_probability += self._in_turn(first, kept, share, values)
         for node in self.members:
             self.model.poll()
             log_probability += self._assign(node, first, kept, share, None if labels is None else labels[node])
-        for position, each in enumerate((first, kept)):
-            log_probability += self._parameters(each, values[position] if values else None)
         return log_probability
+
+    def _in_turn(self, first: LabelledClass, kept: LabelledClass, share: Share, values: Sequence[list[Any]]) -> float:
+        """Draw the parameters of the smaller class given its members, and those of the other given these, with the
+        labels summed out; or take those given: their log density."""
+        pairs = [(first, values[0] if values else None), (kept, values[1] if values else None)]
+        (small, its_values), (large, other_values) = pairs if share.first_is_small else reversed(pairs)
+        log_density = self._parameters(small, its_values)
+        # where the search for the mode begins
+        self._parameters(large, None)
+
+        def summed() -> Weight:
+            return self._summed(first, kept, share)
+
+        with self.model.machine.handled_by(NoNewChoices(self.trace)):
+            for position, node in enumerate(large.parameters):
+                at = SummedInTrace(self.model, node, summed)
+                value = None if other_values is None else other_values[position]
+                log_density += renew(at, self.trace.rng, value, other_values is not None)
+        return log_density
+
+    def _summed(self, first: LabelledClass, kept: LabelledClass, share: Share) -> Weight:
+        """The sum over members of what each has in both classes, over what it has in its own."""
+        total = Weight()
+        for node in self.members:
+            is_first = key_of(self.trace.value(node)) == key_of(first.label)
+            other = (kept if is_first else first).label
+            ratio = self._prior_ratio(node, other)
+            with self.model.transaction():
+                weight = self._move(node, other)
+            weight.total += (-share.log_odds if is_first else share.log_odds) - ratio
+            if weight.impossible < 0:
+                # its own class is impossible
+                total.plus(weight)
+            elif not weight.impossible:
+                total.total += max(weight.total, 0.0) + math.log1p(math.exp(-abs(weight.total)))
+        return total
 
     def _assign(
         self, node: int, first: LabelledClass, kept: LabelledClass, share: Share, to_first: bool | None

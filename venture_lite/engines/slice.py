@@ -16,7 +16,9 @@ import numpy as np
 
 from venture_lite.blocks.coordinates import Coordinate, dimensions
 from venture_lite.blocks.distributions import refuse_discrete
+from venture_lite.blocks.straight_slices import SliceWidth
 from venture_lite.engines.adaptation import LEAST_BURN, WarmUp, Widths, tuned
+from venture_lite.engines.weighted_labels import WeightedLabels
 from venture_lite.inference.given import ActionForm
 from venture_lite.inference.program import Action, InferenceProgram
 from venture_lite.inference.tree import Part
@@ -153,13 +155,16 @@ class Candidates:
 
 def _compile_slice(program: InferenceProgram, given: ActionForm) -> Part:
     width, most_steps = given.positive("WIDTH"), given.some("MAX-STEPS")
+    if "weights" in given:
+        engine = WeightedLabels(program.model, SliceWidth(width, most_steps))
+        return given.kernel("slices with labels summed out given the weights of their classes, then the labels", engine)
     burn = given.count("BURN", LEAST_BURN) if "adapt" in given else 0
     move = f"slices of width {show(width)}{tuned(burn)}, at most {most_steps} of them"
     return given.kernel(move, Slice(program, width, most_steps, burn))
 
 
 SLICE = Action(
-    "slice", ("(slice SCOPE BLOCK WIDTH MAX-STEPS ['adapt BURN] T)",),
+    "slice", ("(slice SCOPE BLOCK WIDTH MAX-STEPS ['adapt BURN] T)", "(slice SCOPE BLOCK WIDTH MAX-STEPS 'weights T)"),
     "T passes of slice sampling over a block, coordinate by coordinate: intervals of WIDTH, in the unconstrained "
     "coordinate, widened to at most MAX-STEPS times that. 'adapt tunes the width of each coordinate in the first BURN "
     "passes, which do not count as draws.", _compile_slice,

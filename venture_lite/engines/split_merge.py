@@ -82,7 +82,7 @@ class SplitMerge(BlockKernel):
                 continue
             for other in classes:
                 if other != key_of(model.trace.value(first)):
-                    pair = LabelPair(maker, first, classes[other][0], False)
+                    pair = LabelPair(maker, first, classes[other][0], False, False)
                     with model.aside():
                         RestrictedMove(model, pair, every[maker], nodes).go_over()
                     break

@@ -15,62 +15,30 @@ This is the definition, label after label on the trace. `blocks/weighted_columns
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
-from venture_lite.blocks.label_classes import by_label, free_labels, labels_by_maker, parameters_of
+from venture_lite.blocks.label_classes import by_label, free_labels, is_label, labels_by_maker, parameters_of
 from venture_lite.blocks.label_weights import MeasureDraw
+from venture_lite.blocks.straight_slices import SliceWidth
 from venture_lite.blocks.weighted_columns import WeightedColumns
+from venture_lite.engines.known_parameters import HINT, KnownParameters
+from venture_lite.engines.summed_labels import SummedSlices, sliced_block
 from venture_lite.errors import KernelError, VentureError
-from venture_lite.interpreter.addresses import address
 from venture_lite.interpreter.candidates import draw_candidate
-from venture_lite.interpreter.handler import Handler
 from venture_lite.interpreter.impossible import rejects
 from venture_lite.interpreter.kernel import BlockKernel
 from venture_lite.interpreter.label_readers import refuse_other_readers
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.scaffold import Builder
-from venture_lite.interpreter.selection import Selection
+from venture_lite.interpreter.selection import Selection, one_of_each_kind
 from venture_lite.interpreter.weights import NEVER, Weight
 from venture_lite.procedures.exchangeable.crp import CrpState
 from venture_lite.trace.nodes import site_of
 from venture_lite.trace.runtime import Exchangeable
-from venture_lite.trace.trace import Trace
 from venture_lite.values import key_of
-
-HINT = "gibbs without 'weights"
 
 MOST_MISSES = 3
 """In a row, after which columns are not tried again."""
-
-
-class KnownParameters(Handler):
-    """Gives the parameters of a class the values that they had, also where the class had no member meanwhile; those
-    that nobody knows are drawn by the handler before, once."""
-
-    def __init__(self, trace: Trace) -> None:
-        super().__init__(trace)
-        # by address
-        self._known: dict[Any, Any] = {}
-        self._nodes: set[int] = set()
-
-    def know(self, nodes: Sequence[int]) -> None:
-        for node in nodes:
-            self._known[address(self.trace, node)] = self.trace.value(node)
-        self._nodes.update(nodes)
-
-    def holds(self, node: int) -> bool:
-        return node in self._nodes
-
-    def choose(self, node: int, operator: Any, arguments: tuple[Any, ...]) -> Any:
-        if isinstance(operator, Exchangeable):
-            reason = "'weights keeps the parameters of classes, and draws of a maker depend on each other"
-            raise KernelError(reason, hint=HINT).at(*self.trace.place(*self.trace.decode(node)))
-        place = address(self.trace, node)
-        if place not in self._known:
-            assert self.before is not None
-            self._known[place] = self.before.choose(node, operator, arguments)
-        return self._known[place]
 
 
 class WeightedLabels(BlockKernel):
@@ -78,9 +46,10 @@ class WeightedLabels(BlockKernel):
 
     refuses_blocks = True
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Model, width: SliceWidth | None = None) -> None:
+        """With a width, other choices of a block are moved with the labels summed out."""
         super().__init__(model)
-        self._rows = 0
+        self._rows, self._width = 0, width
         self._columns: WeightedColumns | None = None
         self._misses = 0 if model.kernels == "compiled" else MOST_MISSES
 
@@ -91,6 +60,10 @@ class WeightedLabels(BlockKernel):
     def refuse(self, nodes: list[int]) -> None:
         """Raises KernelError where a choice is no label, or one that has no weights."""
         trace = self.model.trace
+        if self._width is not None:
+            labels = [node for node in nodes if is_label(trace, node)]
+            self._refuse_others(nodes, labels)
+            nodes = labels
         for node in nodes:
             operator, _ = trace.application(node)
             state = operator.state if isinstance(operator, Exchangeable) else None
@@ -103,6 +76,18 @@ class WeightedLabels(BlockKernel):
         for node in {site_of(node): node for node in nodes}.values():
             refuse_other_readers(self.model, node)
 
+    def _refuse_others(self, nodes: list[int], labels: list[int]) -> None:
+        """Raises KernelError for a block whose labels are none, or draws of several makers."""
+        makers = {
+            operator.node
+            for node in labels
+            if isinstance(operator := self.model.trace.application(node)[0], Exchangeable)
+        }
+        if len(makers) != 1:
+            raise KernelError(
+                "slice with 'weights sums out the labels of one maker, draws of one make_crp", hint="slice"
+            )
+
     # ------------------------------------------------------------------------------------------- a transition
 
     def step(self, nodes: list[int], at: Selection) -> bool:
@@ -113,9 +98,18 @@ class WeightedLabels(BlockKernel):
         for maker, free in free_labels(every, nodes).items():
             if free:
                 with self.model.transaction() as change:
-                    moved |= self._draw(maker, sorted(free), every[maker])
+                    moved |= self._draw(maker, sorted(free), every[maker], self._others(nodes))
                     change.keep()
         return moved
+
+    def _others(self, nodes: Sequence[int]) -> list[int]:
+        """The choices of a block that are no labels."""
+        if self._width is None:
+            return []
+        trace = self.model.trace
+        named = one_of_each_kind(self.model, list(nodes))
+        sites = {site_of(node) for node in named if not is_label(trace, node)}
+        return [node for node in nodes if site_of(node) in sites]
 
     def _by_columns(self, nodes: list[int]) -> bool | None:
         """Whether labels moved; None where they have no columns, and nothing was done."""
@@ -124,33 +118,56 @@ class WeightedLabels(BlockKernel):
             return None
         if model.regenerator.power != 1.0:
             return None
-        self._columns = self._columns or WeightedColumns(model, nodes[0])
+        self._columns = self._columns or WeightedColumns(model, self._label(nodes), self._width)
         moved = self._columns.draw(nodes)
         self._misses = self._misses + 1 if moved is None else 0
         self._rows += self._columns.rows
         return moved
 
-    def _draw(self, maker: int, free: list[int], every: list[int]) -> bool:
-        """Draw the free labels of a maker, one after the other given what its measure is; whether one moved."""
+    def has_columns(self, nodes: list[int]) -> bool:
+        """Whether a block is moved over columns, as it stands. Nothing changes."""
+        return self.model.kernels == "compiled" and WeightedColumns(
+            self.model, self._label(nodes), self._width
+        ).has_columns(nodes)
+
+    def _label(self, nodes: list[int]) -> int:
+        return next(node for node in nodes if is_label(self.model.trace, node))
+
+    def _draw(self, maker: int, free: list[int], every: list[int], others: Sequence[int]) -> bool:
+        """Draw the free labels of a maker, one after the other given what its measure is, after other choices were
+        moved; whether something moved."""
         model, trace = self.model, self.model.trace
         state = trace.statistics.makers[maker].state
         assert isinstance(state, CrpState)
         known = KnownParameters(trace)
-        for members in by_label(trace, every).values():
-            known.know(parameters_of(model, members))
+        parameters = {label: parameters_of(model, members) for label, members in by_label(trace, every).items()}
+        for nodes in parameters.values():
+            known.know(nodes)
+        block = None if self._width is None else sliced_block(model, known, others)
         for node in free:
             self._refuse_parameters(known, node)
         measure = MeasureDraw(trace.rng, state)
         slices = [measure.slice_of(trace.value(node), trace.rng.random()) for node in free]
         with model.machine.handled_by(known):
             for new in measure.broken(min(slices)):
+                known.open(new.label)
                 self._open(free[0], new.label)
+            if self._width is not None and block is not None:
+                classes = [measure.wider_than(level) for level in slices]
+
+                def weigh() -> Iterator[list[Weight]]:
+                    for node, its_classes in zip(free, classes, strict=True):
+                        yield [self._weight(node, *each) for each in its_classes]
+
+                SummedSlices(model, measure, known, weigh, self._width, len(free)).move(block, parameters)
             uniform = [trace.rng.random() for _ in free]
             before = [key_of(trace.value(node)) for node in free]
             for node, level, u in zip(free, slices, uniform, strict=True):
                 model.poll()
                 self._assign(node, measure.wider_than(level), u)
-        return any(key_of(trace.value(node)) != old for node, old in zip(free, before, strict=True))
+        return block is not None or any(
+            key_of(trace.value(node)) != old for node, old in zip(free, before, strict=True)
+        )
 
     def _refuse_parameters(self, known: KnownParameters, node: int) -> None:
         """Raises KernelError where a parameter of a class depends on a label: one that has no member meanwhile would

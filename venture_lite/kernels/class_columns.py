@@ -34,7 +34,7 @@ from venture_lite.kernels.reassign import plans_of
 from venture_lite.procedures.exchangeable.crp import CrpState
 from venture_lite.procedures.record import Random
 from venture_lite.trace.keys import memo_key
-from venture_lite.trace.nodes import node_at, site_of
+from venture_lite.trace.nodes import node_at, row_of, site_of
 from venture_lite.trace.runtime import Exchangeable, Memo
 from venture_lite.trace.table import ROW_MASK, Column
 
@@ -67,6 +67,18 @@ class MemberRows:
     rows: np.ndarray
     # None where each member has one, in their order
     owners: np.ndarray | None
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """Some pairs of a class and a member, class by class, with the rows in which they absorb."""
+
+    # how many pairs, and which class (P,) and which member (P,) each is of
+    count: int
+    classes: np.ndarray
+    members: np.ndarray
+    # the rows at one reader, the class of each, and of which pair it is, None where each pair has one, in their order
+    rows: tuple[tuple[LabelReader, np.ndarray, np.ndarray, np.ndarray | None], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,6 +217,17 @@ class ClassColumns:
         assert isinstance(state, CrpState)
         return state
 
+    def holds_all(self, nodes: Sequence[int], sites: Sequence[int]) -> bool:
+        """Whether some choices, and all of some sites, absorb in the rows of the labels."""
+        rows: dict[int, set[int]] = {}
+        for reader, its_rows, _ in self._layout:
+            for group in reader.groups:
+                rows.setdefault(group.site, set()).update(its_rows.tolist())
+        if any(row_of(node) not in rows.get(site_of(node), ()) for node in nodes):
+            return False
+        tables = [(site, self._trace.tables[self._trace.program.site_code[site].index]) for site in sites]
+        return all(len(rows.get(site, ())) == table.count - table.dead for site, table in tables)
+
     # ------------------------------------------------------------------------------------------------ classes
 
     def values(self) -> np.ndarray:
@@ -225,6 +248,11 @@ class ClassColumns:
             raise NotByColumns
         return int(row)
 
+    def refuse_known(self, label: int) -> None:
+        """Raises NotByColumns where a class that has no members has parameters: others than members hold them."""
+        if any(memo_key(each.key_of(label)) in each.memo.entries for each in self.parameters):
+            raise NotByColumns
+
     def parameter_node(self, parameter: ClassParameter, label: int) -> int:
         """The choice of a class."""
         return node_at(parameter.memo.procedure.code.first_site + parameter.slot, self._family(parameter, label))
@@ -244,6 +272,10 @@ class ClassColumns:
             found.append(parameter.column.view[row])
         return found
 
+    def values_of(self, label: int) -> list[Any]:
+        """The values of a class's parameters."""
+        return [each.column.view[self._family(each, label)] for each in self.parameters]
+
     def members(self, positions: np.ndarray) -> Members:
         """Some labels, by their positions (m,), which differ."""
         found = []
@@ -258,6 +290,21 @@ class ClassColumns:
             at = place[owners]
             found.append(MemberRows(reader, its_rows[at >= 0], at[at >= 0]))
         return Members(len(positions), tuple(found))
+
+    def pairs(self, members: Members, mask: np.ndarray) -> Pairs:
+        """The pairs of a class and one of some members where a mask (K, m) holds."""
+        classes, which = np.nonzero(mask)
+        found = []
+        for part in members.rows:
+            if part.owners is None:
+                found.append((part.reader, part.rows[which], classes, None))
+                continue
+            of_pair = np.full(mask.shape, -1)
+            of_pair[classes, which] = np.arange(len(classes))
+            its_classes, its_rows = np.nonzero(mask[:, part.owners])
+            pairs = of_pair[its_classes, part.owners[its_rows]]
+            found.append((part.reader, part.rows[its_rows], its_classes, pairs))
+        return Pairs(len(classes), classes, which, tuple(found))
 
     def some(self, members: Members, mask: np.ndarray) -> Members:
         """Those of some labels where a mask (m,) holds."""
@@ -289,6 +336,20 @@ class ClassColumns:
         return summed_terms(members, families)
 
     # ------------------------------------------------------------------------------------------------- moving
+
+    def give(self, label: int, values: Sequence[Any]) -> None:
+        """Give the parameters of a class that exists values; its members' rows follow. Within a transaction of the
+        caller's."""
+        trace, is_its = self._trace, self.values() == label
+        for parameter, value in zip(self.parameters, values, strict=True):
+            family = self._family(parameter, label)
+            trace.journal.put(parameter.column, family, value)
+            for reader, rows, owners in self._layout:
+                for slot, memo, _ in reader.calls:
+                    if memo is parameter.memo and slot not in reader.borrowed:
+                        column = trace.column(reader.code.first_site + slot)
+                        for row in rows[is_its[owners]].tolist():
+                            trace.journal.put(column, row, value)
 
     def move(self, positions: Sequence[int], label: int) -> None:
         """Lead labels, by their positions, to another class that exists, and none of them out of a class that has no
@@ -436,10 +497,36 @@ class ClassAtHand:
             raise NotByColumns
         return total
 
+    def terms_of_pairs(self, parameters: Sequence[Sequence[Any]], pairs: Pairs) -> np.ndarray:
+        """The log densities (P,) of some pairs, with the parameters of each class: one evaluation for all. Raises
+        NotByColumns, also where that is not to be had."""
+        if any(type(value) is not float for values in parameters for value in values):
+            raise NotByColumns
+        values, total = np.array(parameters).reshape(len(parameters), -1), np.zeros(pairs.count)
+        for reader, rows, classes, of_pair in pairs.rows:
+            given = [values[classes, self._place_of(reader, slot)] for slot in reader.borrowed]
+            for group in reader.given_groups:
+                group.families[: len(given)] = given
+                terms = group_terms(group, rows)
+                if of_pair is None:
+                    total += terms
+                else:
+                    np.add.at(total, of_pair, terms)
+        if not bool((total < math.inf).all()):
+            raise NotByColumns
+        return total
+
+    def _place_of(self, reader: LabelReader, slot: int) -> int:
+        """Which parameter a call gives. Raises NotByColumns where it gives none."""
+        place = self._parameter_of.get(reader.memos[slot])
+        if place is None:
+            raise NotByColumns
+        return place
+
     def _given(self, values: Sequence[Sequence[Any]], part: MemberRows, slot: int) -> np.ndarray:
         """What a call gives in the rows of a part, for each of some parameters after the other."""
-        place = self._parameter_of.get(part.reader.memos[slot])
-        if place is None or any(type(value) is not float for value in values[place]):
+        place = self._place_of(part.reader, slot)
+        if any(type(value) is not float for value in values[place]):
             raise NotByColumns
         return np.repeat(np.array(values[place]), len(part.rows))
 

@@ -1,0 +1,176 @@
+"""Parameters moved with labels summed out: exact posteriors, and the same moves over columns.
+
+Comparisons with exact answers raise a false alarm with probability below 1e-6. They fail where
+parameters move by their own density alone, and without it (`BROKEN`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.engines.test_label_columns import NUMBERS
+from tests.engines.test_split_merge import BY_NAME, OBSERVED, chain
+from tests.posterior.case import Case
+from tests.posterior.cases_mixtures import FOUR, REALS
+from tests.posterior.derive import Grid, groups, iid_normal_evidence, log_crp, partition_code, partitions, table
+from tests.statistics import CONFIRM, Expected, assert_chain_agrees, compare_all
+from venture_lite import Venture
+from venture_lite.blocks import straight_slices, summed_columns, weighted_columns
+from venture_lite.blocks.straight_slices import drawn_from_slice
+from venture_lite.errors import KernelError
+
+SCALE = """[assume crp (make_crp 1)] [assume z (mem (lambda (i) (crp)))] [assume mean (mem (lambda (k) (normal 0 2)))]
+[assume sd (gamma 2 2)]"""
+
+
+def with_scale() -> Mapping[str, Expected]:
+    """By quadrature over the sd, for each partition."""
+    grid = Grid(0.02, 12.0, 500)
+    log_prior = np.log(grid.points) - 2.0 * grid.points
+    densities = {
+        partition_code(p): log_prior
+        + log_crp(p, 1.0)
+        + np.array([sum(iid_normal_evidence(part, 0.0, 2.0, sd) for part in groups(p, REALS)) for sd in grid.points])
+        for p in partitions(len(REALS))
+    }
+    by_partition = table({code: grid.mass(density) for code, density in densities.items()})
+    return {"z": by_partition, "sd": grid.cdf(np.logaddexp.reduce(list(densities.values())))}
+
+
+SHARED = Case(
+    name="crp_of_normals_of_one_sd",
+    program=SCALE + " ".join(f"[observe (normal (mean (z {n})) sd) {y}]" for n, y in enumerate(REALS, 1)),
+    query={"z": FOUR, "sd": "sd"},
+    exact=with_scale,
+    engines=(),
+    derivation="Quadrature over the sd, the sum over partitions for each.",
+)
+CASES: tuple[tuple[Case, str], ...] = (
+    (BY_NAME["crp_of_normals"], "(slice default all 2 20 'weights 1)"),
+    (SHARED, "(slice default all 2 20 'weights 1)"),
+    (SHARED, "(do (slice (choices z sd) all 2 20 'weights 1) (slice (choices mean) each 1 20 1))"),
+)
+
+
+@pytest.mark.thorough
+def test_partitions_have_their_probabilities() -> None:
+    model, kernel = CASES[0]
+    assert_chain_agrees(chain(model, kernel), model.exact(), 600, kernel)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", range(len(CASES)))
+@pytest.mark.parametrize(("kernels", "draws"), [("interpreted", 300), ("compiled", 4000)])
+def test_partitions_have_their_probabilities_with_many_draws(case: int, kernels: str, draws: int) -> None:
+    model, kernel = CASES[case]
+    assert_chain_agrees(chain(model, kernel, kernels=kernels), model.exact(), draws, kernel)
+
+
+@pytest.mark.slow
+def test_observed_labels_stay() -> None:
+    kernel = "(do (slice default all 2 20 'weights 1) (slice means each 1 20 1))"
+    assert_chain_agrees(chain(OBSERVED, kernel), OBSERVED.exact(), 400, kernel)
+
+
+def without_prior(rng: Any, record: Any, *rest: Any) -> Any:
+    return drawn_from_slice(rng, SimpleNamespace(transform=record.transform, log_density=lambda *_: 0.0), *rest)
+
+
+BROKEN: dict[str, tuple[Any, str, Callable[..., Any], int]] = {
+    "what labels have": (summed_columns.SummedClasses, "_summed", lambda self, *_: 0.0, 4000),
+    "the prior": (summed_columns, "drawn_from_slice", without_prior, 1500),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("what", BROKEN)
+def test_that_a_part_is_left_out_is_noticed(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    owner, method, other, draws = BROKEN[what]
+    monkeypatch.setattr(owner, method, other)
+    monkeypatch.setattr(straight_slices, "transform_of", lambda record: record.transform)
+    comparisons = compare_all(chain(*CASES[1])(draws), SHARED.exact())
+    assert max(abs(c.z) for cs in comparisons.values() for c in cs) > CONFIRM
+
+
+# ------------------------------------------------------------------------------------------------------- by columns
+
+LABELS = "[assume crp (make_crp 1)] [assume z (mem (lambda (i) (crp)))]"
+PROGRAMS = {
+    "a shared scale": f"""{LABELS} [assume m (mem (lambda (k) (normal 0 3)))] [assume s (gamma 2 2)]
+        [assume first (m (z 1))]
+        for n in 1...10: [observe (normal (m (z n)) s) {{y[n]}}]""",
+    "two parameters": f"""{LABELS} [assume m (mem (lambda (k) (normal 0 3)))] [assume s (mem (lambda (k) (gamma 2 2)))]
+        for n in 1...10: [observe (normal (+ 1 (m (z n))) (s (z n))) {{y[n]}}]""",
+}
+MOVED = [(name, scope) for name in PROGRAMS for scope in ("z m s", "z m", "z s")]
+
+
+def run(program: str, scope: str, kernels: str) -> tuple[Any, float, float]:
+    """Labels drawn, the log score at the end, and the generator's next number."""
+    v = Venture(seed=3, kernels=kernels)
+    v.execute(program, y=NUMBERS)
+    draws = v.infer(f"(repeat 6 (do (slice (choices {scope}) all 2 20 'weights 1) (collect (map z (range 1 11)))))")
+    (model,) = v._runner.chains.models
+    return draws[draws.names[0]].tolist(), v.log_score(), model.trace.rng.random()
+
+
+@pytest.mark.thorough
+@pytest.mark.filterwarnings("ignore::venture_lite.errors.VentureWarning")
+@pytest.mark.parametrize(("name", "scope"), MOVED)
+def test_columns_move_as_the_interpreter_does(name: str, scope: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    labels, score, after = run(PROGRAMS[name], scope, "interpreted")
+    made: list[bool] = []
+    draw = weighted_columns.WeightedColumns.draw
+
+    def noted(self: Any, nodes: Any) -> bool | None:
+        moved = draw(self, nodes)
+        made.append(moved is not None)
+        return moved
+
+    monkeypatch.setattr(weighted_columns.WeightedColumns, "draw", noted)
+    found, its_score, its_after = run(PROGRAMS[name], scope, "compiled")
+    assert made == [True] * 6
+    assert found == labels
+    assert its_score == pytest.approx(score, rel=1e-9)
+    assert its_after == after
+
+
+# ---------------------------------------------------------------------------------------------------------- refused
+
+DATA = "[observe (normal (m (z 1)) 1) 0] [observe (normal (m (z 2)) 1) 1]"
+REFUSED = {
+    "no labels": (f"{LABELS} [assume m (mem (lambda (k) (normal 0 3)))] {DATA}", "m", "sums out the labels of one"),
+    "the concentration": (
+        f"""[assume a (gamma 1 1)] [assume crp (make_crp a)] [assume z (mem (lambda (i) (crp)))]
+        [assume m (mem (lambda (k) (normal 0 3)))] {DATA}""",
+        "z m a",
+        "the weights of classes",
+    ),
+    "a scale of parameters": (
+        f"{LABELS} [assume s (gamma 2 2)] [assume m (mem (lambda (k) (normal 0 s)))] {DATA}",
+        "z m s",
+        "parameters of classes depend on it",
+    ),
+    "a discrete choice": (
+        f"""{LABELS} [assume c (poisson 3)] [assume m (mem (lambda (k) (normal 0 3)))] {DATA}
+        [observe (normal (+ c (m (z 3))) 1) 2]""",
+        "z m c",
+        "is discrete",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_what_it_cannot_move_is_refused(what: str) -> None:
+    program, scope, reason = REFUSED[what]
+    v = Venture(seed=1)
+    v.execute(program)
+    before = v.log_score()
+    with pytest.raises(KernelError, match=reason):
+        v.infer(f"(repeat 20 (slice (choices {scope}) all 2 20 'weights 1))")
+    assert v.log_score() == before

@@ -1,0 +1,229 @@
+"""Parameters moved with the labels summed out, over columns: what `engines/summed_labels.py` does on the trace.
+
+Given the weights of the classes and the levels of the labels each label has a few classes that it may choose. Its rows'
+density, summed over these, is a number for each label, and what a parameter's new value makes of them is one evaluation
+of rows. Which parameters are moved, and in which order, is a function of the weights alone: who has members at present
+would say something of the labels that are summed out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from venture_lite.blocks.distributions import transform_of
+from venture_lite.blocks.label_weights import MeasureDraw
+from venture_lite.blocks.straight_slices import SliceWidth, drawn_from_slice
+from venture_lite.interpreter.model import Model
+from venture_lite.interpreter.scaffold import Builder
+from venture_lite.kernels.class_columns import ClassAtHand, ClassColumns, Members
+from venture_lite.kernels.label_rows import NotByColumns
+from venture_lite.procedures.record import Random
+from venture_lite.trace.nodes import row_of, site_of
+from venture_lite.trace.table import Column
+
+
+@dataclass(frozen=True, slots=True)
+class SharedParameter:
+    """A choice that the rows of all labels read, and no class."""
+
+    node: int
+    record: Random
+    arguments: tuple[Any, ...]
+    # where its value is
+    column: Column
+
+
+@dataclass(frozen=True, slots=True)
+class SummedMoves:
+    """Which parameters move with the labels summed out: places of those that each class has, and shared ones."""
+
+    places: tuple[int, ...]
+    shared: tuple[SharedParameter, ...]
+    width: SliceWidth
+
+
+class SummedClasses:
+    """All classes that some label may choose, with the labels summed out. Mutable: parameters move."""
+
+    def __init__(
+        self, model: Model, columns: ClassColumns, cells: ClassAtHand, measure: MeasureDraw,
+        classes: Sequence[tuple[int, list[Any]]], levels: np.ndarray,
+    ) -> None:  # fmt: skip
+        """Of (label, parameters) of each class, and the levels of the labels (n,). Raises NotByColumns."""
+        self._model, self._rng, self._columns, self._cells = model, model.trace.rng, columns, cells
+        self.labels = [label for label, _ in classes]
+        self.parameters = [list(parameters) for _, parameters in classes]
+        self._weights = [measure.weights[label] for label in self.labels]
+        self._is_wide = [measure.is_wide(label) for label in self.labels]
+        self._log_odds = [measure.log_odds(label) for label in self.labels]
+        widths = np.array([measure.width(weight) for weight in self._weights])
+        # which classes a label may choose (K, n), and class by class these pairs as (class, label)
+        self.visible = levels <= widths[:, None]
+        self._everyone: Members = columns.members(np.arange(len(levels)))
+        self._pairs = columns.pairs(self._everyone, self.visible)
+        self._of_label = self._pairs.members
+        ends = np.cumsum(self.visible.sum(axis=1)).tolist()
+        self._parts = [slice(start, end) for start, end in zip([0, *ends], ends, strict=False)]
+        self._log_odds_of_pairs = np.array(self._log_odds)[self._pairs.classes]
+        # evaluations of labels
+        self.rows = 0
+        # the log weight of each pair, and as of the start the most that each label has (n,)
+        self._terms = self._weighed()
+        self._most = self.log_weights().max(axis=0)
+        if not bool(np.isfinite(self._most).all()):
+            raise NotByColumns
+        # of each pair, over the most
+        self._shares = np.exp(self._terms - self._most[self._of_label])
+
+    def log_weights(self) -> np.ndarray:
+        """Of each class for each label (K, n), -inf where a label may not choose it."""
+        found = np.full(self.visible.shape, -math.inf)
+        found[self.visible] = self._terms
+        return found
+
+    def _weighed(self) -> np.ndarray:
+        """The log weights of the pairs, with the parameters as they are. Raises NotByColumns."""
+        self.rows += self._pairs.count
+        try:
+            terms = self._cells.terms_of_pairs(self.parameters, self._pairs)
+        except NotByColumns:
+            # arrays, or integers, which a text may tell from numbers
+            each = [self._cells.terms(values, self._everyone) for values in self.parameters]
+            terms = np.array(each)[self.visible]
+        found: np.ndarray = terms + self._log_odds_of_pairs
+        return found
+
+    def _summed(self, shares: np.ndarray, part: slice = slice(0), terms: np.ndarray | None = None) -> float:
+        """The log density of all labels, up to a constant, by what each has (n,) over the most; where rounding took
+        that to 0 or out of the floats, by the log weights of the pairs, of which a part is changed."""
+        if bool((shares > 0.0).all()) and bool(np.isfinite(shares).all()):
+            return float(np.log(shares).sum())
+        changed = self._terms.copy()
+        if terms is not None:
+            changed[part] = terms
+        found = np.full(self.visible.shape, -math.inf)
+        found[self.visible] = changed
+        most = found.max(axis=0)
+        if not bool(np.isfinite(most).all()):
+            return -math.inf
+        return float((most - self._most + np.log(np.exp(found - most).sum(axis=0))).sum())
+
+    def _share_of(self, weights: np.ndarray) -> np.ndarray:
+        """What each label has (n,), of what the pairs have."""
+        return np.bincount(self._of_label, weights, len(self._most))
+
+    # ------------------------------------------------------------------------------------------ parameters
+
+    def move_classes(self, places: Sequence[int], width: SliceWidth) -> None:
+        """Move parameters, by their places, of the classes that every label may choose, those of most weight first."""
+        for at in sorted(range(len(self.labels)), key=lambda at: -self._weights[at]):
+            if self._is_wide[at]:
+                self._model.poll()
+                self._move_class(at, places, width.of_class(self._weights[at], len(self._most)))
+
+    def _move_class(self, at: int, places: Sequence[int], width: SliceWidth) -> None:
+        part, values = self._parts[at], self.parameters[at]
+        others = self._shares.copy()
+        others[part] = 0.0
+        rest = self._share_of(others)
+        for place in places:
+            parameter = self._columns.parameters[place]
+
+            def log_densities(candidates: Sequence[Any], place: int = place) -> list[float]:
+                self.rows += len(candidates) * len(rest)
+                several = [[value] * len(candidates) for value in values]
+                several[place] = list(candidates)
+                found = []
+                for terms in self._terms_of_class(several) + self._log_odds[at]:
+                    with np.errstate(over="ignore"):
+                        shares = rest + np.exp(terms - self._most)
+                    found.append(self._summed(shares, part, terms))
+                return found
+
+            here = self._summed(rest + self._shares[part])
+            values[place] = drawn_from_slice(
+                self._rng, parameter.record, parameter.arguments, values[place], width, log_densities, here
+            )
+            self._terms[part] = self._terms_of_class([[value] for value in values])[0] + self._log_odds[at]
+            with np.errstate(over="ignore"):
+                self._shares[part] = np.exp(self._terms[part] - self._most)
+
+    def _terms_of_class(self, several: Sequence[Sequence[Any]]) -> np.ndarray:
+        """What all labels have (P, n) under some parameters, each a list of P."""
+        if all(type(value) is float for values in several for value in values):
+            return self._cells.terms_of_several(several, self._everyone)
+        return np.array([self._cells.terms(values, self._everyone) for values in zip(*several, strict=True)])
+
+    def move_shared(self, parameter: SharedParameter, width: SliceWidth) -> Any:
+        """Move a parameter that all classes share: its value, which stands in its cell until that is put back."""
+        row, view = row_of(parameter.node), parameter.column.view
+
+        def log_densities(candidates: Sequence[Any]) -> list[float]:
+            found = []
+            for value in candidates:
+                view[row] = value
+                terms = self._weighed()
+                with np.errstate(over="ignore"):
+                    shares = self._share_of(np.exp(terms - self._most[self._of_label]))
+                found.append(self._summed(shares, slice(None), terms))
+            return found
+
+        here = self._summed(self._share_of(self._shares))
+        value = drawn_from_slice(
+            self._rng, parameter.record, parameter.arguments, view[row], width.of_all(len(self._most)), log_densities,
+            here,
+        )  # fmt: skip
+        view[row] = value
+        self._terms = self._weighed()
+        with np.errstate(over="ignore"):
+            self._shares = np.exp(self._terms - self._most[self._of_label])
+        return value
+
+
+def moves_of(model: Model, columns: ClassColumns, nodes: Sequence[int], width: SliceWidth) -> SummedMoves:
+    """What moves of some choices that are no labels. Raises NotByColumns where one of them cannot be moved over
+    columns."""
+    of_classes = {
+        each.memo.procedure.code.first_site + each.slot: place for place, each in enumerate(columns.parameters)
+    }
+    sites = [site_of(node) for node in nodes]
+    places = sorted({of_classes[site] for site in sites if site in of_classes})
+    shared = [node for node, site in zip(nodes, sites, strict=True) if site not in of_classes]
+    if any(transform_of(columns.parameters[place].record) is None for place in places):
+        raise NotByColumns
+    if sum(site in of_classes for site in sites) != len(places) * len(columns.state.tables):
+        # those of some classes
+        raise NotByColumns
+    return SummedMoves(tuple(places), tuple([_shared(model, columns, node) for node in sorted(shared)]), width)
+
+
+def _shared(model: Model, columns: ClassColumns, node: int) -> SharedParameter:
+    """A choice that the rows of all labels read, and nothing else does. Raises NotByColumns."""
+    trace = model.trace
+    scaffold = Builder(trace, by_family=True, by_value=True).build([node], with_brush=False)
+    if scaffold.pending or scaffold.structural or scaffold.makers or scaffold.users:
+        raise NotByColumns
+    if not columns.holds_all(list(scaffold.absorbing), list(scaffold.groups)):
+        raise NotByColumns
+    operator, arguments, _ = trace.choice(node)
+    column = trace.column(site_of(node))
+    if not isinstance(operator, Random) or transform_of(operator) is None or type(column) is not Column:
+        raise NotByColumns
+    return SharedParameter(node, operator, arguments, column)
+
+
+@contextmanager
+def shared_cells(parameters: Sequence[SharedParameter]) -> Iterator[None]:
+    """The cells of shared parameters may be written meanwhile."""
+    values = [each.column.view[row_of(each.node)] for each in parameters]
+    try:
+        yield
+    finally:
+        for each, value in zip(parameters, values, strict=True):
+            each.column.view[row_of(each.node)] = value

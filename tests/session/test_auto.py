@@ -114,15 +114,19 @@ MODELS = {
 @pytest.mark.parametrize(
     ("classes", "observed", "sweep"),
     [
-        ("(normal 0 5)", "(normal (c (z i)) 1)", "(gibbs (choices 'finite) all 'weights 1)"),
+        ("(normal 0 5)", "(normal (c (z i)) sd)", "(slice (choices z c sd) all 2 50 'weights 1)"),
+        ("(poisson 3)", "(normal (c (z i)) 1)", "(gibbs (choices 'finite) all 'weights 1)"),
         ("(make_normal_inv_chi_sq 0 1 1 1)", "((c (z i)))", "(gibbs (choices 'finite) each 1)"),
     ],
 )
 def test_many_labels_are_drawn_at_once(classes: str, observed: str, sweep: str) -> None:
-    """Where they are independent, given the weights and the parameters of their classes."""
+    """Where they are independent, given the weights and the parameters of their classes; with what else moves so."""
     v = Venture(seed=1)
-    labels = f"[assume crp (make_crp 1)] [assume z (mem (lambda (i) (crp)))] [assume c (mem (lambda (k) {classes}))]"
-    v.execute(f"{labels} for i in 1...{MANY}: [observe {observed} {{y[i]}}]", y=[0.1 * i for i in range(MANY)])
+    labels = "[assume sd (gamma 2 1)] [assume crp (make_crp 1)] [assume z (mem (lambda (i) (crp)))]"
+    v.execute(
+        f"{labels} [assume c (mem (lambda (k) {classes}))] for i in 1...{MANY}: [observe {observed} {{y[i]}}]",
+        y=[0.1 * i for i in range(MANY)],
+    )
     (model,) = v.traces
     program, _ = composed(model, 100, None)
     assert sweep in program.kernels

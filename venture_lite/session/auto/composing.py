@@ -19,7 +19,7 @@ from venture_lite.interpreter.choices import Choices
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.scaffold import Builder
 from venture_lite.session.auto.groups import KindGroup
-from venture_lite.session.auto.labels import keyed_by_labels, label_sweep, splitting
+from venture_lite.session.auto.labels import SUMMED_WIDTH, keyed_by_labels, label_sweep, moved_with_labels, splitting
 from venture_lite.session.auto.quantities import LeftOut, Quantities, Quantity
 from venture_lite.session.auto.state_chains import is_finite_chain, is_ordered_chain
 from venture_lite.session.auto.trials import MANY_ROWS, rows_of_predictor, written_row_kernel
@@ -173,9 +173,10 @@ class Composer:
         """Raises KernelError for choices that no kernel can be written for."""
         found = []
         keyed = keyed_by_labels(self.model, self.groups)
-        if smooth := [group for group in self._of("smooth") if group not in keyed]:
+        summed = moved_with_labels(self.model, self.groups, keyed)
+        if smooth := [group for group in self._of("smooth") if group not in (*keyed, *summed)]:
             found.append(self._along_gradients(smooth))
-        if keyed:
+        if keyed and not summed:
             found.append(f"(slice {self._scope(keyed)} each {WIDTH} {STEPS} 'adapt {self.burn} 1)")
         rows = [group for kind in ("rough", "counts") for group in self._of(kind, structural=False)]
         rows = [group for group in rows if group.name is not None and is_ordered_chain(self.model, group.nodes)]
@@ -187,7 +188,7 @@ class Composer:
         found.extend(f"(gibbs {self._scope([group])} all 'forward 1)" for group in chains)
         if others := [group for group in finite if group not in chains]:
             scope, nodes = self._scope(others), [node for group in others for node in group.nodes]
-            found.append(label_sweep(self.model, scope, nodes))
+            found.append(self._with_labels(summed) if summed else label_sweep(self.model, scope, nodes))
             found.extend(splitting(self.model, scope, nodes))
         if counts := [group for group in self._of("counts", structural=False) if group not in rows]:
             found.append(f"(mh {self._scope(counts)} each 'drift {WIDTH} 'adapt {self.burn} 1)")
@@ -203,6 +204,11 @@ class Composer:
         dense = " 'dense" if size <= MOST_DENSE else ""
         target = f" 'target {self.target}" if self.target != TARGET else ""
         return f"(nuts {scope} all{dense} 'adapt {self.burn}{target} 1)"
+
+    def _with_labels(self, groups: Sequence[KindGroup]) -> str:
+        """What moves all choices of some groups with the labels among them summed out, and then the labels."""
+        names = " ".join(str(group.name) for group in groups)
+        return f"(slice (choices {names}) all {SUMMED_WIDTH} {STEPS} 'weights 1)"
 
     def has_row_kernels(self) -> bool:
         """Whether all that has a gradient is read by very many rows, through one linear predictor."""

@@ -12,7 +12,8 @@ of thousands of labels, and there are several to a sweep. By the interpreter it 
 is made in a share of these, at random.
 
 Of many labels over columns a sweep costs most, one label after the other. Given the weights of their classes all are
-drawn together, in a tenth of that.
+drawn together, in a tenth of that. Meanwhile they can be summed out, and the parameters of their classes with the
+numbers that all rows share move without being held by them.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from collections.abc import Iterator, Sequence
 
 from venture_lite.blocks.label_classes import is_label
 from venture_lite.blocks.restricted_columns import has_columns
+from venture_lite.blocks.straight_slices import SliceWidth
 from venture_lite.engines.split_merge import SplitMerge
 from venture_lite.engines.weighted_labels import WeightedLabels
 from venture_lite.errors import KernelError
@@ -31,8 +33,15 @@ from venture_lite.session.auto.groups import KindGroup
 FEW_LABELS, SHARE = 20, 0.05
 """With more labels than that there is a proposal of the interpreter's in this share of the sweeps."""
 
-PROPOSALS = 5
+PROPOSALS = 8
 """By columns to a sweep."""
+
+MOST_SHARED = 4
+"""Numbers that all rows of labels share, which move one after the other with the labels summed out; of more, paths go
+along all."""
+
+SUMMED_WIDTH = 2
+"""Of slices with labels summed out, in units that shrink with the weight of a class."""
 
 MANY_LABELS = 300
 """From so many on labels are drawn together, given weights; of fewer a sweep costs less than the weights do."""
@@ -80,6 +89,33 @@ def label_sweep(model: Model, scope: str, nodes: list[int]) -> str:
     except KernelError:
         return f"(gibbs {scope} each 1)"
     return f"(gibbs {scope} all 'weights 1)" if has_columns(model, nodes) else f"(gibbs {scope} each 1)"
+
+
+def moved_with_labels(model: Model, groups: Sequence[KindGroup], keyed: Sequence[KindGroup]) -> tuple[KindGroup, ...]:
+    """The groups, labels first, of what moves with the labels summed out, where many labels over columns have all that
+    comes and goes with them, and numbers: empty where they have not."""
+    labels = [group for group in groups if group.kind == "finite"]
+    if not keyed or len(labels) != 1 or len(labels[0].nodes) < MANY_LABELS:
+        return ()
+    (finite,) = labels
+    others = [node for group in keyed for node in group.nodes]
+    numbers = [group for group in groups if group.kind == "smooth" and group not in keyed and len(group.nodes) == 1]
+    shared = [group for group in numbers if group.name and _has_columns_with(model, finite.nodes, group.nodes)]
+    found = finite, *keyed, *(shared if len(shared) <= MOST_SHARED else ())
+    names = [group.name for group in found]
+    if None in names or any(group.name in names and group not in found for group in groups):
+        return ()
+    return found if _has_columns_with(model, finite.nodes, others) else ()
+
+
+def _has_columns_with(model: Model, labels: list[int], others: list[int]) -> bool:
+    """Whether other choices move over columns, with the labels summed out."""
+    engine = WeightedLabels(model, SliceWidth(SUMMED_WIDTH, 1))
+    try:
+        engine.refuse([*labels, *others])
+    except KernelError:
+        return False
+    return engine.has_columns([*labels, *others])
 
 
 def _are_accepted(model: Model, nodes: list[int]) -> bool:

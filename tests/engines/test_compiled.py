@@ -110,6 +110,7 @@ def by_hand(count: int = 400_000) -> dict[str, float]:
 
 @pytest.mark.parametrize("block", ["all", pytest.param("0", marks=pytest.mark.slow)])
 @pytest.mark.thorough
+@pytest.mark.slow
 def test_a_block_of_discrete_and_bounded_choices(block: str, monkeypatch: pytest.MonkeyPatch) -> None:
     train_for(monkeypatch, 2000)
     venture = compiled(MIXED, f"(compile q block {block} 'worlds 3000)")
@@ -218,6 +219,7 @@ def test_the_density_that_is_proposed_is_that_of_its_draws(program: str, frame: 
 
 
 @pytest.mark.thorough
+@pytest.mark.slow
 def test_a_proposer_serves_other_numbers_of_levels(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Where the network reads sums over the levels alone."""
     for module in ("proposer", "training"):
@@ -237,6 +239,7 @@ def test_a_proposer_serves_other_numbers_of_levels(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.thorough
+@pytest.mark.slow
 def test_the_scale_of_few_data_is_proposed_before_their_many_locations() -> None:
     """The joint mode has it too low, by 0.95 of its sds here: p / sqrt(2 n)."""
     venture = compiled(REGRESSION, "(compile p x all 'worlds 1000)", **regression())
@@ -274,7 +277,7 @@ def test_discrete_choices_come_from_the_prior_where_they_do_not_come_from_the_ne
     assert (np.abs(np.bincount(k.astype(int), minlength=4) / 3000 - weights / weights.sum()) < 0.14).all()
 
 
-@pytest.mark.parametrize("frame", ["prior", "newton"])
+@pytest.mark.parametrize("frame", [pytest.param("prior", marks=pytest.mark.slow), "newton"])
 @pytest.mark.thorough
 def test_a_round_counts_the_data_once(frame: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Networks fitted to states of the posterior with data drawn from these would have 0.71 of the right sds."""

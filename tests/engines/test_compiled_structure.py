@@ -82,6 +82,7 @@ def share_of_branch(venture: Venture, draws: int, engine: str = ENGINE) -> tuple
 
 
 @pytest.mark.thorough
+@pytest.mark.slow
 def test_a_branch_with_a_choice_of_its_own_is_learned() -> None:
     venture = compiled()
     assert {kind.reading for kind in proposers_of(venture.traces[0])["p"].kinds.values()} == {"points", "modes"}
@@ -176,6 +177,7 @@ def test_a_forgotten_number_of_blocks_is_noticed(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.thorough
+@pytest.mark.slow
 def test_a_mixture_is_learned_by_its_assignments_and_its_means() -> None:
     data = np.random.default_rng(3).normal(np.repeat([-6.0, 0.0, 6.0], 4), 1.0)
     venture = Venture(seed=1)
@@ -307,6 +309,7 @@ def test_a_round_counts_the_data_once_where_structure_changes(monkeypatch: pytes
 
 
 @pytest.mark.thorough
+@pytest.mark.slow
 def test_a_round_of_choices_that_come_and_go(monkeypatch: pytest.MonkeyPatch) -> None:
     """Those of a recursion whose depth is drawn."""
     monkeypatch.setattr(rounds, "TRANSITIONS", 300)

@@ -102,7 +102,7 @@ def test_particle_gibbs_cycles_with_other_engines() -> None:
     agrees(MODELS["tables"], "(cycle ((pgibbs x ordered 3 1) (mh x one 2) (gibbs x one 1) (mh default one 1)) 1)", 400)
 
 
-@pytest.mark.parametrize("kernels", ["compiled", "interpreted"])
+@pytest.mark.parametrize("kernels", ["compiled", pytest.param("interpreted", marks=pytest.mark.slow)])
 @pytest.mark.thorough
 def test_states_and_data_redrawn_in_turn_keep_their_prior(kernels: str) -> None:
     """Geweke's test (2004), with the exact prior of the states."""
@@ -322,6 +322,7 @@ def test_where_there_is_no_block_a_warning_says_so(kernel: str, message: str) ->
 
 
 @pytest.mark.thorough
+@pytest.mark.slow
 def test_only_histories_that_the_retained_brush_fits_are_ancestors() -> None:
     agrees(MODELS["rows"], "(pgibbs x ordered 5 'ancestor 1)", 400)
 
@@ -343,6 +344,7 @@ def test_how_many_may_be_ancestors_is_told() -> None:
 
 
 @pytest.mark.thorough
+@pytest.mark.slow
 def test_ancestors_are_drawn_where_brush_depends_on_its_own_block() -> None:
     text = BRANCHES.replace("(if (if (= t 1) true (z (- t 1))) 1 (flip 0.5))", "1")
     weights: dict[float, float] = {}

@@ -120,6 +120,7 @@ def test_kernels_find_the_worlds_of_many_enumerations(first: int) -> None:
     assert judge(range(first, first + CHUNK), 4) >= 10
 
 
+@pytest.mark.slow
 def test_both_spellings_have_the_same_worlds() -> None:
     for seed in range(40):
         program = finite_program(seed)

@@ -244,6 +244,7 @@ def test_the_same_seed_gives_the_same_draws(first: int) -> None:
         assert history(seed) == history(seed), f"program {seed}"
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_draws_in_every_chain() -> None:
     for seed in range(5):
         assert history(seed, chains=2) == history(seed, chains=2), f"program {seed}"

@@ -62,7 +62,6 @@ FAST = [
     for name, title, draws in (
         ("branch", "resimulation of one", 2000),
         ("tables", "gibbs of all", 1500),
-        ("levels", "drift of each", 8000),
         ("branch", "slice of each", 5500),
     )
 ]
@@ -105,6 +104,7 @@ def test_forward_simulation_is_the_programs(model: Model) -> None:
     assert_joint_distribution_is_kept(model, draws, "the reference interpreter")
 
 
+@pytest.mark.slow
 def test_an_engine_that_forgets_the_density_of_its_proposal_fails() -> None:
     model = MODELS["branch"]
     rng = np.random.default_rng(24)

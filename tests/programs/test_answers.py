@@ -139,6 +139,7 @@ def rising(start: float, counts: np.ndarray) -> float:
     return float(joint - gammaln(total + counts.sum()) + gammaln(total))
 
 
+@pytest.mark.slow
 def test_topics() -> None:
     """All 2^11 assignments."""
     texts = np.array([0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2])
@@ -196,6 +197,7 @@ def test_stochastic_volatility() -> None:
         check(draws[f"(h {t})"], mean, math.sqrt(square - mean**2))
 
 
+@pytest.mark.slow
 def test_weather_drawn_and_summed_over() -> None:
     """All 3^8 sequences of states; the two programs agree with them and so with each other."""
     changes = np.array([[0.7, 0.2, 0.1], [0.3, 0.5, 0.2], [0.2, 0.4, 0.4]])

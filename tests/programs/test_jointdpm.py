@@ -35,6 +35,7 @@ def test_the_density_of_a_test_point_is_the_engines(jointdpm: ModuleType) -> Non
         assert v.log_score() - before == pytest.approx(float(found), abs=1e-9)
 
 
+@pytest.mark.slow
 def test_exact_and_subsampled_chains_learn_the_classes(jointdpm: ModuleType) -> None:
     learnt, tested = jointdpm.generated(400, seed=1)
     options = argparse.Namespace(snapshots=3, cycles=6, step_z=20, step_w=20, batch=20, sigma=0.3)

@@ -20,8 +20,8 @@ from tests.posterior.cases_mixtures import FOUR, REALS
 from tests.posterior.derive import Grid, groups, iid_normal_evidence, log_crp, partition_code, partitions, table
 from tests.statistics import CONFIRM, Expected, assert_chain_agrees, compare_all
 from venture_lite import Venture
-from venture_lite.blocks import straight_slices, summed_columns, weighted_columns
-from venture_lite.blocks.straight_slices import drawn_from_slice
+from venture_lite.blocks import slices, summed_columns, weighted_columns
+from venture_lite.blocks.slices import drawn_from_slice
 from venture_lite.errors import KernelError
 
 SCALE = """[assume crp (make_crp 1)] [assume z (mem (lambda (i) (crp)))] [assume mean (mem (lambda (k) (normal 0 2)))]
@@ -92,7 +92,7 @@ BROKEN: dict[str, tuple[Any, str, Callable[..., Any], int]] = {
 def test_that_a_part_is_left_out_is_noticed(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     owner, method, other, draws = BROKEN[what]
     monkeypatch.setattr(owner, method, other)
-    monkeypatch.setattr(straight_slices, "transform_of", lambda record: record.transform)
+    monkeypatch.setattr(slices, "transform_of", lambda record: record.transform)
     comparisons = compare_all(chain(*CASES[1])(draws), SHARED.exact())
     assert max(abs(c.z) for cs in comparisons.values() for c in cs) > CONFIRM
 

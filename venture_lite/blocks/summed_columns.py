@@ -18,7 +18,7 @@ import numpy as np
 
 from venture_lite.blocks.distributions import transform_of
 from venture_lite.blocks.label_weights import MeasureDraw
-from venture_lite.blocks.straight_slices import SliceWidth, drawn_from_slice
+from venture_lite.blocks.slices import SliceWidth, drawn_from_slice
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.scaffold import Builder
 from venture_lite.kernels.class_columns import ClassAtHand, ClassColumns, Members

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from venture_lite.blocks.label_weights import MeasureDraw
-from venture_lite.blocks.straight_slices import SliceWidth
+from venture_lite.blocks.slices import SliceWidth
 from venture_lite.blocks.summed_columns import SummedClasses, moves_of, shared_cells
 from venture_lite.interpreter.model import Model
 from venture_lite.kernels.class_columns import ClassColumns

@@ -10,13 +10,9 @@ at the same points, whether the move goes there or back, and what is drawn at ea
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-import numpy as np
-
 from venture_lite.blocks.coordinates import Coordinate, dimensions
 from venture_lite.blocks.distributions import refuse_discrete
-from venture_lite.blocks.straight_slices import SliceWidth
+from venture_lite.blocks.slices import SliceWidth, shrink, stepped_out
 from venture_lite.engines.adaptation import LEAST_BURN, WarmUp, Widths, tuned
 from venture_lite.engines.weighted_labels import WeightedLabels
 from venture_lite.inference.given import ActionForm
@@ -87,10 +83,9 @@ class Slice(BlockKernel):
         start, width = candidates.coordinate.start, self._width(node, index)
         candidates.level = -rng.standard_exponential()
         left = start - width * rng.random()
-        right = left + width
-        steps = int(self.most_steps * rng.random())
-        left = self._step_out(left, -width, steps, at)
-        right = self._step_out(right, width, self.most_steps - 1 - steps, at)
+        left, right = stepped_out(
+            rng, left, width, self.most_steps, lambda end: candidates.lie_inside(end, at, moves=False)
+        )
         moved = shrink(rng, left, right, start, lambda candidate: candidates.lie_inside(candidate, at, moves=True))
         if self._warm_up.burn and self._warm_up.is_on:
             self._widths.learn(node, index, candidates.coordinate.at - start if moved else 0.0)
@@ -98,32 +93,6 @@ class Slice(BlockKernel):
 
     def _width(self, node: int, index: int) -> float:
         return self._widths.of(node, index, self._warm_up.is_on) if self._warm_up.burn else self.width
-
-    def _step_out(self, end: float, step: float, most: int, at: Selection) -> float:
-        while most > 0 and self._candidates.lie_inside(end, at, moves=False):
-            end += step
-            most -= 1
-        return end
-
-
-def shrink(
-    rng: np.random.Generator, left: float, right: float, start: float, moves_to: Callable[[float], bool]
-) -> bool:
-    """Draw points of an interval about the current state until one is moved to; each before it, which lies outside the
-    slice, becomes the end on its side. Whether there was one."""
-    while True:
-        point = left + rng.random() * (right - left)
-        if not left < point < right or point == start:
-            # the interval has shrunk to the current state, but for rounding
-            return False
-        if moves_to(point):
-            return True
-        left, right = shrunk(left, right, point, start)
-
-
-def shrunk(left: float, right: float, point: float, start: float) -> tuple[float, float]:
-    """The part of the interval on the current state's side of a point outside the slice."""
-    return (point, right) if point < start else (left, point)
 
 
 class Candidates:

@@ -21,7 +21,7 @@ from typing import Any, Protocol
 
 from venture_lite.blocks.distributions import refuse_discrete, transform_of
 from venture_lite.blocks.label_weights import MeasureDraw
-from venture_lite.blocks.straight_slices import SliceWidth, drawn_from_slice
+from venture_lite.blocks.slices import SliceWidth, drawn_from_slice
 from venture_lite.engines.known_parameters import KnownParameters
 from venture_lite.errors import KernelError, VentureError
 from venture_lite.interpreter.addresses import Address, address, address_order

@@ -19,7 +19,7 @@ from collections.abc import Iterator, Sequence
 
 from venture_lite.blocks.label_classes import by_label, free_labels, is_label, labels_by_maker, parameters_of
 from venture_lite.blocks.label_weights import MeasureDraw
-from venture_lite.blocks.straight_slices import SliceWidth
+from venture_lite.blocks.slices import SliceWidth
 from venture_lite.blocks.weighted_columns import WeightedColumns
 from venture_lite.engines.known_parameters import HINT, KnownParameters
 from venture_lite.engines.summed_labels import SummedSlices, sliced_block

@@ -15,10 +15,10 @@ import numpy as np
 from venture_lite.blocks.linear_block import LinearBlock
 from venture_lite.blocks.precondition import MOVED
 from venture_lite.blocks.sections import Sections
+from venture_lite.blocks.slices import shrink
 from venture_lite.engines.adaptation import LEAST_BURN, Tuner, geometric_mean, tuned
 from venture_lite.engines.firefly.firefly import Firefly, FireflyPoint, FireflySettings
 from venture_lite.engines.mh import scaled
-from venture_lite.engines.slice import shrink
 from venture_lite.errors import ArgumentError
 from venture_lite.inference.given import ActionForm
 from venture_lite.inference.program import Action, InferenceProgram

@@ -1,7 +1,7 @@
-"""Slices of one parameter whose log density is known at any value: stepping out and shrinking (Neal 2003, figures 3 and
-5), coordinate by coordinate, in free coordinates.
+"""Slices of a density: stepping out and shrinking (Neal 2003, figures 3 and 5), which all slices share, and draws of
+one parameter whose log density is known at any value, coordinate by coordinate, in free coordinates.
 
-What `engines/slice.py` does on the trace, where the density at a value is the weight of a transition.
+On the trace, where the density at a value is the weight of a transition, `engines/slice.py` draws coordinates.
 """
 
 from __future__ import annotations
@@ -73,28 +73,56 @@ def slice_point(
     densities: Callable[[Sequence[float]], Sequence[float]],
 ) -> float | None:  # fmt: skip
     """A point of the slice below the density at a start, `here`; None where rounding leaves the start alone."""
+    found = start
     left = start - width.width * rng.random()
-    right = left + width.width
-    at_left, at_right = densities((left, right))
+    # one evaluation for both ends
+    ends = left, left + width.width
+    known = dict(zip(ends, densities(ends), strict=True))
     level = here - rng.standard_exponential()
-    steps = int(width.most_steps * rng.random())
-    left = _stepped_out(left, -width.width, steps, at_left, level, densities)
-    right = _stepped_out(right, width.width, width.most_steps - 1 - steps, at_right, level, densities)
+
+    def lies_inside(point: float) -> bool:
+        density = known.pop(point, None)
+        return (densities((point,))[0] if density is None else density) > level
+
+    def moves_to(point: float) -> bool:
+        nonlocal found
+        found = point
+        return lies_inside(point)
+
+    left, right = stepped_out(rng, left, width.width, width.most_steps, lies_inside)
+    return found if shrink(rng, left, right, start, moves_to) else None
+
+
+def stepped_out(
+    rng: np.random.Generator, left: float, width: float, most_steps: int, lies_inside: Callable[[float], bool]
+) -> tuple[float, float]:
+    """An interval of some width made longer by that, at either end while it lies in the slice: at most so many wide."""
+    steps = int(most_steps * rng.random())
+
+    def end_of(end: float, step: float, most: int) -> float:
+        while most > 0 and lies_inside(end):
+            end += step
+            most -= 1
+        return end
+
+    return end_of(left, -width, steps), end_of(left + width, width, most_steps - 1 - steps)
+
+
+def shrink(
+    rng: np.random.Generator, left: float, right: float, start: float, moves_to: Callable[[float], bool]
+) -> bool:
+    """Draw points of an interval about the current state until one is moved to; each before it, which lies outside the
+    slice, becomes the end on its side. Whether there was one."""
     while True:
         point = left + rng.random() * (right - left)
         if not left < point < right or point == start:
-            return None
-        if densities((point,))[0] > level:
-            return point
-        left, right = (point, right) if point < start else (left, point)
+            # the interval has shrunk to the current state, but for rounding
+            return False
+        if moves_to(point):
+            return True
+        left, right = shrunk(left, right, point, start)
 
 
-def _stepped_out(
-    end: float, step: float, most: int, density: float, level: float,
-    densities: Callable[[Sequence[float]], Sequence[float]],
-) -> float:  # fmt: skip
-    while most > 0 and density > level:
-        end += step
-        most -= 1
-        density = densities((end,))[0] if most else -math.inf
-    return end
+def shrunk(left: float, right: float, point: float, start: float) -> tuple[float, float]:
+    """The part of the interval on the current state's side of a point outside the slice."""
+    return (point, right) if point < start else (left, point)

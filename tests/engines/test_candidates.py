@@ -9,6 +9,7 @@ import pytest
 
 from venture_lite import Venture
 from venture_lite.errors import InternalError
+from venture_lite.interpreter.selection import Selection
 from venture_lite.kernels.candidates import FormedGibbs, GivenValue
 
 DATA = {"y": [0.3, 2.9, 1.1, -0.4, 2.2, 1.8, 0.1, 0.9]}
@@ -33,8 +34,8 @@ def formed(monkeypatch: pytest.MonkeyPatch) -> list[bool | None]:
     """What each step said: None where there was no form."""
     step, answers = FormedGibbs.step, list[bool | None]()
 
-    def noting(self: FormedGibbs, node: int) -> bool | None:
-        answers.append(step(self, node))
+    def noting(self: FormedGibbs, nodes: list[int], at: Selection) -> bool | None:
+        answers.append(step(self, nodes, at))
         return answers[-1]
 
     monkeypatch.setattr(FormedGibbs, "step", noting)

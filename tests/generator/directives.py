@@ -9,6 +9,7 @@ import numpy as np
 
 from tests.generator import makers, naming, procedures
 from tests.generator.catalogue import COMPUTED, EVIDENCE, FINITE, MAKERS, UNCOLLAPSED, Evidence, MadeForm
+from tests.generator.changes import changes
 from tests.generator.expressions import PLENTY, Expressions
 from tests.generator.observations import observe, observe_form, observe_name, predict
 from tests.generator.operations import Operations
@@ -21,7 +22,6 @@ BUDGET = 6.0
 
 CHAINED = 9
 """One in so many programs has states in a row."""
-
 Kind = Callable[[Maker], Made]
 CATALOGUE: tuple[Evidence | MadeForm | tuple[str, str], ...] = (
     *EVIDENCE,
@@ -64,8 +64,8 @@ KINDS: tuple[Kind, ...] = (
 STRAIGHT: tuple[Kind, ...] = (naming.choice, naming.value, naming.computed, naming.alias, naming.derived)
 
 
-def random_program(seed: int, finite: bool = False, attempt: int = 0) -> Program:
-    """The program of this seed."""
+def random_program(seed: int, finite: bool = False, attempt: int = 0, changed: bool = False) -> Program:
+    """The program of this seed; where it is `changed`, with choices of many values that many rows read."""
     rng = np.random.default_rng([seed, finite, attempt])
     heavy, straight = rng.random() < 0.4, rng.random() < 0.3
     expressions = Expressions(
@@ -90,6 +90,8 @@ def random_program(seed: int, finite: bool = False, attempt: int = 0) -> Program
     # What the program bound last is read by what comes.
     steps += naming.value(make)
     steps += observe(make)
+    if changed:
+        steps += changes(make)
     if chain:
         steps += procedures.read_chain(make, chain[0].text.split()[1])
     return Program(tuple(steps), Operations(make, steps).some(), queries(make), expressions.heavy)

@@ -12,6 +12,12 @@ from tests.generator.twins import Twin
 
 # What generated programs refer to in braces, and as bounds of loops.
 PARAMETERS: Mapping[str, Any] = {
+    "B": np.array([0, 1, 1, 0, 0, 1, 0, 0, 1, 1, 1, 1]),
+    "C": np.array([0, 1, 0, 2, 0, 1, 0, 1, 2, 2, 1, 2]),
+    "D": np.array([0.3, -0.2, 0.8, 0.1, 1.7, 1.2, 2.0, 1.4, 2.8, 2.2, 0.4, 1.9]),
+    "H": np.array([0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 1, 0]),
+    "K": np.array([0, 1, 2, 0, 1, 1, 1, 1, 1, 1, 1, 1]),
+    "P": np.arange(24.0).reshape(12, 2) / 4,
     "COV": np.array([[1.0, 0.3], [0.3, 0.8]]),
     "G": np.array([0, 1, 2, 0, 3, 2, 1, 0]),
     "M": np.array([[0.5, -0.4], [1.2, 0.1]]),

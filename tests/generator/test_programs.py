@@ -124,6 +124,26 @@ def test_fast_ways_weigh_few_rows_by_columns(first: int) -> None:
         assert_fast_ways_agree(seed)
 
 
+def assert_fast_ways_agree_on_many_candidates(seed: int) -> None:
+    venture = load(random_program(seed, changed=True), seed, kernels="checked")
+    for transition in ("(gibbs d each 2)", "(mh default one 5)", "(gibbs d one 4)"):
+        infer(venture, transition)
+    check(venture)
+
+
+@pytest.mark.thorough
+def test_fast_ways_weigh_many_candidates_as_the_interpreter_does() -> None:
+    for seed in range(CHUNK):
+        assert_fast_ways_agree_on_many_candidates(seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", SLOW[:5])
+def test_fast_ways_weigh_many_candidates_of_five_hundred_programs(first: int) -> None:
+    for seed in range(first, first + SLOW_CHUNK):
+        assert_fast_ways_agree_on_many_candidates(seed)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("first", SLOW)
 def test_fast_ways_make_the_interpreters_transitions_of_ten_thousand_programs(first: int) -> None:

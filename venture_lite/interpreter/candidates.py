@@ -22,6 +22,9 @@ def support_of(operator: Any, arguments: tuple[Any, ...]) -> Sequence[Any] | Non
 
 def present_first(operator: Any, support: Sequence[Any], old: Any) -> list[Any]:
     """The candidates for a choice that has a value, which comes first."""
+    if isinstance(support, range):
+        # numbers, which Python compares as `equal` does
+        return [old, *(value for value in support if value != old)]
     others = [value for value in support if not equal(value, old)]
     if len(others) == len(support) and isinstance(operator, Exchangeable):
         # the only member of a table stands for the fresh one, which comes last

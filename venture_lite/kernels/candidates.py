@@ -1,37 +1,57 @@
-"""`gibbs` of single choices of finite support by forms, where no candidate changes structure.
+"""`gibbs` of choices of finite support by forms, where no candidate changes structure.
 
-The form of a transition that is given its value weighs each candidate against the present state; one of them is drawn,
-and the form puts it in place. Nothing is drawn before all are weighed, so that the interpreter can take over from any
-of them with the generator as it was.
+The candidates are weighed together where there are many and their form says how (`candidate_columns.py`), else one
+after the other: the form of a transition that is given its value weighs each against the present state. One of them is
+drawn, and the form puts it in place. Nothing is drawn before all are weighed, so that the interpreter can take over
+from any of them with the generator as it was.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
 
 from venture_lite.interpreter.candidates import MOST_CANDIDATES, draw_candidate, present_first, support_of
-from venture_lite.interpreter.kernel import Move
+from venture_lite.interpreter.kernel import Interpreted, Move
 from venture_lite.interpreter.model import Model
+from venture_lite.interpreter.references import NUMBERS
+from venture_lite.interpreter.scaffold import Builder
+from venture_lite.interpreter.selection import Selection
+from venture_lite.interpreter.shape import Binding
+from venture_lite.interpreter.sources import application_nodes
 from venture_lite.interpreter.weights import NEVER, Weight
-from venture_lite.kernels.formed import BlockForm, Forms
+from venture_lite.kernels.candidate_columns import CandidateColumns, lower_candidates
+from venture_lite.kernels.formed import USES, BlockForm, Formed, Forms
+from venture_lite.kernels.lower import NoForm
 from venture_lite.kernels.python import Left
 from venture_lite.trace.trace import Trace
+from venture_lite.values import equal
+
+FEW = 8
+"""So many candidates are weighed one by one: NumPy's calls cost more than they save."""
+MOST_FAILURES = 4
+"""Columns that could not weigh so often are left alone."""
 
 
 class GivenValue:
-    """The proposal of a value that is set before. Mutable."""
+    """The proposal of values that are set before. Mutable."""
 
     counts = True
 
     def __init__(self) -> None:
-        self.value: Any = None
+        # node -> its value
+        self.values: dict[int, Any] = {}
 
     def prepare(self, trace: Trace, principals: Iterable[int]) -> None:
         """The old state does not matter."""
 
     def propose(self, node: int, operator: Any, arguments: tuple[Any, ...], old: Any) -> tuple[Any, float]:
-        return self.value, 0.0
+        return self.values[node], 0.0
 
 
 class Weighing:
@@ -47,8 +67,16 @@ class Weighing:
         return self.takes
 
 
+@dataclass(slots=True)
+class Together:
+    """What weighs the candidates of one shape's blocks together; None where its form says no way."""
+
+    columns: CandidateColumns | None
+    failures: int = 0
+
+
 class FormedGibbs:
-    """Draws of single choices by their forms."""
+    """Draws of blocks by their forms."""
 
     def __init__(self, model: Model) -> None:
         self.model = model
@@ -57,47 +85,147 @@ class FormedGibbs:
         # of the candidates of the last draw, against the present state
         self.weights: list[Weight] = []
         self._given, self._weighing = GivenValue(), Weighing()
-        self._forms = Forms(model, Move(self._given, self._weighing, refuses_impossible=True))
+        self._move = Move(self._given, self._weighing, refuses_impossible=True)
+        self._forms = Forms(model, self._move)
+        self._together: WeakKeyDictionary[Formed, Together] = WeakKeyDictionary()
+        # the rows of places and of loops
+        self._rows: WeakKeyDictionary[BlockForm, list[Any]] = WeakKeyDictionary()
 
-    def has_form(self, node: int) -> bool:
-        """Whether the choice's moves can have a form, in this state."""
-        return self._forms.can_lower([node])
+    def has_form(self, nodes: Sequence[int]) -> bool:
+        """Whether a block's moves can have a form, in this state."""
+        return self._forms.can_lower(nodes) and are_independent(self.model.trace, nodes)
 
-    def step(self, node: int) -> bool | None:
-        """Whether the choice changed; None where there is no form, and nothing was done."""
+    def step(self, nodes: Sequence[int], at: Selection) -> bool | None:
+        """Whether the block changed; None where there is no form, and nothing was done."""
         model = self.model
-        form = not model.transactions and self._forms.of([node])
+        form = not model.transactions and self._forms.of(nodes)
+        if form is True and (support := support_of(*model.trace.application(nodes[0]))) is not None:
+            # a look at many candidates is as many transitions
+            form = len(support) > FEW and self._forms.of(nodes, USES)
         if not isinstance(form, BlockForm):
             return None
-        operator, arguments = model.trace.application(node)
-        support = support_of(operator, arguments)
-        if support is None or len(support) > MOST_CANDIDATES:
+        shape = form.formed.shape
+        principals = [form.node(place) for place in shape.order if place in shape.principals]
+        candidates = self._candidates(principals)
+        if candidates is None:
             return None
-        values = present_first(operator, support, model.trace.value(node))
-        weights = [Weight()]
-        for value in values[1:]:
-            weight = self._weighed(form, value)
-            if weight is None:
-                return None
-            weights.append(weight)
-        self.rows += form.terms * len(values)
+        weights = self._weighed_together(form, principals, candidates) if len(candidates) > FEW else None
+        if weights is None:
+            weights = self._weighed_apart(form, principals, candidates)
+        if weights is None:
+            return None
+        self.rows += form.terms * len(candidates)
         self.weights = weights
         chosen = draw_candidate(weights, model.trace.rng.random())
         if chosen:
-            self._put(form, values[chosen])
+            self._put(form, principals, candidates[chosen], at)
         return chosen > 0
 
-    def _weighed(self, form: BlockForm, value: Any) -> Weight | None:
-        """Of a candidate against the present state; None where the interpreter is to weigh."""
-        self._given.value, self._weighing.weight = value, None
-        if isinstance(form.transition(self.model.trace.journal), Left):
+    def _candidates(self, principals: Sequence[int]) -> list[tuple[Any, ...]] | None:
+        """What the choices of a block could be, in the order in which the interpreter enumerates them; None where that
+        is not one list for each."""
+        trace, supports = self.model.trace, []
+        if not are_independent(trace, principals):
             return None
-        # a form does not ask about what is impossible
-        return self._weighing.weight or Weight(NEVER)
+        count = 1
+        for node in principals:
+            operator, arguments = trace.application(node)
+            support = support_of(operator, arguments)
+            if support is None:
+                return None
+            count *= len(support)
+            if count > MOST_CANDIDATES:
+                return None
+            supports.append((support, present_first(operator, support, trace.value(node))))
+        if len(supports) == 1:
+            return [(value,) for value in supports[0][1]]
+        return list(_paths(supports))
 
-    def _put(self, form: BlockForm, value: Any) -> None:
-        self._given.value, self._weighing.takes = value, True
+    def _weighed_together(
+        self, form: BlockForm, principals: Sequence[int], candidates: Sequence[tuple[Any, ...]]
+    ) -> list[Weight] | None:
+        """Of the candidates against the present state, the first of them, by columns; None where these have no say."""
+        formed = form.formed
+        together = self._together.get(formed)
+        if together is None:
+            together = self._together[formed] = Together(self._lowered(form))
+        if together.columns is None or together.failures == MOST_FAILURES:
+            return None
+        rows = self._rows.get(form)
+        if rows is None:
+            tables, site_code = self.model.trace.tables, self.model.trace.program.site_code
+            groups = [tables[site_code[site].index].rows() for site in formed.shape.groups]
+            users = [users.rows.array().copy() for users in form.users]
+            rows = self._rows[form] = [*form.rows, *groups, *users]
+        columns = self._columns(principals, candidates)
+        totals = None if columns is None else together.columns.weigh(rows, columns)
+        if totals is None or totals[0] == -math.inf:
+            together.failures += 1
+            return None
+        together.failures = 0
+        return [Weight(0, total) if total > -math.inf else Weight(NEVER) for total in (totals - totals[0]).tolist()]
+
+    def _lowered(self, form: BlockForm) -> CandidateColumns | None:
+        shape = form.formed.shape
+        nodes = [form.node(place) for place in range(len(shape.sites))]
         try:
-            form.transition(self.model.trace.journal)
+            lowered = lower_candidates(self.model.trace, self._given, shape, Binding(nodes, form.users))
+            return CandidateColumns(lowered, len(nodes))
+        except NoForm:
+            return None
+
+    def _columns(self, principals: Sequence[int], candidates: Sequence[tuple[Any, ...]]) -> list[np.ndarray] | None:
+        """The values of each choice (n,); None where they are not what its column holds."""
+        found = []
+        for node, values in zip(principals, zip(*candidates, strict=True), strict=True):
+            kind = self.model.trace.column(node >> 32).kind
+            if kind not in NUMBERS or any(value.__class__ is not kind for value in values):
+                return None
+            found.append(np.array(values))
+        return found
+
+    def _weighed_apart(
+        self, form: BlockForm, principals: Sequence[int], candidates: Sequence[tuple[Any, ...]]
+    ) -> list[Weight] | None:
+        """The same one by one; None where the interpreter is to weigh."""
+        weights = [Weight()]
+        for values in candidates[1:]:
+            self._given.values, self._weighing.weight = dict(zip(principals, values, strict=True)), None
+            if isinstance(form.transition(self.model.trace.journal), Left):
+                return None
+            # a form does not ask about what is impossible
+            weights.append(self._weighing.weight or Weight(NEVER))
+        return weights
+
+    def _put(self, form: BlockForm, principals: Sequence[int], values: tuple[Any, ...], at: Selection) -> None:
+        self._given.values, self._weighing.takes = dict(zip(principals, values, strict=True)), True
+        try:
+            if isinstance(form.transition(self.model.trace.journal), Left):
+                Interpreted(self.model, self._move).step(list(principals), at)
         finally:
             self._weighing.takes = False
+
+
+def are_independent(trace: Trace, principals: Sequence[int]) -> bool:
+    """Whether what the choices of a block can be does not depend on the others."""
+    if len(principals) == 1:
+        return True
+    moving = Builder(trace, by_family=True).build(principals, with_brush=False)
+    read = (parent for node in principals for parent in application_nodes(trace, node))
+    return not any(parent in moving.principals or parent in moving.pending for parent in read)
+
+
+def _paths(supports: Sequence[tuple[Sequence[Any], list[Any]]]) -> Iterator[tuple[Any, ...]]:
+    """The tree of an enumeration, the last decision first to change: where all decisions before are the present
+    state's, its value comes first, else the support is in its own order."""
+    present = [values[0] for _, values in supports]
+
+    def below(path: tuple[Any, ...], is_present: bool) -> Iterator[tuple[Any, ...]]:
+        if len(path) == len(supports):
+            yield path
+            return
+        support, first = supports[len(path)]
+        for value in first if is_present else support:
+            yield from below((*path, value), is_present and equal(value, present[len(path)]))
+
+    return below((), True)

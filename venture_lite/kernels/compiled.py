@@ -196,10 +196,10 @@ class CompiledDrawing(Drawing):
     def course(self, nodes: list[int], at: Selection) -> Course:
         self.refuse(nodes)
         single = self._single
+        if self._formed.has_form(nodes):
+            return Course(FORMED)
         if len(nodes) > 1:
             return Course(INTERPRETED, "the choices of a block are enumerated together")
-        if self._formed.has_form(nodes[0]):
-            return Course(FORMED)
         if single.choices.could_plan(nodes[0], single.draws(at)):
             return Course(PLANNED_ALONE)
         found = shape_of(self.model.trace, nodes)
@@ -265,7 +265,7 @@ class CompiledDrawing(Drawing):
         return self._swept[1]
 
     def _without_columns(self, nodes: list[int], at: Selection) -> bool:
-        moved = self._formed.step(nodes[0]) if len(nodes) == 1 else None
+        moved = self._formed.step(nodes, at)
         if moved is not None:
             self.restructured, self.weights = False, self._formed.weights
             return moved

@@ -15,7 +15,7 @@ from typing import Any
 from venture_lite.interpreter.kernel import Metropolis, Move
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.regenerate import Formulated, Proposal
-from venture_lite.interpreter.scaffold import WIDE
+from venture_lite.interpreter.scaffold import WIDE, UserGroup
 from venture_lite.interpreter.shape import Binding, NoShape, Shape, shape_of
 from venture_lite.interpreter.weights import Weight
 from venture_lite.kernels.form import TransitionForm
@@ -30,7 +30,7 @@ from venture_lite.trace.trace import Trace
 class Formed:
     """The form of one shape, printed; good while its columns stay the arrays that they are."""
 
-    __slots__ = ("_views", "form", "model", "move", "printed", "shape", "terms")
+    __slots__ = ("__weakref__", "_views", "form", "model", "move", "printed", "shape", "terms")
 
     def __init__(self, model: Model, move: Move, shape: Shape, form: TransitionForm) -> None:
         self.model, self.move, self.shape, self.form = model, move, shape, form
@@ -58,7 +58,8 @@ class Formed:
             return BlockForm(self, rows, groups, wide)
         all_rows = [partial(weights.all_rows, site) for site in sites]
         of_users = [partial(weights.all_users, users) for users in binding.users]
-        return BlockForm(self, rows, (partial(_summed, all_rows), partial(_summed, of_users)), wide)
+        given = partial(_summed, all_rows), partial(_summed, of_users)
+        return BlockForm(self, rows, given, wide, binding.users)
 
 
 class Impossible(Exception):
@@ -79,12 +80,20 @@ def _summed(weighs: Sequence[Callable[[], Weight]]) -> float:
 class BlockForm:
     """The form of a block's shape with the block's rows."""
 
-    __slots__ = ("_formed", "_kept", "_kept_at", "_rows", "_step", "_weigh", "terms", "uses")
+    __slots__ = ("__weakref__", "_kept", "_kept_at", "_step", "_weigh", "formed", "rows", "terms", "users", "uses")
 
-    def __init__(self, formed: Formed, rows: Sequence[int], given: Sequence[Any] = (), wide: int = 0) -> None:
+    def __init__(
+        self,
+        formed: Formed,
+        rows: Sequence[int],
+        given: Sequence[Any] = (),
+        wide: int = 0,
+        users: Sequence[UserGroup] = (),
+    ) -> None:
         weigh, step = formed.printed
         self._weigh, self._step = partial(weigh, *rows, *given), partial(step, *rows, *given)
-        self._formed, self._rows = formed, rows
+        # the rows of places, and the users of families that absorb
+        self.formed, self.rows, self.users = formed, rows, users
         self.uses = 0
         # rows of absorbing choices that a transition weighs
         self.terms = formed.terms + wide
@@ -103,13 +112,13 @@ class BlockForm:
             if not math.isfinite(self._kept):
                 return UNBEGUN
             self._kept_at = journal.version
-        if self._formed.form.prepares:
+        if self.formed.form.prepares:
             self._prepare()
         new = self._step(self._kept)
         if new is None:
             return False
         if isinstance(new, Left):
-            is_begun = self._formed.form.prepares or new.drawn or new.error is not None
+            is_begun = self.formed.form.prepares or new.drawn or new.error is not None
             return new if is_begun else UNBEGUN
         journal.version += 1
         self._kept, self._kept_at = new, journal.version
@@ -117,10 +126,12 @@ class BlockForm:
 
     def _prepare(self) -> None:
         """Let the proposal look at the block."""
-        formed = self._formed
-        sites = formed.shape.sites
-        principals = [sites[place] << 32 | self._rows[place] for place in formed.shape.principals]
-        formed.move.proposal.prepare(formed.model.trace, principals)
+        formed = self.formed
+        formed.move.proposal.prepare(formed.model.trace, [self.node(place) for place in formed.shape.principals])
+
+    def node(self, place: int) -> int:
+        """What stands in a place."""
+        return self.formed.shape.sites[place] << 32 | self.rows[place]
 
 
 UNBEGUN = Left(())
@@ -230,8 +241,9 @@ class Forms:
         _, known = self._known.get(id(found[0]), (None, None))
         return self._put(node, BlockForm(known, found[1])) if isinstance(known, Formed) else None
 
-    def of(self, nodes: Sequence[int]) -> BlockForm | bool:
-        """The form of a block; else whether it waits for one, until its shape has been used often enough."""
+    def of(self, nodes: Sequence[int], uses: int = 1) -> BlockForm | bool:
+        """The form of a block that is used, as often as `uses` says; else whether it waits for one, until its shape has
+        been used often enough."""
         block: Block = nodes[0] if len(nodes) == 1 else tuple(nodes)
         site = nodes[0] >> 32
         has_hops = len(nodes) == 1 and site in self._shapes.by_site
@@ -240,12 +252,12 @@ class Forms:
             if form is not None:
                 return form
         looked = self._looked.get(site) or self._looked.setdefault(site, Looked())
-        if looked.skip and not (len(nodes) == 1 and self._has_many_users(nodes[0])):
+        if looked.skip and uses == 1 and not (len(nodes) == 1 and self._has_many_users(nodes[0])):
             looked.skip -= 1
             return looked.waits
         self.ready()
         found = self._shapes.shape_of(self._model.trace, nodes)
-        known = None if isinstance(found, NoShape) else self._used(*found)
+        known = None if isinstance(found, NoShape) else self._used(*found, uses)
         looked.waits = known is not None
         if isinstance(found, NoShape) or not isinstance(known, Formed):
             if known is None or known == 1:
@@ -284,13 +296,13 @@ class Forms:
             self.blocks[block] = form
         return form
 
-    def _used(self, shape: Shape, binding: Binding) -> Formed | int | None:
-        """The form of a shape that is used once more, or how often it was."""
+    def _used(self, shape: Shape, binding: Binding, uses: int) -> Formed | int | None:
+        """The form of a shape that is used again, or how often it was."""
         _, known = self._known.get(id(shape), (shape, 0))
         if isinstance(known, Formed) and not known.fits():
             known = USES
         if isinstance(known, int):
-            known += 1
+            known += uses
             if known >= USES:
                 known = self._formed(shape, binding)
             if len(self._known) >= MOST_SHAPES:

@@ -166,12 +166,12 @@ class Lowering:
             demands |= {(item.value.place, item.test): item for item in self._changing(node >> 32, record, arguments)}
             terms.append(self._density(node >> 32, row, record, arguments, value))
         sites = () if wide else self._shape.groups
-        loops = tuple(self._loop(number, site, state) for number, site in enumerate(sites))
+        loops = tuple(self._loop(number, site, rows_of(self._trace, site), state) for number, site in enumerate(sites))
         return Side(tuple(terms), loops, tuple(demands.values()) if state is self._proposed else ())
 
-    def _loop(self, number: int, site: int, state: References) -> RowLoop:
+    def _loop(self, number: int, site: int, rows: list[int], state: References) -> RowLoop:
         """All rows of a site; what is new is read there by its name alone, and means the same in each."""
-        each, rows = self._operations.record("each", number), rows_of(self._trace, site)
+        each = self._operations.record("each", number)
         code = self._trace.program.site_code[site]
         own = range(code.first_site, code.first_site + len(code.slots))
         if not rows or any(node >> 32 in own for node in self._new):

@@ -31,6 +31,12 @@ MODELS = {
     "two changes": RATES + """
         [assume when (uniform_discrete 1 31)] [assume again (uniform_discrete 1 31)]
         for t in 1...30: [observe (poisson (+ (if (< t when) early 1) (if (< t again) 0.5 late))) {C[t]}]""",
+    "two changes, one in the other": RATES + """
+        [assume when (uniform_discrete 1 31)] [assume again (uniform_discrete 1 31)]
+        for t in 1...30: [observe (poisson (if (< t when) early (if (< t again) 1 late))) {C[t]}]""",
+    "a change of slope": """
+        [assume level (normal 0 1)] [assume change (normal 0 1)] [assume when (uniform_discrete 1 31)]
+        for t in 1...30: [observe (normal (+ level (if (> t when) (* change (- t when)) 0)) 1) {Y[t]}]""",
     "what changes, and how much it varies": """
         [assume level (normal 0 1)] [assume when (binomial 30 0.4)]
         for t in 1...30: [observe (normal (if (< t when) level 1) (if (< t when) 1 2)) {Y[t]}]""",

@@ -21,7 +21,7 @@ from venture_lite.interpreter.weights import Weight
 from venture_lite.procedures.checks import check_arguments
 from venture_lite.procedures.record import Deterministic, Maker, Random
 from venture_lite.program.code import Code, Kind
-from venture_lite.program.forms import truth
+from venture_lite.program.selects import truth
 from venture_lite.trace.bags import Bag
 from venture_lite.trace.keys import memo_key
 from venture_lite.trace.runtime import Closure, Exchangeable, Memo

@@ -22,6 +22,7 @@ from venture_lite.program.compiler import as_meant, unknown_name
 from venture_lite.program.compounds import USAGES as COMPOUNDS
 from venture_lite.program.compounds import applied, as_emitting
 from venture_lite.program.queries import USAGES as QUERIES
+from venture_lite.program.selects import truth
 from venture_lite.session.standard import NAMES as STANDARD_NAMES
 from venture_lite.session.standard import prelude
 from venture_lite.values import from_python
@@ -229,7 +230,7 @@ def _if(checker: Expressions, form: Form, scope: CheckedScope) -> Known:
     taken: bool | None = None
     if isinstance(predicate, Certain):
         with checker.findings.told(condition.span):
-            taken = forms.truth(predicate.value)
+            taken = truth(predicate.value)
     one = checker.branch(consequent, scope, taken is not False)
     other = checker.branch(alternative, scope, taken is not True)
     if taken is not None:

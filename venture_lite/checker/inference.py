@@ -21,7 +21,8 @@ from venture_lite.language.suggestions import suggestion
 from venture_lite.language.syntax import Expression, Form, Literal, Name, Parameter, Quote
 from venture_lite.procedures import registry
 from venture_lite.procedures.record import Deterministic
-from venture_lite.program.forms import if_parts, scope_name, truth
+from venture_lite.program.forms import if_parts, scope_name
+from venture_lite.program.selects import truth
 from venture_lite.values import Symbol, show
 
 SELECTORS = ("one", "all", "each", "ordered")

@@ -34,8 +34,8 @@ from venture_lite.language.suggestions import suggestion
 from venture_lite.language.syntax import Expression, Form, Literal, Name, Parameter, Quote
 from venture_lite.procedures import registry
 from venture_lite.procedures.record import Deterministic, Maker, Random
-from venture_lite.program.forms import truth
 from venture_lite.program.parameters import constant_index
+from venture_lite.program.selects import truth
 from venture_lite.values import equal, from_python, show
 
 NOTHING_READ = Sources(frozenset(), False)

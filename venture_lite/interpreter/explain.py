@@ -10,6 +10,7 @@ from venture_lite.procedures.checks import check_arguments
 from venture_lite.procedures.record import Deterministic
 from venture_lite.procedures.straight_line import Node, needed
 from venture_lite.program.code import Code, Ref
+from venture_lite.program.selects import Untaken
 from venture_lite.trace.runtime import Closure
 
 if TYPE_CHECKING:
@@ -40,7 +41,9 @@ def _evaluate(trace: Trace, operations: Operations, results: list[Any]) -> None:
             case "call":
                 record, site, _ = operations.calls[node.place]
                 span = trace.program.site_code[site].slots[trace.program.site_slot[site]].span
-                values[node.place] = apply_checked(record, tuple(operands), span)
+                value = values[node.place] = apply_checked(record, tuple(operands), span)
+                if isinstance(value, Untaken):
+                    value.error.at(span)
             case "object":
                 values[node.place] = operations.objects[number]
             case "closure":

@@ -25,7 +25,7 @@ from venture_lite.procedures.domains import vector_of
 from venture_lite.procedures.record import Deterministic, Maker, Random
 from venture_lite.program.code import Code, Kind, Slot
 from venture_lite.program.compiler import wrong_count
-from venture_lite.program.forms import truth
+from venture_lite.program.selects import truth
 from venture_lite.trace.bags import Bag, in_column
 from venture_lite.trace.keys import KeyIndex, memo_key
 from venture_lite.trace.runtime import Closure, Exchangeable, Memo

@@ -26,7 +26,7 @@ from venture_lite.procedures.columns import RowByRow, numeric
 from venture_lite.procedures.domains import ANY
 from venture_lite.procedures.record import Columns, Random
 from venture_lite.procedures.straight_line import COLUMN_NAMES, Node, depending, needed, text_of
-from venture_lite.program.forms import SELECT
+from venture_lite.program.selects import SELECT
 from venture_lite.trace.borrowed import BorrowedColumn
 from venture_lite.trace.table import ROW_MASK, Column, length, part_of
 from venture_lite.trace.trace import Trace

@@ -13,7 +13,7 @@ from typing import Any
 from venture_lite.procedures.checks import check_arguments
 from venture_lite.procedures.record import Deterministic, Random
 from venture_lite.program.code import Code, Constant, Global, GlobalRef, Kind, Ref, Slot, SlotRef, named
-from venture_lite.program.forms import truth
+from venture_lite.program.selects import truth
 from venture_lite.values import key_of
 
 Frame = list[Any]

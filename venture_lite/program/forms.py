@@ -1,7 +1,7 @@
 """The special forms: each a function from (compiler, form, scope) to a reference.
 
 Core forms are `lambda`, `if`, `let`, `letrec`, `begin`, `quote`, `mem` and `scope_include`; `cond`, `and` and `or` are
-rewritten into them. An `if` between two values that are cheap and cannot fail is a select: no branch, no row. What a
+rewritten into them. An `if` between two values that are cheap is a select (`selects.py`): no branch, no row. What a
 form must look like is said by the functions `..._parts`, which the checker of programs reads too.
 """
 
@@ -12,18 +12,14 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from venture_lite.errors import ArgumentError, Span, VentureError
 from venture_lite.language.syntax import Expression, Form, Literal, Name, Quote
 from venture_lite.procedures import registry
-from venture_lite.procedures.columns import RowByRow
-from venture_lite.procedures.domains import ANY
-from venture_lite.procedures.pullbacks import gathered
-from venture_lite.procedures.record import Argument, Deterministic
+from venture_lite.procedures.record import Deterministic
 from venture_lite.program.code import Code, Constant, Global, GlobalRef, Kind, Ref, Region, Slot, SlotRef, origin
 from venture_lite.program.lexical import LexicalScope, parameter_names
-from venture_lite.values import Symbol, show
+from venture_lite.program.selects import SELECT, quiet
+from venture_lite.values import Symbol
 
 if TYPE_CHECKING:
     from venture_lite.program.compiler import Compiler
@@ -82,51 +78,6 @@ def compile_mem(compiler: Compiler, form: Form, scope: LexicalScope) -> Ref:
 # -------------------------------------------------------------------------------------------------- branching
 
 
-def truth(value: Any) -> bool:
-    """A predicate's value: a boolean, 0 or 1."""
-    if value is True or value is False:
-        return bool(value)
-    if isinstance(value, (int, float)) and (value == 0 or value == 1):
-        return bool(value)
-    raise ArgumentError(f"a predicate must be true, false, 0 or 1, got {show(value)}")
-
-
-def _select_columns(lifted: tuple[bool, ...], predicate: Any, consequent: Any, alternative: Any) -> np.ndarray:
-    if any(
-        getattr(v, "ndim", 0) > bool(flag) for v, flag in zip((predicate, consequent, alternative), lifted, strict=True)
-    ):
-        raise RowByRow
-    selected: np.ndarray = np.where(np.asarray(predicate) == 1, consequent, alternative)
-    return selected
-
-
-def _pull_selected(
-    lifted: tuple[bool, ...], wanted: tuple[bool, ...], cotangent: Any, result: Any, predicate: Any, *values: Any
-) -> tuple[Any, ...]:
-    """The cotangent goes to the value that was taken; the predicate has none, since procedures that decide have no
-    derivatives."""
-    shares: list[Any] = [None]
-    for position, (value, holds) in enumerate(zip(values, (True, False), strict=True), 1):
-        is_taken = np.asarray(predicate) == 1 if lifted[0] else truth(predicate)
-        if not wanted[position] or (not lifted[0] and is_taken != holds):
-            shares.append(None)
-            continue
-        share = np.where(is_taken == holds, cotangent, 0.0) if lifted[0] else cotangent
-        shares.append(gathered(share, lifted, position, value))
-    return tuple(shares)
-
-
-SELECT = Deterministic(
-    name="if",
-    arguments=(Argument("predicate", ANY), Argument("consequent", ANY), Argument("alternative", ANY)),
-    summary="One of two values that are both at hand.",
-    scalar=lambda predicate, consequent, alternative: consequent if truth(predicate) else alternative,
-    columns=_select_columns,
-    total=True,
-    pullback=_pull_selected,
-)
-
-
 def if_parts(form: Form) -> tuple[Expression, ...]:
     """Predicate, consequent and alternative."""
     return _parts(form, "(if predicate consequent alternative)")
@@ -135,9 +86,11 @@ def if_parts(form: Form) -> tuple[Expression, ...]:
 def compile_if(compiler: Compiler, form: Form, scope: LexicalScope) -> Ref:
     condition, consequent, alternative = if_parts(form)
     predicate = compiler.compile(condition, scope)
-    if _is_at_hand(compiler, consequent, scope) and _is_at_hand(compiler, alternative, scope):
-        arguments = (predicate, compiler.compile(consequent, scope), compiler.compile(alternative, scope))
-        return compiler.add(scope, Slot(Kind.DETERMINISTIC, form.span, SELECT, arguments=arguments))
+    if _are_at_hand(compiler, (consequent, alternative), scope):
+        inside = scope if scope.is_quiet else replace(scope, is_quiet=True)
+        arguments = (predicate, compiler.compile(consequent, inside), compiler.compile(alternative, inside))
+        record = quiet(SELECT) if scope.is_quiet else SELECT
+        return compiler.add(scope, Slot(Kind.DETERMINISTIC, form.span, record, arguments=arguments))
     slot = Slot(Kind.IF, form.span, operator=predicate, stored=True)
     codes = []
     for name, part in (("consequent", consequent), ("alternative", alternative)):
@@ -152,20 +105,44 @@ def compile_if(compiler: Compiler, form: Form, scope: LexicalScope) -> Ref:
     return ref
 
 
-def _is_at_hand(compiler: Compiler, item: Expression, scope: LexicalScope) -> bool:
-    """Whether evaluating the text in any case costs next to nothing and cannot fail: a number that is there already.
+MOST_AT_HAND = 12
+"""Calls in the values of a select: all are computed in every row, taken or not."""
+
+
+def _are_at_hand(compiler: Compiler, items: tuple[Expression, ...], scope: LexicalScope) -> bool:
+    """Whether evaluating texts in any case costs next to nothing: numbers that are there already, and a few calls of
+    arithmetic and comparison on such. What fails in the value that is not taken is no matter (`selects.py`).
 
     A global counts in an argument only: elsewhere evidence may be on its way to the choice that it names.
     """
-    match item:
-        case Literal() | Quote():
-            return not isinstance(item.value, Symbol)
-        case Name(name=name):
-            found = scope.find(name)
-            if isinstance(found, SlotRef):
-                return found.depth == 0 and _is_number_slot(scope.code.slots[found.slot])
-            return scope.in_argument and _is_number_global(compiler.analyzer.globals.get(name), scope.horizon)
-    return False
+    calls, todo = 0, [(item, scope) for item in items]
+    while todo:
+        item, inside = todo.pop()
+        match item:
+            case Literal() | Quote() if not isinstance(item.value, Symbol):
+                continue
+            case Name() if _is_number_name(compiler, item.name, inside):
+                continue
+            case Form(items=(Name(name=head), *_)) if scope.find(head) is None and head in SUGAR:
+                todo.append((unsugared(item), inside))
+                continue
+            case Form(items=(Name(name="if"), *parts)) if scope.find("if") is None and len(parts) == 3:
+                todo += [(parts[0], replace(inside, in_argument=True)), (parts[1], inside), (parts[2], inside)]
+            case Form(items=(Name(name=head), *parts)) if compiler.is_quiet(head, scope):
+                todo += [(part, replace(inside, in_argument=True)) for part in parts]
+            case _:
+                return False
+        calls += 1
+        if calls > MOST_AT_HAND:
+            return False
+    return True
+
+
+def _is_number_name(compiler: Compiler, name: str, scope: LexicalScope) -> bool:
+    found = scope.find(name)
+    if isinstance(found, SlotRef):
+        return found.depth == 0 and _is_number_slot(scope.code.slots[found.slot])
+    return scope.in_argument and _is_number_global(compiler.analyzer.globals.get(name), scope.horizon)
 
 
 def _is_number_global(target: Global | None, horizon: int) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from venture_lite.draws.calls import together
 from venture_lite.draws.draws import Draws, DrawsBuilder, KernelStatistics
 from venture_lite.values import Symbol
 
@@ -143,6 +144,37 @@ def test_coordinates_are_counted_from_0_and_cut_in_print_only() -> None:
     assert "w[11]" in str(summary)
     assert "w[12]" not in str(summary)
     assert "3 more coordinates not shown" in str(summary)
+
+
+def test_of_many_calls_the_worst_are_printed_after_all_else() -> None:
+    """Of thirty calls two are walks, one has chains apart; ten are constant."""
+    rng = np.random.default_rng(0)
+    values = {f"(theta {key})": rng.normal(size=400) for key in range(30)}
+    values |= {f"(z {key} 'red)": np.ones(400) for key in range(10)}
+    values["(theta 7)"] = rng.normal(size=400).cumsum()
+    values["(theta 21)"] = 0.9 * rng.normal(size=400) + 2 * (np.arange(400) > 200)
+    values |= {"mu": rng.normal(size=400), "(+ mu 1)": rng.normal(size=400), "(log_score)": rng.normal(size=400)}
+    summary = one_chain(**{name: list(column) for name, column in values.items()}).summary()
+    names = [cells[0] for cells in summary.cells()[1:]]
+    assert names[:3] == ["mu", "(+ mu 1)", "(log_score)"]
+    assert set(names[3:5]) == {"(theta 7)", "(theta 21)"}
+    assert len(names) == 3 + 12
+    told = str(summary)
+    assert "(theta ...), (z ...): 28 more rows not shown, 10 of all 40 constant; over all 40, ess_bulk" in told
+    assert "every row: summary().everything(), or venture run --json" in told
+    every = summary.everything().splitlines()
+    assert [line.split("  ")[0] for line in every[1:]] == list(values)
+    assert len(summary.as_dict()) == len(values) == 43
+
+
+def test_calls_of_one_procedure_are_named_together() -> None:
+    names = ["mu", *(f"(z {t})" for t in range(1, 96)), "(theta 1)", "(theta 2)"]
+    assert together(names) == ["mu", "(z 1) ... (z 95) (95 calls of z)", "(theta 1)", "(theta 2)"]
+    few = one_chain(**{f"(z {key})": [1.0] * 50 for key in range(24)}).summary()
+    assert "(z 23)" in str(few)
+    assert "not shown" not in str(few)
+    many = one_chain(**{f"(z {key})": [1.0] * 50 for key in range(25)}).summary()
+    assert "(z ...): 22 more rows not shown, 25 of all 25 constant" in str(many)
 
 
 def test_undefined_diagnostics_print_as_a_dash() -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from venture_lite.draws import diagnostics
+from venture_lite.draws.calls import procedure_of, together
 from venture_lite.draws.groups import measured
 from venture_lite.draws.kernel_summary import KernelRow, has_particles, kernel_lines, kernel_rows, kernel_warnings
 from venture_lite.draws.presentation import cut, listed, table
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
 
 # coordinates of one variable that are printed; the data and `rows` hold them all
 COORDINATES_SHOWN = 12
+# of more calls of memoized procedures than this, those with the fewest effective draws are printed, so many
+MOST_CALLS = 24
+CALLS_SHOWN = 12
+CONSTANTS_SHOWN = 3
 # Vehtari et al. (2021) recommend both limits
 R_HAT_LIMIT = 1.01
 ESS_LIMIT = 100
@@ -100,8 +105,15 @@ class Summary:
 
     def cells(self) -> list[tuple[str, ...]]:
         """The header and a line for each coordinate that is printed."""
-        header = ("variable", *(heading for _, heading, _ in COLUMNS.values()))
         shown = [row for group in self._groups() for row in group[:COORDINATES_SHOWN]]
+        return self._cells([*shown, *_worst(self._many_calls())])
+
+    def everything(self) -> str:
+        """The table with a line for every row."""
+        return "\n".join(_aligned(self._cells(self.rows), None)) if self.rows else ""
+
+    def _cells(self, shown: Sequence[SummaryRow]) -> list[tuple[str, ...]]:
+        header = ("variable", *(heading for _, heading, _ in COLUMNS.values()))
         forms = [(field, form) for field, (_, _, form) in COLUMNS.items()]
         return [
             header,
@@ -109,8 +121,16 @@ class Summary:
         ]
 
     def notes(self) -> list[str]:
-        """What the cells leave out, a line for each variable with more than twelve coordinates."""
-        return [_note(group) for group in self._groups() if len(group) > COORDINATES_SHOWN]
+        """What the cells leave out, a line for each variable with more than twelve coordinates, and one for calls."""
+        notes = [_note(group) for group in self._groups() if len(group) > COORDINATES_SHOWN]
+        calls = self._many_calls()
+        if calls:
+            names = ", ".join(f"({name} ...)" for name in dict.fromkeys(procedure_of(row.variable) for row in calls))
+            head = f"{names}: {len(calls) - len(_worst(calls)):,} more rows not shown"
+            constant = sum(map(math.isinf, map(_least_ess, calls)))
+            head += f", {constant:,} of all {len(calls):,} constant" if constant else ""
+            notes += [_extent(head, calls), "every row: summary().everything(), or venture run --json"]
+        return notes
 
     def made_from(self) -> list[str]:
         """How many draws there are, what to know of them, and which variables have no summary."""
@@ -123,7 +143,16 @@ class Summary:
         return [line for line in lines if line]
 
     def _groups(self) -> list[list[SummaryRow]]:
-        return [list(group) for _, group in itertools.groupby(self.rows, key=lambda row: row.variable)]
+        """The rows by variable, but for those of many calls."""
+        left = set(map(id, self._many_calls()))
+        rows = [row for row in self.rows if id(row) not in left]
+        return [list(group) for _, group in itertools.groupby(rows, key=lambda row: row.variable)]
+
+    def _many_calls(self) -> list[SummaryRow]:
+        """Those of calls, where these are more than a person reads: the worst first, by R-hat where that is too large,
+        then by effective draws."""
+        calls = [row for row in self.rows if procedure_of(row.variable) is not None]
+        return sorted(calls, key=_goodness) if len(calls) > MOST_CALLS else []
 
     def table(self, width: int | None = None) -> str:
         """The rows alone, aligned; a variable's coordinates beyond twelve are summed up in one line.
@@ -294,7 +323,7 @@ def _rough_spread(rows: tuple[SummaryRow, ...]) -> Iterator[str]:
 
 
 def _named(rows: list[SummaryRow]) -> str:
-    return listed([row.name for row in rows], 4)
+    return listed(together([row.name for row in rows]), 4)
 
 
 def _cell(field: str, value: float, form: str) -> str:
@@ -302,13 +331,32 @@ def _cell(field: str, value: float, form: str) -> str:
     return "-" if is_undefined else format(value, form)
 
 
+def _goodness(row: SummaryRow) -> tuple[float, float]:
+    return (-row.r_hat if row.r_hat > _r_hat_limit(row) else 0.0), _least_ess(row)
+
+
+def _least_ess(row: SummaryRow) -> float:
+    """What a row is known by; of a constant more than of all others."""
+    sizes = [size for size in (row.ess_bulk, row.ess_tail) if not math.isnan(size)]
+    return min(sizes, default=math.inf)
+
+
+def _worst(calls: list[SummaryRow]) -> list[SummaryRow]:
+    """Those that are printed: of constants one needs no dozen."""
+    moving = [row for row in calls if not math.isinf(_least_ess(row))]
+    return (moving or calls[:CONSTANTS_SHOWN])[:CALLS_SHOWN]
+
+
 def _note(rows: list[SummaryRow]) -> str:
     """One line for the coordinates that are not printed; the ranges are over all of the variable's."""
-    text = f"{rows[0].variable}: {len(rows) - COORDINATES_SHOWN} more coordinates not shown"
+    return _extent(f"{rows[0].variable}: {len(rows) - COORDINATES_SHOWN} more coordinates not shown", rows)
+
+
+def _extent(text: str, rows: list[SummaryRow]) -> str:
     sizes = [row.ess_bulk for row in rows if not math.isnan(row.ess_bulk)]
     ratios = [row.r_hat for row in rows if math.isfinite(row.r_hat)]
     if sizes:
-        text += f"; over all {len(rows)}, ess_bulk {min(sizes):.0f} to {max(sizes):.0f}"
+        text += f"; over all {len(rows):,}, ess_bulk {min(sizes):.0f} to {max(sizes):.0f}"
     if ratios:
         text += f", r_hat at most {max(ratios):.3f}"
     return text

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from venture_lite.draws import diagnostics
+from venture_lite.draws.calls import together
 from venture_lite.draws.draws import Draws
 from venture_lite.draws.presentation import listed
 from venture_lite.draws.summary import R_HAT_LIMIT, coordinates
@@ -80,7 +81,7 @@ class Judgement:
     def warnings(self) -> Iterator[str]:
         """What is wrong, with what to try, a line each."""
         if apart := self.apart:
-            names = listed([number.name for number in apart], SHOWN)
+            names = listed(together([number.name for number in apart]), SHOWN)
             where = ", ".join(f"{density:.4g}" for density in self.log_densities)
             where = f" The mean log density by chain is {where}." if where else ""
             yield (
@@ -89,10 +90,11 @@ class Judgement:
             )
         still = [number.name for number in self.numbers if 0 < number.still < number.chains]
         if still:
-            yield f"some chains never move {listed(still, SHOWN)}, others do: run longer, or move these otherwise"
+            names = listed(together(still), SHOWN)
+            yield f"some chains never move {names}, others do: run longer, or move these otherwise"
         constant = [number.name for number in self.numbers if number.is_constant]
         if constant:
-            yield f"not judged, for it is the same in all draws: {listed(constant, SHOWN)}"
+            yield f"not judged, for it is the same in all draws: {listed(together(constant), SHOWN)}"
 
 
 def judged(draws: Draws, target: float) -> Judgement:

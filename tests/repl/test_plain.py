@@ -239,6 +239,16 @@ def test_draws_before_an_error_are_kept(tmp_path: Path, capsys: pytest.CaptureFi
     assert shown.splitlines()[-1].startswith("  1  1 chain of ")
 
 
+def test_a_typo_in_an_action_is_told_and_nothing_of_the_kernels_before_it(capsys: pytest.CaptureFixture[str]) -> None:
+    """These did nothing: a program is read as a whole before it runs."""
+    entries = "[assume x (normal 0 1)]\n[infer (do (mh default one 100) (colect x))]\n:draws\n"
+    status, shown, said = piped(entries, capsys)
+    assert status == 1
+    assert "unknown inference action colect" in said
+    assert "transitions" not in shown + said
+    assert shown.splitlines()[1].startswith("no draws yet")
+
+
 def test_warnings_are_broken_between_words_at_a_terminal(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -59,6 +59,9 @@ class ChainProgram:
             model.rollback()
         finally:
             self._chains.collecting = None
+        if error is not None and self._part is None and program.is_action(self._expression):
+            # an action further on could not be compiled: no kernel before it has done anything
+            program.tallies.clear()
         draws = program.finished(looked_at=error is None)
         if error is None:
             self._warn_impossible()

@@ -106,6 +106,9 @@ PROGRAMS = {
         for n in 1...10: [observe (normal (m (z n)) s) {{y[n]}}]""",
     "two parameters": f"""{LABELS} [assume m (mem (lambda (k) (normal 0 3)))] [assume s (mem (lambda (k) (gamma 2 2)))]
         for n in 1...10: [observe (normal (+ 1 (m (z n))) (s (z n))) {{y[n]}}]""",
+    "rows that are impossible in most classes": f"""{LABELS} [assume m (mem (lambda (k) (normal 0 3)))]
+        [assume s (gamma 2 0.5)]
+        for n in 1...10: [observe (uniform_continuous (- (m (z n)) s) (+ (m (z n)) s)) {{y[n]}}]""",
 }
 MOVED = [(name, scope) for name in PROGRAMS for scope in ("z m s", "z m", "z s")]
 

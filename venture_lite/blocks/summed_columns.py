@@ -27,6 +27,10 @@ from venture_lite.procedures.record import Random
 from venture_lite.trace.nodes import row_of, site_of
 from venture_lite.trace.table import Column
 
+IMPOSSIBLE = -1e9
+"""What a row of probability zero counts: of two states the one with fewer of them wins, whatever the others have, as
+long as these are above it; and what others have keeps seven digits after the point."""
+
 
 @dataclass(frozen=True, slots=True)
 class SharedParameter:

@@ -15,7 +15,7 @@ import numpy as np
 
 from venture_lite.blocks.label_weights import MeasureDraw
 from venture_lite.blocks.slices import SliceWidth
-from venture_lite.blocks.summed_columns import SummedClasses, moves_of, shared_cells
+from venture_lite.blocks.summed_columns import IMPOSSIBLE, SummedClasses, moves_of, shared_cells
 from venture_lite.interpreter.model import Model
 from venture_lite.kernels.class_columns import ClassColumns
 from venture_lite.kernels.label_rows import NotByColumns
@@ -78,7 +78,7 @@ class WeightedColumns:
         levels = widths[np.searchsorted(tables, values)] * (1.0 - rng.random(len(values)))
         classes += [(new.label, self._simulated(new.label)) for new in measure.broken(float(levels.min()))]
         shared: list[Any] = []
-        with columns.standing_for(tables[0]) as cells:
+        with columns.standing_for(tables[0], IMPOSSIBLE) as cells:
             summed = SummedClasses(self._model, columns, cells, measure, classes, levels)
             if moves is not None:
                 summed.move_classes(moves.places, moves.width)

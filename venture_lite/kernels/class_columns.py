@@ -319,12 +319,13 @@ class ClassColumns:
         return Members(int(mask.sum()), tuple(found))
 
     @contextmanager
-    def standing_for(self, label: int) -> Iterator[ClassAtHand]:
-        """The families of a class, into whose cells parameters of any may be written meanwhile."""
+    def standing_for(self, label: int, impossible: float = -math.inf) -> Iterator[ClassAtHand]:
+        """The families of a class, into whose cells parameters of any may be written meanwhile; what a row counts that
+        is impossible."""
         places = [(each.column, self._family(each, label)) for each in self.parameters]
         values = [column.view[row] for column, row in places]
         families = {reader: self._rows.led_to(reader, label)[0] for reader, _, _ in self._layout}
-        at_hand = ClassAtHand(places, families, [each.memo for each in self.parameters])
+        at_hand = ClassAtHand(places, families, [each.memo for each in self.parameters], impossible)
         try:
             yield at_hand
         finally:
@@ -457,10 +458,11 @@ class ClassAtHand:
     """A class whose cells hold the parameters of any."""
 
     def __init__(
-        self, places: list[tuple[Column, int]], families: dict[LabelReader, list[int]], memos: Sequence[Memo]
-    ) -> None:
-        """`memos` make the parameters."""
-        self._places, self._families = places, families
+        self, places: list[tuple[Column, int]], families: dict[LabelReader, list[int]], memos: Sequence[Memo],
+        impossible: float = -math.inf,
+    ) -> None:  # fmt: skip
+        """`memos` make the parameters; a row that is impossible counts as `impossible`."""
+        self._places, self._families, self._impossible = places, families, impossible
         self._parameter_of = {memo: place for place, memo in enumerate(memos)}
 
     def write(self, values: Sequence[Any]) -> None:
@@ -476,7 +478,7 @@ class ClassAtHand:
     def terms(self, values: Sequence[Any], members: Members) -> np.ndarray:
         """The log densities of some members' rows (m,), were the parameters these. Raises NotByColumns."""
         self.write(values)
-        return summed_terms(members, self._families)
+        return summed_terms(members, self._families, self._impossible)
 
     def terms_of_several(self, values: Sequence[Sequence[Any]], members: Members) -> np.ndarray:
         """The log densities (P, m) of some members' rows, were the parameters, each a list of P numbers, these: one
@@ -488,7 +490,8 @@ class ClassAtHand:
             rows = np.tile(part.rows, count)
             for group in part.reader.given_groups:
                 group.families[: len(given)] = given
-                terms = np.broadcast_to(group_terms(group, rows), (len(rows),)).reshape(count, -1)
+                found = group_terms(group, rows, self._impossible)
+                terms = np.broadcast_to(found, (len(rows),)).reshape(count, -1)
                 if part.owners is None:
                     total += terms
                 else:
@@ -507,7 +510,7 @@ class ClassAtHand:
             given = [values[classes, self._place_of(reader, slot)] for slot in reader.borrowed]
             for group in reader.given_groups:
                 group.families[: len(given)] = given
-                terms = group_terms(group, rows)
+                terms = group_terms(group, rows, self._impossible)
                 if of_pair is None:
                     total += terms
                 else:
@@ -531,13 +534,13 @@ class ClassAtHand:
         return np.repeat(np.array(values[place]), len(part.rows))
 
 
-def summed_terms(members: Members, families: dict[LabelReader, list[int]]) -> np.ndarray:
+def summed_terms(members: Members, families: dict[LabelReader, list[int]], impossible: float = -math.inf) -> np.ndarray:
     """The log densities of some members' rows (m,), each of which leads to these families. Raises NotByColumns."""
     total = np.zeros(members.count)
     for part in members.rows:
         for group in part.reader.groups:
             group.families[:] = families[part.reader]
-            terms = group_terms(group, part.rows)
+            terms = group_terms(group, part.rows, impossible)
             if part.owners is None:
                 total += terms
             else:

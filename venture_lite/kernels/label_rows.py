@@ -426,12 +426,14 @@ def _array(values: list[Any]) -> np.ndarray:
     return found
 
 
-def group_terms(group: Group, rows: np.ndarray) -> Any:
-    """The log density of each row that absorbs, or one for all. Raises NotByColumns."""
+def group_terms(group: Group, rows: np.ndarray, impossible: float = -math.inf) -> Any:
+    """The log density of each row that absorbs, or one for all; where that is -inf, `impossible`. Raises
+    NotByColumns."""
     try:
-        return group.terms_by_columns(rows)
+        terms = group.terms_by_columns(rows)
+        return terms if impossible == -math.inf else np.where(terms == -math.inf, impossible, terms)
     except AtLimit:
-        return -math.inf
+        return impossible
     except (NotColumnar, RowByRow, TypeError, VentureError):
         raise NotByColumns from None
 

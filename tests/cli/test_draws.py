@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from venture_lite.draws.calls import together
+from venture_lite.draws.calls import by_procedure
 from venture_lite.draws.draws import Draws, DrawsBuilder, KernelStatistics
 from venture_lite.values import Symbol
 
@@ -169,7 +169,7 @@ def test_of_many_calls_the_worst_are_printed_after_all_else() -> None:
 
 def test_calls_of_one_procedure_are_named_together() -> None:
     names = ["mu", *(f"(z {t})" for t in range(1, 96)), "(theta 1)", "(theta 2)"]
-    assert together(names) == ["mu", "(z 1) ... (z 95) (95 calls of z)", "(theta 1)", "(theta 2)"]
+    assert by_procedure(names) == ["mu", "(z 1) ... (z 95) (95 calls of z)", "(theta 1)", "(theta 2)"]
     few = one_chain(**{f"(z {key})": [1.0] * 50 for key in range(24)}).summary()
     assert "(z 23)" in str(few)
     assert "not shown" not in str(few)

@@ -86,11 +86,11 @@ def test_what_is_taken_and_fails_is_an_error_with_its_place(text: str, place: st
 
 
 def test_a_select_that_raises_what_it_does_not_take_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("venture_lite.program.compiler.quiet", lambda record: record)
-    monkeypatch.setattr("venture_lite.program.forms.quiet", lambda record: record)
+    monkeypatch.setattr("venture_lite.program.compiler.tolerant", lambda record: record)
+    monkeypatch.setattr("venture_lite.program.forms.tolerant", lambda record: record)
     with pytest.raises(VentureError):
         test_what_is_not_taken_may_fail(*VALUES[0])
-    assert selects.quiet(SELECT) is not SELECT
+    assert selects.tolerant(SELECT) is not SELECT
 
 
 def test_a_change_of_slope_moves_by_columns() -> None:

@@ -35,7 +35,7 @@ def procedure_of(name: str) -> str | None:
     return None if found is None else found[1]
 
 
-def together(names: Sequence[str]) -> list[str]:
+def by_procedure(names: Sequence[str]) -> list[str]:
     """Names for a person: many calls of one procedure as one, `(z 1) ... (z 95) (95 calls of z)`."""
     groups: dict[str, list[str]] = {}
     for name in names:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from venture_lite.draws import diagnostics
-from venture_lite.draws.calls import procedure_of, together
+from venture_lite.draws.calls import by_procedure, procedure_of
 from venture_lite.draws.groups import measured
 from venture_lite.draws.kernel_summary import KernelRow, has_particles, kernel_lines, kernel_rows, kernel_warnings
 from venture_lite.draws.presentation import cut, listed, table
@@ -323,7 +323,7 @@ def _rough_spread(rows: tuple[SummaryRow, ...]) -> Iterator[str]:
 
 
 def _named(rows: list[SummaryRow]) -> str:
-    return listed(together([row.name for row in rows]), 4)
+    return listed(by_procedure([row.name for row in rows]), 4)
 
 
 def _cell(field: str, value: float, form: str) -> str:

@@ -26,13 +26,15 @@ from venture_lite.procedures.columns import RowByRow, numeric
 from venture_lite.procedures.domains import ANY
 from venture_lite.procedures.record import Columns, Random
 from venture_lite.procedures.straight_line import COLUMN_NAMES, Node, depending, needed, text_of
-from venture_lite.program.selects import SELECT
+from venture_lite.program.selects import SELECT, tolerant
 from venture_lite.trace.borrowed import BorrowedColumn
 from venture_lite.trace.table import ROW_MASK, Column, length, part_of
 from venture_lite.trace.trace import Trace
 
 MOST_LANES = 1 << 17
 """Candidates times rows that are weighed together: few enough that what is computed on the way stays in a cache."""
+
+SELECTS = (SELECT, tolerant(SELECT))
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +48,7 @@ class CandidatesForm:
     # functions that calls apply, domains, and constants that are no numbers, by number
     objects: tuple[Any, ...]
     # by the place of a call, or of a density that is not recorded: how columns of its arguments are evaluated
-    together: dict[int, Columns]
+    over_columns: dict[int, Columns]
 
     def __str__(self) -> str:
         """The form as a person reads it, one operation a line."""
@@ -74,7 +76,7 @@ class _CandidateLowering(Lowering):
     def __init__(self, trace: Trace, proposal: Proposal, shape: Shape, binding: Binding) -> None:
         super().__init__(trace, proposal, shape, binding.nodes)
         self._users = binding.users
-        self._together: dict[int, Columns] = {}
+        self._over_columns: dict[int, Columns] = {}
 
     def candidates(self) -> CandidatesForm:
         principals: list[int] = []
@@ -92,9 +94,9 @@ class _CandidateLowering(Lowering):
             raise NoForm("it reads a procedure or a name without a value")
         for place, (record, _, _) in self._operations.calls.items():
             if record.columns is not None:
-                self._together[place] = record.columns
+                self._over_columns[place] = record.columns
         columns, objects = tuple(self._operations.columns), tuple(self._operations.objects)
-        return CandidatesForm(tuple(principals), side, columns, objects, self._together)
+        return CandidatesForm(tuple(principals), side, columns, objects, self._over_columns)
 
     def _refuse_dependent(self, node: int) -> None:
         """What a principal can be must not depend on the others of its block."""
@@ -132,7 +134,7 @@ class _CandidateLowering(Lowering):
         return term
 
     def _is_select(self, node: Node) -> bool:
-        return node.operation == "call" and self._operations.calls[node.place][0] is SELECT
+        return node.operation == "call" and self._operations.calls[node.place][0] in SELECTS
 
     def _with(self, value: Value, instead: dict[int, Value]) -> Value:
         """A value in which others stand instead of those of some places."""
@@ -144,8 +146,8 @@ class _CandidateLowering(Lowering):
             found = made[node.place] = operations.record(node.operation, *operands)
             if node.place in operations.calls:
                 operations.calls[found.place] = operations.calls[node.place]
-            if node.place in self._together:
-                self._together[found.place] = self._together[node.place]
+            if node.place in self._over_columns:
+                self._over_columns[found.place] = self._over_columns[node.place]
         return made.get(value.place, value) if value.__class__ is Node else value
 
     def _density(self, site: int, row: Value, record: Random, arguments: list[Value], value: Value) -> Value:
@@ -154,7 +156,7 @@ class _CandidateLowering(Lowering):
         if record.log_density_columns is None:
             raise NoForm("a density is not defined over columns")
         found = self._operations.record("density", self._operations.object(record.log_density), value, *arguments)
-        self._together[found.place] = record.log_density_columns
+        self._over_columns[found.place] = record.log_density_columns
         return found
 
     def _demands(self, site: int, record: Random, arguments: list[Value]) -> tuple[Demand, ...]:
@@ -219,7 +221,7 @@ class _Printer:
         }  # fmt: skip
         self.namespace |= {f"c{number}": column for number, column in enumerate(form.columns)}
         self.namespace |= {f"o{number}": value for number, value in enumerate(form.objects)}
-        self.namespace |= {f"f{place}": columns for place, columns in form.together.items()}
+        self.namespace |= {f"f{place}": columns for place, columns in form.over_columns.items()}
         # by place: whether it has an entry for each candidate, and for each row
         self._axes: dict[int, tuple[bool, bool]] = {}
         # places of what was looked at, and found to be numbers
@@ -298,7 +300,7 @@ class _Printer:
         axes = self._axes[node.place]
         if not any(axes):
             return f"o{number}({', '.join(names)})"
-        if node.place not in self._form.together:
+        if node.place not in self._form.over_columns:
             raise NoForm("a procedure is not defined over columns")
         each = [self._axes_of(argument) for argument in arguments]
         if not all(axes):

@@ -72,7 +72,7 @@ class Weighing:
 
 
 @dataclass(slots=True)
-class Together:
+class ShapeColumns:
     """What weighs the candidates of one shape's blocks together; None where its form says no way."""
 
     columns: CandidateColumns | None
@@ -91,7 +91,7 @@ class FormedGibbs:
         self._given, self._weighing = GivenValue(), Weighing()
         self._move = Move(self._given, self._weighing, refuses_impossible=True)
         self._forms = Forms(model, self._move)
-        self._together: WeakKeyDictionary[Formed, Together] = WeakKeyDictionary()
+        self._together: WeakKeyDictionary[Formed, ShapeColumns] = WeakKeyDictionary()
         # the rows of places and of loops
         self._rows: WeakKeyDictionary[BlockForm, list[Any]] = WeakKeyDictionary()
 
@@ -154,7 +154,7 @@ class FormedGibbs:
         formed = form.formed
         together = self._together.get(formed)
         if together is None:
-            together = self._together[formed] = Together(self._lowered(form))
+            together = self._together[formed] = ShapeColumns(self._lowered(form))
         if together.columns is None or together.failures == MOST_FAILURES:
             return None
         rows = self._rows.get(form)

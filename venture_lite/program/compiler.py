@@ -29,7 +29,7 @@ from venture_lite.program.lexical import LexicalScope, parameter_names
 from venture_lite.program.lift import ARGUMENT_PREFIX
 from venture_lite.program.queries import USAGES as QUERIES
 from venture_lite.program.queries import FoundText, QueryProcedure, UnclosedQuery, compile_query, text_of_assume
-from venture_lite.program.selects import is_quiet, quiet
+from venture_lite.program.selects import is_tolerant, tolerant
 from venture_lite.values import Symbol, from_python
 
 
@@ -422,10 +422,10 @@ class Compiler:
         arguments = tuple(self.compile(part, scope) for part in form.items[1:])
         return self.add(scope, Slot(Kind.CALL, form.span, operator=operator, arguments=arguments, stored=True))
 
-    def is_quiet(self, name: str, scope: LexicalScope) -> bool:
+    def is_tolerant(self, name: str, scope: LexicalScope) -> bool:
         """Whether a name means a procedure of the language that may stand in the values of a select."""
         is_bound = scope.find(name) is not None or self.analyzer.find_global(name, scope.horizon) is not None
-        return not is_bound and is_quiet(self.analyzer.procedure(name))
+        return not is_bound and is_tolerant(self.analyzer.procedure(name))
 
     def _procedure_meant(self, scope: LexicalScope, name: str) -> Any:
         """As `compounds.Lookup`."""
@@ -449,7 +449,7 @@ class Compiler:
         arguments += tuple(Constant(a.default) for a in record.arguments[len(arguments) :])
         match record:
             case Deterministic():
-                record = quiet(record) if scope.is_quiet else record
+                record = tolerant(record) if scope.is_tolerant else record
                 return self.add(scope, Slot(Kind.DETERMINISTIC, form.span, record, arguments=arguments))
             case Random():
                 record, arguments = self._in_logits(record, arguments, scope, form.span)

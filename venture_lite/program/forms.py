@@ -18,7 +18,7 @@ from venture_lite.procedures import registry
 from venture_lite.procedures.record import Deterministic
 from venture_lite.program.code import Code, Constant, Global, GlobalRef, Kind, Ref, Region, Slot, SlotRef, origin
 from venture_lite.program.lexical import LexicalScope, parameter_names
-from venture_lite.program.selects import SELECT, quiet
+from venture_lite.program.selects import SELECT, tolerant
 from venture_lite.values import Symbol
 
 if TYPE_CHECKING:
@@ -87,9 +87,9 @@ def compile_if(compiler: Compiler, form: Form, scope: LexicalScope) -> Ref:
     condition, consequent, alternative = if_parts(form)
     predicate = compiler.compile(condition, scope)
     if _are_at_hand(compiler, (consequent, alternative), scope):
-        inside = scope if scope.is_quiet else replace(scope, is_quiet=True)
+        inside = scope if scope.is_tolerant else replace(scope, is_tolerant=True)
         arguments = (predicate, compiler.compile(consequent, inside), compiler.compile(alternative, inside))
-        record = quiet(SELECT) if scope.is_quiet else SELECT
+        record = tolerant(SELECT) if scope.is_tolerant else SELECT
         return compiler.add(scope, Slot(Kind.DETERMINISTIC, form.span, record, arguments=arguments))
     slot = Slot(Kind.IF, form.span, operator=predicate, stored=True)
     codes = []
@@ -128,7 +128,7 @@ def _are_at_hand(compiler: Compiler, items: tuple[Expression, ...], scope: Lexic
                 continue
             case Form(items=(Name(name="if"), *parts)) if scope.find("if") is None and len(parts) == 3:
                 todo += [(parts[0], replace(inside, in_argument=True)), (parts[1], inside), (parts[2], inside)]
-            case Form(items=(Name(name=head), *parts)) if compiler.is_quiet(head, scope):
+            case Form(items=(Name(name=head), *parts)) if compiler.is_tolerant(head, scope):
                 todo += [(part, replace(inside, in_argument=True)) for part in parts]
             case _:
                 return False

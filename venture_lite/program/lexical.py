@@ -28,7 +28,7 @@ class LexicalScope:
     # whether the text is part of a primitive procedure's argument: its value is all that matters
     in_argument: bool = False
     # whether the text is a value of a select: what fails in it is no error until it is taken
-    is_quiet: bool = False
+    is_tolerant: bool = False
 
     def inner(self, names: dict[str, Ref]) -> LexicalScope:
         return replace(self, parent=self, names=names)

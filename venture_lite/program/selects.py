@@ -2,7 +2,7 @@
 
 So it has a columns form and a derivative, and no branch, whose rows would come and go with the predicate. What is not
 taken may fail, as `(if (> t when) (* change (- t when)) 0)` might of values that are no numbers: inside of a select
-procedures are *quiet*, and give the error in place of a value. It is raised where that value is taken.
+procedures are *tolerant*, and give the error in place of a value. It is raised where that value is taken.
 """
 
 from __future__ import annotations
@@ -83,23 +83,23 @@ SELECT = Deterministic(
 )
 
 
-QUIET = frozenset(("+", "-", "*", "abs", "min", "max", "not", *(record.name for record in comparison.RECORDS)))
+TOLERANT = frozenset(("+", "-", "*", "abs", "min", "max", "not", *(record.name for record in comparison.RECORDS)))
 """Procedures that are cheap, and give numbers and truth values."""
 
 _RECORDS = {record.name: record for record in (*arithmetic.RECORDS, *elementary.RECORDS, *comparison.RECORDS)}
 
 
-def is_quiet(record: Any) -> bool:
+def is_tolerant(record: Any) -> bool:
     """Whether a procedure may stand in the values of a select."""
-    return isinstance(record, Deterministic) and record.name in QUIET and _RECORDS[record.name] is record
+    return isinstance(record, Deterministic) and record.name in TOLERANT and _RECORDS[record.name] is record
 
 
 @cache
-def quiet(record: Deterministic) -> Deterministic:
+def tolerant(record: Deterministic) -> Deterministic:
     """The same procedure, which gives its error, or that of what it is applied to, in place of a value."""
     scalar = record.scalar
 
-    def quietly(*arguments: Any) -> Any:
+    def tolerantly(*arguments: Any) -> Any:
         try:
             return scalar(*arguments)
         except Exception as error:
@@ -112,4 +112,4 @@ def quiet(record: Deterministic) -> Deterministic:
 
     taken = tuple(replace(argument, domain=ANY) for argument in record.arguments)
     rest = None if record.rest is None else ANY
-    return replace(record, arguments=taken, scalar=quietly, rest=rest)
+    return replace(record, arguments=taken, scalar=tolerantly, rest=rest)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from venture_lite.draws import diagnostics
-from venture_lite.draws.calls import together
+from venture_lite.draws.calls import by_procedure
 from venture_lite.draws.draws import Draws
 from venture_lite.draws.presentation import listed
 from venture_lite.draws.summary import R_HAT_LIMIT, coordinates
@@ -81,7 +81,7 @@ class Judgement:
     def warnings(self) -> Iterator[str]:
         """What is wrong, with what to try, a line each."""
         if apart := self.apart:
-            names = listed(together([number.name for number in apart]), SHOWN)
+            names = listed(by_procedure([number.name for number in apart]), SHOWN)
             where = ", ".join(f"{density:.4g}" for density in self.log_densities)
             where = f" The mean log density by chain is {where}." if where else ""
             yield (
@@ -90,11 +90,11 @@ class Judgement:
             )
         still = [number.name for number in self.numbers if 0 < number.still < number.chains]
         if still:
-            names = listed(together(still), SHOWN)
+            names = listed(by_procedure(still), SHOWN)
             yield f"some chains never move {names}, others do: run longer, or move these otherwise"
         constant = [number.name for number in self.numbers if number.is_constant]
         if constant:
-            yield f"not judged, for it is the same in all draws: {listed(together(constant), SHOWN)}"
+            yield f"not judged, for it is the same in all draws: {listed(by_procedure(constant), SHOWN)}"
 
 
 def judged(draws: Draws, target: float) -> Judgement:

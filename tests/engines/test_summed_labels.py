@@ -6,6 +6,7 @@ parameters move by their own density alone, and without it (`BROKEN`).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from types import SimpleNamespace
 from typing import Any
@@ -20,7 +21,7 @@ from tests.posterior.cases_mixtures import FOUR, REALS
 from tests.posterior.derive import Grid, groups, iid_normal_evidence, log_crp, partition_code, partitions, table
 from tests.statistics import CONFIRM, Expected, assert_chain_agrees, compare_all
 from venture_lite import Venture
-from venture_lite.blocks import slices, summed_columns, weighted_columns
+from venture_lite.blocks import slices, summed_columns, summed_splits, weighted_columns
 from venture_lite.blocks.slices import drawn_from_slice
 from venture_lite.errors import KernelError
 
@@ -54,12 +55,16 @@ CASES: tuple[tuple[Case, str], ...] = (
     (BY_NAME["crp_of_normals"], "(slice default all 2 20 'weights 1)"),
     (SHARED, "(slice default all 2 20 'weights 1)"),
     (SHARED, "(do (slice (choices z sd) all 2 20 'weights 1) (slice (choices mean) each 1 20 1))"),
+    (BY_NAME["crp_of_normals"], "(slice default all 2 20 'weights 'splits 6 1)"),
+    (SHARED, "(slice default all 2 20 'weights 'splits 6 1)"),
 )
+SPLITTING = CASES[3]
 
 
 @pytest.mark.thorough
-def test_partitions_have_their_probabilities() -> None:
-    model, kernel = CASES[0]
+@pytest.mark.parametrize("case", [0, 3])
+def test_partitions_have_their_probabilities(case: int) -> None:
+    model, kernel = CASES[case]
     assert_chain_agrees(chain(model, kernel), model.exact(), 600, kernel)
 
 
@@ -72,8 +77,9 @@ def test_partitions_have_their_probabilities_with_many_draws(case: int, kernels:
 
 
 @pytest.mark.slow
-def test_observed_labels_stay() -> None:
-    kernel = "(do (slice default all 2 20 'weights 1) (slice means each 1 20 1))"
+@pytest.mark.parametrize("splits", ["", " 'splits 6"])
+def test_observed_labels_stay(splits: str) -> None:
+    kernel = f"(do (slice default all 2 20 'weights{splits} 1) (slice means each 1 20 1))"
     assert_chain_agrees(chain(OBSERVED, kernel), OBSERVED.exact(), 400, kernel)
 
 
@@ -97,6 +103,39 @@ def test_that_a_part_is_left_out_is_noticed(what: str, monkeypatch: pytest.Monke
     assert max(abs(c.z) for cs in comparisons.values() for c in cs) > CONFIRM
 
 
+def without_division(self: Any) -> float:
+    return 0.0
+
+
+def without_concentration(self: Any, whole: Any, parts: Any) -> float:
+    return sum(each.log_prior for each in parts) - whole.log_prior - 1.5
+
+
+def without_parents(self: Any, whole: Any, parts: Any) -> float:
+    return sum(each.log_prior for each in parts)
+
+
+def accepted_by_prior(self: Any, total: np.ndarray, log_ratio: float) -> bool:
+    return math.isfinite(log_ratio) and -self._rng.standard_exponential() < log_ratio
+
+
+BROKEN_SPLITS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
+    "how a class is divided": (summed_splits.Division, "log_density", without_division),
+    "the concentration": (summed_splits.SummedSplits, "_log_measure", without_concentration),
+    "the prior of what was one": (summed_splits.SummedSplits, "_log_measure", without_parents),
+    "what labels have": (summed_splits.SummedSplits, "_accepts", accepted_by_prior),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("what", BROKEN_SPLITS)
+def test_that_a_part_of_a_split_is_left_out_is_noticed(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    owner, method, other = BROKEN_SPLITS[what]
+    monkeypatch.setattr(owner, method, other)
+    comparisons = compare_all(chain(*SPLITTING)(2000), SPLITTING[0].exact())
+    assert max(abs(c.z) for cs in comparisons.values() for c in cs) > CONFIRM
+
+
 # ------------------------------------------------------------------------------------------------------- by columns
 
 LABELS = "[assume crp (make_crp 1)] [assume z (mem (lambda (i) (crp)))]"
@@ -110,23 +149,28 @@ PROGRAMS = {
         [assume s (gamma 2 0.5)]
         for n in 1...10: [observe (uniform_continuous (- (m (z n)) s) (+ (m (z n)) s)) {{y[n]}}]""",
 }
-MOVED = [(name, scope) for name in PROGRAMS for scope in ("z m s", "z m", "z s")]
+MOVED = [(name, scope, "") for name in PROGRAMS for scope in ("z m s", "z m", "z s")]
+MOVED += [("a shared scale", "z m s", " 'splits 8"), ("two parameters", "z m s", " 'splits 8")]
 
 
-def run(program: str, scope: str, kernels: str) -> tuple[Any, float, float]:
+def run(program: str, scope: str, splits: str, kernels: str) -> tuple[Any, float, float]:
     """Labels drawn, the log score at the end, and the generator's next number."""
     v = Venture(seed=3, kernels=kernels)
     v.execute(program, y=NUMBERS)
-    draws = v.infer(f"(repeat 6 (do (slice (choices {scope}) all 2 20 'weights 1) (collect (map z (range 1 11)))))")
+    draws = v.infer(
+        f"(repeat 6 (do (slice (choices {scope}) all 2 20 'weights{splits} 1) (collect (map z (range 1 11)))))"
+    )
     (model,) = v._runner.chains.models
     return draws[draws.names[0]].tolist(), v.log_score(), model.trace.rng.random()
 
 
 @pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore::venture_lite.errors.VentureWarning")
-@pytest.mark.parametrize(("name", "scope"), MOVED)
-def test_columns_move_as_the_interpreter_does(name: str, scope: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    labels, score, after = run(PROGRAMS[name], scope, "interpreted")
+@pytest.mark.parametrize(("name", "scope", "splits"), MOVED)
+def test_columns_move_as_the_interpreter_does(
+    name: str, scope: str, splits: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    labels, score, after = run(PROGRAMS[name], scope, splits, "interpreted")
     made: list[bool] = []
     draw = weighted_columns.WeightedColumns.draw
 
@@ -136,7 +180,7 @@ def test_columns_move_as_the_interpreter_does(name: str, scope: str, monkeypatch
         return moved
 
     monkeypatch.setattr(weighted_columns.WeightedColumns, "draw", noted)
-    found, its_score, its_after = run(PROGRAMS[name], scope, "compiled")
+    found, its_score, its_after = run(PROGRAMS[name], scope, splits, "compiled")
     assert made == [True] * 6
     assert found == labels
     assert its_score == pytest.approx(score, rel=1e-9)
@@ -159,6 +203,7 @@ REFUSED = {
         "z m s",
         "parameters of classes depend on it",
     ),
+    "a parameter that stays": (PROGRAMS["two parameters"], "z m", "all parameters of classes"),
     "a discrete choice": (
         f"""{LABELS} [assume c (poisson 3)] [assume m (mem (lambda (k) (normal 0 3)))] {DATA}
         [observe (normal (+ c (m (z 3))) 1) 2]""",
@@ -172,8 +217,8 @@ REFUSED = {
 def test_what_it_cannot_move_is_refused(what: str) -> None:
     program, scope, reason = REFUSED[what]
     v = Venture(seed=1)
-    v.execute(program)
+    v.execute(program, y=NUMBERS)
     before = v.log_score()
     with pytest.raises(KernelError, match=reason):
-        v.infer(f"(repeat 20 (slice (choices {scope}) all 2 20 'weights 1))")
+        v.infer(f"(repeat 20 (slice (choices {scope}) all 2 20 'weights 'splits 3 1))")
     assert v.log_score() == before

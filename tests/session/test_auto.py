@@ -114,7 +114,7 @@ MODELS = {
 @pytest.mark.parametrize(
     ("classes", "observed", "sweep"),
     [
-        ("(normal 0 5)", "(normal (c (z i)) sd)", "(slice (choices z c sd) all 2 50 'weights 1)"),
+        ("(normal 0 5)", "(normal (c (z i)) sd)", "(slice (choices z c sd) all 2 50 'weights 'splits 20 1)"),
         ("(poisson 3)", "(normal (c (z i)) 1)", "(gibbs (choices 'finite) all 'weights 1)"),
         ("(make_normal_inv_chi_sq 0 1 1 1)", "((c (z i)))", "(gibbs (choices 'finite) each 1)"),
     ],

@@ -6,7 +6,7 @@ What a kernel on the trace and one over columns have in common: both draw the sa
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -61,6 +61,19 @@ class MeasureDraw:
                 self.weights[new.label] = weight
                 yield new
 
+    @property
+    def widest(self) -> float:
+        """No class is wider."""
+        return self._width
+
+    @property
+    def concentration(self) -> float:
+        return self._concentration
+
+    def unused(self) -> int:
+        """A label that no class has."""
+        return next(self._labels)
+
     def is_wide(self, label: int) -> bool:
         """Whether a class is among those that every label may choose, whatever its level."""
         return self.weights[label] >= self._width
@@ -69,6 +82,12 @@ class MeasureDraw:
         """Of a class among those that are wide enough."""
         weight = self.weights[label]
         return math.log(weight) - math.log(self.width(weight))
+
+    def stand(self, gone: Iterable[int], weights: Mapping[int, float]) -> None:
+        """Give classes other weights, which have the same sum, and forget some."""
+        for label in gone:
+            del self.weights[label]
+        self.weights.update(weights)
 
     def wider_than(self, level: float) -> list[tuple[int, float]]:
         """The classes that a label may choose, with their log odds."""

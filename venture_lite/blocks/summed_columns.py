@@ -141,10 +141,9 @@ class SummedClasses:
 
             def log_densities(candidates: Sequence[Any], place: int = place) -> list[float]:
                 self.rows += len(candidates) * len(rest)
-                several = [[value] * len(candidates) for value in values]
-                several[place] = list(candidates)
+                several = [[*values[:place], candidate, *values[place + 1 :]] for candidate in candidates]
                 found = []
-                for terms in self._terms_of_class(several) + self._log_odds[at]:
+                for terms in self._cells.terms_of_lists(several, self._everyone) + self._log_odds[at]:
                     with np.errstate(over="ignore"):
                         shares = rest + np.exp(terms - self._most)
                     found.append(self._summed(shares, part, terms))
@@ -154,15 +153,9 @@ class SummedClasses:
             values[place] = drawn_from_slice(
                 self._rng, parameter.record, parameter.arguments, values[place], width, log_densities, here
             )
-            self._terms[part] = self._terms_of_class([[value] for value in values])[0] + self._log_odds[at]
+            self._terms[part] = self._cells.terms_of_lists([values], self._everyone)[0] + self._log_odds[at]
             with np.errstate(over="ignore"):
                 self._shares[part] = np.exp(self._terms[part] - self._most)
-
-    def _terms_of_class(self, several: Sequence[Sequence[Any]]) -> np.ndarray:
-        """What all labels have (P, n) under some parameters, each a list of P."""
-        if all(type(value) is float for values in several for value in values):
-            return self._cells.terms_of_several(several, self._everyone)
-        return np.array([self._cells.terms(values, self._everyone) for values in zip(*several, strict=True)])
 
     def move_shared(self, parameter: SharedParameter, width: SliceWidth) -> Any:
         """Move a parameter that all classes share: its value, which stands in its cell until that is put back."""

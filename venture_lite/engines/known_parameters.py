@@ -43,6 +43,11 @@ class KnownParameters(Handler):
         """What is drawn next are the parameters of a class."""
         self._opening = label
 
+    def forget(self, label: int) -> None:
+        """Let a class for which parameters were drawn have none."""
+        for place in self._opened.pop(label, ()):
+            del self._known[place], self._drawn[place]
+
     def opened(self, label: int) -> list[Address]:
         """The parameters that were drawn for a class."""
         return self._opened.get(label, [])

@@ -125,16 +125,25 @@ class Candidates:
 def _compile_slice(program: InferenceProgram, given: ActionForm) -> Part:
     width, most_steps = given.positive("WIDTH"), given.some("MAX-STEPS")
     if "weights" in given:
-        engine = WeightedLabels(program.model, SliceWidth(width, most_steps))
-        return given.kernel("slices with labels summed out given the weights of their classes, then the labels", engine)
+        splits = given.count("PROPOSALS", 1) if "splits" in given else 0
+        engine = WeightedLabels(program.model, SliceWidth(width, most_steps), splits)
+        before = f"{splits} splits and merges, then " if splits else ""
+        move = f"{before}slices with labels summed out given the weights of their classes, then the labels"
+        return given.kernel(move, engine)
     burn = given.count("BURN", LEAST_BURN) if "adapt" in given else 0
     move = f"slices of width {show(width)}{tuned(burn)}, at most {most_steps} of them"
     return given.kernel(move, Slice(program, width, most_steps, burn))
 
 
 SLICE = Action(
-    "slice", ("(slice SCOPE BLOCK WIDTH MAX-STEPS ['adapt BURN] T)", "(slice SCOPE BLOCK WIDTH MAX-STEPS 'weights T)"),
+    "slice",
+    (
+        "(slice SCOPE BLOCK WIDTH MAX-STEPS ['adapt BURN] T)",
+        "(slice SCOPE BLOCK WIDTH MAX-STEPS 'weights ['splits PROPOSALS] T)",
+    ),
     "T passes of slice sampling over a block, coordinate by coordinate: intervals of WIDTH, in the unconstrained "
     "coordinate, widened to at most MAX-STEPS times that. 'adapt tunes the width of each coordinate in the first BURN "
-    "passes, which do not count as draws.", _compile_slice,
-)  # fmt: skip
+    "passes, which do not count as draws. With 'weights the block has the labels of one make_crp, which are summed out "
+    "meanwhile; 'splits proposes to split and merge their classes first.",
+    _compile_slice,
+)

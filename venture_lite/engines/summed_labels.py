@@ -82,8 +82,8 @@ class SummedSlices:
         self._model, self._trace, self._measure, self._known = model, model.trace, measure, known
         self._weigh, self._width, self._count = weigh, width, count
 
-    def move(self, block: SlicedBlock, members: Mapping[int, Sequence[int]]) -> None:
-        """`members` are the parameters of the classes that have members."""
+    def move_classes(self, block: SlicedBlock, members: Mapping[int, Sequence[int]]) -> None:
+        """Move the parameters of classes; `members` are those of the classes that have members."""
         measure = self._measure
         for label in sorted(filter(measure.is_wide, measure.weights), key=lambda label: -measure.weights[label]):
             width = self._width.of_class(measure.weights[label], self._count)
@@ -95,6 +95,9 @@ class SummedSlices:
                 for place in sorted(self._known.opened(label), key=address_order):
                     if self._known.site(place) in block.sites:
                         self._move_absent(place, width)
+
+    def move_shared(self, block: SlicedBlock) -> None:
+        """Move what no class has."""
         for node in block.shared:
             self._move(node, self._width.of_all(self._count))
 

@@ -15,14 +15,18 @@ This is the definition, label after label on the trace. `blocks/weighted_columns
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from venture_lite.blocks.label_classes import by_label, free_labels, is_label, labels_by_maker, parameters_of
 from venture_lite.blocks.label_weights import MeasureDraw
 from venture_lite.blocks.slices import SliceWidth
+from venture_lite.blocks.summed_splits import parts_of
 from venture_lite.blocks.weighted_columns import WeightedColumns
 from venture_lite.engines.known_parameters import HINT, KnownParameters
 from venture_lite.engines.summed_labels import SummedSlices, sliced_block
+from venture_lite.engines.summed_splits import SplitsOnTrace
 from venture_lite.errors import KernelError, VentureError
 from venture_lite.interpreter.candidates import draw_candidate
 from venture_lite.interpreter.impossible import rejects
@@ -46,16 +50,22 @@ class WeightedLabels(BlockKernel):
 
     refuses_blocks = True
 
-    def __init__(self, model: Model, width: SliceWidth | None = None) -> None:
-        """With a width, other choices of a block are moved with the labels summed out."""
+    def __init__(self, model: Model, width: SliceWidth | None = None, splits: int = 0) -> None:
+        """With a width, other choices of a block are moved with the labels summed out, and before them so many splits
+        and merges of classes are proposed."""
         super().__init__(model)
-        self._rows, self._width = 0, width
+        self._rows, self._width, self._splits = 0, width, splits
+        # splits and merges proposed and accepted
+        self._counts: Counter[str] = Counter()
         self._columns: WeightedColumns | None = None
         self._misses = 0 if model.kernels == "compiled" else MOST_MISSES
 
     @property
     def rows(self) -> int:
         return self._rows
+
+    def details(self) -> Mapping[str, float]:
+        return self._counts
 
     def refuse(self, nodes: list[int]) -> None:
         """Raises KernelError where a choice is no label, or one that has no weights."""
@@ -118,16 +128,17 @@ class WeightedLabels(BlockKernel):
             return None
         if model.regenerator.power != 1.0:
             return None
-        self._columns = self._columns or WeightedColumns(model, self._label(nodes), self._width)
+        self._columns = self._columns or WeightedColumns(model, self._label(nodes), self._width, self._splits)
         moved = self._columns.draw(nodes)
         self._misses = self._misses + 1 if moved is None else 0
         self._rows += self._columns.rows
+        self._counts.update(self._columns.counts)
         return moved
 
     def has_columns(self, nodes: list[int]) -> bool:
         """Whether a block is moved over columns, as it stands. Nothing changes."""
         return self.model.kernels == "compiled" and WeightedColumns(
-            self.model, self._label(nodes), self._width
+            self.model, self._label(nodes), self._width, self._splits
         ).has_columns(nodes)
 
     def _label(self, nodes: list[int]) -> int:
@@ -153,13 +164,23 @@ class WeightedLabels(BlockKernel):
                 known.open(new.label)
                 self._open(free[0], new.label)
             if self._width is not None and block is not None:
-                classes = [measure.wider_than(level) for level in slices]
+                staying = frozenset(trace.value(node) for node in set(every).difference(free))
+                parts = parts_of(self._splits, bool(block.shared))
+                for at, times in enumerate(parts, 1):
+                    if times:
+                        splits = SplitsOnTrace(model, measure, known, free, slices, parameters)
+                        width = self._width if at == len(parts) else None
+                        self._counts.update(splits.move(times, width, block.sites, staying))
+                    classes = [measure.wider_than(level) for level in slices]
 
-                def weigh() -> Iterator[list[Weight]]:
-                    for node, its_classes in zip(free, classes, strict=True):
-                        yield [self._weight(node, *each) for each in its_classes]
+                    def weigh(classes: Any = classes) -> Iterator[list[Weight]]:
+                        for node, its_classes in zip(free, classes, strict=True):
+                            yield [self._weight(node, *each) for each in its_classes]
 
-                SummedSlices(model, measure, known, weigh, self._width, len(free)).move(block, parameters)
+                    moves = SummedSlices(model, measure, known, weigh, self._width, len(free))
+                    if at == len(parts):
+                        moves.move_classes(block, parameters)
+                    moves.move_shared(block)
             uniform = [trace.rng.random() for _ in free]
             before = [key_of(trace.value(node)) for node in free]
             for node, level, u in zip(free, slices, uniform, strict=True):

@@ -13,7 +13,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -67,6 +67,14 @@ class MemberRows:
     rows: np.ndarray
     # None where each member has one, in their order
     owners: np.ndarray | None
+    # the rows several times over, by how many times
+    _repeated: dict[int, np.ndarray] = field(default_factory=dict, compare=False)
+
+    def repeated(self, times: int) -> np.ndarray:
+        found = self._repeated.get(times)
+        if found is None:
+            found = self._repeated[times] = np.tile(self.rows, times)
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -487,11 +495,11 @@ class ClassAtHand:
         total = np.zeros((count, members.count))
         for part in members.rows:
             given = [self._given(values, part, slot) for slot in part.reader.borrowed]
-            rows = np.tile(part.rows, count)
+            rows = part.repeated(count)
             for group in part.reader.given_groups:
                 group.families[: len(given)] = given
                 found = group_terms(group, rows, self._impossible)
-                terms = np.broadcast_to(found, (len(rows),)).reshape(count, -1)
+                terms = (found if np.ndim(found) else np.full(len(rows), found)).reshape(count, -1)
                 if part.owners is None:
                     total += terms
                 else:
@@ -499,6 +507,13 @@ class ClassAtHand:
         if not bool((total < math.inf).all()):
             raise NotByColumns
         return total
+
+    def terms_of_lists(self, several: Sequence[Sequence[Any]], members: Members) -> np.ndarray:
+        """The log densities (P, m) of some members' rows under P lists of parameters, whatever these are. Raises
+        NotByColumns."""
+        if all(type(value) is float for values in several for value in values):
+            return self.terms_of_several(list(zip(*several, strict=True)), members)
+        return np.array([self.terms(values, members) for values in several])
 
     def terms_of_pairs(self, parameters: Sequence[Sequence[Any]], pairs: Pairs) -> np.ndarray:
         """The log densities (P,) of some pairs, with the parameters of each class: one evaluation for all. Raises

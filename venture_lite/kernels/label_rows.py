@@ -431,7 +431,9 @@ def group_terms(group: Group, rows: np.ndarray, impossible: float = -math.inf) -
     NotByColumns."""
     try:
         terms = group.terms_by_columns(rows)
-        return terms if impossible == -math.inf else np.where(terms == -math.inf, impossible, terms)
+        if impossible == -math.inf or np.min(terms) > -math.inf:
+            return terms
+        return np.where(terms == -math.inf, impossible, terms)
     except AtLimit:
         return impossible
     except (NotColumnar, RowByRow, TypeError, VentureError):

@@ -5,8 +5,10 @@ A node is (site, row), packed into one integer. Only the trace, the interpreter 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from venture_lite.trace.table import ROW_MASK
 
@@ -17,6 +19,12 @@ if TYPE_CHECKING:
 def site_of(node: int) -> int:
     """The slot of the text at which a node stands, numbered through the whole program."""
     return node >> 32
+
+
+def sites_of(nodes: Sequence[int]) -> np.ndarray:
+    """The site of each of many nodes (n,)."""
+    found: np.ndarray = np.array(nodes, np.int64) >> 32
+    return found
 
 
 def row_of(node: int) -> int:

@@ -19,7 +19,15 @@ from venture_lite.interpreter.choices import Choices
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.scaffold import Builder
 from venture_lite.session.auto.groups import KindGroup
-from venture_lite.session.auto.labels import SUMMED_WIDTH, keyed_by_labels, label_sweep, moved_with_labels, splitting
+from venture_lite.session.auto.labels import (
+    SUMMED_SPLITS,
+    SUMMED_WIDTH,
+    are_split_with_labels,
+    keyed_by_labels,
+    label_sweep,
+    moved_with_labels,
+    splitting,
+)
 from venture_lite.session.auto.quantities import LeftOut, Quantities, Quantity
 from venture_lite.session.auto.state_chains import is_finite_chain, is_ordered_chain
 from venture_lite.session.auto.trials import MANY_ROWS, rows_of_predictor, written_row_kernel
@@ -188,8 +196,9 @@ class Composer:
         found.extend(f"(gibbs {self._scope([group])} all 'forward 1)" for group in chains)
         if others := [group for group in finite if group not in chains]:
             scope, nodes = self._scope(others), [node for group in others for node in group.nodes]
-            found.append(self._with_labels(summed) if summed else label_sweep(self.model, scope, nodes))
-            found.extend(splitting(self.model, scope, nodes))
+            splits = are_split_with_labels(self.model, summed)
+            found.append(self._with_labels(summed, splits) if summed else label_sweep(self.model, scope, nodes))
+            found.extend(() if splits else splitting(self.model, scope, nodes))
         if counts := [group for group in self._of("counts", structural=False) if group not in rows]:
             found.append(f"(mh {self._scope(counts)} each 'drift {WIDTH} 'adapt {self.burn} 1)")
         if deciding := [group for group in self.groups if group.structural and group.kind in ("rough", "counts")]:
@@ -205,10 +214,11 @@ class Composer:
         target = f" 'target {self.target}" if self.target != TARGET else ""
         return f"(nuts {scope} all{dense} 'adapt {self.burn}{target} 1)"
 
-    def _with_labels(self, groups: Sequence[KindGroup]) -> str:
+    def _with_labels(self, groups: Sequence[KindGroup], splits: bool) -> str:
         """What moves all choices of some groups with the labels among them summed out, and then the labels."""
         names = " ".join(str(group.name) for group in groups)
-        return f"(slice (choices {names}) all {SUMMED_WIDTH} {STEPS} 'weights 1)"
+        splitting = f" 'splits {SUMMED_SPLITS}" if splits else ""
+        return f"(slice (choices {names}) all {SUMMED_WIDTH} {STEPS} 'weights{splitting} 1)"
 
     def has_row_kernels(self) -> bool:
         """Whether all that has a gradient is read by very many rows, through one linear predictor."""

@@ -13,7 +13,8 @@ is made in a share of these, at random.
 
 Of many labels over columns a sweep costs most, one label after the other. Given the weights of their classes all are
 drawn together, in a tenth of that. Meanwhile they can be summed out, and the parameters of their classes with the
-numbers that all rows share move without being held by them.
+numbers that all rows share move without being held by them. So do classes that are split and merged: a proposal costs a
+tenth of one that draws its members.
 """
 
 from __future__ import annotations
@@ -42,6 +43,9 @@ along all."""
 
 SUMMED_WIDTH = 2
 """Of slices with labels summed out, in units that shrink with the weight of a class."""
+
+SUMMED_SPLITS = 20
+"""Splits and merges with labels summed out, to a sweep."""
 
 MANY_LABELS = 300
 """From so many on labels are drawn together, given weights; of fewer a sweep costs less than the weights do."""
@@ -108,9 +112,17 @@ def moved_with_labels(model: Model, groups: Sequence[KindGroup], keyed: Sequence
     return found if _has_columns_with(model, finite.nodes, others) else ()
 
 
-def _has_columns_with(model: Model, labels: list[int], others: list[int]) -> bool:
-    """Whether other choices move over columns, with the labels summed out."""
-    engine = WeightedLabels(model, SliceWidth(SUMMED_WIDTH, 1))
+def are_split_with_labels(model: Model, summed: Sequence[KindGroup]) -> bool:
+    """Whether the classes of labels are split with these summed out: all that a class has moves with them."""
+    if not summed:
+        return False
+    labels, *others = summed
+    return _has_columns_with(model, labels.nodes, [node for group in others for node in group.nodes], splits=1)
+
+
+def _has_columns_with(model: Model, labels: list[int], others: list[int], splits: int = 0) -> bool:
+    """Whether other choices move over columns, with the labels summed out, and classes are split before."""
+    engine = WeightedLabels(model, SliceWidth(SUMMED_WIDTH, 1), splits)
     try:
         engine.refuse([*labels, *others])
     except KernelError:

@@ -150,7 +150,7 @@ PROGRAMS = {
         for n in 1...10: [observe (uniform_continuous (- (m (z n)) s) (+ (m (z n)) s)) {{y[n]}}]""",
 }
 MOVED = [(name, scope, "") for name in PROGRAMS for scope in ("z m s", "z m", "z s")]
-MOVED += [("a shared scale", "z m s", " 'splits 8"), ("two parameters", "z m s", " 'splits 8")]
+MOVED += [(name, "z m s", " 'splits 8") for name in PROGRAMS]
 
 
 def run(program: str, scope: str, splits: str, kernels: str) -> tuple[Any, float, float]:

@@ -7,6 +7,11 @@ QUICK := language parse project check session procedures networks trace engines
 
 .PHONY: run test quick setup test-slow bench lint docs pictures experiments references models
 
+# the tests are two processes on two cores and start hundreds more: threads of BLAS would take time from each other, and
+# without files of bytecode each process would compile the package for itself
+test quick test-slow: export OMP_NUM_THREADS = 1
+unexport PYTHONDONTWRITEBYTECODE
+
 run: $(STAMP)
 	$(BIN)/python programs/digits.py
 

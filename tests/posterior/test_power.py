@@ -85,7 +85,7 @@ def test_a_chain_that_never_moves_fails() -> None:
 
 
 def test_a_slow_chain_goes_on_until_it_can_tell() -> None:
-    """An autoregression of tau 19 has 50 effective draws in 1,000, and enough in four times as many."""
+    """An autoregression of tau 19 has 50 effective draws in 1,000, and enough in three times as many."""
     rng = np.random.default_rng(1)
     asked: list[int] = []
 
@@ -98,6 +98,7 @@ def test_a_slow_chain_goes_on_until_it_can_tell() -> None:
 
     right, wrong = ({"x": cdf(stats.norm(mean, 1))} for mean in (0.0, 0.4))
     assert_chain_agrees(more, right, 1000, "slow")
-    assert asked == [1000, 1000, 2000]
+    assert asked[:2] == [1000, 1000]
+    assert 2200 < sum(asked) < 4000
     with pytest.raises(AssertionError, match="expected"):
         assert_chain_agrees(more, wrong, 1000, "slow and wrong")

@@ -45,7 +45,7 @@ ENGINE = "(compiled_mh p default one 4)"
 
 @pytest.fixture(autouse=True)
 def short_training(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fitting, "LEAST_STEPS", 1500)
+    monkeypatch.setattr(fitting, "LEAST_STEPS", 600)
     monkeypatch.setattr(fitting, "PASSES", 10)
 
 
@@ -114,11 +114,11 @@ def test_features_of_the_state_that_is_left_are_noticed(monkeypatch: pytest.Monk
     venture.infer("(compile p z one 'worlds 600 'hidden 8)")
     weights = stats.norm.pdf(1.0, [1.6, 0.2], 0.5)
     expected = float(weights[1] / weights.sum())
-    share, error = share_of_branch(venture, 1800, "(compiled_mh p z one 1)")
+    share, error = share_of_branch(venture, 900, "(compiled_mh p z one 1)")
     assert abs(share - expected) < 5.0 * error
     STATE[:] = venture.traces
     monkeypatch.setattr(state_reader, "readings", where_it_stands)
-    share, error = share_of_branch(venture, 1800, "(compiled_mh p z one 1)")
+    share, error = share_of_branch(venture, 900, "(compiled_mh p z one 1)")
     assert abs(share - expected) > 5.0 * error
 
 
@@ -172,7 +172,7 @@ def test_the_frame_of_a_mode_is_refused_where_structure_depends_on_the_block() -
 def test_a_forgotten_number_of_blocks_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     venture = compiled()
     monkeypatch.setattr(Selection, "drawn_from", lambda self: 1)
-    share, error = share_of_branch(venture, 1000)
+    share, error = share_of_branch(venture, 700)
     assert abs(share - exact()) > 5.0 * error
 
 
@@ -262,7 +262,7 @@ def test_blocks_of_which_nothing_was_learned_come_from_the_prior() -> None:
     (gamma,) = [sites for sites in proposer.kinds if "gamma" in sites[0]]
     del proposer.kinds[gamma]
     proposer.rare = gamma
-    share, error = share_of_branch(venture, 700)
+    share, error = share_of_branch(venture, 500)
     assert abs(share - exact()) < 5.0 * error
 
 
@@ -270,7 +270,7 @@ def test_blocks_of_which_nothing_was_learned_come_from_the_prior() -> None:
 def test_a_state_that_cannot_be_read_is_left_by_the_prior(monkeypatch: pytest.MonkeyPatch) -> None:
     venture = compiled()
     monkeypatch.setattr("venture_lite.engines.compiled.mixture.read_block", lambda *given: None)
-    share, error = share_of_branch(venture, 700)
+    share, error = share_of_branch(venture, 500)
     assert abs(share - exact()) < 5.0 * error
 
 

@@ -71,7 +71,7 @@ def test_a_wrong_jacobian_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(transforms.Elementwise, "log_jacobian", lambda self, value, arguments: 0.0)
     monkeypatch.setattr("venture_lite.engines.walk.Drift.formula", lambda *arguments: None)
     with pytest.raises(AssertionError):
-        compare("(mh default one 'drift 0.8 24)")
+        compare("(mh default one 'drift 0.8 24)", draws=150)
 
 
 @pytest.mark.thorough

@@ -369,7 +369,7 @@ def bounded_by_an_error() -> Case:
 def test_flymc_rejects_what_is_an_error_in_an_impossible_state(move: str) -> None:
     case = bounded_by_an_error()
     more = chain(case, f"(flymc w all auto 'map 0.2 {move} 2)", 5)
-    assert_chain_agrees(more, case.exact(), draws=500, what=move)
+    assert_chain_agrees(more, case.exact(), draws=250, what=move)
 
 
 @pytest.mark.parametrize("move", ["'drift 0.5", "'mala 0.5", "'slice 1"])

@@ -81,7 +81,7 @@ WITH_PARAMETERS = (
 @pytest.mark.thorough
 @pytest.mark.parametrize(("name", "kernel"), COLLAPSED)
 def test_partitions_with_parameters_summed_out_have_their_probabilities(name: str, kernel: str) -> None:
-    assert_chain_agrees(chain(BY_NAME[name], kernel), BY_NAME[name].exact(), 500, kernel)
+    assert_chain_agrees(chain(BY_NAME[name], kernel), BY_NAME[name].exact(), 250, kernel)
 
 
 @pytest.mark.slow

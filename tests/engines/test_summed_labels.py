@@ -65,7 +65,7 @@ SPLITTING = CASES[3]
 @pytest.mark.parametrize("case", [0, 3])
 def test_partitions_have_their_probabilities(case: int) -> None:
     model, kernel = CASES[case]
-    assert_chain_agrees(chain(model, kernel), model.exact(), 600, kernel)
+    assert_chain_agrees(chain(model, kernel), model.exact(), 250, kernel)
 
 
 @pytest.mark.slow

@@ -31,14 +31,16 @@ from venture_lite.trace.users import UserLists
 
 BY_NAME = {case.name: case for case in CASES}
 SEEDS = range(60)
+LATE = 34
+"""The first program that shows a rare error."""
 
 Patch = pytest.MonkeyPatch
 Mutation = Callable[[Patch], None]
 
 
-def assert_noticed(property_of: Callable[[int], None]) -> None:
+def assert_noticed(property_of: Callable[[int], None], first: int = 0) -> None:
     """The property fails for one of the first programs; what is broken may end it with any error."""
-    for seed in SEEDS:
+    for seed in (*SEEDS[first:], *SEEDS[:first]):
         try:
             property_of(seed)
         except (Exception, InternalError):
@@ -290,7 +292,7 @@ def renew_no_copies(patch: Patch) -> None:
 )
 def test_a_trace_that_falls_out_of_step_is_noticed(mutation: Mutation, monkeypatch: Patch) -> None:
     mutation(monkeypatch)
-    assert_noticed(generated.assert_invariants_hold)
+    assert_noticed(generated.assert_invariants_hold, LATE if mutation is keep_users else 0)
 
 
 def roll_nothing_back(patch: Patch) -> None:

@@ -13,6 +13,7 @@ from venture_lite.interpreter.model import Model
 from venture_lite.language.syntax import Expression
 from venture_lite.session.chain_processes import ChainOutcome
 from venture_lite.session.chains import Chains
+from venture_lite.session.stack_room import with_room
 from venture_lite.values import to_python
 
 
@@ -44,6 +45,7 @@ class ChainProgram:
             self._begin = None if self._start is None else self.program.compile(self._start)
             self._part = self.program.compile(self._expression)
 
+    @with_room
     def more(self, times: int) -> ChainOutcome:
         """Run the program so many times more; all that it gave so far. After an error or Ctrl-C, which the outcome has,
         the trace is as the last whole transition left it."""

@@ -31,8 +31,15 @@ def registries_are_put_back() -> Iterator[None]:
         known.update(kept)
 
 
-LONG = ("docs/inference/compiled.md", "docs/inference/kernels.md", "docs/inference/troubles.md", "docs/use/stan.md")
-"""Pages whose programs take ten seconds and more: they run with the slow tests."""
+LONG = (
+    "docs/inference/compiled.md",
+    "docs/inference/kernels.md",
+    "docs/inference/troubles.md",
+    "docs/programs.md",
+    "docs/use/stan.md",
+)
+"""Pages whose programs take ten seconds and more: they run with the slow tests. Those of `docs/programs.md` have their
+answers in `tests/programs` and `tests/cli/test_programs.py`."""
 
 
 @pytest.mark.parametrize(

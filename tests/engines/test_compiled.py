@@ -253,6 +253,7 @@ def test_the_scale_of_few_data_is_proposed_before_their_many_locations() -> None
 
 
 @pytest.mark.parametrize("kernels", ["compiled", "interpreted", "checked"])
+@pytest.mark.thorough
 def test_discrete_choices_come_from_the_prior_where_they_do_not_come_from_the_network(
     kernels: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

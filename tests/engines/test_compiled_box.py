@@ -36,6 +36,7 @@ GIVEN: dict[str, tuple[float, ...]] = {
 
 
 @pytest.mark.parametrize("name", [name for name in TAILS if can_be_cut(PROCEDURES[name])])
+@pytest.mark.thorough
 def test_cut_draws_are_those_draws_that_lie_inside(name: str) -> None:
     """With one argument that differs between draws, as those of a choice with parents do."""
     record, rng, count = PROCEDURES[name], np.random.default_rng(5), 4000
@@ -140,6 +141,7 @@ def test_data_that_are_counted_twice_are_noticed(monkeypatch: pytest.MonkeyPatch
     ],
 )
 @pytest.mark.usefixtures("short_rounds")
+@pytest.mark.thorough
 def test_what_is_cut_has_a_distribution_function_and_no_parents_that_move(
     program: str, block: str, cut: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -221,6 +221,7 @@ def of_rows(port: str, *columns: str) -> tuple[str, tuple[str, ...]]:
         ),
     ],
 )
+@pytest.mark.thorough
 def test_inputs_are_named_as_ports_are(program: str, options: str, fixed: list[str], ports: list[Any]) -> None:
     """Of which port, in which role, and what of a choice."""
     venture = session(program, seed=4)

@@ -140,6 +140,7 @@ def test_columns_draw_what_the_interpreter_does(name: str, drawn_by_columns: lis
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.thorough
 def test_checked_sessions_weigh_the_same(name: str) -> None:
     _drawn(name, "checked", 2)
 

@@ -108,6 +108,7 @@ def test_a_small_kind_is_read_whole() -> None:
     assert decision.rows < 1000
 
 
+@pytest.mark.thorough
 def test_the_bernstein_rule_is_not_fooled_by_rare_terms() -> None:
     """A thousandth of the terms carries the sum: Student's t believes the minibatches without it, the inequality does
     not (Bardenet et al. 2014, section 4)."""

@@ -101,6 +101,7 @@ def by_columns(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
 
 @pytest.mark.filterwarnings("ignore::venture_lite.errors.VentureWarning")
 @pytest.mark.parametrize("name", COLUMNS)
+@pytest.mark.thorough
 def test_columns_draw_what_the_interpreter_does(name: str, by_columns: list[bool]) -> None:
     times = 40 if name == "several_rows_of_a_label" else 10
     labels, score, after = drawn(name, "interpreted", times)
@@ -161,6 +162,7 @@ def test_blocks_are_drawn_at_once() -> None:
         v.infer("(gibbs (choices z) one 'weights 1)")
 
 
+@pytest.mark.thorough
 def test_a_measure_has_weights_that_sum_to_one() -> None:
     rng, found = np.random.default_rng(1), []
     for _ in range(2000):

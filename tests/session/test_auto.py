@@ -534,6 +534,7 @@ def test_a_proper_posterior_of_improper_choices_is_drawn(program: str) -> None:
         assert venture.auto(draws=20, warmup=20, chains=1, seconds=5.0).names
 
 
+@pytest.mark.thorough
 def test_a_state_of_probability_zero_is_told_of_once_a_chain() -> None:
     venture = Venture(seed=1)
     venture.execute("[assume x (uniform_continuous 0 1)] [observe (bernoulli (if (< x 2) 0 1)) true]")

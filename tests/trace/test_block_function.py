@@ -183,6 +183,7 @@ def test_large_blocks_and_vectors_have_none() -> None:
 
 
 @pytest.mark.parametrize("name", ["a regression", "a hierarchy", "a centred hierarchy", "a walk", "links", "many data"])
+@pytest.mark.thorough
 def test_log_scores_after_a_path_are_those_of_the_trace(name: str) -> None:
     """Bit for bit, as they are weighed anew. Noticed: sums in another order, or with Jacobians, and sums of an earlier
     state."""
@@ -219,6 +220,7 @@ def test_draws_are_those_of_paths_by_rows(monkeypatch: pytest.MonkeyPatch) -> No
     np.testing.assert_array_equal(found[1], found[2])
 
 
+@pytest.mark.thorough
 def test_one_of_many_blocks_has_a_function_once_it_was_moved_a_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of 30 blocks none, when each is moved twice; all of them later, and what is drawn is right: normals of mean 1 and
     variance 1/2, within six standard errors of a third as many draws."""

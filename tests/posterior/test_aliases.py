@@ -12,7 +12,7 @@ import pytest
 from tests.posterior.case import Case
 from tests.posterior.cases import CASES
 
-DRAWS = 20
+DRAWS = 8
 ASSUME = re.compile(r"\[assume\s+\(?\s*([^\s()\[\]]+)")
 
 

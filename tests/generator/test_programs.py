@@ -92,7 +92,7 @@ def assert_fast_ways_agree_in_finite_programs(seed: int) -> None:
 
 @pytest.mark.parametrize("first", [20])
 def test_fast_ways_agree_in_finite_programs(first: int) -> None:
-    for seed in range(first, first + CHUNK):
+    for seed in range(first, first + 6):
         assert_fast_ways_agree_in_finite_programs(seed)
 
 

@@ -115,18 +115,18 @@ def step_out_to_the_right_alone(patch: Patch) -> None:
     patch.setattr("venture_lite.engines.slice.stepped_out", stepped)
 
 
-SMALL = (
-    (forget_choices_on_the_way, "normal_mean"),
-    (take_the_way_back_for_the_way_there, "nested_flips"),
-    (drop_block_counts, "choices_above_a_gate"),
-    (drop_block_counts, "choices_come_and_go"),
-    (drop_block_counts, "conditional_members"),
-    (forget_the_jacobian, "beta_flips"),
-    (forget_the_principals_density, "normal_mean"),
-    (forget_joint_densities_of_makers, "crp_concentration"),
-    (enumerate_in_the_wrong_state, "seating_plan"),
-)
-"""Errors that are less than seven standard errors of 1,000 draws."""
+SMALL = {
+    (forget_choices_on_the_way, "normal_mean"): 1500,
+    (take_the_way_back_for_the_way_there, "nested_flips"): 2500,
+    (drop_block_counts, "choices_above_a_gate"): 2500,
+    (drop_block_counts, "choices_come_and_go"): 2500,
+    (drop_block_counts, "conditional_members"): 2500,
+    (forget_the_jacobian, "beta_flips"): 2500,
+    (forget_the_principals_density, "normal_mean"): 2500,
+    (forget_joint_densities_of_makers, "crp_concentration"): 2500,
+    (enumerate_in_the_wrong_state, "seating_plan"): 2500,
+}
+"""Draws for errors that are less than seven standard errors of 1,000."""
 
 
 @pytest.mark.parametrize(
@@ -170,7 +170,7 @@ SMALL = (
 def test_a_wrong_engine_misses_the_posterior(mutation: Mutation, name: str, engine: str, monkeypatch: Patch) -> None:
     """By seven standard errors after 1,000 draws, but where the error is small."""
     mutation(monkeypatch)
-    case, draws = BY_NAME[name], 2500 if (mutation, name) in SMALL else 1000
+    case, draws = BY_NAME[name], SMALL.get((mutation, name), 1000)
     # a fast way may not come by what is broken
     comparisons = compare_all(chain(case, engine, seed=7, kernels="interpreted")(draws), case.exact())
     assert max(abs(c.z) for cs in comparisons.values() for c in cs) > CONFIRM

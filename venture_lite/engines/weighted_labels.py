@@ -41,10 +41,6 @@ from venture_lite.trace.nodes import site_of
 from venture_lite.trace.runtime import Exchangeable
 from venture_lite.values import key_of
 
-MOST_MISSES = 3
-"""In a row, after which columns are not tried again."""
-
-
 class WeightedLabels(BlockKernel):
     """Draws of all labels of a block given weights."""
 
@@ -58,7 +54,6 @@ class WeightedLabels(BlockKernel):
         # splits and merges proposed and accepted
         self._counts: Counter[str] = Counter()
         self._columns: WeightedColumns | None = None
-        self._misses = 0 if model.kernels == "compiled" else MOST_MISSES
 
     @property
     def rows(self) -> int:
@@ -124,15 +119,15 @@ class WeightedLabels(BlockKernel):
     def _by_columns(self, nodes: list[int]) -> bool | None:
         """Whether labels moved; None where they have no columns, and nothing was done."""
         model = self.model
-        if self._misses >= MOST_MISSES or model.transactions or model.trace.journal.entries:
+        if model.kernels != "compiled" or model.regenerator.power != 1.0:
             return None
-        if model.regenerator.power != 1.0:
+        if model.transactions or model.trace.journal.entries:
             return None
         self._columns = self._columns or WeightedColumns(model, self._label(nodes), self._width, self._splits)
         moved = self._columns.draw(nodes)
-        self._misses = self._misses + 1 if moved is None else 0
-        self._rows += self._columns.rows
-        self._counts.update(self._columns.counts)
+        if moved is not None:
+            self._rows += self._columns.rows
+            self._counts.update(self._columns.counts)
         return moved
 
     def has_columns(self, nodes: list[int]) -> bool:

@@ -41,6 +41,7 @@ from venture_lite.trace.nodes import site_of
 from venture_lite.trace.runtime import Exchangeable
 from venture_lite.values import key_of
 
+
 class WeightedLabels(BlockKernel):
     """Draws of all labels of a block given weights."""
 

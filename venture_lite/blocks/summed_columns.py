@@ -69,7 +69,7 @@ class SummedClasses:
         widths = np.array([measure.width(weight) for weight in self._weights])
         # which classes a label may choose (K, n), and class by class these pairs as (class, label)
         self.visible = levels <= widths[:, None]
-        self._everyone: Members = columns.members(np.arange(len(levels)))
+        self._everyone: Members = columns.everyone
         self._pairs = columns.pairs(self._everyone, self.visible)
         self._of_label = self._pairs.members
         ends = np.cumsum(self.visible.sum(axis=1)).tolist()
@@ -94,20 +94,17 @@ class SummedClasses:
     def _weighed(self) -> np.ndarray:
         """The log weights of the pairs, with the parameters as they are. Raises NotByColumns."""
         self.rows += self._pairs.count
-        try:
-            terms = self._cells.terms_of_pairs(self.parameters, self._pairs)
-        except NotByColumns:
-            # arrays, or integers, which a text may tell from numbers
-            each = [self._cells.terms(values, self._everyone) for values in self.parameters]
-            terms = np.array(each)[self.visible]
+        terms = self._cells.terms_where(self.parameters, self._everyone, self.visible, self._pairs)
         found: np.ndarray = terms + self._log_odds_of_pairs
         return found
 
     def _summed(self, shares: np.ndarray, part: slice = slice(0), terms: np.ndarray | None = None) -> float:
         """The log density of all labels, up to a constant, by what each has (n,) over the most; where rounding took
         that to 0 or out of the floats, by the log weights of the pairs, of which a part is changed."""
-        if bool((shares > 0.0).all()) and bool(np.isfinite(shares).all()):
-            return float(np.log(shares).sum())
+        with np.errstate(divide="ignore", invalid="ignore"):
+            total = float(np.log(shares).sum())
+        if math.isfinite(total):
+            return total
         changed = self._terms.copy()
         if terms is not None:
             changed[part] = terms

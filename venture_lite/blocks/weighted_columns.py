@@ -131,7 +131,7 @@ class WeightedColumns:
         wide = {label: classes[label] for label in classes if measure.is_wide(label)}
         if not wide or not columns.parameters:
             return list(classes.items())
-        everyone = columns.members(np.arange(len(levels)))
+        everyone = columns.everyone
         prior = ClassPrior(
             [FreeParameter(each.record, each.arguments) for each in columns.parameters], next(iter(wide.values()))
         )
@@ -140,11 +140,13 @@ class WeightedColumns:
             return cells.terms_of_lists(several, everyone)
 
         narrow = [label for label in classes if label not in wide]
-        mask = levels <= np.array([measure.weights[label] for label in narrow]).reshape(-1, 1)
+        sees = levels <= np.array([measure.weights[label] for label in narrow]).reshape(-1, 1)
         others = np.full(len(levels), -math.inf)
-        for label, sees in zip(narrow, mask, strict=True):
-            absorbed = cells.terms(classes[label], columns.some(everyone, sees))
-            others[sees] = np.logaddexp(others[sees], absorbed)
+        if sees.any():
+            in_narrow = np.full(sees.shape, -math.inf)
+            parameters = [classes[label] for label in narrow]
+            in_narrow[sees] = cells.terms_where(parameters, everyone, sees, columns.pairs(everyone, sees))
+            others = np.logaddexp.reduce(in_narrow, axis=0)
         splits = SummedSplits(self._rng, measure, prior, terms, wide, others)
         for _ in range(times):
             self._model.poll()

@@ -117,6 +117,8 @@ class ClassColumns:
         self._layout: list[tuple[LabelReader, np.ndarray, np.ndarray]] = []
         # how many calls each label makes of each procedure (n,)
         self._calls: dict[Memo, np.ndarray] = {}
+        # all of them, of this layout
+        self._everyone: Members | None = None
         self.parameters: tuple[ClassParameter, ...] = ()
         # of `parameters`, in the order in which a new class draws them
         self.drawing_order: tuple[int, ...] = ()
@@ -150,6 +152,7 @@ class ClassColumns:
 
     def _lay_out(self, nodes: Sequence[int]) -> None:
         table, site = self._table, self._code.first_site + self._slot
+        self._everyone = None
         found = list(table.live_rows())
         self.labels = np.array(found, np.int64)
         sites = np.array(nodes, np.int64) >> 32
@@ -283,6 +286,13 @@ class ClassColumns:
     def values_of(self, label: int) -> list[Any]:
         """The values of a class's parameters."""
         return [each.column.view[self._family(each, label)] for each in self.parameters]
+
+    @property
+    def everyone(self) -> Members:
+        """All labels of the site."""
+        if self._everyone is None:
+            self._everyone = self.members(np.arange(len(self.labels)))
+        return self._everyone
 
     def members(self, positions: np.ndarray) -> Members:
         """Some labels, by their positions (m,), which differ."""
@@ -533,6 +543,17 @@ class ClassAtHand:
         if not bool((total < math.inf).all()):
             raise NotByColumns
         return total
+
+    def terms_where(
+        self, parameters: Sequence[Sequence[Any]], members: Members, mask: np.ndarray, pairs: Pairs
+    ) -> np.ndarray:
+        """As `terms_of_pairs`, whatever the parameters are, of the pairs where a mask (K, m) of all members holds."""
+        try:
+            return self.terms_of_pairs(parameters, pairs)
+        except NotByColumns:
+            # arrays, or integers, which a text may tell from numbers
+            found: np.ndarray = np.array([self.terms(values, members) for values in parameters])[mask]
+            return found
 
     def _place_of(self, reader: LabelReader, slot: int) -> int:
         """Which parameter a call gives. Raises NotByColumns where it gives none."""

@@ -29,10 +29,10 @@ FILE = Path(tempfile.mkdtemp()) / "proposers.npz"
 WRITTEN = {
     "SCOPE": "s", "BLOCK": "all", "BLOCKS": "ordered", "KERNEL": "(mh s all 1)", "EXPR": "x", "NAME": "level",
     "PROPOSAL": "(lambda (v) (normal v 1))", "SCHEDULE": "linear", "BOUND": "auto", "TUNING": "'map", "WEIGHT": "0.5",
-    "T": "2", "P": "3", "MAX-STEPS": "4", "PROPOSALS": "3", "LEAPFROGS": "5", "NBATCH": "6", "BURN": "20", "SIGMA": "0.1", "WIDTH": "0.2",
+    "T": "2", "P": "3", "MAX-STEPS": "4", "LEAPFROGS": "5", "NBATCH": "6", "BURN": "20", "SIGMA": "0.1", "WIDTH": "0.2",
     "STEP": "0.3", "VALUE": "1.5", "EPS": "0.4", "F": "0.5", "Q": "0.6", "FRACTION": "0.7",
     "N": "100", "K": "2", "H": "4", "DRAWS": "50", "A": "0.9", "FRAME": "prior", "R": "0", "B": "7", "RUNS": "2",
-    "FILE": f'"{FILE}"',
+    "PROPOSALS": "3", "FILE": f'"{FILE}"',
 }  # fmt: skip
 
 OF_FORM = re.compile(r"\w+ (is written|knows no such|takes) ")

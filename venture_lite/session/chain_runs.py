@@ -2,8 +2,8 @@
 
 The first chain runs here. Where that takes more than PATIENCE seconds, the chains that have not begun go to processes
 forked from this one, which know all that it knows: registered procedures go along, and a short program pays nothing.
-The clock decides where a chain runs and never what it draws, for each has its trace and its generator. A process keeps
-its chain until the program is over, and then hands back its state (`trace/handover.py`).
+The clock decides where and when a chain runs (`turns.py`) and never what it draws, for each has its trace and its
+generator. A process keeps its chain until the program is over, and then hands back its state (`trace/handover.py`).
 
 A session that was given an executor has all its chains run there, from their first transition on (`executors/`).
 """
@@ -13,7 +13,6 @@ from __future__ import annotations
 import contextlib
 import math
 import multiprocessing
-import os
 import threading
 import time
 import warnings
@@ -44,6 +43,8 @@ from venture_lite.session.chain_processes import (
 )
 from venture_lite.session.chain_program import ChainProgram
 from venture_lite.session.chains import Chains, Told
+from venture_lite.session.turns import LOOK_SECONDS as TURN_LOOK_SECONDS
+from venture_lite.session.turns import ChainTurns, processors
 from venture_lite.trace.handover import Handover
 
 PATIENCE = 0.25
@@ -85,6 +86,7 @@ class ChainRuns:
         # the chains that are in other processes
         self._forked = ForkedChains()
         self._others: Elsewhere = self._forked
+        self._turns = ChainTurns(len(programs))
         # the chains that this run of the program has not reached yet
         self._waiting: list[int] = []
         # by index, what each chain gave last
@@ -133,7 +135,7 @@ class ChainRuns:
         if self._make_crew is not None:
             self._send_away(self._make_crew)
         for index in self._others:
-            self._others.ask(index, times)
+            self._ask(index, times)
         self._waiting = [index for index in range(len(self._runs)) if index not in self._others]
         outcomes: dict[int, ChainOutcome] = {}
         while self._waiting and not self._stopped:
@@ -148,6 +150,11 @@ class ChainRuns:
                 outcomes[index] = ChainOutcome(given.draws, given.value, None)
         self._given |= outcomes
         return self._joined([outcome for _, outcome in sorted(outcomes.items())])
+
+    def _ask(self, index: int, times: int) -> None:
+        if self._others is self._forked:
+            self._turns.begin(index)
+        self._others.ask(index, times)
 
     def _joined(self, outcomes: list[ChainOutcome]) -> Draws:
         self.draws = Draws.merge([outcome.draws for outcome in outcomes])
@@ -179,14 +186,16 @@ class ChainRuns:
         run = self._runs[index]
         before = run.model.interrupted
         if self._waiting or list(self._others):
-            run.model.interrupted = partial(self._look, run)
+            run.model.interrupted = partial(self._look, index, run)
+        self._turns.begin(index)
         try:
             return run.more(times)
         finally:
+            self._turns.end(index)
             run.model.interrupted = before
 
-    def _look(self, run: ChainProgram) -> bool:
-        """Whether a chain that runs here is to stop, which it asks at each transition."""
+    def _look(self, index: int, run: ChainProgram) -> bool:
+        """Whether a chain that runs here is to stop, which it asks at each transition; out of its turn it waits."""
         now = time.monotonic()
         if self._waiting and now >= self._due:
             self._due = math.inf
@@ -195,7 +204,11 @@ class ChainRuns:
         if now >= self._next_look:
             self._next_look = now + LOOK_SECONDS
             self._hear(0.0)
-        return self._stopped or self._chains.interruption.noted
+        while not (is_over := self._stopped or self._chains.interruption.noted):
+            if not (seconds := self._turns.seconds_until(index)):
+                break
+            self._hear(min(seconds, TURN_LOOK_SECONDS))
+        return is_over
 
     # ----------------------------------------------------------------------------------------------- processes
 
@@ -205,7 +218,7 @@ class ChainRuns:
             self._runs[0].program.warn("the chains run one after the other: this system cannot fork")
         in_main = threading.current_thread() is threading.main_thread()
         free = HAS_FORK and in_main and not multiprocessing.current_process().daemon
-        return free and len(os.sched_getaffinity(0)) > 1
+        return free and processors() > 1
 
     def _fork(self) -> None:
         """Let the chains that have not begun run in processes of their own."""
@@ -213,6 +226,7 @@ class ChainRuns:
         waiting, self._waiting = self._waiting, []
         for index in waiting:
             handover = Handover(self._runs[index].model.trace, procedures)
+            self._turns.begin(index)
             self._forked.fork(index, handover, partial(self._serve, index))
 
     def _send_away(self, make_crew: Callable[[], Elsewhere | None]) -> None:
@@ -236,22 +250,39 @@ class ChainRuns:
         """Run a chain in this process, which exists for it, as long as more is asked for."""
         run, model, watch = self._runs[index], self._runs[index].model, self._runs[index].program.watch
         run.program.show(self._chains.progress.of_chain(index, pipe.show))
+        model.interrupted = partial(self._is_interrupted, index)
         request: int | Finish = self._times
         while isinstance(request, int):
+            pipe.send(partial(self._run_in_turns, index, request))
+            # an interruption that comes from now on is of what is asked for next
             self._chains.interruption.noted = False
-            pipe.send(partial(heard, partial(run.more, request)))
             request = pipe.request()
         watch.close()
         verdict = watch.finish() if request.is_judged else None
         impossible = (model.maybe_impossible, model.impossible_since)
         pipe.send(lambda: ChainState(verdict, impossible, pipe.handover.packed()))
 
+    def _run_in_turns(self, index: int, times: int) -> ChainOutcome:
+        try:
+            return heard(partial(self._runs[index].more, times))
+        finally:
+            self._turns.end(index)
+
+    def _is_interrupted(self, index: int) -> bool:
+        """Whether a chain in its process is to stop; out of its turn it waits."""
+        while not self._chains.interruption.noted and (seconds := self._turns.seconds_until(index)):
+            time.sleep(min(seconds, TURN_LOOK_SECONDS))
+        return self._chains.interruption.noted
+
     def _hear(self, seconds: float) -> None:
-        """Take what messages there are."""
+        """Take what messages there are, or come within this time."""
         for index, shown in self._others.hear(seconds):
             self._chains.progress.of_chain(self._chains.first + index).show(shown.snapshot)
-        answers = map(self._others.answer, self._others)
-        self._stopped |= any(_ends_all(answer) for answer in answers)
+        for index in self._others:
+            if (answer := self._others.answer(index)) is not None:
+                # a process that is lost cannot say so itself
+                self._turns.end(index)
+                self._stopped |= _ends_all(answer)
 
     def _elsewhere(self, index: int) -> ChainOutcome:
         """What a chain gives in its process; where that cannot be sent, what it gives here, from its start."""

@@ -62,8 +62,9 @@ SPLITTING = CASES[3]
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("case", [0, 3])
-def test_partitions_have_their_probabilities(case: int) -> None:
+@pytest.mark.parametrize(("case", "seen"), [(0, 256), (3, 256), (3, 2)])
+def test_partitions_have_their_probabilities(case: int, seen: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(summed_splits, "SEEN", seen)
     model, kernel = CASES[case]
     assert_chain_agrees(chain(model, kernel), model.exact(), 250, kernel)
 
@@ -74,6 +75,14 @@ def test_partitions_have_their_probabilities(case: int) -> None:
 def test_partitions_have_their_probabilities_with_many_draws(case: int, kernels: str, draws: int) -> None:
     model, kernel = CASES[case]
     assert_chain_agrees(chain(model, kernel, kernels=kernels), model.exact(), draws, kernel)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seen", [1, 2, 3])
+def test_proposals_may_be_drawn_by_some_labels(seen: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(summed_splits, "SEEN", seen)
+    model, kernel = CASES[4]
+    assert_chain_agrees(chain(model, kernel), model.exact(), 4000, kernel)
 
 
 @pytest.mark.slow
@@ -88,7 +97,7 @@ def without_prior(rng: Any, record: Any, *rest: Any) -> Any:
 
 
 BROKEN: dict[str, tuple[Any, str, Callable[..., Any], int]] = {
-    "what labels have": (summed_columns.SummedClasses, "_summed", lambda self, *_: 0.0, 4000),
+    "what labels have": (summed_columns.SummedClasses, "_summed", lambda self, shares, *_: [0.0] * len(shares), 4000),
     "the prior": (summed_columns, "drawn_from_slice", without_prior, 1500),
 }
 
@@ -122,6 +131,7 @@ def accepted_by_prior(self: Any, total: np.ndarray, log_ratio: float) -> bool:
 BROKEN_SPLITS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
     "how a class is divided": (summed_splits.Division, "log_density", without_division),
     "the concentration": (summed_splits.SummedSplits, "_log_measure", without_concentration),
+    "how a pair is drawn": (summed_splits, "_count", lambda pairs: 1.0),
     "the prior of what was one": (summed_splits.SummedSplits, "_log_measure", without_parents),
     "what labels have": (summed_splits.SummedSplits, "_accepts", accepted_by_prior),
 }

@@ -52,6 +52,25 @@ class SummedMoves:
     width: SliceWidth
 
 
+class Last:
+    """What was evaluated last, where a slice most often ends. Mutable."""
+
+    def __init__(self) -> None:
+        self._values: Sequence[Any] = ()
+        self._terms: np.ndarray | Sequence[np.ndarray] = ()
+
+    def were(self, values: Sequence[Any], terms: np.ndarray | Sequence[np.ndarray]) -> None:
+        self._values, self._terms = values, terms
+
+    def of(self, value: Any) -> np.ndarray | None:
+        """The terms of a value; None where they are not known."""
+        for known, terms in zip(self._values, self._terms, strict=True):
+            if known == value if type(value) is float else np.array_equal(known, value):
+                its: np.ndarray = terms
+                return its
+        return None
+
+
 class SummedClasses:
     """All classes that some label may choose, with the labels summed out. Mutable: parameters move."""
 
@@ -74,6 +93,11 @@ class SummedClasses:
         self._of_label = self._pairs.members
         ends = np.cumsum(self.visible.sum(axis=1)).tolist()
         self._parts = [slice(start, end) for start, end in zip([0, *ends], ends, strict=False)]
+        # of classes that every label may choose the pairs are the labels in their order; and the pairs of the others
+        is_whole: np.ndarray = np.all(self.visible, axis=1)
+        self._whole = [part for part, every in zip(self._parts, is_whole.tolist(), strict=True) if every]
+        self._rest = np.flatnonzero(~is_whole[self._pairs.classes])
+        self._of_rest = self._of_label[self._rest]
         self._log_odds_of_pairs = np.array(self._log_odds)[self._pairs.classes]
         # evaluations of labels
         self.rows = 0
@@ -82,8 +106,9 @@ class SummedClasses:
         self._most = self.log_weights().max(axis=0)
         if not bool(np.isfinite(self._most).all()):
             raise NotByColumns
+        self._most_of_pairs = self._most[self._of_label]
         # of each pair, over the most
-        self._shares = np.exp(self._terms - self._most[self._of_label])
+        self._shares = np.exp(self._terms - self._most_of_pairs)
 
     def log_weights(self) -> np.ndarray:
         """Of each class for each label (K, n), -inf where a label may not choose it."""
@@ -98,13 +123,19 @@ class SummedClasses:
         found: np.ndarray = terms + self._log_odds_of_pairs
         return found
 
-    def _summed(self, shares: np.ndarray, part: slice = slice(0), terms: np.ndarray | None = None) -> float:
-        """The log density of all labels, up to a constant, by what each has (n,) over the most; where rounding took
-        that to 0 or out of the floats, by the log weights of the pairs, of which a part is changed."""
+    def _summed(
+        self, shares: np.ndarray, part: slice = slice(0), terms: np.ndarray | Sequence[np.ndarray] = ()
+    ) -> list[float]:
+        """The log density of all labels, up to a constant, by what each has (P, n) over the most; where rounding took
+        that to 0 or out of the floats, by the log weights of the pairs, of which a part is changed (P, p)."""
         with np.errstate(divide="ignore", invalid="ignore"):
-            total = float(np.log(shares).sum())
-        if math.isfinite(total):
-            return total
+            totals: list[float] = np.log(shares).sum(axis=1).tolist()
+        for at, total in enumerate(totals):
+            if not math.isfinite(total):
+                totals[at] = self._summed_in_logs(part, terms[at] if len(terms) else None)
+        return totals
+
+    def _summed_in_logs(self, part: slice, terms: np.ndarray | None) -> float:
         changed = self._terms.copy()
         if terms is not None:
             changed[part] = terms
@@ -117,7 +148,12 @@ class SummedClasses:
 
     def _share_of(self, weights: np.ndarray) -> np.ndarray:
         """What each label has (n,), of what the pairs have."""
-        return np.bincount(self._of_label, weights, len(self._most))
+        found = np.zeros(len(self._most))
+        if len(self._rest):
+            found += np.bincount(self._of_rest, weights[self._rest], len(found))
+        for part in self._whole:
+            found += weights[part]
+        return found
 
     # ------------------------------------------------------------------------------------------ parameters
 
@@ -134,29 +170,31 @@ class SummedClasses:
         others[part] = 0.0
         rest = self._share_of(others)
         for place in places:
-            parameter = self._columns.parameters[place]
+            parameter, last = self._columns.parameters[place], Last()
 
-            def log_densities(candidates: Sequence[Any], place: int = place) -> list[float]:
+            def log_densities(candidates: Sequence[Any], place: int = place, last: Last = last) -> list[float]:
                 self.rows += len(candidates) * len(rest)
                 several = [[*values[:place], candidate, *values[place + 1 :]] for candidate in candidates]
-                found = []
-                for terms in self._cells.terms_of_lists(several, self._everyone) + self._log_odds[at]:
-                    with np.errstate(over="ignore"):
-                        shares = rest + np.exp(terms - self._most)
-                    found.append(self._summed(shares, part, terms))
-                return found
+                terms = self._cells.terms_of_lists(several, self._everyone) + self._log_odds[at]
+                with np.errstate(over="ignore"):
+                    shares = rest + np.exp(terms - self._most)
+                last.were(candidates, terms)
+                return self._summed(shares, part, terms)
 
-            here = self._summed(rest + self._shares[part])
+            (here,) = self._summed((rest + self._shares[part])[None])
             values[place] = drawn_from_slice(
                 self._rng, parameter.record, parameter.arguments, values[place], width, log_densities, here
             )
-            self._terms[part] = self._cells.terms_of_lists([values], self._everyone)[0] + self._log_odds[at]
+            terms = last.of(values[place])
+            if terms is None:
+                terms = self._cells.terms_of_lists([values], self._everyone)[0] + self._log_odds[at]
+            self._terms[part] = terms
             with np.errstate(over="ignore"):
-                self._shares[part] = np.exp(self._terms[part] - self._most)
+                self._shares[part] = np.exp(terms - self._most)
 
     def move_shared(self, parameter: SharedParameter, width: SliceWidth) -> Any:
         """Move a parameter that all classes share: its value, which stands in its cell until that is put back."""
-        row, view = row_of(parameter.node), parameter.column.view
+        row, view, last = row_of(parameter.node), parameter.column.view, Last()
 
         def log_densities(candidates: Sequence[Any]) -> list[float]:
             found = []
@@ -164,19 +202,21 @@ class SummedClasses:
                 view[row] = value
                 terms = self._weighed()
                 with np.errstate(over="ignore"):
-                    shares = self._share_of(np.exp(terms - self._most[self._of_label]))
-                found.append(self._summed(shares, slice(None), terms))
+                    shares = self._share_of(np.exp(terms - self._most_of_pairs))
+                found += self._summed(shares[None], slice(None), [terms])
+                last.were([value], [terms])
             return found
 
-        here = self._summed(self._share_of(self._shares))
+        (here,) = self._summed(self._share_of(self._shares)[None])
         value = drawn_from_slice(
             self._rng, parameter.record, parameter.arguments, view[row], width.of_all(len(self._most)), log_densities,
             here,
         )  # fmt: skip
         view[row] = value
-        self._terms = self._weighed()
+        terms = last.of(value)
+        self._terms = self._weighed() if terms is None else terms
         with np.errstate(over="ignore"):
-            self._shares = np.exp(self._terms - self._most[self._of_label])
+            self._shares = np.exp(self._terms - self._most_of_pairs)
         return value
 
 

@@ -39,6 +39,10 @@ NEAREST = 1e-4
 """The step of differences, in free coordinates, relative to the coordinate where that is above 1."""
 
 
+SEEN = 256
+"""So many labels, evenly spread, tell at most which classes are near to each other and how far one datum tells a
+parameter: proposals are drawn by what these say, and accepted by what all do."""
+
 WIDER = 4
 """Of slices of shares, over those of parameters: two classes that lie apart know the logit to 2 to 4 of its units."""
 
@@ -121,7 +125,7 @@ class WideClass:
     # in free coordinates, and the log density of the prior there
     free: np.ndarray
     log_prior: float
-    # of the rows of all labels (n,), and their derivatives by the free coordinates (d, n)
+    # of the rows of all labels (n,), and their derivatives by the free coordinates, of some of the labels (d, m)
     logs: np.ndarray
     slopes: np.ndarray | None = None
 
@@ -165,36 +169,44 @@ class SummedSplits:
         self.points = 0
         self.classes = self._made([(label, measure.weights[label], list(values)) for label, values in classes.items()])
         self._most = np.max([others, *map(self._logs_of, self.classes)], axis=0)
+        # the labels by which proposals are drawn
+        self._seen = slice(None, None, -(-len(others) // SEEN))
         # of each class for each label (K, n) over the most, and their sum with what others have (n,)
         self._rest = np.exp(others - self._most)
         self._shares = np.array(list(map(self._share_of, self.classes)))
         self._total = self._rest + self._shares.sum(axis=0)
         self._log_total = float(np.log(self._total).sum())
         # the odds of each pair (K, K) to be merged
-        self._pairs = self._pair_odds(self._shares / self._total)
+        self._pairs = self._pair_odds(self._shares, self._total)
 
-    def _stand(self, classes: list[WideClass], shares: np.ndarray, total: np.ndarray, pairs: np.ndarray) -> None:
-        self.classes, self._shares, self._total, self._pairs = classes, shares, total, pairs
+    def _stand(self, others: Sequence[int], new: Sequence[WideClass], total: np.ndarray, pairs: np.ndarray) -> None:
+        """Some of the classes, by their places, and new ones are those that there are."""
+        self.classes = [*(self.classes[place] for place in others), *new]
+        self._shares = np.concatenate([self._shares[others], [self._share_of(each) for each in new]])
+        self._total, self._pairs = total, pairs
         self._log_total = float(np.log(total).sum())
 
     def _made(self, given: Sequence[tuple[int, float, list[Any]]]) -> list[WideClass]:
         """Classes of a label, a weight and parameters: one evaluation for all."""
         terms = self._evaluated([values for *_, values in given])
-        return [self._class(*each, logs) for each, logs in zip(given, terms, strict=True)]
+        return [self._class(*each, self._prior.free_of(each[2]), logs) for each, logs in zip(given, terms, strict=True)]
 
     def _evaluated(self, several: Sequence[Sequence[Any]]) -> np.ndarray:
         self.points += len(several)
         return self._terms(several)
 
     def _made_with_slopes(self, label: int, weight: float, values: list[Any]) -> WideClass:
-        steps = _steps(self._prior.free_of(values))
-        logs, *beside = self._evaluated([values, *self._beside(self._prior.free_of(values), steps)])
-        made = self._class(label, weight, values, logs)
-        made.slopes = _slopes(np.array(beside), steps)
+        free = self._prior.free_of(values)
+        steps = _steps(free)
+        logs = self._evaluated([values, *self._beside(free, steps)])
+        made = self._class(label, weight, values, free, logs[0])
+        made.slopes = _slopes(logs[1:, self._seen], steps)
         return made
 
-    def _class(self, label: int, weight: float, values: list[Any], logs: np.ndarray) -> WideClass:
-        return WideClass(label, weight, values, self._prior.free_of(values), self._prior.log_density(values), logs)
+    def _class(
+        self, label: int, weight: float, values: list[Any], free: np.ndarray, logs: np.ndarray
+    ) -> WideClass:  # fmt: skip
+        return WideClass(label, weight, values, free, self._prior.log_density(values), logs)
 
     def _beside(self, free: np.ndarray, steps: np.ndarray) -> list[list[Any]]:
         """The parameters above (d) and below (d), coordinate by coordinate."""
@@ -223,7 +235,8 @@ class SummedSplits:
     def propose(self) -> None:
         """Propose to split a class or to merge two."""
         splits = self._rng.random() < 0.5
-        accepted = self._split() if splits else self._merge()
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            accepted = self._split() if splits else self._merge()
         what = "splits" if splits else "merges"
         self.counts[what] += 1
         self.counts[f"{what} accepted"] += accepted
@@ -234,7 +247,7 @@ class SummedSplits:
         whole, end = self.classes[at], self._log_end(self.classes[at].weight)
         if end <= 0.0:
             return False
-        units = self._units(whole, self._shares[at] / self._total)
+        units = self._units(whole, self._shares[at], self._total)
         if units is None:
             return False
         logit = (2.0 * self._rng.random() - 1.0) * end
@@ -247,15 +260,14 @@ class SummedSplits:
         ])  # fmt: skip
         division = Division(logit, end, apart, units, odds[at] / odds.sum())
         others = [place for place in range(len(self.classes)) if place != at]
-        with np.errstate(invalid="ignore", over="ignore"):
-            shares, total = self._with(others, parts)
-            pairs = self._pair_odds(shares / total)
+        total, seen = self._with(others, parts)
+        pairs = self._pair_odds(seen, total)
         log_ratio = self._log_measure(whole, parts) - division.log_density() + math.log(pairs[-2, -1] / _count(pairs))
         if not self._accepts(total, log_ratio):
             return False
         small, large = sorted(parts, key=lambda each: each.weight)
         small.label, large.label = self._measure.unused(), whole.label
-        self._stand([*(self.classes[place] for place in others), *parts], shares, total, pairs)
+        self._stand(others, parts, total, pairs)
         return True
 
     def _merge(self) -> bool:
@@ -271,9 +283,8 @@ class SummedSplits:
         whole = self._made_with_slopes(label, weight, self._prior.values_at(free))
         end = self._log_end(weight)
         others = [place for place in range(count) if place not in (first, second)]
-        with np.errstate(invalid="ignore", over="ignore"):
-            shares, total = self._with(others, [whole])
-            units = self._units(whole, shares[-1] / total)
+        total, seen = self._with(others, [whole])
+        units = self._units(whole, seen[-1], total)
         if units is None or end <= 0.0:
             return False
         odds = self._split_odds([*(self.classes[place] for place in others), whole])
@@ -282,14 +293,26 @@ class SummedSplits:
         log_pair = math.log(self._pairs[first, second] / _count(self._pairs))
         if not self._accepts(total, division.log_density() - self._log_measure(whole, parts) - log_pair):
             return False
-        pairs = self._pair_odds(shares / total)
-        self._stand([*(self.classes[place] for place in others), whole], shares, total, pairs)
+        self._stand(others, [whole], total, self._pair_odds(seen, total))
         return True
 
     def _with(self, others: Sequence[int], new: Sequence[WideClass]) -> tuple[np.ndarray, np.ndarray]:
-        """What some of the classes, by their places, and new ones have of the labels (K, n), and the sum (n,)."""
-        shares = np.concatenate([self._shares[others], *(self._share_of(each)[None] for each in new)])
-        return shares, self._rest + shares.sum(axis=0)
+        """What labels have (n,), were there some of the classes, by their places, and new ones; and what each of these
+        has of the labels by which proposals are drawn (K, m)."""
+        shares = [self._share_of(each) for each in new]
+        total = self._of_others(others)
+        for each in shares:
+            total += each
+        seen = [self._shares[others, self._seen], *(each[None, self._seen] for each in shares)]
+        return total, np.concatenate(seen)
+
+    def _of_others(self, places: Sequence[int]) -> np.ndarray:
+        """What labels have of some classes and of those that take no part (n,)."""
+        chosen = np.zeros(len(self.classes))
+        chosen[places] = 1.0
+        found: np.ndarray = chosen @ self._shares
+        found += self._rest
+        return found
 
     def move_weights(self, width: SliceWidth) -> None:
         """Share out anew what each class and another that is drawn have together, by slices in the logit of the first's
@@ -300,7 +323,7 @@ class SummedSplits:
             other += other >= at
             weight = self.classes[at].weight + self.classes[other].weight
             self._share_out(at, other, SliceWidth(WIDER * width.width, width.most_steps).of_class(weight, size))
-        self._pairs = self._pair_odds(self._shares / self._total)
+        self._pairs = self._pair_odds(self._shares, self._total)
 
     def _share_out(self, at: int, other: int, width: SliceWidth) -> None:
         first, second = self.classes[at], self.classes[other]
@@ -310,7 +333,7 @@ class SummedSplits:
         in_first = self._shares[at] * (weight / first.weight)
         in_second = self._shares[other] * (weight / second.weight)
         others = [place for place in range(len(self.classes)) if place not in (at, other)]
-        rest = self._rest + self._shares[others].sum(axis=0)
+        rest = self._of_others(others)
 
         def densities(points: Sequence[float]) -> list[float]:
             found = []
@@ -337,8 +360,7 @@ class SummedSplits:
     def _accepts(self, total: np.ndarray, log_ratio: float) -> bool:
         """Whether classes stand that have these sums (n,). Ratios of a label that are no floats are refused, from
         either end."""
-        with np.errstate(divide="ignore", invalid="ignore"):
-            log_ratio += float(np.log(total).sum()) - self._log_total
+        log_ratio += float(np.log(total).sum()) - self._log_total
         return math.isfinite(log_ratio) and -self._rng.standard_exponential() < log_ratio
 
     # -------------------------------------------------------------------------------------------- what is drawn
@@ -349,12 +371,22 @@ class SummedSplits:
         found: np.ndarray = weights / weights.sum() + 1.0 / len(classes)
         return found
 
-    def _pair_odds(self, fractions: np.ndarray) -> np.ndarray:
-        """Of each pair of classes (K, K) to be merged, from either, by what they have of each label (K, n)."""
+    def _pair_odds(self, shares: np.ndarray, total: np.ndarray) -> np.ndarray:
+        """Of each pair of classes (K, K) to be merged, from either, by what they have of the labels (K, n), or of those
+        by which proposals are drawn (K, m), of all that each label has (n,)."""
+        fractions = self._look_at(shares, total)
         products = fractions @ fractions.T
         norms = np.sqrt(np.maximum(np.diag(products), LEAST))
         found: np.ndarray = products / norms / norms[:, None] + ANY_PAIR
         np.fill_diagonal(found, 0.0)
+        return found
+
+    def _look_at(self, shares: np.ndarray, total: np.ndarray) -> np.ndarray:
+        """The fractions that some have of the labels by which proposals are drawn (..., m), where shares may be given
+        for all labels."""
+        if shares.shape[-1] == len(total):
+            shares = shares[..., self._seen]
+        found: np.ndarray = shares / total[self._seen]
         return found
 
     def _log_end(self, weight: float) -> float:
@@ -362,16 +394,15 @@ class SummedSplits:
         least = self._measure.widest
         return math.log((weight - least) / least) if weight > 2.0 * least else 0.0
 
-    def _units(self, whole: WideClass, fractions: np.ndarray) -> np.ndarray | None:
+    def _units(self, whole: WideClass, shares: np.ndarray, total: np.ndarray) -> np.ndarray | None:
         """How far one datum tells each free coordinate of a class (d,): the root of the inverse of the mean square of
-        the derivatives, over the labels by what the class has of each (n,). None where nothing is told."""
+        the derivatives, over the labels by what the class has of each. None where nothing is told."""
         if whole.slopes is None:
             steps = _steps(whole.free)
-            whole.slopes = _slopes(self._evaluated(self._beside(whole.free, steps)), steps)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            mean = np.square(whole.slopes) @ fractions / fractions.sum()
-            units: np.ndarray = APART / np.sqrt(mean)
-        return units if bool(np.isfinite(units).all()) and bool((units > 0.0).all()) else None
+            whole.slopes = _slopes(self._evaluated(self._beside(whole.free, steps))[:, self._seen], steps)
+        fractions = self._look_at(shares, total)
+        units: np.ndarray = APART / np.sqrt(np.square(whole.slopes) @ fractions / fractions.sum())
+        return units if all(0.0 < unit < math.inf for unit in units.tolist()) else None
 
 
 def _steps(free: np.ndarray) -> np.ndarray:
@@ -380,9 +411,8 @@ def _steps(free: np.ndarray) -> np.ndarray:
 
 
 def _slopes(beside: np.ndarray, steps: np.ndarray) -> np.ndarray:
-    """Derivatives (d, n) from log densities above and below (2 d, n)."""
-    with np.errstate(invalid="ignore"):
-        found: np.ndarray = (beside[: len(steps)] - beside[len(steps) :]) / (2.0 * steps[:, None])
+    """Derivatives (d, m) from log densities above and below (2 d, m)."""
+    found: np.ndarray = (beside[: len(steps)] - beside[len(steps) :]) / (2.0 * steps[:, None])
     found[~np.isfinite(found)] = 0.0
     return found
 

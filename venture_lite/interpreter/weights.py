@@ -215,14 +215,14 @@ class Group:
             weight.plus(self._weigh_chunk(part_of(rows, start, min(start + CHUNK, count))))
         return weight
 
-    def terms_by_columns(self, rows: Any) -> np.ndarray:
-        """The log densities of some rows, or one for all. Raises RowByRow, NotColumnar, TypeError, or AtLimit where no
-        row is possible."""
+    def terms_by_columns(self, rows: Any, values: np.ndarray | None = None) -> np.ndarray:
+        """The log densities of some rows, whose values may be at hand, or one for all. Raises RowByRow, NotColumnar,
+        TypeError, or AtLimit where no row is possible."""
         columns = self.record.log_density_columns
         if columns is None:
             raise RowByRow
         arguments = self.arguments(rows)
-        return columns((True, *self.lifted), self.values_of(rows), *arguments)
+        return columns((True, *self.lifted), self.values_of(rows) if values is None else values, *arguments)
 
     def values_of(self, rows: Any) -> np.ndarray:
         """The values of some rows; those of a discrete procedure in a type that says whether they are whole."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,6 +20,7 @@ import numpy as np
 
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.selection import in_order, one_of_each_kind
+from venture_lite.interpreter.weights import Group
 from venture_lite.kernels.label_rows import (
     FreshClass,
     LabelReader,
@@ -36,7 +37,7 @@ from venture_lite.procedures.record import Random
 from venture_lite.trace.keys import memo_key
 from venture_lite.trace.nodes import node_at, row_of, site_of
 from venture_lite.trace.runtime import Exchangeable, Memo
-from venture_lite.trace.table import ROW_MASK, Column
+from venture_lite.trace.table import ROW_MASK, Column, NotColumnar
 
 EVERYTHING = Drawable(False, None, {})
 """No choice of a class is in a block that is counted."""
@@ -85,7 +86,8 @@ class Pairs:
     count: int
     classes: np.ndarray
     members: np.ndarray
-    # the rows at one reader, the class of each, and of which pair it is, None where each pair has one, in their order
+    # the rows at one reader, one class after the other, how many each class has (K,), and of which pair each row is,
+    # None where each pair has one, in their order
     rows: tuple[tuple[LabelReader, np.ndarray, np.ndarray, np.ndarray | None], ...]
 
 
@@ -315,13 +317,14 @@ class ClassColumns:
         found = []
         for part in members.rows:
             if part.owners is None:
-                found.append((part.reader, part.rows[which], classes, None))
+                found.append((part.reader, part.rows[which], mask.sum(axis=1), None))
                 continue
             of_pair = np.full(mask.shape, -1)
             of_pair[classes, which] = np.arange(len(classes))
-            its_classes, its_rows = np.nonzero(mask[:, part.owners])
+            its_mask = mask[:, part.owners]
+            its_classes, its_rows = np.nonzero(its_mask)
             pairs = of_pair[its_classes, part.owners[its_rows]]
-            found.append((part.reader, part.rows[its_rows], its_classes, pairs))
+            found.append((part.reader, part.rows[its_rows], its_mask.sum(axis=1), pairs))
         return Pairs(len(classes), classes, which, tuple(found))
 
     def some(self, members: Members, mask: np.ndarray) -> Members:
@@ -482,6 +485,8 @@ class ClassAtHand:
         """`memos` make the parameters; a row that is impossible counts as `impossible`."""
         self._places, self._families, self._impossible = places, families, impossible
         self._parameter_of = {memo: place for place, memo in enumerate(memos)}
+        # by group and the identity of rows: these, and the values of their choices
+        self._values: dict[tuple[Group, int], tuple[np.ndarray, np.ndarray]] = {}
 
     def write(self, values: Sequence[Any]) -> None:
         for (column, row), value in zip(self._places, values, strict=True):
@@ -501,48 +506,84 @@ class ClassAtHand:
     def terms_of_several(self, values: Sequence[Sequence[Any]], members: Members) -> np.ndarray:
         """The log densities (P, m) of some members' rows, were the parameters, each a list of P numbers, these: one
         evaluation for all. Raises NotByColumns, also where that is not to be had."""
-        count = len(values[0])
-        total = np.zeros((count, members.count))
-        for part in members.rows:
-            given = [self._given(values, part, slot) for slot in part.reader.borrowed]
-            rows = part.repeated(count)
-            for group in part.reader.given_groups:
-                group.families[: len(given)] = given
-                found = group_terms(group, rows, self._impossible)
-                terms = (found if np.ndim(found) else np.full(len(rows), found)).reshape(count, -1)
-                if part.owners is None:
-                    total += terms
-                else:
-                    np.add.at(total.T, part.owners, terms.T)
-        if not bool((total < math.inf).all()):
-            raise NotByColumns
-        return total
+        return self._terms_of_numbers(_numbers(values).T, members)
 
     def terms_of_lists(self, several: Sequence[Sequence[Any]], members: Members) -> np.ndarray:
         """The log densities (P, m) of some members' rows under P lists of parameters, whatever these are. Raises
         NotByColumns."""
-        if all(type(value) is float for values in several for value in values):
-            return self.terms_of_several(list(zip(*several, strict=True)), members)
-        return np.array([self.terms(values, members) for values in several])
+        try:
+            numbers = _numbers(several)
+        except NotByColumns:
+            return np.array([self.terms(values, members) for values in several])
+        return self._terms_of_numbers(numbers, members)
+
+    def _terms_of_numbers(self, numbers: np.ndarray, members: Members) -> np.ndarray:
+        """Of parameters (P, d)."""
+        count = len(numbers)
+
+        def terms(impossible: float) -> np.ndarray:
+            total = np.zeros((count, members.count))
+            for part in members.rows:
+                rows = part.repeated(count)
+                given = [
+                    np.repeat(numbers[:, self._place_of(part.reader, slot)], len(part.rows))
+                    for slot in part.reader.borrowed
+                ]
+                for group in part.reader.given_groups:
+                    group.families[: len(given)] = given
+                    found = group_terms(group, rows, impossible, self._values_of(group, rows))
+                    its = (found if np.ndim(found) else np.full(len(rows), found)).reshape(count, -1)
+                    if part.owners is None:
+                        total += its
+                    else:
+                        np.add.at(total.T, part.owners, its.T)
+            return total
+
+        return self._counted(terms)
 
     def terms_of_pairs(self, parameters: Sequence[Sequence[Any]], pairs: Pairs) -> np.ndarray:
         """The log densities (P,) of some pairs, with the parameters of each class: one evaluation for all. Raises
         NotByColumns, also where that is not to be had."""
-        if any(type(value) is not float for values in parameters for value in values):
-            raise NotByColumns
-        values, total = np.array(parameters).reshape(len(parameters), -1), np.zeros(pairs.count)
-        for reader, rows, classes, of_pair in pairs.rows:
-            given = [values[classes, self._place_of(reader, slot)] for slot in reader.borrowed]
-            for group in reader.given_groups:
-                group.families[: len(given)] = given
-                terms = group_terms(group, rows, self._impossible)
-                if of_pair is None:
-                    total += terms
-                else:
-                    np.add.at(total, of_pair, terms)
+        numbers = _numbers(parameters)
+
+        def terms(impossible: float) -> np.ndarray:
+            total = np.zeros(pairs.count)
+            for reader, rows, counts, of_pair in pairs.rows:
+                given = [np.repeat(numbers[:, self._place_of(reader, slot)], counts) for slot in reader.borrowed]
+                for group in reader.given_groups:
+                    group.families[: len(given)] = given
+                    its = group_terms(group, rows, impossible, self._values_of(group, rows))
+                    if of_pair is None:
+                        total += its
+                    else:
+                        np.add.at(total, of_pair, its)
+            return total
+
+        return self._counted(terms)
+
+    def _counted(self, terms: Callable[[float], np.ndarray]) -> np.ndarray:
+        """The terms, in which what an impossible row counts is looked for only where there is one. Raises
+        NotByColumns where one is infinite."""
+        total = terms(-math.inf)
+        if math.isfinite(total.sum()):
+            return total
+        if self._impossible > -math.inf:
+            total = terms(self._impossible)
         if not bool((total < math.inf).all()):
             raise NotByColumns
         return total
+
+    def _values_of(self, group: Group, rows: np.ndarray) -> np.ndarray:
+        """The values of choices that absorb, which stay as they are meanwhile."""
+        _, found = self._values.get((group, id(rows)), (None, None))
+        if found is None:
+            try:
+                found = group.values_of(rows)
+            except NotColumnar:
+                raise NotByColumns from None
+            # the rows are kept, too, that no others have their number
+            self._values[group, id(rows)] = rows, found
+        return found
 
     def terms_where(
         self, parameters: Sequence[Sequence[Any]], members: Members, mask: np.ndarray, pairs: Pairs
@@ -562,12 +603,14 @@ class ClassAtHand:
             raise NotByColumns
         return place
 
-    def _given(self, values: Sequence[Sequence[Any]], part: MemberRows, slot: int) -> np.ndarray:
-        """What a call gives in the rows of a part, for each of some parameters after the other."""
-        place = self._place_of(part.reader, slot)
-        if any(type(value) is not float for value in values[place]):
-            raise NotByColumns
-        return np.repeat(np.array(values[place]), len(part.rows))
+
+def _numbers(several: Sequence[Sequence[Any]]) -> np.ndarray:
+    """Parameters that are numbers, as an array. Raises NotByColumns where some are not."""
+    for values in several:
+        for value in values:
+            if type(value) is not float:
+                raise NotByColumns
+    return np.array(several, dtype=np.float64).reshape(len(several), -1)
 
 
 def summed_terms(members: Members, families: dict[LabelReader, list[int]], impossible: float = -math.inf) -> np.ndarray:

@@ -426,11 +426,11 @@ def _array(values: list[Any]) -> np.ndarray:
     return found
 
 
-def group_terms(group: Group, rows: np.ndarray, impossible: float = -math.inf) -> Any:
-    """The log density of each row that absorbs, or one for all; where that is -inf, `impossible`. Raises
-    NotByColumns."""
+def group_terms(group: Group, rows: np.ndarray, impossible: float = -math.inf, values: np.ndarray | None = None) -> Any:
+    """The log density of each row that absorbs, or one for all; where that is -inf, `impossible`. `values` are those
+    of the rows, where they are at hand. Raises NotByColumns."""
     try:
-        terms = group.terms_by_columns(rows)
+        terms = group.terms_by_columns(rows, values)
         if impossible == -math.inf or np.min(terms) > -math.inf:
             return terms
         return np.where(terms == -math.inf, impossible, terms)

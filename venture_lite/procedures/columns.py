@@ -27,6 +27,9 @@ SAFE_INTEGER = 2**31
 """Sums and products of two integers below this stay within 64 bits."""
 
 
+_FLOAT = np.dtype(np.float64)
+
+
 class RowByRow(Exception):
     """These columns cannot be evaluated together."""
 
@@ -48,6 +51,15 @@ def numeric(argument: Any, lifted: bool) -> Any:
 
 def single_numbers(lifted: Flags, arguments: tuple[Any, ...]) -> list[Any]:
     """The arguments of an operation on numbers, each one number or a column of them."""
+    for argument, up in zip(arguments, lifted, strict=True):
+        if up:
+            if type(argument) is not np.ndarray or argument.dtype is not _FLOAT or argument.ndim != 1:
+                break
+        elif type(argument) is not float:
+            break
+    else:
+        # as most often
+        return list(arguments)
     numbers = [numeric(argument, up) for argument, up in zip(arguments, lifted, strict=True)]
     if any(getattr(number, "ndim", 0) != up for number, up in zip(numbers, lifted, strict=True)):
         raise RowByRow

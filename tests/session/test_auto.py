@@ -48,7 +48,7 @@ MODELS = {
         "[assume c (mem (lambda (k) (make_beta_bernoulli 1 1)))] [assume z (mem (lambda (i) (crp)))]"
         "for i in 1...6: [observe ((c (z i))) (= 1 {y[i]})]",
         (
-            "(nuts (choices 'smooth) all 'dense 'adapt 100 1)",
+            "(slice (choices 'smooth) each 1 50 'adapt 100 1)",
             "(gibbs (choices 'finite) each 1)",
             "(split_merge (choices 'finite) 1)",
         ),

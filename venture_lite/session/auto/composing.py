@@ -23,6 +23,7 @@ from venture_lite.session.auto.labels import (
     SUMMED_SPLITS,
     SUMMED_WIDTH,
     are_split_with_labels,
+    concentrations,
     keyed_by_labels,
     label_sweep,
     moved_with_labels,
@@ -182,10 +183,12 @@ class Composer:
         found = []
         keyed = keyed_by_labels(self.model, self.groups)
         summed = moved_with_labels(self.model, self.groups, keyed)
-        if smooth := [group for group in self._of("smooth") if group not in (*keyed, *summed)]:
-            found.append(self._along_gradients(smooth))
-        if keyed and not summed:
-            found.append(f"(slice {self._scope(keyed)} each {WIDTH} {STEPS} 'adapt {self.burn} 1)")
+        smooth = [group for group in self._of("smooth") if group not in (*keyed, *summed)]
+        alone = [] if self.row_kernel is not None else concentrations(self.model, smooth)
+        if along := [group for group in smooth if group not in alone]:
+            found.append(self._along_gradients(along))
+        if one_by_one := [*alone, *([] if summed else keyed)]:
+            found.append(f"(slice {self._scope(one_by_one)} each {WIDTH} {STEPS} 'adapt {self.burn} 1)")
         rows = [group for kind in ("rough", "counts") for group in self._of(kind, structural=False)]
         rows = [group for group in rows if group.name is not None and is_ordered_chain(self.model, group.nodes)]
         found.extend(f"(pgibbs {self._scope([group])} ordered {PARTICLES} 'ancestor 1)" for group in rows)

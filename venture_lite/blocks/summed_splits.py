@@ -25,7 +25,6 @@ import numpy as np
 from venture_lite.blocks.distributions import transform_of
 from venture_lite.blocks.label_weights import LEAST, MeasureDraw
 from venture_lite.blocks.slices import SliceWidth, slice_point
-from venture_lite.procedures.numeric import lgamma
 from venture_lite.procedures.record import Random
 
 APART, DEGREES = 0.8, 3.0
@@ -150,7 +149,7 @@ class Division:
         return math.log(self.probability) - math.log(self.end) + log_t - float(np.log(self.units).sum())
 
 
-_LOG_T = lgamma(0.5 * (DEGREES + 1.0)) - lgamma(0.5 * DEGREES) - 0.5 * math.log(DEGREES * math.pi)
+_LOG_T = math.lgamma(0.5 * (DEGREES + 1.0)) - math.lgamma(0.5 * DEGREES) - 0.5 * math.log(DEGREES * math.pi)
 
 
 class SummedSplits:

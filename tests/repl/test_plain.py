@@ -152,6 +152,18 @@ def test_parameters_come_from_the_command_line_and_the_prompt(
     assert shown.splitlines() == ["3", "4", "X = [2 4]", "8", "N = 4", "X = [2 4]"]
 
 
+def test_a_parameter_that_is_not_there_is_asked_for_in_the_words_of_the_prompt(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    entries = (
+        "for i in 1...2: [observe (normal 0 1) {y[i]}]\n:set y=[1, 2]\nfor i in 1...2: [observe (normal 0 1) {y[i]}]\n"
+    )
+    status, shown, said = piped(entries, capsys)
+    assert status == 1
+    assert "try: give it a value: :set y=VALUE or :data y=FILE\n" in said
+    assert "2 passes" in shown
+
+
 def test_a_file_is_run_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -30,6 +30,8 @@ _COMMAND = re.compile(
     r"\s*(?::\s*(?P<name>[A-Za-z-]*)|(?P<word>\?|(?:help|quit|exit)(?=\s|$)))[ \t]*(?P<rest>[^\n]*)\s*"
 )
 
+_COMMAND_LINE = " on the command line"
+
 
 @dataclass(frozen=True, slots=True)
 class Command:
@@ -102,13 +104,14 @@ def _save(conversation: Conversation, rest: str) -> None:
 
 
 @contextmanager
-def _in_commands() -> Iterator[None]:
-    """Hints that are written for the command line name the prompt's commands."""
+def in_commands(only_named: bool = False) -> Iterator[None]:
+    """Hints that are written for the command line, or only those that name it, name the prompt's commands."""
     try:
         yield
     except VentureError as error:
-        if error.hint:
-            error.hint = re.sub(r"-p (?:'([^']*)'|(\S+))", r":set \1\2", error.hint).replace("-d ", ":data ")
+        if error.hint and (not only_named or _COMMAND_LINE in error.hint):
+            hint = re.sub(r"\S+ from Python, ", "", error.hint.replace(_COMMAND_LINE, ""))
+            error.hint = re.sub(r"-p (?:'([^']*)'|(\S+))", r":set \1\2", hint).replace("-d ", ":data ")
         raise
 
 
@@ -120,7 +123,7 @@ def _set(conversation: Conversation, rest: str) -> None:
             conversation.print("no parameters; :set NAME VALUE gives {NAME} a value")
         return
     name, _, value = (part.strip() for part in rest.replace("=", " ", 1).partition(" "))
-    with _in_commands():
+    with in_commands():
         parameters.set(*parse_parameter(f"{name}={value}"), "-p", value)
 
 
@@ -132,7 +135,7 @@ def _print_parameters(conversation: Conversation, values: Mapping[str, Any]) -> 
 def _data(conversation: Conversation, rest: str) -> None:
     if not rest:
         raise VentureError("the command is written :data NAME=PATH[:KEY], or :data FILE")
-    with _in_commands():
+    with in_commands():
         file = load_data(rest)
     parameters = conversation.record.parameters
     parameters.set_all(file.values, "-d", rest)

@@ -178,7 +178,8 @@ class Conversation:
         from venture_lite.shell.report import warnings_to
 
         self.load()
-        with warnings_to(lambda warning: self.say(f"warning: {warning}")):
+        warned = warnings_to(lambda warning: self.say(f"warning: {warning}"))
+        with warned, commands.in_commands(only_named=True):
             if not commands.run(self, text):
                 running.run(self, Source(f"<{self.number}>", text))
 

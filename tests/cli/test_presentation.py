@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from venture_lite.draws.presentation import present
+from venture_lite.draws.presentation import duration, present
 from venture_lite.values import Symbol
 
 
@@ -67,3 +67,10 @@ def test_a_large_matrix_keeps_its_corners() -> None:
 
 def test_a_small_sequence_is_never_cut_in_its_middle() -> None:
     assert present([1] * 11) == "(" + " ".join("1" * 11) + ")"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0.0123, "0.012 s"), (9.94, "9.9 s"), (9.96, "10 s"), (1249.6, "1,250 s")]
+)
+def test_durations_have_no_exponents(seconds: float, text: str) -> None:
+    assert duration(seconds) == text

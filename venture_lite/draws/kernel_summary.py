@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from venture_lite.draws.evidence import Evidence
-from venture_lite.draws.presentation import counted, cut, number
+from venture_lite.draws.presentation import counted, cut, duration, number
 
 if TYPE_CHECKING:
     from venture_lite.draws.draws import KernelStatistics
@@ -136,7 +136,7 @@ class KernelRow:
             least = min(row.details.get(EFFICIENCY, 0.0) for row in self.chains)
             text += f", Pareto k {number(shape, 2)}" + (" of weights that are alike" if least >= ALIKE else "")
         text += evidence
-        seconds = f", {number(sum(row.seconds for row in self.chains), 2)} s" if with_seconds else ""
+        seconds = f", {duration(sum(row.seconds for row in self.chains))}" if with_seconds else ""
         return text + seconds + self._failures()
 
     def _failures(self) -> str:

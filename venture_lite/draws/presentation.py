@@ -48,6 +48,11 @@ def number(value: float, digits: int = DIGITS) -> str:
     return "nan" if math.isnan(value) else f"{value:.{digits}g}"
 
 
+def duration(seconds: float) -> str:
+    """`0.25 s`, `1,250 s`."""
+    return f"{seconds:,.0f} s" if seconds >= 9.95 else f"{number(seconds, 2)} s"
+
+
 def counted(count: int, noun: str, nouns: str | None = None) -> str:
     """`1 draw`, `1,000 draws`."""
     return f"{count:,} {noun if count == 1 else nouns or noun + 's'}"

@@ -14,7 +14,7 @@ import numpy as np
 
 from venture_lite.draws.draws import Draws
 from venture_lite.draws.kernel_summary import MOST_DIVERGENT, kernel_rows
-from venture_lite.draws.presentation import listed, number
+from venture_lite.draws.presentation import duration, listed, number
 from venture_lite.engines.adaptation import LEAST_BURN
 from venture_lite.engines.hmc import TARGET
 from venture_lite.errors import ArgumentError, Source, VentureError, VentureWarning, warn
@@ -329,7 +329,7 @@ class AutoRun:
 
     def preface(self) -> str:
         """The program and what it took, for the head of a summary."""
-        seconds = f"{number(self._warming, 2)} s for the warm-up, {number(self._drawing, 2)} s for the draws"
+        seconds = f"{duration(self._warming)} for the warm-up, {duration(self._drawing)} for the draws"
         lines = [self.composed.text(self.warmed, self.made, SHOWN)]
         if self.target != TARGETS[0]:
             lines.append(f"begun anew with smaller steps, tuned to an acceptance of {self.target}, as paths diverged")

@@ -272,3 +272,12 @@ def test_warnings_are_broken_between_words_at_a_terminal(
     assert max(map(len, lines)) <= 50
     assert all(line.startswith("  ") for line in lines[1:])
     assert " ".join(map(str.strip, lines)) == last.strip()
+
+
+def test_draws_of_auto_are_pictured_where_a_folder_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("matplotlib")
+    entries = "[assume x (normal 0 1)]\n[observe (normal x 1) 2]\n[infer (auto 20)]\n(plot x)\n"
+    _, _, said = piped(entries, capsys, plots=tmp_path)
+    assert f"picture: {tmp_path / 'plot-1.png'}\n" in said
+    assert f"picture: {tmp_path / 'plot-2.png'}\n" in said
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["plot-1.png", "plot-2.png"]

@@ -222,6 +222,11 @@ class Draws(Mapping[str, np.ndarray]):
         self.origin = origin
         self._stacked: dict[str, np.ndarray] = {}
 
+    @property
+    def pictured(self) -> Draws | None:
+        """What a picture is made of: what was plotted, or all that `auto` drew, of which nobody could say so."""
+        return self if self.plotted is None and self.preface else self.plotted
+
     @classmethod
     def merge(cls, parts: Sequence[Draws], numbers: Sequence[int] = ()) -> Draws:
         """One set of draws from sets that each hold one chain (or several), in their order.

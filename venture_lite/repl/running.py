@@ -104,8 +104,10 @@ class _Run:
             conversation.print(line)
         if isinstance(result.value, Draws):
             self.keep(result)
-            if result.value.plotted is not None:
-                self._draw(result.value.plotted)
+            # importing what makes pictures takes a second: of draws that nobody plotted only where a folder is named
+            shown = result.value.plotted if conversation.settings.plots is None else result.value.pictured
+            if shown is not None:
+                self._draw(shown)
 
     def keep(self, result: DirectiveResult) -> None:
         """Keep the draws of an inference for `:draws` and `:save-draws`."""

@@ -113,8 +113,8 @@ class Printer:
             self._write(text)
 
     def _draw(self, draws: Draws) -> Path | None:
-        """Write what was plotted to a picture in `--plots`, and the draws of `auto`, of which nobody could say so."""
-        shown = draws if draws.plotted is None and draws.preface else draws.plotted
+        """Write a picture to the folder of `--plots`, if there is one."""
+        shown = draws.pictured
         if self._plots is None or shown is None:
             return None
         if self._painter is None:

@@ -78,6 +78,35 @@ MODELS = {
         ["same", "level"],
         {"row": "keyed by labels", "mu": "keyed by labels", "z": "labels", "first": "labels"},
     ),
+    "labels of a finite mixture": (
+        "[assume w (dirichlet (vector 1 1))] [assume z (mem (lambda (i) (categorical w)))]"
+        "[assume mu (mem (lambda (k) (normal 0 5)))] [assume s (half_normal 1)]"
+        "for i in 1...6: [observe (normal (mu (z i)) s) {y[i]}]",
+        ("(nuts (choices 'smooth) all 'dense 'adapt 100 1)", "(gibbs (choices 'finite) all 'forward 1)"),
+        ["s"],
+        {"w": "how probable labels are", "z": "labels", "mu": "keyed by labels"},
+    ),
+    "labels of which one is rare": (
+        "[assume w (beta 1 9)] [assume z (mem (lambda (i) (flip w)))] [assume mu (mem (lambda (k) (normal 0 5)))]"
+        "for i in 1...6: [observe (normal (mu (z i)) 1) {y[i]}]",
+        ("(nuts (choices 'smooth) all 'dense 'adapt 100 1)", "(gibbs (choices 'finite) all 'forward 1)"),
+        ["w"],
+        {"z": "labels", "mu": "keyed by labels"},
+    ),
+    "labels beside others": (
+        "[assume w (beta 1 1)] [assume z (mem (lambda (i) (flip w)))] [assume u (mem (lambda (i) (flip)))]"
+        "[assume mu (mem (lambda (k) (normal 0 5)))] [assume nu (mem (lambda (k) (normal 0 5)))]"
+        "for i in 1...6: [observe (normal (+ (mu (z i)) (nu (u i))) 1) {y[i]}]",
+        ("(nuts (choices 'smooth) all 'dense 'adapt 100 1)", "(gibbs (choices 'finite) each 1)"),
+        [],
+        {
+            "w": "how probable labels are",
+            "z": "labels",
+            "mu": "keyed by labels",
+            "u": "labels",
+            "nu": "keyed by labels",
+        },
+    ),
     "states that mean what they are": (
         "[assume mu (mem (lambda (k) (normal k 5)))]"
         "[assume rows (list (list 0.6 0.4) (list 0.3 0.7))]"

@@ -195,7 +195,12 @@ class Composer:
         if rough := [group for group in self._of("rough", structural=False) if group not in rows]:
             found.append(f"(slice {self._scope(rough)} each {WIDTH} {STEPS} 'adapt {self.burn} 1)")
         finite = self._of("finite")
-        chains = [group for group in finite if self._is_alone(group) and is_finite_chain(self.model, group.nodes)]
+        deciding = [group for group in self.groups if group.structural]
+        chains = [
+            group
+            for group in finite
+            if self._is_alone(group) and is_finite_chain(self.model, group.nodes, decides_alone=deciding == [group])
+        ]
         found.extend(f"(gibbs {self._scope([group])} all 'forward 1)" for group in chains)
         if others := [group for group in finite if group not in chains]:
             scope, nodes = self._scope(others), [node for group in others for node in group.nodes]
@@ -204,8 +209,8 @@ class Composer:
             found.extend(() if splits else splitting(self.model, scope, nodes))
         if counts := [group for group in self._of("counts", structural=False) if group not in rows]:
             found.append(f"(mh {self._scope(counts)} each 'drift {WIDTH} 'adapt {self.burn} 1)")
-        if deciding := [group for group in self.groups if group.structural and group.kind in ("rough", "counts")]:
-            found.extend(f"(mh {self._scope([group])} each 1)" for group in deciding)
+        resimulated = [group for group in deciding if group.kind in ("rough", "counts")]
+        found.extend(f"(mh {self._scope([group])} each 1)" for group in resimulated)
         return tuple(found)
 
     def _along_gradients(self, groups: list[KindGroup]) -> str:

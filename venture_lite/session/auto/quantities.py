@@ -76,6 +76,8 @@ class Quantities:
             yield Quantity(f"(classes {name})")
         elif self._is_label(code, bound.row):
             self.left_out.append(LeftOut(name, "labels"))
+        elif self._is_of_labels(code, bound.row):
+            self.left_out.append(LeftOut(name, "how probable labels are"))
         elif size_of(value) and depends_on_choice(self._trace, code, bound.row, [code.result]):
             yield Quantity(name, size_of(value))
 
@@ -111,6 +113,11 @@ class Quantities:
             return False
         operator = self._trace.application(node)[0]
         return isinstance(operator, Exchangeable) and operator.record.transform is None
+
+    def _is_of_labels(self, code: Code, row: int) -> bool:
+        """Whether a directive's value is the probabilities of labels."""
+        node = self._trace.result_node(code, row)
+        return node >= 0 and self._labels.weighs(node)
 
 
 def _call(name: str, code: Code, key: Any) -> str:

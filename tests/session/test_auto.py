@@ -402,6 +402,7 @@ def test_time_that_is_too_short_leaves_what_there_is_marked(monkeypatch: pytest.
     with pytest.warns(match="too short for a warm-up"):
         draws = session(LEVEL).auto(seconds=1e-3)
     assert draws["mu"].shape[1] == draws.adapting[0]["mu"] > 0
+    assert " then 0: 0 s" not in str(draws.summary())
     with pytest.warns(match="too short for a warm-up"):
         assert not session(MODELS["states"][0]).auto(seconds=1e-3)
     # there is time until there are forty draws, whatever else the machine does

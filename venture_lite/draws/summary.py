@@ -26,6 +26,7 @@ COORDINATES_SHOWN = 12
 MOST_CALLS = 24
 CALLS_SHOWN = 12
 CONSTANTS_SHOWN = 3
+LEFT_OUT_SHOWN = 12
 # Vehtari et al. (2021) recommend both limits
 R_HAT_LIMIT = 1.01
 ESS_LIMIT = 100
@@ -81,7 +82,7 @@ class Summary:
     rows: tuple[SummaryRow, ...]
     # chains and draws, of each numeric variable
     sizes: dict[str, tuple[int, int]]
-    # variables without a summary: neither numbers nor arrays of one shape
+    # variables without a summary: neither numbers nor arrays of one shape, or never drawn
     left_out: tuple[str, ...]
     warnings: tuple[str, ...]
     # how many draws a chain were left out, of each variable that was drawn while a kernel adapted
@@ -137,9 +138,12 @@ class Summary:
         lines = [_size_line(self.sizes), *_rough_spread(self.rows), *self.held]
         if self.adapting:
             most = max(self.adapting.values())
-            lines.append(f"not counted: {most} draw{'s' * (most != 1)} a chain that were made while a kernel adapted")
+            everything = "" if self.sizes else ", all that there are"
+            made = f"{most} draw{'s' * (most != 1)} a chain that were made while a kernel adapted"
+            lines.append(f"not counted: {made}{everything}")
         if self.left_out:
-            lines.append(f"not summarized (not numbers of one shape): {', '.join(self.left_out)}")
+            names = listed(by_procedure(self.left_out), LEFT_OUT_SHOWN)
+            lines.append(f"not summarized (not numbers of one shape): {names}")
         return [line for line in lines if line]
 
     def _groups(self) -> list[list[SummaryRow]]:
@@ -198,11 +202,13 @@ def summarize(draws: Draws) -> Summary:
     names = [name for name in draws.names if measured(name) is None]
     numeric = [name for name in names if draws.is_numeric(name) and draws[name].shape[1] > 0]
     rows = tuple(row for name in numeric for row in _rows_of(name, draws[name]))
+    # of those that are all marked nothing is left to summarize, whatever they are
+    counted = [name for name in names if draws[name].size or name not in adapting]
     kernels = kernel_rows(draws.statistics)
     return Summary(
         rows=rows,
         sizes={name: (draws[name].shape[0], draws[name].shape[1]) for name in numeric},
-        left_out=tuple(name for name in names if name not in numeric),
+        left_out=tuple(name for name in counted if name not in numeric),
         warnings=(
             *kernel_warnings(kernels, draws.chain_count),
             *_still(draws, rows),

@@ -166,6 +166,7 @@ class AutoRun:
                 early = self._warm_up(runs)
             if self.warmed < self._options.warmup:
                 # marked where they are draws at all
+                self._warming = time.monotonic() - here
                 self._tell_short()
                 return early
             self._warming = time.monotonic() - here

@@ -6,6 +6,7 @@ import math
 import re
 import signal
 import warnings
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from venture_lite.errors import VentureError
 from venture_lite.session.auto.composing import MOST_OF_PATHS, composed
 from venture_lite.session.auto.judging import judged, looks
 from venture_lite.session.auto.places import elsewhere, places_line
-from venture_lite.session.auto.running import AutoRun
+from venture_lite.session.auto.running import AutoOptions, AutoRun
 from venture_lite.session.runner import _keep
 
 MANY = 300
@@ -410,6 +411,22 @@ def test_time_that_is_too_short_leaves_what_there_is_marked(monkeypatch: pytest.
     with pytest.warns(match=r"1 s are over after"):
         draws = session(LEVEL).auto(draws=10**6, warmup=20, seconds=1.0)
     assert 40 <= draws["mu"].shape[1] < 10**6
+
+
+def test_a_warm_up_of_long_sweeps_ends_when_the_time_is_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sweeps of 20 s by a clock that nothing else moves, and 70 s: there is a fourth, and no fifth."""
+    clock = SimpleNamespace(now=0.0)
+    monkeypatch.setattr("venture_lite.session.auto.running.time", SimpleNamespace(monotonic=lambda: clock.now))
+
+    class LongSweeps:
+        def more(self, times: int = 1) -> Draws:
+            clock.now += 20.0 * times
+            return Draws([])
+
+    options = AutoOptions(seconds=70.0)
+    run = AutoRun(session(LEVEL).traces[0], None, None, options, began=0.0)  # type: ignore[arg-type]
+    run._warm_up(LongSweeps())
+    assert (run.warmed, clock.now) == (4, 80.0)
 
 
 @pytest.mark.thorough

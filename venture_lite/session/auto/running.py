@@ -246,6 +246,8 @@ class AutoRun:
         part = options.warmup if options.seconds is None else max(1, options.warmup // PARTS)
         while True:
             step = min(part, options.warmup - self.warmed)
+            # one shows what a sweep takes, which may be longer than all the time that there is
+            step = self._affordable(step) if self.warmed or options.seconds is None else 1
             draws = runs.more(step)
             self.warmed += step
             if self.warmed == options.warmup or self._left <= 0.0:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import bisect
 import contextlib
-import difflib
 import functools
 import re
 import sys
@@ -331,5 +330,66 @@ def _is_inside(frame: FrameType) -> bool:
 
 def nearest(name: str, known: Iterable[str], written: Mapping[str, str] | None = None) -> str | None:
     """A hint that names the closest known spelling, or None; `written` says how some of them are written."""
-    found = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
-    return f"did you mean {(written or {}).get(found[0], found[0])}?" if found else None
+    found = nearest_name(name, known)
+    return None if found is None else f"did you mean {(written or {}).get(found, found)}?"
+
+
+# no typo of a word, but a text; the edits between two of them would take long to find
+_LONGEST_NAME = 80
+
+
+def nearest_name(name: str, known: Iterable[str]) -> str | None:
+    """The known name that the fewest edits lead to, at most a third of the letters; of several such, the one whose
+    letters are most alike, then the one that begins alike, then the first. Where there is none, one that is shortened
+    or has an addition (`neg_binomial`, `normal_dist`). None where nothing is near."""
+    if len(name) > _LONGEST_NAME:
+        return None
+    known = list(known)
+    limit = max(1, len(name) // 3)
+    found: tuple[int, int, bool] | None = None
+    best = None
+    for other in known:
+        count = _edits(name.lower(), other.lower(), limit)
+        if count <= limit:
+            unlike = _unlike(name.lower(), other.lower())
+            # one letter for another leaves nothing of a name of one letter, and little of one of two
+            if (found is None or (count, unlike, name[:1] != other[:1]) < found) and (len(name) > 2 or unlike < 2):
+                found, best = (count, unlike, name[:1] != other[:1]), other
+    return best or min(
+        (other for other in known if _is_shortened(name, other) or _is_shortened(other, name)),
+        key=lambda other: abs(len(other) - len(name)),
+        default=None,
+    )
+
+
+def _edits(a: str, b: str, limit: int) -> int:
+    """Letters to insert, delete, replace or swap with their neighbour between two words (optimal string alignment); a
+    number above `limit` where they are more."""
+    if abs(len(a) - len(b)) > limit:
+        return limit + 1
+    before, row = list[int](), list(range(len(b) + 1))
+    for i, letter in enumerate(a, 1):
+        before, last, row = row, before, [i]
+        for j, other in enumerate(b, 1):
+            count = min(before[j] + 1, row[j - 1] + 1, before[j - 1] + (letter != other))
+            if i > 1 and j > 1 and (letter, other) == (b[j - 2], a[i - 2]):
+                count = min(count, last[j - 2] + 1)
+            row.append(count)
+        if min(row) > limit:
+            return limit + 1
+    return row[-1]
+
+
+def _unlike(a: str, b: str) -> int:
+    """How many letters one of the words has more of than the other."""
+    return sum(abs(a.count(letter) - b.count(letter)) for letter in {*a, *b})
+
+
+def _is_shortened(short: str, long: str) -> bool:
+    """Whether a word is another with letters left out: not the first, and at most half."""
+    letters = iter(long)
+    return (
+        4 <= len(short) <= len(long) <= 2 * len(short)
+        and short[0] == long[0]
+        and all(each in letters for each in short)
+    )

@@ -10,14 +10,12 @@ from math import inf
 from venture_lite.checker.expressions import CheckedScope, Expressions
 from venture_lite.checker.known import Certain, Computed, Known, Primitive, RandomValue, refuse_count, value_of_call
 from venture_lite.errors import ArgumentError, NameUnknown, VentureError, nearest
-from venture_lite.inference.actions import ACTIONS
+from venture_lite.inference.actions import ACTIONS, unknown_action
 from venture_lite.inference.given import choices_of, label_of
 from venture_lite.inference.measures import Measure, measure_of
 from venture_lite.inference.program import misplaced, no_value, not_constant
 from venture_lite.inference.usage import is_symbol
 from venture_lite.interpreter.choices import Choices
-from venture_lite.language.directives import EXAMPLES
-from venture_lite.language.suggestions import suggestion
 from venture_lite.language.syntax import Expression, Form, Literal, Name, Parameter, Quote
 from venture_lite.procedures import registry
 from venture_lite.procedures.record import Deterministic
@@ -114,9 +112,7 @@ class Inference:
             for part in rest:
                 self.value(part)
         elif not isinstance(record, Deterministic):
-            deterministic = [name for name, known in registry.PROCEDURES.items() if isinstance(known, Deterministic)]
-            hint = suggestion(head.name, [*ACTIONS, *deterministic, *EXAMPLES], EXAMPLES)
-            self._tell(NameUnknown(f"unknown inference action {head.name}", hint=hint), head)
+            self._tell(unknown_action(head.name), head)
         else:
             arguments = tuple([self.value(part) for part in rest])
             with self.findings.told(item.span):

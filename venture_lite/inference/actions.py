@@ -14,6 +14,10 @@ from venture_lite.errors import ArgumentError, NameUnknown
 from venture_lite.language.directives import EXAMPLES
 from venture_lite.language.suggestions import suggestion
 from venture_lite.language.syntax import Expression, Form, Name
+from venture_lite.procedures import registry
+from venture_lite.program.compounds import USAGES as COMPOUNDS
+from venture_lite.program.forms import SPECIAL_FORMS
+from venture_lite.program.queries import USAGES as QUERIES
 
 if TYPE_CHECKING:
     from venture_lite.inference.program import Action
@@ -71,9 +75,16 @@ class Actions(UserDict[str, Any]):
             case Form(items=(Name(name=name), *_)) if name in self:
                 return item, self[name]
             case Form(items=(Name(name=name, span=span), *_)):
-                hint = suggestion(name, [*self, *EXAMPLES], EXAMPLES)
-                raise NameUnknown(f"unknown inference action {name}", span, hint)
+                raise unknown_action(name).at(span)
         raise ArgumentError("an inference action is written (action argument ...)", item.span)
 
 
 ACTIONS = Actions(_HOMES)
+
+
+def unknown_action(name: str) -> NameUnknown:
+    """The error of a form whose first word names nothing that inference programs know."""
+    words = [*ACTIONS, *registry.PROCEDURES, *SPECIAL_FORMS, *COMPOUNDS, *QUERIES, *EXAMPLES]
+    is_of_model = name in words and name not in EXAMPLES
+    hint = f"{name} is no action: (collect ({name} ...)) evaluates it in the model" if is_of_model else None
+    return NameUnknown(f"unknown inference action {name}", hint=hint or suggestion(name, words, EXAMPLES))

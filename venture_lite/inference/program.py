@@ -15,7 +15,7 @@ from typing import Any
 from venture_lite.draws.draws import Draws, DrawsBuilder, KernelStatistics
 from venture_lite.draws.presentation import counted
 from venture_lite.errors import ArgumentError, NameUnknown, Span, nearest, warn
-from venture_lite.inference.actions import ACTIONS
+from venture_lite.inference.actions import ACTIONS, unknown_action
 from venture_lite.inference.data import Data
 from venture_lite.inference.given import ActionForm
 from venture_lite.inference.lambdas import InferenceLambda, closed
@@ -29,8 +29,6 @@ from venture_lite.interpreter.explain import apply_checked
 from venture_lite.interpreter.failures import FailedSolves
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.tally import Progress, Tally
-from venture_lite.language.directives import EXAMPLES
-from venture_lite.language.suggestions import suggestion
 from venture_lite.language.syntax import Expression, Form, Literal, Name, Parameter, Quote
 from venture_lite.procedures import registry
 from venture_lite.procedures.record import Deterministic, Maker, Random
@@ -152,8 +150,7 @@ class InferenceProgram:
                     return apply_checked(record, tuple(map(self.value, rest)), item.span)
                 if head in ACTIONS:
                     raise no_value(head).at(item.span)
-                known = [*ACTIONS, *registry.PROCEDURES, *EXAMPLES]
-                raise NameUnknown(f"unknown inference action {head}", span, suggestion(head, known, EXAMPLES))
+                raise unknown_action(head).at(span)
         raise ArgumentError("not an inference expression", item.span)
 
     def constant(self, item: Expression) -> Any:

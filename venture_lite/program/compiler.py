@@ -12,7 +12,16 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Protocol
 
-from venture_lite.errors import ArgumentError, CallSite, InternalError, LimitError, NameUnknown, Span, VentureError
+from venture_lite.errors import (
+    ArgumentError,
+    CallSite,
+    InternalError,
+    LimitError,
+    NameUnknown,
+    Span,
+    VentureError,
+    nearest_name,
+)
 from venture_lite.language.directives import EXAMPLES
 from venture_lite.language.suggestions import DRAWN_IN_A_LIST, suggestion
 from venture_lite.language.syntax import Expression, Form, Literal, Name, Parameter, Quote, walked
@@ -553,7 +562,7 @@ def unknown_name(item: Name, visible: Iterable[str], defined: Container[str]) ->
     hint = None
     if item.name in defined:
         hint = "[define ...] binds a name for inference expressions only; the model's names are bound by assume"
-    if item.name == "repeat":
-        hint = DRAWN_IN_A_LIST
     known = [*visible, *registry.PROCEDURES, *registry.CONSTANTS, *SPECIAL_FORMS, *COMPOUNDS, *QUERIES, *EXAMPLES]
+    if nearest_name(item.name, [*known, "repeat"]) == "repeat":
+        hint = DRAWN_IN_A_LIST
     return NameUnknown(f"unknown name {item.name}", item.span, hint or suggestion(item.name, known, EXAMPLES))

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Container
 
+from venture_lite.errors import NameUnknown
 from venture_lite.inference.actions import ACTIONS
 from venture_lite.language import syntax
+from venture_lite.language.directives import EXAMPLES
+from venture_lite.language.suggestions import suggestion
 from venture_lite.language.syntax import Directive, Expression, Form, Name, walked
+from venture_lite.repl.names import entries
+from venture_lite.session import Venture
 from venture_lite.session.programs import only_rows
 
 # directives that only look, unless they draw
@@ -37,6 +42,17 @@ def _is_question(expression: Expression, defined: Container[str]) -> bool:
         case Form(items=(Name(name=head), *_)) if head in ACTIONS:
             return False
     return not any(isinstance(part, Name) and part.name in defined for part in walked(expression))
+
+
+def with_actions(error: NameUnknown, program: tuple[Directive, ...], session: Venture) -> None:
+    """Give an unknown name that begins a bare expression the nearest of all names for its hint: the model, which was
+    asked, knows no actions, and a misspelt action is as likely to have been meant."""
+    for directive in program:
+        if not (isinstance(directive, syntax.Sample) and is_bare(directive)):
+            continue
+        match directive.expression:
+            case Name(name=name, span=span) | Form(items=(Name(name=name, span=span), *_)) if span == error.span:
+                error.hint = suggestion(name, entries(session), EXAMPLES) or error.hint
 
 
 def changes_model(directive: Directive) -> bool:

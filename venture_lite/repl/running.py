@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from venture_lite.draws import pictures
 from venture_lite.draws.draws import Draws
-from venture_lite.errors import Source
+from venture_lite.errors import NameUnknown, Source
 from venture_lite.language.parse import parse_program
 from venture_lite.language.syntax import Directive
 from venture_lite.repl.draws import Kept
-from venture_lite.repl.entry import as_samples, changes_model, may_stop_halfway
+from venture_lite.repl.entry import as_samples, changes_model, may_stop_halfway, with_actions
 from venture_lite.repl.reply import reply
 from venture_lite.session import DirectiveResult
 from venture_lite.shell.report import RunReport
@@ -42,6 +42,8 @@ def run(conversation: Conversation, source: Source, plain_names: bool = True) ->
         if unfinished is not None:
             running.keep(unfinished)
             conversation.print_draws(unfinished.value)
+        if plain_names and isinstance(error, NameUnknown):
+            with_actions(error, program, session)
         if running.changed_nothing():
             conversation.undoing = before
         if plain_names:

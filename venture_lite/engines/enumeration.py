@@ -58,6 +58,8 @@ class Enumeration(Handler):
         # whether all decisions so far are the current state's
         self.on_current = True
         self.fresh_weight = Weight()
+        # the block's choices on the way to this candidate
+        self.decided: list[int] = []
 
     def advance(self) -> bool:
         """Go to the next candidate; False where all have been."""
@@ -104,6 +106,7 @@ class Enumeration(Handler):
         if self.position == len(self.tape):
             self.tape.append(_Decision(self._support(operator, arguments, old, node)))
         value = self._next()
+        self.decided.append(node)
         if self.on_current and (old is NO_EVIDENCE or not equal(value, old)):
             self.on_current = False
         return value

@@ -7,6 +7,7 @@ from typing import Any
 
 from venture_lite.engines.enumeration import Enumeration, refuse_support, too_many_candidates
 from venture_lite.engines.forward import ForwardGibbs
+from venture_lite.engines.least_candidates import least_candidates
 from venture_lite.engines.weighted_labels import WeightedLabels
 from venture_lite.errors import ArgumentError, VentureError
 from venture_lite.inference.given import ActionForm
@@ -23,11 +24,17 @@ from venture_lite.kernels.compiled import drawing
 from venture_lite.trace.runtime import Exchangeable
 from venture_lite.values import equal
 
+FIRST_LOOK = 64
+"""After so many candidates, and each time there are four times as many, it is asked how many there are at least: a
+branch with many of its own may have been entered meanwhile, and a look takes the time of a few dozen candidates."""
+
 
 class Gibbs(Drawing):
     """Draws of blocks on the trace."""
 
     rows = 0
+    # how many candidates of the block at hand there were when it was last asked how many there are at least
+    _bounded_at = 0
 
     def step(self, nodes: list[int], at: Selection) -> bool:
         """Draw the block from its conditional distribution; whether the state changed."""
@@ -45,6 +52,7 @@ class Gibbs(Drawing):
         weighed = absorbing_count(model.trace, scaffold)
         current, alone = self._present_weight(scaffold, at)
         self.weights = weights = []
+        self._bounded_at = FIRST_LOOK // 4
         paths: list[Any] = []
         while not paths or enumeration.advance():
             if len(paths) == MOST_CANDIDATES:
@@ -75,6 +83,10 @@ class Gibbs(Drawing):
             with model.transaction():
                 weight = self._regenerate(scaffold, enumeration)
                 weight.total -= math.log(at.drawn_from())
+                if len(self.weights) >= self._bounded_at * 4:
+                    self._bounded_at = len(self.weights)
+                    if least_candidates(model, enumeration.decided) > MOST_CANDIDATES:
+                        raise too_many_candidates()
                 return weight
         except VentureError as error:
             if not rejects(model, error, model.regenerator.touched(scaffold)):

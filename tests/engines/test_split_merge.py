@@ -13,11 +13,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import special
 
 from tests.posterior.case import Case
 from tests.posterior.cases import CASES
 from tests.posterior.cases_mixtures import FOUR, REALS, posterior_over_partitions
-from tests.posterior.derive import iid_normal_evidence, log_crp, table
+from tests.posterior.derive import iid_normal_evidence, log_crp, partition_expression, table
 from tests.statistics import CONFIRM, Expected, assert_chain_agrees, compare_all
 from venture_lite import Venture, VentureError
 from venture_lite.blocks import label_shares, restricted_columns
@@ -65,6 +66,32 @@ OBSERVED = Case(
     derivation="Partitions in which the two observed labels differ.",
 )
 
+TOSSES = (1.0, 1.0, 0.0, 0.0, 1.0)
+
+
+def partitions_of_tosses() -> Mapping[str, Expected]:
+    """Tosses of coins of beta(3, 3)."""
+    return {"z": table(posterior_over_partitions(TOSSES, lambda p: log_crp(p, 0.5), evidence_of_tosses))}
+
+
+def evidence_of_tosses(part: list[float]) -> float:
+    heads = sum(part)
+    return float(special.betaln(3.0 + heads, 3.0 + len(part) - heads) - special.betaln(3.0, 3.0))
+
+
+# what few tosses say of the partition is little: a proposal that is wrong shows in few draws
+FIVE_COINS = Case(
+    name="five_coins",
+    program="""[assume crp (make_crp 0.5)] [assume z (mem (lambda (i) (crp)))]
+        [assume coin (mem (lambda (k) (make_beta_bernoulli 3 3)))]"""
+    + " ".join(f"[observe ((coin (z {n}))) {toss == 1.0}]".lower() for n, toss in enumerate(TOSSES, 1)),
+    query={"z": partition_expression([f"(z {n})" for n in range(1, 6)])},
+    exact=partitions_of_tosses,
+    engines=(),
+    derivation="All 52 partitions, beta-binomial within a part.",
+)
+FEW_DRAWS = 400
+
 # two free labels alone do not reach every class of the observed ones, nor move the means of those that they are not in
 BESIDE = "(do (gibbs z each 1) (mh means each 'drift 1 2) (split_merge z 3))"
 
@@ -79,9 +106,10 @@ WITH_PARAMETERS = (
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize(("name", "kernel"), COLLAPSED)
-def test_partitions_with_parameters_summed_out_have_their_probabilities(name: str, kernel: str) -> None:
-    assert_chain_agrees(chain(BY_NAME[name], kernel), BY_NAME[name].exact(), 250, kernel)
+@pytest.mark.parametrize(("case", "draws"), [(FIVE_COINS, FEW_DRAWS), (BY_NAME["pitman_yor_of_categories"], 250)])
+def test_partitions_with_parameters_summed_out_have_their_probabilities(case: Case, draws: int) -> None:
+    kernel = "(split_merge default 2)"
+    assert_chain_agrees(chain(case, kernel), case.exact(), draws, kernel)
 
 
 @pytest.mark.slow
@@ -104,6 +132,11 @@ def without_backward(move: Any) -> Any:
     return lambda self: (move(self)[0], 0.0)
 
 
+def break_proposal(patch: pytest.MonkeyPatch, broken: Callable[[Any], Any]) -> None:
+    for way in ("split", "merge"):
+        patch.setattr(restricted_move.RestrictedMove, way, broken(getattr(restricted_move.RestrictedMove, way)))
+
+
 BROKEN = {
     "no ratio of proposals": ("crp_of_coins", without_ratio),
     "no way back": ("crp_of_coins", without_backward),
@@ -116,8 +149,7 @@ BROKEN = {
 @pytest.mark.parametrize("what", BROKEN)
 def test_a_broken_proposal_is_noticed(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     name, broken = BROKEN[what]
-    for way in ("split", "merge"):
-        monkeypatch.setattr(restricted_move.RestrictedMove, way, broken(getattr(restricted_move.RestrictedMove, way)))
+    break_proposal(monkeypatch, broken)
     draws = chain(BY_NAME[name], "(split_merge default 2)", kernels="interpreted")(3000)
     comparisons = compare_all(draws, BY_NAME[name].exact())
     assert max(abs(c.z) for cs in comparisons.values() for c in cs) > CONFIRM
@@ -137,6 +169,20 @@ def test_that_a_part_of_the_ratio_is_left_out_is_noticed(what: str, monkeypatch:
     name, owner, method, other = PARTS_LEFT_OUT[what]
     monkeypatch.setattr(owner, method, other)
     comparisons = compare_all(chain(BY_NAME[name], "(split_merge default 2)")(2500), BY_NAME[name].exact())
+    assert max(abs(c.z) for cs in comparisons.values() for c in cs) > CONFIRM
+
+
+SEEN_IN_FEW_DRAWS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
+    "no way back": lambda patch: break_proposal(patch, without_backward),
+    "the density of the share": lambda patch: patch.setattr(label_shares.Share, "log_ratio_of", lambda *_: 0.0),
+}
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("what", SEEN_IN_FEW_DRAWS)
+def test_few_draws_of_five_coins_notice(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    SEEN_IN_FEW_DRAWS[what](monkeypatch)
+    comparisons = compare_all(chain(FIVE_COINS, "(split_merge default 2)")(FEW_DRAWS), FIVE_COINS.exact())
     assert max(abs(c.z) for cs in comparisons.values() for c in cs) > CONFIRM
 
 

@@ -24,7 +24,7 @@ from tests.engines.particle_models import (
     normal,
     persistence,
 )
-from tests.statistics import assert_chain_agrees
+from tests.statistics import CONFIRM, assert_chain_agrees, compare_all
 from venture_lite import Venture, VentureError, VentureWarning
 from venture_lite.audit.invariants import check
 from venture_lite.audit.snapshot import snapshot
@@ -111,8 +111,7 @@ def test_states_and_data_redrawn_in_turn_keep_their_prior(kernels: str) -> None:
 
 @pytest.mark.slow
 def test_weights_counted_twice_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    right = particle_columns.shares
-    monkeypatch.setattr(particle_columns, "shares", lambda impossible, total: right(impossible, 2 * total))
+    count_weights_twice(monkeypatch)
     with pytest.raises(AssertionError, match="effective draws"):
         agrees(WITHOUT_DATA, "(pgibbs x ordered 3 1) (mh y each 1)", 1200)
 
@@ -125,10 +124,40 @@ def uniformly(rng: np.random.Generator, share: np.ndarray) -> np.ndarray:
 @pytest.mark.slow
 def test_a_forgotten_weight_is_noticed(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """The same test with an engine that is wrong: the last weights are not looked at."""
-    for module in (particle_columns, particle_tree):
-        monkeypatch.setattr(module, "draw_particles", uniformly)
+    forget_weights(monkeypatch)
     with pytest.raises(AssertionError, match="effective draws"):
         agrees(MODELS[name], "(pgibbs x ordered 3 2)", {"chain": 1500, "tables": 150}[name])
+
+
+def forget_weights(patch: pytest.MonkeyPatch) -> None:
+    for module in (particle_columns, particle_tree):
+        patch.setattr(module, "draw_particles", uniformly)
+
+
+def count_weights_twice(patch: pytest.MonkeyPatch) -> None:
+    right = particle_columns.shares
+    patch.setattr(particle_columns, "shares", lambda impossible, total: right(impossible, 2 * total))
+
+
+# one sweep a draw: what a single sweep makes wrong is not mended by the next
+FEW_DRAWS = "(pgibbs x ordered 3 1)", 600
+
+
+@pytest.mark.thorough
+def test_few_draws_of_a_long_memory_agree() -> None:
+    agrees(MODELS["long memory"], *FEW_DRAWS)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("wrong", [forget_weights, count_weights_twice])
+def test_few_draws_of_a_long_memory_notice(
+    wrong: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wrong(monkeypatch)
+    text, query, answer = MODELS["long memory"]
+    kernel, draws = FEW_DRAWS
+    comparisons = compare_all(draws_of(text, query, kernel, 3, "compiled")(draws), answer())
+    assert max(abs(c.z) for cs in comparisons.values() for c in cs) > CONFIRM
 
 
 # ------------------------------------------------------------------------------------------------- state and cost

@@ -18,8 +18,17 @@ from tests.engines.test_label_columns import NUMBERS
 from tests.engines.test_split_merge import BY_NAME, OBSERVED, chain
 from tests.posterior.case import Case
 from tests.posterior.cases_mixtures import FOUR, REALS
-from tests.posterior.derive import Grid, groups, iid_normal_evidence, log_crp, partition_code, partitions, table
-from tests.statistics import CONFIRM, Expected, assert_chain_agrees, compare_all
+from tests.posterior.derive import (
+    Grid,
+    groups,
+    iid_normal_evidence,
+    log_crp,
+    partition_code,
+    partition_expression,
+    partitions,
+    table,
+)
+from tests.statistics import CONFIRM, Expected, Mean, assert_chain_agrees, compare_all
 from venture_lite import Venture
 from venture_lite.blocks import slices, summed_columns, summed_splits, weighted_columns
 from venture_lite.blocks.slices import drawn_from_slice
@@ -102,13 +111,59 @@ BROKEN: dict[str, tuple[Any, str, Callable[..., Any], int]] = {
 }
 
 
+def break_moves(patch: pytest.MonkeyPatch, what: str) -> None:
+    owner, method, other, _ = BROKEN[what]
+    patch.setattr(owner, method, other)
+    patch.setattr(slices, "transform_of", lambda record: record.transform)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("what", BROKEN)
 def test_that_a_part_is_left_out_is_noticed(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    owner, method, other, draws = BROKEN[what]
-    monkeypatch.setattr(owner, method, other)
-    monkeypatch.setattr(slices, "transform_of", lambda record: record.transform)
-    comparisons = compare_all(chain(*CASES[1])(draws), SHARED.exact())
+    break_moves(monkeypatch, what)
+    comparisons = compare_all(chain(*CASES[1])(BROKEN[what][3]), SHARED.exact())
+    assert max(abs(c.z) for cs in comparisons.values() for c in cs) > CONFIRM
+
+
+TWO = (1.5, 2.0)
+
+
+def two_with_a_mean() -> Mapping[str, Expected]:
+    """Whether two values share a class of normal(0, 1), and the mean of the first one's class."""
+    weights = {p: math.exp(log_crp(p, 1.0)) for p in partitions(2)}
+    for p in weights:
+        weights[p] *= math.exp(math.fsum(iid_normal_evidence(part, 0.0, 1.0, 1.0) for part in groups(p, TWO)))
+    of_first = {p: groups(p, TWO)[0] for p in weights}
+    mean = sum(w * sum(of_first[p]) / (1 + len(of_first[p])) for p, w in weights.items()) / sum(weights.values())
+    return {"z": table({partition_code(p): w for p, w in weights.items()}), "mean": Mean(mean)}
+
+
+# the prior draws both towards 0, and what labels have away from there: the mean tells where either is left out
+TWO_LABELS = Case(
+    name="two_normals_with_a_mean",
+    program="""[assume crp (make_crp 1)] [assume z (mem (lambda (i) (crp)))]
+        [assume mean (mem (lambda (k) (normal 0 1)))]
+        [observe (normal (mean (z 1)) 1) 1.5] [observe (normal (mean (z 2)) 1) 2]""",
+    query={"z": partition_expression(["(z 1)", "(z 2)"]), "mean": "(mean (z 1))"},
+    exact=two_with_a_mean,
+    engines=(),
+    derivation="Two partitions, a normal posterior of the mean in each.",
+)
+FEW_DRAWS = "(slice default all 2 20 'weights 1)", 300
+
+
+@pytest.mark.thorough
+def test_few_draws_of_two_labels_agree() -> None:
+    kernel, draws = FEW_DRAWS
+    assert_chain_agrees(chain(TWO_LABELS, kernel), TWO_LABELS.exact(), draws, kernel)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("what", BROKEN)
+def test_few_draws_of_two_labels_notice(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    break_moves(monkeypatch, what)
+    kernel, draws = FEW_DRAWS
+    comparisons = compare_all(chain(TWO_LABELS, kernel)(draws), TWO_LABELS.exact())
     assert max(abs(c.z) for cs in comparisons.values() for c in cs) > CONFIRM
 
 

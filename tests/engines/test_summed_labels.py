@@ -17,7 +17,7 @@ import pytest
 from tests.engines.test_label_columns import NUMBERS
 from tests.engines.test_split_merge import BY_NAME, OBSERVED, chain
 from tests.posterior.case import Case
-from tests.posterior.cases_mixtures import FOUR, REALS
+from tests.posterior.cases_mixtures import FOUR, REALS, posterior_over_partitions
 from tests.posterior.derive import (
     Grid,
     groups,
@@ -199,6 +199,49 @@ def test_that_a_part_of_a_split_is_left_out_is_noticed(what: str, monkeypatch: p
     monkeypatch.setattr(owner, method, other)
     model, kernel = SPLITTING
     comparisons = compare_all(chain(model, kernel.replace("'splits 6", "'splits 30"))(2000), model.exact())
+    assert max(abs(c.z) for cs in comparisons.values() for c in cs) > CONFIRM
+
+
+VAGUE = (-1.0, 1.0, 2.0)
+
+
+def vague_partitions() -> Mapping[str, Expected]:
+    weights = posterior_over_partitions(
+        VAGUE, lambda p: log_crp(p, 1.0), lambda part: iid_normal_evidence(part, 0.0, 4.0, 6.0)
+    )
+    return {"z": table(weights)}
+
+
+# a datum tells little of the mean of a class: the unit of a split's distance is far above 1
+THREE_VAGUE = Case(
+    name="three_vague_normals",
+    program="""[assume crp (make_crp 1)] [assume z (mem (lambda (i) (crp)))]
+        [assume mean (mem (lambda (k) (normal 0 4)))]"""
+    + " ".join(f"[observe (normal (mean (z {n})) 6) {y}]" for n, y in enumerate(VAGUE, 1)),
+    query={"z": partition_expression(["(z 1)", "(z 2)", "(z 3)"])},
+    exact=vague_partitions,
+    engines=(),
+    derivation="All 5 partitions.",
+)
+FEW_SPLITS = "(slice default all 2 20 'weights 'splits 12 1)", 300
+
+
+@pytest.mark.thorough
+def test_few_splits_of_vague_classes_agree() -> None:
+    kernel, draws = FEW_SPLITS
+    assert_chain_agrees(chain(THREE_VAGUE, kernel), THREE_VAGUE.exact(), draws, kernel)
+
+
+@pytest.mark.thorough
+def test_that_units_are_left_out_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    log_density = summed_splits.Division.log_density
+
+    def without_units(self: summed_splits.Division) -> float:
+        return log_density(self) + float(np.log(self.units).sum())
+
+    monkeypatch.setattr(summed_splits.Division, "log_density", without_units)
+    kernel, draws = FEW_SPLITS
+    comparisons = compare_all(chain(THREE_VAGUE, kernel)(draws), THREE_VAGUE.exact())
     assert max(abs(c.z) for cs in comparisons.values() for c in cs) > CONFIRM
 
 

@@ -21,6 +21,7 @@ from venture_lite.errors import ArgumentError, Source, VentureError, VentureWarn
 from venture_lite.interpreter.model import Model
 from venture_lite.language.parse import parse_expression
 from venture_lite.language.syntax import Expression
+from venture_lite.session.auto.advice import written_apart
 from venture_lite.session.auto.composing import Composer, composed
 from venture_lite.session.auto.improper import refuse_improper
 from venture_lite.session.auto.judging import Judgement, judged, looks
@@ -137,7 +138,10 @@ class AutoRun:
         self.target = target
         self.composed, self.left_out = composed(model, options.warmup, options.collect, target)
         if target == TARGETS[0]:
-            refuse_improper(model, model.trace.default.everything())
+            nodes = model.trace.default.everything()
+            refuse_improper(model, nodes)
+            for line in written_apart(model, nodes):
+                warn(f"auto: {line}")
         # seconds of the warm-up and of the draws
         self._warming = self._drawing = 0.0
         # draws a chain so far

@@ -9,7 +9,7 @@ from venture_lite.interpreter.ancestry import depends_on_choice
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.scaffold import Builder
 from venture_lite.procedures.record import Random
-from venture_lite.program.code import Code, Kind, SlotRef
+from venture_lite.program.code import Code, Kind
 from venture_lite.trace.nodes import site_of
 
 LOOKED_AT = 3
@@ -48,8 +48,8 @@ def written_apart(model: Model, nodes: Sequence[int]) -> Iterator[str]:
 
 def _drawn_by(branch: Code) -> Random | None:
     """The distribution of the choice that a branch is; None where it is something else."""
-    match branch.result:
-        case SlotRef(depth=0, slot=slot) if branch.slots[slot].kind is Kind.RANDOM:
-            record = branch.slots[slot].record
-            return record if isinstance(record, Random) else None
-    return None
+    slot = branch.result_slot
+    if slot < 0 or branch.slots[slot].kind is not Kind.RANDOM:
+        return None
+    record = branch.slots[slot].record
+    return record if isinstance(record, Random) else None

@@ -258,6 +258,7 @@ PROGRAMS = {
         [assume s (gamma 2 0.5)]
         for n in 1...10: [observe (uniform_continuous (- (m (z n)) s) (+ (m (z n)) s)) {{y[n]}}]""",
 }
+KERNELS = ("interpreted", "compiled")
 MOVED = [(name, scope, "") for name in PROGRAMS for scope in ("z m s", "z m", "z s")]
 MOVED += [(name, "z m s", " 'splits 8") for name in PROGRAMS]
 
@@ -294,6 +295,19 @@ def test_columns_move_as_the_interpreter_does(
     assert found == labels
     assert its_score == pytest.approx(score, rel=1e-9)
     assert its_after == after
+
+
+@pytest.mark.thorough
+@pytest.mark.filterwarnings("ignore::venture_lite.errors.VentureWarning")
+def test_a_choice_that_one_label_decides_on_and_others_read_moves_as_the_interpreter_moves_it() -> None:
+    """Over columns its density in the class of its label would count beside the one in all classes."""
+    program = f"""{LABELS} [assume m (mem (lambda (k) (normal 0 3)))] [assume x (normal (m (z 1)) 1)]
+        for n in 2...10: [observe (normal (+ (m (z n)) x) 1) {{y[n]}}]"""
+    found = [run(program, "z m x", splits, kernels) for splits in ("", " 'splits 4") for kernels in KERNELS]
+    for one, other in zip(found[::2], found[1::2], strict=True):
+        assert one[0] == other[0]
+        assert one[1] == pytest.approx(other[1], rel=1e-9)
+        assert one[2] == other[2]
 
 
 # ---------------------------------------------------------------------------------------------------------- refused

@@ -245,6 +245,9 @@ def _shared(model: Model, columns: ClassColumns, node: int) -> SharedParameter:
         raise NotByColumns
     if not columns.holds_all(list(scaffold.absorbing), list(scaffold.groups)):
         raise NotByColumns
+    if columns.holds_all([node], ()):
+        # its own density depends on a label that is summed out, and would count twice
+        raise NotByColumns
     operator, arguments, _ = trace.choice(node)
     column = trace.column(site_of(node))
     if not isinstance(operator, Random) or transform_of(operator) is None or type(column) is not Column:

@@ -19,7 +19,8 @@ from venture_lite.blocks.label_shares import BY_CLASS, Share, drawn_index, drawn
 from venture_lite.interpreter.candidates import support_of
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.weights import NEVER, Weight
-from venture_lite.kernels.class_columns import ClassAtHand, ClassColumns, ClassParameter, Members
+from venture_lite.kernels.class_columns import ClassColumns, ClassParameter
+from venture_lite.kernels.class_terms import ClassAtHand, Members
 from venture_lite.kernels.label_rows import NotByColumns
 
 

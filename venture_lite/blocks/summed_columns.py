@@ -21,7 +21,8 @@ from venture_lite.blocks.label_weights import MeasureDraw
 from venture_lite.blocks.slices import SliceWidth, drawn_from_slice
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.scaffold import Builder
-from venture_lite.kernels.class_columns import ClassAtHand, ClassColumns, Members
+from venture_lite.kernels.class_columns import ClassColumns
+from venture_lite.kernels.class_terms import ClassAtHand, Members
 from venture_lite.kernels.label_rows import NotByColumns
 from venture_lite.procedures.record import Random
 from venture_lite.trace.nodes import row_of, site_of

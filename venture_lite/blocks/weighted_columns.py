@@ -21,7 +21,8 @@ from venture_lite.blocks.slices import SliceWidth
 from venture_lite.blocks.summed_columns import IMPOSSIBLE, SummedClasses, SummedMoves, moves_of, shared_cells
 from venture_lite.blocks.summed_splits import ClassPrior, FreeParameter, SummedSplits, parts_of
 from venture_lite.interpreter.model import Model
-from venture_lite.kernels.class_columns import ClassAtHand, ClassColumns
+from venture_lite.kernels.class_columns import ClassColumns
+from venture_lite.kernels.class_terms import ClassAtHand
 from venture_lite.kernels.label_rows import NotByColumns
 from venture_lite.trace.nodes import site_of, sites_of
 

@@ -249,24 +249,17 @@ class BlockPasses:
         if not isinstance(kind.operator, Random) or kind.coordinates is not None or kind.is_apart or tape.closures:
             raise NotOneFunction
         given = {leaf.node.place: kind.given[3 + 2 * at : 5 + 2 * at] for at, leaf in enumerate(tape.leaves)}
-        # calls whose results need not be floats
-        others: set[int] = set()
 
         def called(node: Node, record: Deterministic, operands: list[Any]) -> Any:
             found = self._called_together(record, operands)
-            if not operations.is_column(found) or found.operation != "apply":
-                return found
-            if operations.is_moving(found):
-                others.add(found.place)
-                return found
-            return operations.apply(as_floats, found)
+            stands = operations.is_column(found) and not operations.is_moving(found)
+            return operations.apply(as_floats, found) if stands and found.operation == "apply" else found
 
         values = tape.evaluated(lambda leaf: self._leaf_together(leaf, *given[leaf.node.place]), called)
         arguments = [*self._outputs(kind, values), *kind.defaults]
         if tuple(map(operations.is_column, arguments)) != kind.lifted[1:]:
             raise NotOneFunction
-        are_floats = all(each.place not in others for each in arguments if each.__class__ is Node)
-        term, parts = self._density_together(kind, arguments, are_floats)
+        term, parts = self._density_together(kind, arguments)
         self._spread_together(kind, values, parts[: len(kind.asked)])
         self._total = self._total + term
 
@@ -290,7 +283,7 @@ class BlockPasses:
             return pullback.value(*operands)
         return operations.apply(partial(record.columns or _refuse, lifted), *operands)
 
-    def _density_together(self, kind: RowKind, arguments: list[Any], are_floats: bool) -> tuple[Any, list[Any]]:
+    def _density_together(self, kind: RowKind, arguments: list[Any]) -> tuple[Any, list[Any]]:
         """The sum of the log densities of all rows, and the derivatives by the arguments that are asked for."""
         operations = self.operations
         try:
@@ -301,8 +294,7 @@ class BlockPasses:
             check = partial(_checked, group, kind.rows, kind.tape.lifted)
             self._checks.append(operations.single(check, *arguments))
         value = operations.gathered(kind.column, partial(group.values_of, kind.rows))
-        slopes = kind.slopes_of_floats() if are_floats and kind.column.kind is float else None
-        whole = operations.single(partial(_possible, kind, slopes or kind.slopes_of_columns), value, *arguments)
+        whole = operations.single(partial(_possible, kind, kind.slopes_together(arguments)), value, *arguments)
         term, *found = [operations.record("entry", whole, number) for number in range(1 + sum(kind.flags))]
         following = iter(found)
         _, *parts = [next(following) if flag else None for flag in kind.flags]

@@ -26,16 +26,23 @@ from venture_lite.interpreter.sources import ValueSource, source_value
 from venture_lite.interpreter.weights import AtLimit, Group, Weight, log_density
 from venture_lite.procedures.checks import check_arguments
 from venture_lite.procedures.columns import RowByRow
-from venture_lite.procedures.derivatives import slopes_of_floats
 from venture_lite.procedures.pullbacks import accumulated
 from venture_lite.procedures.record import Maker, Random
 from venture_lite.procedures.straight_line import Node
+from venture_lite.procedures.totals import summed_slopes
 from venture_lite.procedures.transforms import REAL, Elementwise
 from venture_lite.program.code import Kind
 from venture_lite.trace.nodes import node_at
 from venture_lite.trace.runtime import Exchangeable
 from venture_lite.trace.table import Column, length, listed, one_of, part_of, picked
 from venture_lite.trace.trace import Trace
+
+
+class OtherCotangents(dict[int, Any]):
+    """Cotangents that are no numbers, by place; None for 0."""
+
+    def __missing__(self, place: int) -> None:
+        return None
 
 
 class BlockState:
@@ -52,21 +59,21 @@ class BlockState:
         # where not, None for 0; the last place takes those of nodes that stay, and is not read
         self.nowhere = self.places.nowhere
         self.cotangents = np.zeros(self.nowhere + 1)
-        self.others: list[Any] = [None] * (self.nowhere + 1)
-        self._none = tuple(self.others)
+        self.others = OtherCotangents()
         self._kept = [(site, rows, (-1, -1, -1)) for site, rows in self.places.rows()]
 
     def weigh(self, weight: float) -> None:
         """What was weighed so far stands for more than it is."""
         self.cotangents *= weight
-        self.others[:] = [None if other is None else _times(weight, other) for other in self.others]
+        for place, other in self.others.items():
+            self.others[place] = None if other is None else _times(weight, other)
 
     def begin(self) -> None:
         """An evaluation."""
         self.impossible = 0
         self.gradient.fill(0.0)
         self.cotangents.fill(0.0)
-        self.others[:] = self._none
+        self.others.clear()
 
     def scatter(self, places: Any, parts: Any) -> None:
         """Add one number for each row, where rows may share a place unless they follow one another."""
@@ -180,6 +187,10 @@ class RowKind:
         """What the functions hold the memory of."""
         return [self.column, *(leaf.column for leaf in self.tape.leaves)]
 
+    def hands_on(self, leaf: int) -> bool:
+        """Whether a row's value is that of a leaf."""
+        return self.operator is None and self.tape.outputs[0] is self.tape.leaves[leaf].node
+
     def group(self) -> Group:
         if self.code.slots[self.slot].kind is not Kind.RANDOM or self.operator.log_density_columns is None:
             raise RowByRow
@@ -219,8 +230,10 @@ class RowKind:
     def steps(self, start: int, stop: int, together: bool) -> tuple[list[PassStep], list[PassStep]]:
         """Both passes over some rows, to be called in order."""
         if together and self._together[0] is not _unprinted:
-            parts = (part_of(each, start, stop) for each in self.given)
-            many = (start, stop, *map(as_slice, parts))
+            # places of cotangents may be far apart
+            spaced = {1, *range(4, len(self.given), 2)}
+            parts = [as_slice(part_of(each, start, stop), at in spaced) for at, each in enumerate(self.given)]
+            many = (start, stop, *parts)
             forward, backward = self.keeper(), self.keeper()
             return (
                 [(self._forward_together, (*many, forward), self, start)],
@@ -383,16 +396,22 @@ class RowKind:
         self.state.impossible += weight.impossible
         return [weight.total, *parts]
 
-    def slopes_of_floats(self) -> Callable[..., Any] | None:
-        """As `slopes_of_columns`, of columns of floats; None where the density is no function of single numbers."""
+    def slopes_together(self, arguments: Sequence[Any]) -> Callable[..., Any]:
+        """`slopes_of_columns`, faster of columns of floats where the density is a function of single numbers; some
+        arguments are known."""
         record = self.operator
         if record.definition is None or record.log_density_total is not None or record.transform is None:
-            return None
-        slopes = slopes_of_floats(record.definition, self.flags, self.lifted)
+            return self.slopes_of_columns
+        constants = (None, *map(_constant, arguments))
+        slopes = summed_slopes(record.definition, self.flags, self.lifted, constants)
 
         def called(rows: Any, value: Any, *arguments: Any) -> Any:
-            found = slopes(value, *arguments)
-            return self.slopes_of_columns(rows, value, *arguments) if found is None else [found[0], *found[1]]
+            if all(map(_are_floats, (value, *arguments))):
+                found = slopes(value, *arguments, len(value))
+                if -math.inf < found[0] < math.inf:
+                    return found
+            # a row may be impossible, or have no density
+            return self.slopes_of_columns(rows, value, *arguments)
 
         return called
 
@@ -466,11 +485,28 @@ def _asked(parts: Sequence[Any], flags: Sequence[bool]) -> list[Any]:
     return [part for part, flag in zip(parts, flags, strict=True) if flag]
 
 
-def as_slice(rows: Any) -> Any:
-    """Rows that follow one another as a slice, through which columns are read without a copy."""
-    if isinstance(rows, np.ndarray) and bool((np.diff(rows) == 1).all()):
-        return slice(int(rows[0]), int(rows[-1]) + 1)
-    return rows
+def _constant(argument: Any) -> float | None:
+    """An argument that is the same number in all states."""
+    if argument.__class__ not in (float, int) or abs(argument) > 2.0**53:
+        return None
+    # -0.0 is equal to 0.0, and what is divided by it is not
+    return None if argument == 0 and math.copysign(1.0, argument) < 0.0 else float(argument)
+
+
+def _are_floats(given: Any) -> bool:
+    """A number, or a column of floats."""
+    return given.dtype == np.float64 if given.__class__ is np.ndarray else isinstance(given, (float, int))
+
+
+def as_slice(rows: Any, is_spaced: bool = False) -> Any:
+    """Rows that follow one another as a slice, through which columns are read without a copy; with `is_spaced` such as
+    follow by as many each time, too."""
+    if not isinstance(rows, np.ndarray) or not rows.ndim or not len(rows):
+        return rows
+    step = int(rows[1] - rows[0]) if is_spaced and len(rows) > 1 else 1
+    if step < 1 or not bool((np.diff(rows) == step).all()):
+        return rows
+    return slice(int(rows[0]), int(rows[-1]) + 1, step if step > 1 else None)
 
 
 def _unprinted(*given: Any) -> Any:

@@ -373,7 +373,10 @@ class _Pass:
         arguments = [*self._tape.outputs, *map(self._recording.constant, kind.defaults)]
         given = f"({''.join(f'{self._text(argument)}, ' for argument in arguments)})"
         if self._columns:
-            self._lines.append(f"{self._object(kind.group().check)}(r, {self._object(kind.tape.lifted)}, {given})")
+            # what stands is looked at once
+            stands = all(each.__class__ is not Node or self._is_still(each) for each in arguments)
+            line = f"{self._object(kind.group().check)}(r, {self._object(kind.tape.lifted)}, {given})"
+            self._line(line, stands)
         else:
             valid = self._object(kind.trace.valid[kind.operator])
             self._lines.append(f"if not {valid}{given}: {otherwise.format(given)}")
@@ -427,7 +430,7 @@ class _Pass:
         if self._columns:
             value = self._values()
             arguments = list(map(self._as_float, arguments))
-            whole = self._call(self._slopes(arguments), "r", value, *arguments)
+            whole = self._call(kind.slopes_together(arguments), "r", value, *arguments)
         else:
             value = self._load(kind.column, "r")
             whole = self._call(kind.slopes(), value, *arguments)
@@ -452,11 +455,6 @@ class _Pass:
             self._floats.add(value.place)
         self._stands[value.place] = not self._kind.flags[0]
         return value
-
-    def _slopes(self, arguments: Sequence[Any]) -> Callable[..., Any]:
-        """What gives the sum of log densities and the derivatives over columns."""
-        found = self._kind.slopes_of_floats() if self._is_number and all(map(self._is_a_float, arguments)) else None
-        return found or self._kind.slopes_of_columns
 
     def _moved(self, arguments: Sequence[Any], value: Any, own: Any, parts: list[Any]) -> Any:
         """The log Jacobian of a transform; what it adds to the derivatives is added to the parts."""
@@ -531,10 +529,11 @@ class _Pass:
         """The lines that compute what does not depend on the block, once, and read it."""
         known = {line.split(" = ")[0] for line in self._still_lines if line.startswith("t")}
         read = [name for name in dict.fromkeys(re.findall(r"\bt\d+\b", "\n".join(self._lines))) if name in known]
-        if not read:
+        if not read and len(known) == len(self._still_lines):
             return []
         whole = "".join(f"{name}, " for name in read)
-        return ["if not s:", *(f"    {line}" for line in self._still_lines), f"    s[:] = {whole}", f"{whole}= s"]
+        lines = ["if not s:", *(f"    {line}" for line in self._still_lines), f"    s[:] = {whole or 'True, '}"]
+        return [*lines, f"{whole}= s"] if read else lines
 
     def function(self) -> Callable[..., Any]:
         """The function with the lines printed so far."""

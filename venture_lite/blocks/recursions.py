@@ -10,7 +10,7 @@ numbers, or fail, are left to the functions of single rows, which say what is wr
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,7 +34,7 @@ from venture_lite.procedures.columns import RowByRow
 from venture_lite.procedures.pullbacks import ElementwisePullback
 from venture_lite.procedures.record import Deterministic
 from venture_lite.procedures.straight_line import Node
-from venture_lite.trace.table import Column, listed, part_of
+from venture_lite.trace.table import Column, listed, one_of, part_of
 
 FEWEST = 20
 """Steps of a recursion that has a loop."""
@@ -103,7 +103,7 @@ class StepRead:
 
     name: str
     column: Column
-    # one row for all steps, or one for each (n,); so are the places of their cotangents
+    # one row for all steps, or one for each, a slice or (steps,); so are the places of their cotangents
     rows: Any
     places: Any
     # which of the kinds it is a value of, and how many steps before; None from outside
@@ -112,6 +112,14 @@ class StepRead:
 
     # whether it is one value from outside
     is_shared: bool = False
+
+    def value(self) -> Any:
+        """As it stands: a number, or one for each step."""
+        return self.column.view[self.rows] if self.is_shared else self.column.gather(self.rows)
+
+    def at(self, step: int) -> tuple[int, int]:
+        """The row that a step reads, and its place."""
+        return one_of(self.rows, step), one_of(self.places, step)
 
 
 class Recursion:
@@ -132,7 +140,7 @@ class Recursion:
         ]
         self._rows = [listed(given[0]) for given in self._given]
         # the same, and the places of cotangents, as slices where they follow one another
-        self._stretches = [(as_slice(given[0]), as_slice(given[1])) for given in self._given]
+        self._stretches = [(as_slice(given[0]), as_slice(given[1], True)) for given in self._given]
         self._reads: dict[str, StepRead] = {}
         # of each kind what the places of its tape are, and which of these are still, by name
         self._values: list[dict[int, Any]] = [{} for _ in turns.kinds]
@@ -140,6 +148,10 @@ class Recursion:
         self._kept = [kind.keeper() for kind in turns.kinds]
         # what names are made from in the forward pass
         self._names: dict[str, int] = {}
+        # kinds that hold what another one made some steps before, and what they read
+        self._copies: dict[int, StepRead] = {}
+        self._copies = self._copying()
+        self._made = [number for number in self._numbers if number not in self._copies]
         self._results = [self._recorded(number) for number in self._numbers]
         # how many steps back each kind is read, and of the rows read before the first step, the last one first, the
         # place of the cotangent, too
@@ -197,17 +209,48 @@ class Recursion:
         outputs = list(map(read, tape.outputs))
         return outputs[0] if kind.operator is None else self._operations.call(kind.operator, outputs)
 
+    def _copying(self) -> dict[int, StepRead]:
+        """What kinds read whose value is that of another kind, made some steps before, where only their own step reads
+        them: `(h (- t 1))`, which `h` reads."""
+        reads = [
+            (of, lag, number, position)
+            for number, kind in enumerate(self._turns.kinds)
+            for position, leaf in enumerate(kind.tape.leaves)
+            for of, lag in (self._within(number, leaf.column, self._given[number][3 + 2 * position]),)
+            if of is not None
+        ]
+        handed = {
+            number: (of, lag, position)
+            for of, lag, number, position in reads
+            if lag and self._turns.kinds[number].hands_on(position)
+        }
+        read_later = {of for of, lag, _, _ in reads if lag}
+        return {
+            number: self._step_read(number, position, of, lag)
+            for number, (of, lag, position) in handed.items()
+            if number not in read_later and of not in handed
+        }
+
     def _leaf(self, number: int, position: int, leaf: TapeLeaf) -> Node:
         if leaf.column.kind is not float:
             raise NotInOneLoop
-        rows, places = self._given[number][3 + 2 * position : 5 + 2 * position]
+        rows = self._given[number][3 + 2 * position]
         of, lag = self._within(number, leaf.column, rows)
+        if lag == 0 and of in self._copies:
+            read = self._copies[of]
+        else:
+            read = self._step_read(number, position, of, lag)
+        self._reads[read.name] = read
+        return self._named(read.name, STEP if read.of is not None else SHARED if read.is_shared else COLUMN)
+
+    def _step_read(self, number: int, position: int, of: int | None, lag: int) -> StepRead:
+        column = self._turns.kinds[number].tape.leaves[position].column
+        rows, places = self._given[number][3 + 2 * position : 5 + 2 * position]
         name = f"v{number}_{position}" if of is None else f"x{of}" if lag == 0 else f"p{of}_{lag}"
         is_shared = of is None and np.ndim(listed(rows)) == 0
-        if of is None and not is_shared:
-            rows, places = as_slice(rows), as_slice(places)
-        read = self._reads[name] = StepRead(name, leaf.column, rows, places, of, lag, is_shared)
-        return self._named(name, STEP if of is not None else SHARED if read.is_shared else COLUMN)
+        if not is_shared:
+            rows, places = as_slice(rows), as_slice(places, True)
+        return StepRead(name, column, rows, places, of, lag, is_shared)
 
     def _named(self, name: str, cut: int) -> Node:
         self._names[name] = cut
@@ -232,7 +275,7 @@ class Recursion:
         found: list[tuple[int, int]] = []
         for back in range(1, self._lags[number] + 1):
             reads = [read for read in self._reads_of(number) if read.lag >= back]
-            same = {(int(read.rows[at]), int(read.places[at])) for read in reads for at in (read.lag - back,)}
+            same = {read.at(read.lag - back) for read in reads}
             if len(same) != 1:
                 raise NotInOneLoop
             found += same
@@ -243,29 +286,38 @@ class Recursion:
     def _print_backward(self) -> None:
         """What gives the slopes of each kind's value by what it reads: values of the recursion are columns here."""
         cuts = LoopCuts({name: min(cut, COLUMN) for name, cut in self._names.items()} | {UNIT: SHARED})
-        found = [(number, read, slope) for number in self._numbers for read, slope in self._slopes_by(number)]
+        found = [(number, read, slope) for number in self._made for read, slope in self._slopes_by(number)]
         # kind and what it reads: of the recursion, and from outside
         self._inner = [(number, read) for number, read, _ in found if read.of is not None]
         self._outer = [(number, read) for number, read, _ in found if read.of is None]
         slopes = [slope for _, read, slope in found if read.of is not None]
         slopes += [slope for _, read, slope in found if read.of is None]
         self._slopes = BeforeLoop(self._operations, slopes, cuts)
+        # of each kind that is made its column among the equations, of which those of one step follow one another
+        self._at = {number: at for at, number in enumerate(self._made)}
         width = max((self._below(number, read) for number, read in self._inner), default=0)
-        self._band = np.zeros((width + 1, self._turns.count * len(self._turns.kinds)), order="F")
+        self._band = np.zeros((width + 1, self._turns.count * len(self._made)), order="F")
+        # of each slope what it makes in the band, negated
+        self._entries = [
+            self._band[self._below(number, read)].reshape(-1, len(self._made))[: self._turns.count - read.lag, at]
+            for number, read in self._inner
+            for at in (self._at[read.of],)  # type: ignore[index]
+        ]
 
     def _print_forward(self) -> None:
         """What gives the slopes, which no step makes, and the values as they were if all that steps made were 0."""
-        slopes = [slope for number in self._numbers for read, slope in self._slopes_by(number) if read.of is not None]
+        slopes = [slope for number in self._made for read, slope in self._slopes_by(number) if read.of is not None]
         cuts = LoopCuts({name: min(cut, COLUMN) for name, cut in self._names.items()} | {UNIT: SHARED})
         self._made_of_nothing = dict.fromkeys((name for name, cut in self._names.items() if cut == STEP), 0.0) | {
             UNIT: 1.0
         }
-        self._affine = BeforeLoop(self._operations, [*slopes, *self._results], cuts)
+        made = [self._results[number] for number in self._made]
+        self._affine = BeforeLoop(self._operations, [*slopes, *made], cuts)
 
     def _below(self, number: int, read: StepRead) -> int:
-        """How many values after one that it reads a kind's value comes, where those of one step follow one another."""
+        """How many values after one that it reads a kind's value comes."""
         assert read.of is not None
-        return read.lag * len(self._turns.kinds) + number - read.of
+        return read.lag * len(self._made) + self._at[number] - self._at[read.of]
 
     def _slopes_by(self, number: int) -> Iterable[tuple[StepRead, Any]]:
         """The slopes of a kind's value by all that it reads and that moves."""
@@ -325,13 +377,16 @@ class Recursion:
             raise RowByRow
         for number, value in values.items():
             self._turns.kinds[number].column.array[self._stretches[number][0]] = value
+        for number, read in self._copies.items():
+            self._turns.kinds[number].column.array[self._stretches[number][0]] = read.value()
 
     def _made_in_turn(self) -> dict[int, np.ndarray]:
-        """Of each kind the values (steps,), step by step."""
+        """Of each kind that copies none the values (steps,), step by step."""
         starts = [self._before(number, back) for number, back in self._waiting]
         values = self._loop.run(self._turns.count, self._outside(), starts)
         for number, (of, lag) in self._loop.copies.items():
-            values[number] = self._shifted(of, lag, values[of])
+            if number not in self._copies:
+                values[number] = self._shifted(of, lag, values[of])
         return values
 
     def _before(self, number: int, back: int) -> float:
@@ -343,17 +398,16 @@ class Recursion:
         """The same of an affine recursion: the solution of a triangular system of equations with a band."""
         found = self._affine(self._outside() | self._made_of_nothing)
         slopes, offsets = found[: len(self._inner)], found[len(self._inner) :]
-        given = np.empty((self._turns.count, len(self._turns.kinds)))
-        for number, offset in enumerate(offsets):
-            given[:, number] = offset
+        given = np.empty((self._turns.count, len(self._made)))
+        for at, offset in enumerate(offsets):
+            given[:, at] = offset
         for (number, read), slope in zip(self._inner, slopes, strict=True):
             assert read.of is not None
             for step in range(read.lag):
-                given[step, number] += (slope[step] if np.ndim(slope) else slope) * self._before(
-                    read.of, read.lag - step
-                )
-        values = self._through_band(slopes, given, "N")
-        return {number: values[:, number] for number in self._numbers}
+                before = self._before(read.of, read.lag - step)
+                given[step, self._at[number]] += _slope_at(slope, step) * before
+        solved = self._through_band(slopes, given, "N")
+        return {number: solved[:, at] for number, at in self._at.items()}
 
     def _shifted(self, number: int, lag: int, values: np.ndarray) -> np.ndarray:
         """The values of a kind so many steps before each step."""
@@ -365,31 +419,43 @@ class Recursion:
     def backward(self) -> None:
         """Raises RowByRow, or what arithmetic raises, where a derivative is none; then nothing was added."""
         cotangents = self._state.cotangents
-        slopes = self._slopes({**self._outside(), **self._values_of_steps(), UNIT: 1.0})
+        made = {name: read.value() for name, read in self._reads.items() if read.of is not None}
+        slopes = self._slopes({**self._outside(), **made, UNIT: 1.0})
         inner, outer = slopes[: len(self._inner)], slopes[len(self._inner) :]
         due = self._solved(inner)
-        parts = [due[:, number] * slope for (number, _), slope in zip(self._outer, outer, strict=True)]
-        sums = [float(np.add.reduce(part)) for part in parts]
+        columns = {number: due[:, at] for number, at in self._at.items()}
+        sums = {number: float(np.add.reduce(column)) for number, column in columns.items()}
         # of what is no number the sum is none
-        if math.isnan(float(np.add.reduce(due, axis=None))) or any(map(math.isnan, sums)):
+        if any(map(math.isnan, sums.values())):
             raise RowByRow
-        for (_, read), part, total in zip(self._outer, parts, sums, strict=True):
+        parts = [
+            _shared_part(columns[number], sums[number], slope) if read.is_shared else _part(columns[number], slope)
+            for (number, read), slope in zip(self._outer, outer, strict=True)
+        ]
+        for (_, read), part in zip(self._outer, parts, strict=True):
             if read.is_shared:
-                cotangents[read.places] += total
+                cotangents[read.places] += part
             else:
                 self._state.scatter(read.places, part)
         for (number, read), slope in zip(self._inner, inner, strict=True):
             # the first steps read rows before the first
             for step in range(read.lag):
-                cotangents[read.places[step]] += due[step, number] * (slope[step] if np.ndim(slope) else slope)
+                cotangents[one_of(read.places, step)] += columns[number][step] * _slope_at(slope, step)
+        for number, read in self._copies.items():
+            for step, part in enumerate(cotangents[self._stretches[number][1]][: read.lag].tolist()):
+                cotangents[one_of(read.places, step)] += part
 
     def _solved(self, slopes: Sequence[Any]) -> np.ndarray:
         """The cotangents (steps, kinds) of what steps make, which hand them on by these slopes: of each value that of
         its readers times their slopes, and what is due to it from outside, which is a triangular system of equations
         with a band."""
-        due = np.empty((self._turns.count, len(self._turns.kinds)))
-        for number, (_, places) in enumerate(self._stretches):
-            due[:, number] = self._state.cotangents[places]
+        cotangents = self._state.cotangents
+        due = np.empty((self._turns.count, len(self._made)))
+        for number, at in self._at.items():
+            due[:, at] = cotangents[self._stretches[number][1]]
+        for number, read in self._copies.items():
+            assert read.of is not None
+            due[: -read.lag, self._at[read.of]] += cotangents[self._stretches[number][1]][read.lag :]
         return self._through_band(slopes, due, "T")
 
     def _through_band(self, slopes: Sequence[Any], given: np.ndarray, way: str) -> np.ndarray:
@@ -397,19 +463,14 @@ class Recursion:
         Overwrites `given`."""
         from scipy.linalg.lapack import dtbtrs
 
-        count, kinds = given.shape
-        for (number, read), slope in zip(self._inner, slopes, strict=True):
-            entries = self._band[self._below(number, read)].reshape(count, kinds)[: count - read.lag, read.of]
-            np.negative(slope[read.lag :] if np.ndim(slope) else slope, out=entries)
+        for (_, read), slope, entries in zip(self._inner, slopes, self._entries, strict=True):
+            np.negative(slope[read.lag :] if slope.__class__ is np.ndarray else slope, out=entries)
         found, _ = dtbtrs(self._band, given.reshape(-1, 1), uplo="L", trans=way, diag="U", overwrite_b=True)
-        return np.asarray(found).reshape(count, kinds)
+        return np.asarray(found).reshape(given.shape)
 
     def _outside(self) -> dict[str, Any]:
         """By name, what is read that steps do not make."""
-        found: dict[str, Any] = {}
-        for name, read in self._reads.items():
-            if read.of is None:
-                found[name] = read.column.view[read.rows] if read.is_shared else read.column.gather(read.rows)
+        found = {name: read.value() for name, read in self._reads.items() if read.of is None}
         for number, (kind, kept) in enumerate(zip(self._turns.kinds, self._kept, strict=True)):
             if self._still[number] and not kept:
                 values = kind.tape.still_values(kind.still, self._rows_of_leaves(number))
@@ -417,13 +478,25 @@ class Recursion:
             found |= kept[0] if kept else {}
         return found
 
-    def _values_of_steps(self) -> Mapping[str, np.ndarray]:
-        found = {}
-        for number, (kind, (rows, _)) in enumerate(zip(self._turns.kinds, self._stretches, strict=True)):
-            found[f"x{number}"] = values = kind.column.gather(rows)
-            for back in range(1, self._lags[number] + 1):
-                found[f"p{number}_{back}"] = self._shifted(number, back, values)
-        return found
+
+def _slope_at(slope: Any, step: int) -> Any:
+    return slope[step] if slope.__class__ is np.ndarray else slope
+
+
+def _part(due: np.ndarray, slope: Any) -> np.ndarray:
+    """What cotangents (steps,) hand on by their slopes. Raises RowByRow where that is no number."""
+    part = np.asarray(due * slope)
+    if not (slope.__class__ is float and math.isfinite(slope)) and math.isnan(float(np.add.reduce(part))):
+        raise RowByRow
+    return part
+
+
+def _shared_part(due: np.ndarray, total: float, slope: Any) -> float:
+    """The same in sum, of what all steps share; `total` is that of the cotangents."""
+    part = float(due.dot(slope)) if slope.__class__ is np.ndarray else total * float(slope)
+    if math.isnan(part):
+        raise RowByRow
+    return part
 
 
 def _is_plain(kind: RowKind) -> bool:

@@ -261,26 +261,6 @@ def _of_numbers(function: Callable[..., Any], inputs: tuple[Any, ...], count: in
     return [float(partial) for partial in partials] if log_density > -math.inf else [0.0] * count
 
 
-def slopes_of_floats(
-    density: Callable[..., Any], asked: Flags, lifted: Flags
-) -> Callable[..., tuple[float, list[Any]] | None]:
-    """`(*inputs) -> (the sum of the log densities of some rows, one derivative for each input asked for)`, of floats
-    and columns of floats; None where a row is impossible, or has no density. Called where NumPy ignores floating-point
-    errors."""
-    function, first = slopes_of(density, asked, True), lifted.index(True)
-    ups = [up for up, ask in zip(lifted, asked, strict=True) if ask]
-
-    def slopes(*inputs: Any) -> tuple[float, list[Any]] | None:
-        log_density, *partials = function(*inputs)
-        rows = len(inputs[first])
-        total = float(np.add.reduce(log_density)) if np.ndim(log_density) else float(log_density) * rows
-        if not -math.inf < total < math.inf:
-            return None
-        return total, [_gathered(partial, up, rows) for partial, up in zip(partials, ups, strict=True)]
-
-    return slopes
-
-
 def _of_columns(function: Callable[..., Any], lifted: Flags, asked: Flags, inputs: tuple[Any, ...]) -> list[Any]:
     numbers = single_numbers(lifted, inputs)
     rows = next(len(number) for number, up in zip(numbers, lifted, strict=True) if up)

@@ -94,6 +94,9 @@ _SHAPE_SLOPES = {
 COLUMN_NAMES: dict[str, Any] = {
     **COLUMNS,
     **_SHAPE_SLOPES,
+    "dot": lambda x, y: float(x.dot(y)),
+    "total": lambda x: float(np.add.reduce(x)),
+    "repeated": lambda x, rows: np.full(rows, x, dtype=np.float64),
     "digamma": digamma,
     "i0e_slope": i0e_slope,
     "split_slope": _split_slope_of_columns,
@@ -144,31 +147,61 @@ class Node:
     def _after(self, operation: str, other: Any) -> Any:
         return self.recording.record(operation, other, self) if _is_operand(other) else NotImplemented
 
+    # what is left out, or done in another order, changes no digit: signs move outwards, powers of two are multiplied
+
     def __add__(self, other: Any) -> Any:
-        return self if _is(other, 0.0) else self._with("+", other)
+        if _is(other, 0.0):
+            return self
+        if other is self:
+            return 2.0 * self
+        if _is_negative(other):
+            return self - other.operands[0]
+        return other - self.operands[0] if _is_negative(self) and _is_operand(other) else self._with("+", other)
 
     def __radd__(self, other: Any) -> Any:
+        if _is_negative(self) and _is_operand(other):
+            return other - self.operands[0]
         return self if _is(other, 0.0) else self._after("+", other)
 
     def __sub__(self, other: Any) -> Any:
+        if _is_negative(other):
+            return self + other.operands[0]
         return self if _is(other, 0.0) else self._with("-", other)
 
     def __rsub__(self, other: Any) -> Any:
+        if _is_negative(self) and _is_operand(other):
+            return other + self.operands[0]
         return -self if _is(other, 0.0) else self._after("-", other)
 
     def __mul__(self, other: Any) -> Any:
+        if _is_negative(other):
+            return -(self * other.operands[0])
+        if _is_negative(self) and _is_operand(other):
+            return -(self.operands[0] * other)
         return self if _is(other, 1.0) else -self if _is(other, -1.0) else self._with("*", other)
 
     def __rmul__(self, other: Any) -> Any:
+        if _is_negative(self) and _is_operand(other):
+            return -other * self.operands[0]
+        if self.operation == "*" and _is_power_of_two(other) and _is_power_of_two(self.operands[0]):
+            return (other * self.operands[0]) * self.operands[1]
         return self if _is(other, 1.0) else -self if _is(other, -1.0) else self._after("*", other)
 
     def __truediv__(self, other: Any) -> Any:
+        if _is_negative(other):
+            return -(self / other.operands[0])
+        if _is_negative(self) and _is_operand(other):
+            return -(self.operands[0] / other)
         return self if _is(other, 1.0) else self._with("/", other)
 
     def __rtruediv__(self, other: Any) -> Any:
+        if _is_negative(self) and _is_operand(other):
+            return -other / self.operands[0]
         return self._after("/", other)
 
     def __neg__(self) -> Any:
+        if self.operation == "*" and self.operands[0].__class__ is float:
+            return -self.operands[0] * self.operands[1]
         return self.operands[0] if self.operation == "negative" else self.recording.record("negative", self)
 
     __lt__ = _condition("<")
@@ -192,6 +225,15 @@ def _is_operand(other: Any) -> bool:
 
 def _is(other: Any, number: float) -> bool:
     return isinstance(other, (int, float)) and other == number
+
+
+def _is_negative(value: Any) -> bool:
+    return value.__class__ is Node and value.operation == "negative"
+
+
+def _is_power_of_two(value: Any) -> bool:
+    """One of either sign, of which products with others lose no digit."""
+    return value.__class__ is float and 2.0**-64 <= abs(value) <= 2.0**64 and abs(math.frexp(value)[0]) == 0.5
 
 
 def recorded(name: str) -> Callable[..., Any]:

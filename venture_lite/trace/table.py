@@ -283,13 +283,13 @@ class Column:
 
 
 def length(rows: Any) -> int:
-    return rows.stop - rows.start if isinstance(rows, slice) else len(rows)
+    return len(range(rows.start, rows.stop, rows.step or 1)) if isinstance(rows, slice) else len(rows)
 
 
 def one_of(each: Any, index: int) -> Any:
     """What is given for one row, where all rows are given a slice, an array, a list, or one number."""
     if isinstance(each, slice):
-        return each.start + index
+        return int(each.start + index * (each.step or 1))
     if isinstance(each, np.ndarray) and each.ndim:
         return int(each[index])
     return each[index] if isinstance(each, list) else int(each)
@@ -298,14 +298,15 @@ def one_of(each: Any, index: int) -> Any:
 def part_of(each: Any, start: int, stop: int) -> Any:
     """What is given for some rows."""
     if isinstance(each, slice):
-        return slice(each.start + start, each.start + stop)
+        step = each.step or 1
+        return slice(each.start + step * start, each.start + step * stop, each.step)
     return each[start:stop] if isinstance(each, list) or np.ndim(each) else int(each)
 
 
 def picked(each: Any, at: np.ndarray) -> Any:
     """What is given for the rows at some places (n,)."""
     if isinstance(each, slice):
-        return each.start + at
+        return each.start + at * (each.step or 1)
     return (
         [each[place] for place in at.tolist()] if isinstance(each, list) else each[at] if np.ndim(each) else int(each)
     )
@@ -313,7 +314,7 @@ def picked(each: Any, at: np.ndarray) -> Any:
 
 def listed(rows: Any) -> np.ndarray:
     """The numbers (n,) of rows, which may be a slice."""
-    return np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
+    return np.arange(rows.start, rows.stop, rows.step or 1) if isinstance(rows, slice) else rows
 
 
 def narrowest(numbers: np.ndarray) -> np.ndarray:

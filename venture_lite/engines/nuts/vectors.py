@@ -56,19 +56,21 @@ class Arrays:
     def land(self, momentum: Vector, gradient: Vector, step: float) -> tuple[Vector, Vector, float]:
         slope = self._root.T @ gradient if self._across else self._root * gradient
         momentum = momentum + 0.5 * step * slope
-        return momentum, slope, 0.5 * float(momentum @ momentum)
+        return momentum, slope, 0.5 * float(momentum.dot(momentum))
 
     def joined(
         self, drift: Vector, near: Vector, far: Vector, other_drift: Vector, other_near: Vector, other_far: Vector
     ) -> Vector | None:
+        # of short arrays the method takes half the time of the operator
         whole = drift + other_drift
-        if whole @ near <= 0.0 or whole @ other_far <= 0.0:
+        along = whole.dot
+        if along(near) <= 0.0 or along(other_far) <= 0.0:
             return None
-        first = drift + other_near
-        if first @ near <= 0.0 or first @ other_near <= 0.0:
+        along = (drift + other_near).dot
+        if along(near) <= 0.0 or along(other_near) <= 0.0:
             return None
-        last = other_drift + far
-        return None if last @ far <= 0.0 or last @ other_far <= 0.0 else whole
+        along = (other_drift + far).dot
+        return None if along(far) <= 0.0 or along(other_far) <= 0.0 else whole
 
 
 class Numbers:

@@ -127,11 +127,15 @@ def _on_simplex(points: np.ndarray) -> Any:
     return (points >= 0.0).all(axis=-1) & (abs(points.sum(axis=-1) - 1.0) <= 1e-9)
 
 
+def _dirichlet_by_point(points: np.ndarray, alphas: np.ndarray) -> Derivatives:
+    inside = _on_simplex(points)[..., None]
+    return np.where(inside & ((alphas != 1.0) | (points > 0.0)), (alphas - 1.0) / points, 0.0), None
+
+
 def _dirichlet(points: np.ndarray, alphas: np.ndarray) -> Derivatives:
     inside = _on_simplex(points)[..., None]
-    by_point = np.where(inside & ((alphas != 1.0) | (points > 0.0)), (alphas - 1.0) / points, 0.0)
     by_alphas = digamma(alphas.sum(axis=-1, keepdims=True)) - digamma(alphas) + np.log(points)
-    return by_point, np.where(inside, by_alphas, 0.0)
+    return _dirichlet_by_point(points, alphas)[0], np.where(inside, by_alphas, 0.0)
 
 
 def _symmetric_dirichlet(points: np.ndarray, a: np.ndarray, n: np.ndarray) -> Derivatives:
@@ -142,9 +146,10 @@ def _symmetric_dirichlet(points: np.ndarray, a: np.ndarray, n: np.ndarray) -> De
 
 
 def _categorical(lifted: Flags, wanted: Flags, value: Any, probs: Any, values: Any = None) -> Derivatives:
+    if values is None and lifted[1]:
+        return (*_chosen.evaluate(lifted[:2], wanted[:2], value, probs), None)
     if values is None:
-        taken = _chosen.evaluate(lifted[:2], wanted[:2], value, probs)
-        return (*taken, None)
+        return None, _shares(_counted(value, len(probs)), probs) if wanted[1] else None, None
     if any(lifted):
         raise RowByRow
     same = np.array([equal(other, value) for other in values], dtype=np.float64)
@@ -155,6 +160,31 @@ def _categorical(lifted: Flags, wanted: Flags, value: Any, probs: Any, values: A
 def indicators(positions: Any, size: int) -> np.ndarray:
     """1 at the positions, (..., size); all 0 where a position is none of 0 ... size - 1."""
     return np.asarray(np.equal(np.asarray(positions)[..., None], np.arange(size)), dtype=np.float64)
+
+
+def _counted(positions: Any, size: int) -> np.ndarray:
+    """How often each of 0 ... size - 1 is among positions, a number or (n,): (size,).
+
+    Raises RowByRow where these are no numbers.
+    """
+    if not isinstance(positions, np.ndarray):
+        counts = np.zeros(size)
+        if isinstance(positions, (int, float)) and 0 <= positions < size and positions % 1 == 0:
+            counts[int(positions)] = 1.0
+        return counts
+    if positions.dtype.kind not in "fbiu" or positions.ndim != 1:
+        raise RowByRow
+    inside = (positions >= 0) & (positions < size) & (np.mod(positions, 1) == 0)
+    return np.bincount(positions[inside].astype(np.int64), minlength=size).astype(np.float64)
+
+
+def _shares(counts: np.ndarray, masses: Any) -> np.ndarray:
+    """Counts over what is counted so often (K,); 0 where that has no mass."""
+    given = np.asarray(masses, dtype=np.float64)
+    with np.errstate(all="ignore"):
+        found = counts / given
+    # most often all have
+    return found if given.min(initial=1.0) > 0.0 else np.where(given > 0.0, found, 0.0)
 
 
 def _chosen_position(positions: np.ndarray, probs: np.ndarray) -> Derivatives:
@@ -176,8 +206,13 @@ _weighted = _of_columns(_weighted_position, (False, True), (0, 1))
 
 
 def _weighted_categorical(lifted: Flags, wanted: Flags, value: Any, weights: Any, values: Any = None) -> Derivatives:
-    if values is None:
+    if values is None and lifted[1]:
         return (*_weighted.evaluate(lifted[:2], wanted[:2], value, weights), None)
+    if values is None:
+        if not wanted[1]:
+            return None, None, None
+        counts = np.where(np.asarray(weights) > 0.0, _counted(value, len(weights)), 0.0)
+        return None, _shares(counts, weights) - counts.sum() / np.sum(weights), None
     found = _categorical(lifted, wanted, value, weights, values)[1]
     return None, found if found is None or not found.any() else found - 1.0 / np.sum(weights), None
 
@@ -266,7 +301,12 @@ def _of_matrices(derivatives: Callable[[float, MatrixFactor, MatrixFactor], Deri
 
 
 MULTIVARIATE_NORMAL = Gradient((True, True, True), _multivariate_normal)
-DIRICHLET = _of_columns(_dirichlet, (True, True), (1, 1))
+_DIRICHLET = _of_columns(_dirichlet, (True, True), (1, 1))
+_BY_POINT = _of_columns(_dirichlet_by_point, (True, False), (1, 1))
+DIRICHLET = Gradient(
+    (True, True),
+    lambda lifted, wanted, *given: (_DIRICHLET if wanted[1] else _BY_POINT).evaluate(lifted, wanted, *given),
+)
 SYMMETRIC_DIRICHLET = _of_columns(_symmetric_dirichlet, (True, True, False), (1, 0, 0))
 CATEGORICAL = Gradient((False, True, False), _categorical)
 WEIGHTED_CATEGORICAL = Gradient((False, True, False), _weighted_categorical)

@@ -90,8 +90,8 @@ class Gradient:
     # (lifted, wanted, value, *arguments) -> the derivatives, as many; `lifted` and `wanted` speak of the value first.
     # 0 where the density is 0, as is a derivative there with respect to anything that keeps it 0
     evaluate: Callable[..., tuple[Any, ...]]
-    # wanted -> (value, *arguments) -> the log density and the derivatives asked for, of single numbers, where it is
-    # defined; and (lifted, wanted, value, *arguments) -> the same of columns. None where densities are evaluated apart
+    # wanted -> (value, *arguments) -> the log density and the derivatives asked for, of one row, where it is defined;
+    # and (lifted, wanted, value, *arguments) -> the same of columns. None where densities are evaluated apart
     of_numbers: Callable[[Flags], Callable[..., tuple[Any, ...]]] | None = None
     of_columns: Callable[..., list[Any]] | None = None
 

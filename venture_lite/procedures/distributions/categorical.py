@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -64,6 +65,25 @@ def _log_density(value: Any, probs: Any, values: Any = None) -> float:
     else:
         mass = math.fsum(m for m, other in zip(masses, values, strict=True) if equal(other, value))
     return math.log(mass) if mass > 0.0 else -math.inf
+
+
+def _slopes_of_one(wanted: Flags) -> Callable[..., tuple[Any, ...]]:
+    """(value, probs, values) -> the log probability, and where it is asked for the derivative by the probabilities."""
+    by_probs = array_gradients.CATEGORICAL.evaluate
+
+    def slopes(value: Any, probs: Any, values: Any = None) -> tuple[Any, ...]:
+        if values is not None:
+            none = (False,) * 3
+            return _log_density(value, probs, values), by_probs(none, wanted, value, probs, values)[1]
+        masses = _masses(probs, None)
+        position = _position(value, len(masses))
+        mass = 0.0 if position is None else masses[position]
+        share = np.zeros(len(masses))
+        if mass > 0.0:
+            share[position] = 1.0 / mass
+        return math.log(mass) if mass > 0.0 else -math.inf, share
+
+    return slopes if wanted[1] else lambda *given: (_log_density(*given),)
 
 
 def _columns(lifted: Flags, value: Any, probs: Any, values: Any = None) -> np.ndarray:
@@ -177,7 +197,7 @@ CATEGORICAL = Random(
     "categorical", (Argument("probs", PROBABILITY_VECTOR), Argument("values", LIST, None)),
     "One of the values with the given probabilities; without values, a position counted from 0. Equal values add up.",
     _simulate, _log_density, _columns, support=_support, source="the sum of the probabilities of the equal values",
-    gradient=array_gradients.CATEGORICAL, simulate_columns=_simulate_columns,
+    gradient=replace(array_gradients.CATEGORICAL, of_numbers=_slopes_of_one), simulate_columns=_simulate_columns,
 )  # fmt: skip
 
 SOFTMAX_CATEGORICAL = Random(

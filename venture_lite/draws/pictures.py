@@ -104,7 +104,8 @@ def _draw(variable: PlottedVariable, left: Any, right: Any) -> None:
     else:
         values = variable.values[np.isfinite(variable.values)].astype(np.float64)
         if len(values):
-            left.hist(values, bins=bin_count(values, MOST_BINS), color="C0", alpha=0.8)
+            # one outline: bars of their own would take a third of the time of a picture
+            left.hist(values, bins=bin_count(values, MOST_BINS), color="C0", alpha=0.8, histtype="stepfilled")
         left.set_yticks([])
     if variable.values.dtype == object:
         right.set_axis_off()

@@ -12,15 +12,11 @@ import pytest
 from tests.procedures.examples import RANDOM
 from tests.procedures.test_random import draws, record_of
 from venture_lite.procedures.record import Random
-from venture_lite.procedures.totals import summed_slopes
+from venture_lite.procedures.totals import is_summed, summed_slopes
 
 ROWS = 7
 STRETCHED = np.linspace(1.0, 1.001, ROWS)
 """What makes a column of an argument."""
-
-
-def is_made_of_numbers(record: Random) -> bool:
-    return record.definition is not None and record.transform is not None
 
 
 def cases() -> list[tuple[str, tuple[Any, ...]]]:
@@ -28,7 +24,7 @@ def cases() -> list[tuple[str, tuple[Any, ...]]]:
         (name, arguments)
         for name, example in RANDOM.items()
         for arguments in example.arguments
-        if is_made_of_numbers(record_of(name)) and all(isinstance(each, (int, float)) for each in arguments)
+        if is_summed(record_of(name)) and all(isinstance(each, (int, float)) for each in arguments)
     ]
 
 

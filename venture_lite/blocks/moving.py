@@ -25,11 +25,11 @@ from venture_lite.interpreter.runs import Places, Run
 from venture_lite.interpreter.sources import ValueSource, source_value
 from venture_lite.interpreter.weights import AtLimit, Group, Weight, log_density
 from venture_lite.procedures.checks import check_arguments
-from venture_lite.procedures.columns import RowByRow
+from venture_lite.procedures.columns import RowByRow, are_floats
 from venture_lite.procedures.pullbacks import accumulated
 from venture_lite.procedures.record import Maker, Random
 from venture_lite.procedures.straight_line import Node
-from venture_lite.procedures.totals import summed_slopes
+from venture_lite.procedures.totals import is_summed, summed_slopes
 from venture_lite.procedures.transforms import REAL, Elementwise
 from venture_lite.program.code import Kind
 from venture_lite.trace.nodes import node_at
@@ -400,13 +400,13 @@ class RowKind:
         """`slopes_of_columns`, faster of columns of floats where the density is a function of single numbers; some
         arguments are known."""
         record = self.operator
-        if record.definition is None or record.log_density_total is not None or record.transform is None:
+        if not is_summed(record):
             return self.slopes_of_columns
         constants = (None, *map(_constant, arguments))
         slopes = summed_slopes(record.definition, self.flags, self.lifted, constants)
 
         def called(rows: Any, value: Any, *arguments: Any) -> Any:
-            if all(map(_are_floats, (value, *arguments))):
+            if all(map(are_floats, (value, *arguments))):
                 found = slopes(value, *arguments, len(value))
                 if -math.inf < found[0] < math.inf:
                     return found
@@ -491,11 +491,6 @@ def _constant(argument: Any) -> float | None:
         return None
     # -0.0 is equal to 0.0, and what is divided by it is not
     return None if argument == 0 and math.copysign(1.0, argument) < 0.0 else float(argument)
-
-
-def _are_floats(given: Any) -> bool:
-    """A number, or a column of floats."""
-    return given.dtype == np.float64 if given.__class__ is np.ndarray else isinstance(given, (float, int))
 
 
 def as_slice(rows: Any, is_spaced: bool = False) -> Any:

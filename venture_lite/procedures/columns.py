@@ -49,6 +49,11 @@ def numeric(argument: Any, lifted: bool) -> Any:
     return argument
 
 
+def are_floats(given: Any) -> bool:
+    """Whether it is a number, or an array of floats."""
+    return given.dtype is _FLOAT if given.__class__ is np.ndarray else isinstance(given, (float, int))
+
+
 def single_numbers(lifted: Flags, arguments: tuple[Any, ...]) -> list[Any]:
     """The arguments of an operation on numbers, each one number or a column of them."""
     for argument, up in zip(arguments, lifted, strict=True):

@@ -16,10 +16,11 @@ from typing import Any
 import numpy as np
 
 from venture_lite.errors import ArgumentError
-from venture_lite.procedures.columns import Flags, RowByRow
+from venture_lite.procedures.columns import Flags, RowByRow, are_floats
 from venture_lite.procedures.domains import SEVERAL, vector_of
 from venture_lite.procedures.pullbacks import gathered
 from venture_lite.procedures.record import Gradient, Random
+from venture_lite.procedures.totals import is_summed, summed_slopes
 from venture_lite.values import freeze
 
 _SIMULATE = """
@@ -182,11 +183,24 @@ class Items:
         if laid.shape == (0,):
             return [0.0, *(np.zeros(0) if laid.lifted[i] else 0.0 for i in asked)]
         given = _parts(laid.shape[0], laid.lifted, laid.given)
-        terms, *parts = zip(*[self._slopes(gradient, laid.lifted, wanted, part) for part in given], strict=True)
+        totals, *parts = zip(*[self._summed(gradient, laid.lifted, wanted, part) for part in given], strict=True)
         joined = [
-            np.concatenate(part) if laid.lifted[i] else math.fsum(part) for i, part in zip(asked, parts, strict=True)
+            (np.concatenate(part) if len(part) > 1 else part[0]) if laid.lifted[i] else math.fsum(part)
+            for i, part in zip(asked, parts, strict=True)
         ]
-        return [math.fsum([float(np.sum(term)) for term in terms]), *joined]
+        return [math.fsum(totals), *joined]
+
+    def _summed(self, gradient: Gradient, lifted: Flags, wanted: Flags, given: Sequence[Any]) -> Sequence[Any]:
+        """The sum of the log densities of some items, and the derivatives asked for."""
+        if is_summed(self._record) and all(map(are_floats, given)):
+            flags = tuple(map(bool.__and__, wanted, gradient.exists))
+            slopes = summed_slopes(self._record.definition, flags, lifted, (None,) * len(given))
+            with np.errstate(all="ignore"):
+                found = slopes(*given, len(given[lifted.index(True)]))
+            if -math.inf < found[0] < math.inf:
+                return found
+        terms, *parts = self._slopes(gradient, lifted, wanted, given)
+        return [float(np.sum(terms)), *parts]
 
     def _slopes(self, gradient: Gradient, lifted: Flags, wanted: Flags, given: Sequence[Any]) -> list[Any]:
         """The log densities of numbers, and the derivatives asked for."""

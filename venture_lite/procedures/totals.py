@@ -13,6 +13,7 @@ from typing import Any
 
 from venture_lite.procedures.columns import Flags
 from venture_lite.procedures.derivatives import recorded_slopes
+from venture_lite.procedures.record import Random
 from venture_lite.procedures.straight_line import Node, Recording, compiled, needed, recorded
 
 MOST = 1000
@@ -23,6 +24,12 @@ _OPERATORS: dict[str, Callable[..., Any]] = {
     "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq, "!=": operator.ne,
     "&": operator.and_, "|": operator.or_,
 }  # fmt: skip
+
+
+def is_summed(record: Random) -> bool:
+    """Whether sums of a record's log densities and their derivatives follow from its definition: a discrete one has
+    values of several kinds, and one with sums of its own has faster ones."""
+    return record.definition is not None and record.log_density_total is None and record.transform is not None
 
 
 @functools.lru_cache(MOST)

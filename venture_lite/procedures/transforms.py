@@ -93,7 +93,7 @@ class Elementwise:
         value = _array(value)
         if isinstance(value, np.ndarray):
             slopes = self.columns[2](value, *map(_array, arguments))
-            return float(np.sum(np.broadcast_to(slopes, value.shape)))
+            return float(np.sum(slopes)) if np.ndim(slopes) else float(slopes) * value.size
         return float(self.log_slope(value, *arguments))
 
     def free_gradient(self, value: Any, arguments: tuple[Any, ...], gradient: Any) -> Any:

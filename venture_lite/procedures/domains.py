@@ -16,6 +16,7 @@ import numpy as np
 
 from venture_lite.errors import ArgumentError
 from venture_lite.procedures.distributions.factors import cholesky_of
+from venture_lite.procedures.triangles import above_diagonal
 from venture_lite.values import Symbol, freeze, show
 
 LARGEST_DEVIATION_FROM_ONE = 1e-9
@@ -264,7 +265,7 @@ def _is_cholesky_factor(value: Any) -> bool:
         return False
     lower = np.asarray(value, dtype=np.float64)
     square = lower.shape[0] == lower.shape[1] > 0
-    return square and not np.triu(lower, 1).any() and bool(lower.diagonal().min() > 0.0)
+    return square and not lower[above_diagonal(len(lower))].any() and bool(lower.diagonal().min() > 0.0)
 
 
 MATRIX = Domain("matrix", "a matrix of finite numbers", _is_matrix, _are_matrices)

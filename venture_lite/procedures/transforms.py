@@ -17,6 +17,7 @@ import numpy as np
 
 from venture_lite.procedures.distributions.factors import cholesky_of
 from venture_lite.procedures.numeric import absolute, clip, exp, log, maximum, nextafter, on_columns, remainder, where
+from venture_lite.procedures.triangles import lower_triangle
 from venture_lite.values import freeze
 
 SMALLEST = math.ulp(0.0)
@@ -248,12 +249,12 @@ class CholeskyFactor(Transform):
     def to_free(self, value: Any, arguments: tuple[Any, ...]) -> Any:
         lower = _lower(value).copy()
         np.fill_diagonal(lower, np.log(lower.diagonal()))
-        return lower[np.tril_indices(len(lower))]
+        return lower[lower_triangle(len(lower))]
 
     def from_free(self, free: Any, arguments: tuple[Any, ...]) -> Any:
         size = math.isqrt(2 * len(free))
         lower = np.zeros((size, size))
-        lower[np.tril_indices(size)] = free
+        lower[lower_triangle(size)] = free
         np.fill_diagonal(lower, np.exp(np.clip(lower.diagonal(), -MOST_LOG_ROOT, MOST_LOG_ROOT)))
         return matrix_of(lower)
 
@@ -268,7 +269,7 @@ class CholeskyFactor(Transform):
         by_lower = (gradient + np.transpose(gradient)) @ lower
         size = len(lower)
         np.fill_diagonal(by_lower, by_lower.diagonal() * lower.diagonal() + np.arange(size + 1, 1, -1))
-        return by_lower[np.tril_indices(size)]
+        return by_lower[lower_triangle(size)]
 
 
 def _partial_correlations(free: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -276,12 +277,18 @@ def _partial_correlations(free: Any) -> tuple[np.ndarray, np.ndarray]:
     free = np.asarray(free, dtype=np.float64)
     size = (1 + math.isqrt(1 + 8 * len(free))) // 2
     coordinates = np.zeros((size, size))
-    coordinates[np.tril_indices(size, -1)] = np.clip(free, -MOST_LOG_ROOT, MOST_LOG_ROOT)
+    coordinates[lower_triangle(size, -1)] = np.clip(free, -MOST_LOG_ROOT, MOST_LOG_ROOT)
     # log cosh x without overflow
     lengths = np.abs(coordinates)
     falls = (lengths + np.log1p(np.exp(-2.0 * lengths)) - math.log(2.0)).cumsum(axis=1)
     left = np.exp(-np.concatenate((np.zeros((size, 1)), falls[:, :-1]), axis=1))
     return np.tanh(coordinates), np.maximum(left, SMALLEST_LEFT)
+
+
+def _roots_left(lower: np.ndarray) -> np.ndarray:
+    """Of rows of length 1 the root of what is left of 1 before each entry (K, K): the length of the later entries with
+    it."""
+    return np.asarray(np.sqrt(np.square(lower)[:, ::-1].cumsum(axis=1)[:, ::-1]))
 
 
 def _lower(value: Any) -> np.ndarray:
@@ -315,10 +322,8 @@ class CorrelationFactor(Transform):
 
     def to_free(self, value: Any, arguments: tuple[Any, ...]) -> Any:
         lower = np.asarray(value, dtype=np.float64)
-        # the root of what is left after an entry is the length of the later ones, the diagonal's with them
-        left = np.sqrt(np.square(lower)[:, ::-1].cumsum(axis=1)[:, ::-1])
-        below = np.tril_indices(len(lower), -1)
-        return np.arcsinh(lower[below] / left[below[0], below[1] + 1])
+        rows, columns = lower_triangle(len(lower), -1)
+        return np.arcsinh(lower[rows, columns] / _roots_left(lower)[rows, columns + 1])
 
     def from_free(self, free: Any, arguments: tuple[Any, ...]) -> Any:
         partial, left = _partial_correlations(free)
@@ -327,21 +332,22 @@ class CorrelationFactor(Transform):
         return freeze(lower)
 
     def log_jacobian(self, value: Any, arguments: tuple[Any, ...]) -> float:
-        _, left = _partial_correlations(self.to_free(value, arguments))
         # d L_ij / d free_ij is the root that is left before it times 1 - z_ij^2, the squared ratio of the root left
         # after it to that before it
-        rows, columns = np.tril_indices(len(left), -1)
-        logs = np.log(left)
+        lower = np.asarray(value, dtype=np.float64)
+        rows, columns = lower_triangle(len(lower), -1)
+        logs = np.log(np.maximum(_roots_left(lower), SMALLEST_LEFT))
         return float((2.0 * logs[rows, columns + 1] - logs[rows, columns]).sum())
 
     def free_gradient(self, value: Any, arguments: tuple[Any, ...], gradient: Any) -> Any:
-        partial, left = _partial_correlations(self.to_free(value, arguments))
-        size = len(partial)
-        shares = np.tril(np.asarray(gradient) * np.asarray(value, dtype=np.float64))
+        lower = np.asarray(value, dtype=np.float64)
+        rows, columns = lower_triangle(len(lower), -1)
+        left = np.maximum(_roots_left(lower), SMALLEST_LEFT)
+        before, after = left[rows, columns], left[rows, columns + 1]
+        z, kept = lower[rows, columns] / before, after / before
+        shares = np.tril(np.asarray(gradient) * lower)
         later = shares[:, ::-1].cumsum(axis=1)[:, ::-1] - shares
-        rows, columns = np.tril_indices(size, -1)
-        z = partial[rows, columns]
-        own = np.asarray(gradient)[rows, columns] * (1.0 - z * z) * left[rows, columns]
+        own = np.asarray(gradient)[rows, columns] * np.square(kept) * before
         return own - z * (later[rows, columns] + (1 + rows - columns))
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,7 @@ from venture_lite.procedures.domains import CHOLESKY_FACTOR, POSITIVE, POSITIVE_
 from venture_lite.procedures.numeric import lgamma
 from venture_lite.procedures.record import Argument, Gradient, Random
 from venture_lite.procedures.straight_line import digamma
+from venture_lite.procedures.triangles import lower_triangle
 from venture_lite.values import freeze, show
 
 LARGEST = 1000
@@ -32,10 +35,23 @@ def _simulate(rng: np.random.Generator, n: float, eta: float) -> np.ndarray:
     return freeze(transforms.CORRELATION_FACTOR.from_free(0.5 * (one - other), ()))
 
 
+@functools.lru_cache(100)
 def _shapes(n: int, eta: float) -> np.ndarray:
     """Of each entry below the diagonal, row by row, the shape of its partial correlation's beta (Lewandowski, Kurowicka
     and Joe 2009, section 2.4)."""
-    return np.asarray(eta + 0.5 * (n - 2 - np.tril_indices(n, -1)[1]))
+    return freeze(eta + 0.5 * (n - 2 - lower_triangle(n, -1)[1]))
+
+
+@functools.lru_cache(100)
+def _constant(n: int, eta: float) -> float:
+    a = _shapes(n, eta).tolist()
+    return math.fsum(lgamma(2.0 * x) - 2.0 * lgamma(x) - (2.0 * x - 1.0) * math.log(2.0) for x in a)
+
+
+@functools.lru_cache(100)
+def _exponents(n: int, eta: float) -> np.ndarray:
+    """Of the diagonal's entries; the first one is always 1."""
+    return freeze((2.0 * eta - 2.0 + np.arange(n - 1, -1, -1.0)) * (np.arange(n) > 0))
 
 
 def _factor(value: Any, n: float) -> np.ndarray | None:
@@ -51,14 +67,25 @@ def _log_density(value: Any, n: float, eta: float) -> float:
     lower = _factor(value, n)
     if lower is None:
         return -math.inf
-    a = _shapes(len(lower), eta)
-    constant = math.fsum(lgamma(2.0 * x) - 2.0 * lgamma(x) - (2.0 * x - 1.0) * math.log(2.0) for x in a.tolist())
-    return float(_exponents(len(lower), eta) @ np.log(lower.diagonal())) + constant
+    return _log_density_of(lower, eta)
 
 
-def _exponents(n: int, eta: float) -> np.ndarray:
-    """Of the diagonal's entries; the first one is always 1."""
-    return np.asarray(2.0 * eta - 2.0 + np.arange(n - 1, -1, -1.0)) * (np.arange(n) > 0)
+def _log_density_of(lower: np.ndarray, eta: float) -> float:
+    n = len(lower)
+    return float(_exponents(n, eta) @ np.log(lower.diagonal())) + _constant(n, eta)
+
+
+def _slopes_of(lower: np.ndarray, eta: float, wanted: Flags) -> tuple[Any, ...]:
+    """The derivatives by the value, and by eta."""
+    n, diagonal = len(lower), lower.diagonal()
+    by_value = np.zeros((n, n)) if wanted[0] else None
+    if by_value is not None:
+        np.fill_diagonal(by_value, _exponents(n, eta) / diagonal)
+    if not wanted[2]:
+        return by_value, None
+    a = _shapes(n, eta)
+    by_a = 2.0 * (digamma(2.0 * a) - digamma(a) - math.log(2.0))
+    return by_value, float(2.0 * np.log(diagonal).sum() + by_a.sum())
 
 
 def _gradient(lifted: Flags, wanted: Flags, value: Any, n: Any, eta: Any) -> tuple[Any, ...]:
@@ -68,10 +95,21 @@ def _gradient(lifted: Flags, wanted: Flags, value: Any, n: Any, eta: Any) -> tup
     if lower is None:
         shape = np.shape(value) if isinstance(value, np.ndarray) else ()
         return (np.zeros(shape) if wanted[0] else None, None, 0.0 if wanted[2] else None)
-    a = _shapes(len(lower), eta)
-    by_eta = 2.0 * np.log(lower.diagonal()).sum() + (2.0 * (digamma(2.0 * a) - digamma(a) - math.log(2.0))).sum()
-    by_value = np.diag(_exponents(len(lower), eta) / lower.diagonal())
-    return (by_value if wanted[0] else None, None, float(by_eta) if wanted[2] else None)
+    by_value, by_eta = _slopes_of(lower, eta, wanted)
+    return by_value, None, by_eta
+
+
+def _slopes_of_one(wanted: Flags) -> Callable[..., tuple[Any, ...]]:
+    """(value, n, eta) -> the log density and the derivatives asked for, of a value that is looked at once."""
+
+    def slopes(value: Any, n: Any, eta: Any) -> tuple[Any, ...]:
+        lower = _factor(value, n)
+        if lower is None:
+            return -math.inf, *(0.0 for want in wanted if want)
+        parts = zip(_slopes_of(lower, eta, wanted), (wanted[0], wanted[2]), strict=True)
+        return _log_density_of(lower, eta), *(part for part, want in parts if want)
+
+    return slopes
 
 
 LKJ_CHOLESKY = Random(
@@ -81,7 +119,7 @@ LKJ_CHOLESKY = Random(
     "these sds has the factor (matmul (diagonal sds) L).",
     _simulate, _log_density, transform=transforms.CORRELATION_FACTOR,
     source="c prod_i L_ii^(n - i + 2 eta - 2) for the entries below the diagonal, i = 2 ... n",
-    gradient=Gradient((True, False, True), _gradient),
+    gradient=Gradient((True, False, True), _gradient, _slopes_of_one),
 )  # fmt: skip
 
 RECORDS = (LKJ_CHOLESKY,)

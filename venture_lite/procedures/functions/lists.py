@@ -99,7 +99,10 @@ def _lookup_error(collection: Any, index: Any) -> ArgumentError:
     if not COLLECTION.contains(collection):
         return COLLECTION.refusal("lookup", "collection", collection)
     if not INTEGER.contains(index):
-        return INTEGER.refusal("lookup", "index", index)
+        refused = INTEGER.refusal("lookup", "index", index)
+        if isinstance(index, (tuple, np.ndarray)):
+            refused.hint = "(lookup (lookup m i) j) is the entry of a matrix, or of a list of lists, in row i at j"
+        return refused
     size = len(collection)
     if not size:
         return ArgumentError(f"lookup: position {show(index)} of an empty {_noun(collection)}")

@@ -345,6 +345,28 @@ def test_a_mode_that_no_chain_found_is_told(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.thorough
+def test_paths_that_there_is_no_time_to_follow_are_no_modes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The time is over when it has been seen where the paths begin. Seen to fail where that was told as a mode."""
+    monkeypatch.setattr("venture_lite.session.auto.running.PATHS", 10)
+    looked = AutoRun._left.fget
+    found: list[bool] = []
+
+    def left(run: AutoRun) -> float:
+        return -1.0 if found else looked(run)  # type: ignore[misc]
+
+    def elsewhere_and_over(*given: Any) -> Any:
+        found.append(True)
+        return elsewhere(*given)
+
+    monkeypatch.setattr(AutoRun, "_left", property(left))
+    monkeypatch.setattr("venture_lite.session.auto.running.elsewhere", elsewhere_and_over)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        draws = session(TWO_MODES).auto(draws=50, warmup=100, target_ess=20, seconds=600)
+    assert "10 paths from random starts were not followed to the end: 600 s are over" in draws.preface
+
+
+@pytest.mark.thorough
 def test_paths_that_come_to_where_the_chains_are_are_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("venture_lite.session.auto.running.PATHS", 5)
     with warnings.catch_warnings():

@@ -149,9 +149,10 @@ class RowKind:
         leaves = [each for pair in zip(read, places, strict=True) for each in pair]
         self.given: list[Any] = [rows, state.places.of(self.site, rows), 0, *leaves]
         self.given += [tape.given(row, at) for _, row in tape.closures]
-        # places of what does not depend on the block, and of these such as are numbers, one or a column
+        # places of what does not depend on the block
         self.still = tape.still(self.wanted)
-        self.still_numbers: frozenset[int] = frozenset()
+        # places of what was numbers, one or a column of them, when the functions were printed
+        self.numbers: frozenset[int] = frozenset()
         # whether single rows keep them, too: what is only read is read again
         self.keeps_rows = any(node.place in self.still for node, *_ in tape.steps)
         # what the functions keep of them, as of the stamps of the columns that they read
@@ -205,7 +206,7 @@ class RowKind:
         self._single, self._together = None, (_unprinted, _unprinted)
         self._keeping = []
         if together:
-            self.still_numbers = self.tape.numbers_among(self.still, self._rows_of_leaves())
+            self.numbers = self.tape.numbers_among(self.tape.places, self._rows_of_leaves())
             try:
                 self._together = printed(self, True)
             except RowByRow:

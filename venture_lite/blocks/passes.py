@@ -98,6 +98,20 @@ def as_floats(values: Any) -> Any:
     return values.astype(np.float64)
 
 
+def as_column(values: Any) -> Any:
+    """A column of numbers as floats. Raises RowByRow for anything else."""
+    if not isinstance(values, np.ndarray) or values.ndim != 1:
+        raise RowByRow
+    return as_floats(values)
+
+
+def as_number(value: Any) -> float:
+    """One number as a float. Raises RowByRow for anything else, and where it would lose a digit."""
+    if not isinstance(value, float) and not (isinstance(value, int) and abs(value) <= 2**53):
+        raise RowByRow
+    return float(value)
+
+
 def refuse_nan(values: Any) -> None:
     if np.isnan(values).any():
         raise RowByRow
@@ -184,10 +198,12 @@ class _Pass:
         (self._still_lines if is_still else self._lines).append(text)
 
     def _as_float(self, value: Any) -> Any:
-        """A value as floats, where it does not depend on the block and is numbers."""
-        if value.__class__ is not Node or value.place in self._floats or value.place not in self._kind.still_numbers:
+        """A value as floats, where it was numbers. What does not depend on the block is turned into floats once, all
+        else whenever it is made: rows are told apart where it is no longer numbers."""
+        if value.__class__ is not Node or value.place in self._floats or value.place not in self._kind.numbers:
             return value
-        found = self._call(as_floats, value)
+        moves = as_column if self._tape.is_lifted(value) else as_number
+        found = self._call(as_floats if value.place in self._kind.still else moves, value)
         self._floats.add(found.place)
         return found
 

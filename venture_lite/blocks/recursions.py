@@ -473,7 +473,7 @@ class Recursion:
         found = {name: read.value() for name, read in self._reads.items() if read.of is None}
         for number, (kind, kept) in enumerate(zip(self._turns.kinds, self._kept, strict=True)):
             if self._still[number] and not kept:
-                values = kind.tape.still_values(kind.still, self._rows_of_leaves(number))
+                values = kind.tape.values_now(kind.still, self._rows_of_leaves(number))
                 kept.append({name: _as_float(values[place]) for name, place in self._still[number].items()})
             found |= kept[0] if kept else {}
         return found

@@ -151,14 +151,19 @@ class Tape:
                 found.add(node.place)
         return frozenset(found)
 
-    def numbers_among(self, still: frozenset[int], rows: Sequence[Any]) -> frozenset[int]:
-        """Of places of what is still those that are numbers, one or a column of them; `rows` are those of the
-        leaves."""
-        values = self.still_values(still, rows)
-        return frozenset(place for place in still if _are_numbers(values.get(place), place in self._lifted))
+    @property
+    def places(self) -> frozenset[int]:
+        """Of all that is read, and that calls give."""
+        return frozenset((*self._leaves, *(node.place for node, *_ in self.steps)))
 
-    def still_values(self, still: frozenset[int], rows: Sequence[Any]) -> dict[int, Any]:
-        """What is still, one value or a column, by place; None where there is no column of it."""
+    def numbers_among(self, places: frozenset[int], rows: Sequence[Any]) -> frozenset[int]:
+        """Of some places those that hold numbers now, one or a column of them; `rows` are those of the leaves."""
+        values = self.values_now(places, rows)
+        return frozenset(place for place in places if _are_numbers(values.get(place), place in self._lifted))
+
+    def values_now(self, places: frozenset[int], rows: Sequence[Any]) -> dict[int, Any]:
+        """By place what leaves are and what calls give, of which those at some places are called: one value or a
+        column; None where there is no column of it."""
         at = {leaf.node.place: found for leaf, found in zip(self.leaves, rows, strict=True)}
         values: dict[int, Any] = {}
         for node in self._order:
@@ -167,7 +172,7 @@ class Tape:
                 found = _tried(load, at[node.place])
             elif node.operation == "object":
                 found = self.operations.objects[node.operands[0]]
-            elif node.operation == "call" and node.place in still:
+            elif node.operation == "call" and node.place in places:
                 record, given = self.operations.calls[node.place][0], node.operands[1:]
                 lifted = tuple(map(self.is_lifted, given))
                 arguments = [values.get(each.place) if each.__class__ is Node else each for each in given]

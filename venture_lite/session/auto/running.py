@@ -213,23 +213,28 @@ class AutoRun:
         except BaseException as error:
             error.draws = draws  # type: ignore[attr-defined]
             raise
+        if places is None:
+            self.compared = f"{paths} paths from random starts were not followed to the end: {self._seconds} s are over"
+            return
         self.compared = f"{paths} paths from random starts were compared"
         if places:
             warn(f"auto: {places_line(places.values(), paths)}")
 
-    def _places(self, draws: Draws, paths: int) -> dict[int, Place]:
-        """Where so many other paths stand in the end that no chain came to."""
+    def _places(self, draws: Draws, paths: int) -> dict[int, Place] | None:
+        """Where so many other paths stand in the end that no chain came to; None where there was no time to see."""
         others, start = self._others(paths), parse_expression(Source("<auto>", self.composed.start_aside))
         with warnings.catch_warnings():
             # nothing that is said of them is of draws
             warnings.simplefilter("ignore", VentureWarning)
             with others.run(parse_expression(Source("<auto>", self.composed.look)), start) as runs:
                 places = elsewhere(draws, runs.more())
-            if places and self._left > 0.0:
+            if places:
                 moved = composed(self._model, BURN, None, self.target)[0].moved(STRIDE)
                 others.keep(places)
                 with others.run(parse_expression(Source("<auto>", moved)), None) as runs:
                     for _ in range(SWEEPS // STRIDE):
+                        if self._left <= 0.0:
+                            return None
                         places = elsewhere(draws, runs.more())
                         if not places:
                             break

@@ -348,17 +348,13 @@ def test_a_mode_that_no_chain_found_is_told(monkeypatch: pytest.MonkeyPatch) -> 
 def test_paths_that_there_is_no_time_to_follow_are_no_modes(monkeypatch: pytest.MonkeyPatch) -> None:
     """The time is over when it has been seen where the paths begin. Seen to fail where that was told as a mode."""
     monkeypatch.setattr("venture_lite.session.auto.running.PATHS", 10)
-    looked = AutoRun._left.fget
     found: list[bool] = []
-
-    def left(run: AutoRun) -> float:
-        return -1.0 if found else looked(run)  # type: ignore[misc]
 
     def elsewhere_and_over(*given: Any) -> Any:
         found.append(True)
         return elsewhere(*given)
 
-    monkeypatch.setattr(AutoRun, "_left", property(left))
+    monkeypatch.setattr(AutoRun, "_left", property(lambda run: -1.0 if found else 600.0))
     monkeypatch.setattr("venture_lite.session.auto.running.elsewhere", elsewhere_and_over)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

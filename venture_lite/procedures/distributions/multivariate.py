@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from dataclasses import replace
 from functools import lru_cache
 from itertools import combinations, pairwise
 from math import comb
@@ -129,18 +131,38 @@ def _simulate_dirichlet(rng: np.random.Generator, alphas: Any) -> np.ndarray:
 
 def _dirichlet(value: Any, alphas: Any) -> float:
     point = _vector(value)
-    if point is None or len(point) != len(alphas) or not point.min() >= 0.0 or abs(point.sum() - 1.0) > 1e-9:
+    if point is None or len(point) != len(alphas):
+        return -math.inf
+    parts = point.tolist()
+    # of NaN neither holds
+    if not (min(parts) >= 0.0 and abs(math.fsum(parts) - 1.0) <= 1e-9):
         return -math.inf
     shapes = np.asarray(alphas).tolist()
     total = lgamma(math.fsum(shapes)) - math.fsum(map(lgamma, shapes))
     impossible = infinite = False
-    for shape, part in zip(shapes, point.tolist(), strict=True):
+    for shape, part in zip(shapes, parts, strict=True):
         if part > 0.0:
             total += (shape - 1.0) * math.log(part)
         elif shape != 1.0:
             impossible |= shape > 1.0
             infinite |= shape < 1.0
     return -math.inf if impossible else math.inf if infinite else total
+
+
+def _dirichlet_of_one(wanted: Flags) -> Callable[..., tuple[Any, ...]]:
+    """(value, alphas) -> the log density and the derivatives asked for, of short vectors without arrays."""
+    general = array_gradients.DIRICHLET.evaluate
+
+    def slopes(value: Any, alphas: Any) -> tuple[Any, ...]:
+        total = _dirichlet(value, alphas)
+        if wanted[1] or len(alphas) > SHORT or not math.isfinite(total):
+            parts = general((False, False), wanted, value, alphas)
+            return total, *(part for part, want in zip(parts, wanted, strict=True) if want)
+        pairs = zip(np.asarray(alphas).tolist(), np.asarray(value).tolist(), strict=True)
+        # where nothing is of a part its shape is 1
+        return total, np.array([(shape - 1.0) / part if part > 0.0 else 0.0 for shape, part in pairs])
+
+    return slopes
 
 
 def _simulate_symmetric(rng: np.random.Generator, a: float, n: float) -> np.ndarray:
@@ -154,6 +176,8 @@ def _symmetric(value: Any, a: float, n: float) -> float:
     return -math.inf if point is None or len(point) != n else _dirichlet(point, np.full(len(point), a))
 
 
+SHORT = 16
+"""Items of a vector whose functions are faster without arrays."""
 MOST_EXACT = 2**53
 """Counts are kept as floats, which are exact up to here."""
 MOST_COMPOSITIONS = 5_000
@@ -238,7 +262,7 @@ DIRICHLET = Random(
     "A vector of probabilities that sum to 1, with mean alphas / sum(alphas).", _simulate_dirichlet, _dirichlet,
     transform=transforms.SIMPLEX,
     source="Gamma(sum a) / prod Gamma(a_i) prod x_i^(a_i - 1), on the first n - 1 coordinates",
-    gradient=array_gradients.DIRICHLET,
+    gradient=replace(array_gradients.DIRICHLET, of_numbers=_dirichlet_of_one),
 )  # fmt: skip
 SYMMETRIC_DIRICHLET = Random(
     "symmetric_dirichlet", (Argument("a", POSITIVE), Argument("n", POSITIVE_INTEGER)),

@@ -206,7 +206,8 @@ class RowKind:
         self._single, self._together = None, (_unprinted, _unprinted)
         self._keeping = []
         if together:
-            self.numbers = self.tape.numbers_among(self.tape.places, self._rows_of_leaves())
+            with np.errstate(all="ignore"):
+                self.numbers = self.tape.numbers_among(self.tape.places, self._rows_of_leaves())
             try:
                 self._together = printed(self, True)
             except RowByRow:

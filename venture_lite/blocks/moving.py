@@ -25,7 +25,7 @@ from venture_lite.interpreter.runs import Places, Run
 from venture_lite.interpreter.sources import ValueSource, source_value
 from venture_lite.interpreter.weights import AtLimit, Group, Weight, log_density
 from venture_lite.procedures.checks import check_arguments
-from venture_lite.procedures.columns import RowByRow, are_floats
+from venture_lite.procedures.columns import RowByRow, are_floats, has_nan
 from venture_lite.procedures.pullbacks import accumulated
 from venture_lite.procedures.record import Maker, Random
 from venture_lite.procedures.straight_line import Node
@@ -360,7 +360,11 @@ class RowKind:
         self.trace.journal.put(self.column, row, value)
 
     def store_rows(self, rows: Any, values: Any) -> None:
-        if np.asarray(values).dtype != np.float64 or np.ndim(values) > 1 or np.isnan(values).any():
+        if values.__class__ is not np.ndarray or values.ndim != 1 or values.dtype != np.float64:
+            values = np.asarray(values)
+            if values.dtype != np.float64 or values.ndim or math.isnan(values):
+                raise RowByRow
+        elif has_nan(values):
             raise RowByRow
         self.column.array[rows] = values
 

@@ -30,7 +30,7 @@ from venture_lite.blocks.loops import (
 )
 from venture_lite.blocks.moving import BlockState, PassStep, RowKind, advance, as_slice, weighed
 from venture_lite.blocks.tape import TapeLeaf
-from venture_lite.procedures.columns import RowByRow
+from venture_lite.procedures.columns import RowByRow, has_nan
 from venture_lite.procedures.pullbacks import ElementwisePullback
 from venture_lite.procedures.record import Deterministic
 from venture_lite.procedures.straight_line import Node
@@ -373,7 +373,7 @@ class Recursion:
     def forward(self) -> None:
         """Raises RowByRow, or what arithmetic raises, where a step has no value; then nothing was stored."""
         values = self._solved_forward() if self._is_affine else self._made_in_turn()
-        if any(math.isnan(float(np.add.reduce(value))) for value in values.values()):
+        if any(map(has_nan, values.values())):
             raise RowByRow
         for number, value in values.items():
             self._turns.kinds[number].column.array[self._stretches[number][0]] = value
@@ -486,7 +486,7 @@ def _slope_at(slope: Any, step: int) -> Any:
 def _part(due: np.ndarray, slope: Any) -> np.ndarray:
     """What cotangents (steps,) hand on by their slopes. Raises RowByRow where that is no number."""
     part = np.asarray(due * slope)
-    if not (slope.__class__ is float and math.isfinite(slope)) and math.isnan(float(np.add.reduce(part))):
+    if not (slope.__class__ is float and math.isfinite(slope)) and has_nan(part):
         raise RowByRow
     return part
 

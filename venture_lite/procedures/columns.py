@@ -6,6 +6,7 @@ which also finds the row that an error belongs to.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -52,6 +53,12 @@ def numeric(argument: Any, lifted: bool) -> Any:
 def are_floats(given: Any) -> bool:
     """Whether it is a number, or an array of floats."""
     return given.dtype is _FLOAT if given.__class__ is np.ndarray else isinstance(given, (float, int))
+
+
+def has_nan(numbers: np.ndarray) -> bool:
+    """Whether a NaN is among floats (N,): their inner product, which takes a fifth of the time that looking at each
+    takes, is none only where one of them is. Called where NumPy ignores floating-point errors."""
+    return math.isnan(numbers.dot(numbers))
 
 
 def single_numbers(lifted: Flags, arguments: tuple[Any, ...]) -> list[Any]:

@@ -19,7 +19,7 @@ from venture_lite.procedures.derivatives import recorded_slopes
 from venture_lite.procedures.functions.arithmetic import ADD, DIVIDE, MULTIPLY, SUBTRACT
 from venture_lite.procedures.pullbacks import ElementwisePullback
 from venture_lite.procedures.record import Deterministic, Random
-from venture_lite.procedures.straight_line import Node, needed, recordable
+from venture_lite.procedures.straight_line import Node, again, recordable
 from venture_lite.procedures.transforms import Elementwise
 from venture_lite.trace.table import Column, listed, one_of
 
@@ -199,24 +199,13 @@ class BlockPasses:
         """The log density of a choice and its derivatives by what is asked for."""
         record = kind.operator
         if record.definition is not None and record.gradient is not None and record.gradient.of_numbers is not None:
-            term, *slopes = self._again(recorded_slopes(record.definition, kind.flags), [value, *arguments])
+            term, *slopes = again(
+                recorded_slopes(record.definition, kind.flags), [value, *arguments], self.operations.record
+            )
             return term, slopes
         whole = self.operations.apply(kind.slopes(), value, *arguments)
         term, *slopes = [self.operations.record("entry", whole, number) for number in range(1 + sum(kind.flags))]
         return term, slopes
-
-    def _again(self, results: Sequence[Any], inputs: Sequence[Any]) -> list[Any]:
-        """Operations of another recording, recorded here of other inputs."""
-        found: dict[int, Any] = {}
-
-        def of(value: Any) -> Any:
-            if value.__class__ is not Node:
-                return value
-            return inputs[value.operands[0]] if value.operation == "input" else found[value.place]
-
-        for node in needed(list(results)):
-            found[node.place] = self.operations.record(node.operation, *map(of, node.operands))
-        return list(map(of, results))
 
     def _moved(self, kind: RowKind, n: int, value: Any, own: Any, arguments: Sequence[Any], parts: list[Any]) -> Any:
         """The log Jacobian of a choice's transform; what it adds to the derivatives is added to the parts."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -284,6 +284,20 @@ def needed(results: list[Any]) -> list[Node]:
             found[node.place] = node
             open_.extend(operand for operand in node.operands if operand.__class__ is Node)
     return [found[place] for place in sorted(found)]
+
+
+def again(results: Sequence[Any], inputs: Sequence[Any], apply: Callable[..., Any]) -> list[Any]:
+    """Recorded results of other inputs: `apply(operation, *operands)` makes each operation anew."""
+    found: dict[int, Any] = {}
+
+    def of(value: Any) -> Any:
+        if value.__class__ is not Node:
+            return value
+        return inputs[value.operands[0]] if value.operation == "input" else found[value.place]
+
+    for node in needed(list(results)):
+        found[node.place] = apply(node.operation, *map(of, node.operands))
+    return list(map(of, results))
 
 
 def depending(results: list[Any], starts: Callable[[Node], bool]) -> set[int]:

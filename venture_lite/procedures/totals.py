@@ -14,7 +14,7 @@ from typing import Any
 from venture_lite.procedures.columns import Flags
 from venture_lite.procedures.derivatives import recorded_slopes
 from venture_lite.procedures.record import Random
-from venture_lite.procedures.straight_line import Node, Recording, compiled, needed, recorded
+from venture_lite.procedures.straight_line import Node, Recording, again, compiled, needed, recorded
 
 MOST = 1000
 """Functions that are kept."""
@@ -63,18 +63,9 @@ class _OverRows:
         inputs = [recording.input(at) if constant is None else constant for at, constant in enumerate(constants)]
         # the places of columns
         self._columns = {each.place for each, up in zip(inputs, lifted, strict=True) if up and each.__class__ is Node}
-        found: dict[int, Any] = {}
+        self.results = again(results, inputs, self._applied)
 
-        def of(value: Any) -> Any:
-            if value.__class__ is not Node:
-                return value
-            return inputs[value.operands[0]] if value.operation == "input" else found[value.place]
-
-        for node in needed(list(results)):
-            found[node.place] = self._applied(node.operation, [of(each) for each in node.operands])
-        self.results = [of(result) for result in results]
-
-    def _applied(self, operation: str, operands: Sequence[Any]) -> Any:
+    def _applied(self, operation: str, *operands: Any) -> Any:
         if operation == "divide" and self._is_column(operands[1]):
             # of columns the same, and so it is not made twice
             operation = "/"

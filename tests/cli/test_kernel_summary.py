@@ -50,6 +50,14 @@ def test_divergences_above_a_tenth_of_a_percent_are_told() -> None:
     assert "diverged in 0.2% of its transitions" in warning
 
 
+def test_divergences_of_a_few_transitions_are_told() -> None:
+    """Twenty draws at a prompt that all diverge. Seen to fail where so few transitions are not looked at."""
+    details = {"divergences": 20.0, "transitions that count": 20.0}
+    (warning,) = warnings_of(statistics("(nuts x all 'adapt 20 1)", 40, 17, details=details))
+    assert "diverged in 100% of its transitions: " in warning
+    assert not warnings_of(statistics("(nuts x all 'adapt 20 1)", 40, 17, details=details | {"divergences": 4.0}))
+
+
 def test_divergences_of_one_chain_are_told_where_they_are_no_chance() -> None:
     """Two of a thousand are as likely as not where there are 0.05% in all. Seen to fail where each chain is looked at
     alone, and where none is."""

@@ -205,6 +205,10 @@ def kernel_warnings(rows: tuple[KernelRow, ...], chain_count: int) -> Iterator[s
 
 def _wrong_with(row: KernelRow, one: KernelStatistics) -> Iterator[str]:
     yield from _wrong_with_fit(one)
+    # so many divergences are too many of any few transitions
+    is_told = one.transitions >= ENOUGH or one.details.get("divergences", 0.0) >= FEWEST_DIVERGENT
+    if is_told and share_of(one, "divergences") > MOST_DIVERGENT and row.divergent > MOST_DIVERGENT:
+        yield "divergent"
     if one.transitions < ENOUGH:
         return
     share = one.accepted / one.transitions
@@ -216,8 +220,6 @@ def _wrong_with(row: KernelRow, one: KernelStatistics) -> Iterator[str]:
         yield "refused"
     elif _stands_still(row, one, share):
         yield "stands still"
-    if share_of(one, "divergences") > MOST_DIVERGENT and row.divergent > MOST_DIVERGENT:
-        yield "divergent"
     if share_of(one, DEEPEST) > MOST_DEEPEST:
         yield "deep"
     if one.details.get("energy fraction", 1.0) < LEAST_ENERGY_FRACTION and one.details.get(COUNTED, 0.0) >= ENOUGH:
@@ -271,7 +273,8 @@ def _told(wrong: str, where: list[KernelStatistics]) -> str:
             return f"was refused {max(one.refused for one in where):,} times in a row"
         case "divergent":
             share = max(share_of(one, "divergences") for one in where)
-            return f"diverged in {100 * share:.2g}% of its transitions{_steep(where)}"
+            percent = f"{100 * share:.2g}" if share < 0.995 else "100"
+            return f"diverged in {percent}% of its transitions{_steep(where)}"
         case "deep":
             share = max(share_of(one, DEEPEST) for one in where)
             return f"reached the greatest depth in {100 * share:.2g}% of its transitions"
